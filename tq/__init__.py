@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq: reads, checks and explains TensorFlow Lite models."""
+
+from tq._core import Error, ModelError
+
+__all__ = ["Error", "ModelError"]
