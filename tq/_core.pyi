@@ -62,6 +62,7 @@ class Buffer:
     nbytes: int
     offset: int | None  # of the first byte in the file; None without data
     data: NDArray[np.uint8] | None  # read-only view
+    fields: tuple[str, ...]  # what the file stores for it: "data", or "offset" and "size"
 
 class Quantization:
     """How a tensor's codes stand for real numbers; false where the file says nothing."""
@@ -98,6 +99,7 @@ class Tensor:
     quantization: Quantization
     sparsity: dict[str, Any] | None
     variant_tensors: list[dict[str, Any]]
+    fields: tuple[str, ...]  # names of the schema's fields that the file stores for it
     producer: Operator | None
     consumers: list[Operator]
     data: NDArray[Any] | None  # read-only; None: not a constant.  Sparse: the stored values, flat

@@ -4,6 +4,7 @@
  */
 #include "python/buffer.h"
 
+#include "python/convert.h"
 #include "python/data.h"
 #include "python/errors.h"
 #include "python/part.h"
@@ -51,6 +52,13 @@ static PyObject *get_data(PartObject *self, void *closure)
     return array;
 }
 
+static PyObject *get_fields(PartObject *self, void *closure)
+{
+    (void)closure;
+    tq_table table = tq_vector_table(&self->model->model.buffers, self->index);
+    return tq_py_stored_fields(TQ_TABLE_Buffer, &table);
+}
+
 static PyObject *repr(PartObject *self)
 {
     tq_bytes bytes;
@@ -65,6 +73,7 @@ static PyGetSetDef properties[] = {
     {"nbytes", (getter)get_nbytes, NULL, "How many bytes it has.  ModelError: they lie outside the file.", NULL},
     {"offset", (getter)get_offset, NULL, "Of its first byte in the file, or None without data.", NULL},
     {"data", (getter)get_data, NULL, "Its bytes as a read-only uint8 array, a view, or None without data.", NULL},
+    {"fields", (getter)get_fields, NULL, "Names of the schema's fields that the file stores for it: 'data', or 'offset' and 'size'.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

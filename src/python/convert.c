@@ -209,3 +209,19 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table)
             Py_CLEAR(dict);
     return dict;
 }
+
+PyObject *tq_py_stored_fields(tq_table_id id, const tq_table *table)
+{
+    PyObject *list = PyList_New(0);
+    for (unsigned i = tq_tables[id].first; list && i < tq_tables[id + 1].first; i++) {
+        if (!table->at || !tq_slot_at(table, tq_fields[i].slot))
+            continue;
+        PyObject *name = PyUnicode_FromString(tq_fields[i].name);
+        if (!name || PyList_Append(list, name) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return tuple;
+}

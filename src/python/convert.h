@@ -30,6 +30,10 @@ PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value);
    under "type". */
 PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table);
 
+/* The names of the fields that the file stores for a table, a tuple of str: what tells a field that is
+   left out from one that holds its default, or an empty vector. */
+PyObject *tq_py_stored_fields(tq_table_id id, const tq_table *table);
+
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
 int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);

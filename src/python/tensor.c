@@ -102,6 +102,13 @@ static PyObject *get_nbytes(PartObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(size);
 }
 
+static PyObject *get_fields(PartObject *self, void *closure)
+{
+    (void)closure;
+    tq_table view = tq_py_tensor_view(self);
+    return tq_py_stored_fields(TQ_TABLE_Tensor, &view);
+}
+
 static PyObject *get_quantization(PyObject *self, void *closure)
 {
     (void)closure;
@@ -308,6 +315,7 @@ static PyGetSetDef properties[] = {
     {"quantization", get_quantization, NULL, "Quantization; false where the file says nothing.", NULL},
     {"sparsity", (getter)get_sparsity, NULL, "dict of traversal_order, block_map and dim_metadata, or None for a dense tensor.", NULL},
     {"variant_tensors", (getter)get_variant_tensors, NULL, "What a VARIANT holds: list of dicts of shape, type, has_rank.", NULL},
+    {"fields", (getter)get_fields, NULL, "Names of the schema's fields that the file stores for it; the others have their defaults.", NULL},
     {"producer", (getter)get_producer, NULL, "The Operator that computes it, or None.", NULL},
     {"consumers", (getter)get_consumers, NULL, "The Operators that read it.", NULL},
     {"data", get_data, NULL,
