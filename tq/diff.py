@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,7 +40,15 @@ def _short(value: Any) -> str:
         return f"{value[:16]!r}{f'... {len(value)} bytes' if len(value) > 16 else ''}"
     if value is None:
         return "none"
-    text = getattr(value, "name", None) or (repr(value) if isinstance(value, str) else str(value))
+    if isinstance(value, (list, tuple)):
+        more = f", ... {len(value)} in all" if len(value) > 6 else ""
+        return f"[{', '.join(map(_short, value[:6]))}{more}]"
+    if isinstance(value, dict):
+        more = f", ... {len(value)} in all" if len(value) > 6 else ""
+        return f"{{{', '.join(f'{_short(k)}: {_short(v)}' for k, v in list(value.items())[:6])}{more}}}"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 100 else value[:97] + "...")
+    text = getattr(value, "name", None) or str(value)
     return text if len(text) <= 100 else text[:97] + "..."
 
 
@@ -156,7 +165,10 @@ def _weights_text(a: Tensor, b: Tensor) -> str | None:
 def _bytes_of(tensor: Tensor) -> Any:
     """The bytes that a tensor's buffer holds in the file, as a memoryview that compares at once; None without."""
     buffers = tensor.model.buffers
-    data = buffers[tensor.buffer].data if 0 < tensor.buffer < len(buffers) else None
+    try:
+        data = buffers[tensor.buffer].data if 0 < tensor.buffer < len(buffers) else None
+    except Error:  # it lies outside the file
+        return None
     return None if data is None else memoryview(data)
 
 
@@ -189,6 +201,11 @@ def _tensor(place: str, a: Tensor, b: Tensor) -> Iterator[Difference]:
 
 
 # ---- operators ----
+
+
+def _tensor_names(subgraph: Subgraph) -> list[str]:
+    """Interned, so that comparing a long name many times stays cheap."""
+    return [sys.intern(tensor.name) for tensor in subgraph.tensors]
 
 
 def _names(indices: tuple[int, ...], tensor_names: list[str]) -> list[str]:
@@ -229,7 +246,7 @@ def _match_operators(a: list[Any], b: list[Any]) -> list[tuple[int | None, int |
 
 
 def _operators(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
-    tensors_a, tensors_b = [t.name for t in a.tensors], [t.name for t in b.tensors]
+    tensors_a, tensors_b = _tensor_names(a), _tensor_names(b)
     list_a, list_b = list(a.operators), list(b.operators)
     keys_a = [(op.name, tuple(_names(op.output_indices, tensors_a))) for op in list_a]
     keys_b = [(op.name, tuple(_names(op.output_indices, tensors_b))) for op in list_b]
@@ -248,7 +265,7 @@ def _operators(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
 def _subgraph(index: int, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
     prefix = f"subgraph {index}, "
     yield from _field("structure", f"subgraph {index}", "name", a.name, b.name)
-    names_a, names_b = [t.name for t in a.tensors], [t.name for t in b.tensors]
+    names_a, names_b = _tensor_names(a), _tensor_names(b)
     for what in ("input_indices", "output_indices"):
         value_a, value_b = _names(getattr(a, what), names_a), _names(getattr(b, what), names_b)
         yield from _field("structure", f"subgraph {index}", what.replace("_indices", "s"), value_a, value_b)
@@ -268,7 +285,7 @@ def _signature_table(model: Model) -> dict[str, Any]:
         if not 0 <= signature.subgraph_index < len(model.subgraphs):
             table[signature.key] = (signature.subgraph_index, signature.inputs, signature.outputs)
             continue
-        names = [t.name for t in model.subgraphs[signature.subgraph_index].tensors]
+        names = _tensor_names(model.subgraphs[signature.subgraph_index])
 
         def tensors(named: dict[str, int], names: list[str] = names) -> dict[str, str]:
             return dict(zip(named, _names(tuple(named.values()), names), strict=True))

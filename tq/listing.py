@@ -24,9 +24,11 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from tq._core import ModelError
 
 if TYPE_CHECKING:
     from tq._core import Buffer, Model, Operator, Subgraph, Tensor
@@ -185,36 +187,50 @@ def quantization_lines(tensor: Tensor) -> list[str]:
     return lines if left_out <= 0 else [*lines[:CHANNELS], f"... {left_out} more channel{'s' if left_out > 1 else ''}"]
 
 
+class _Constant(NamedTuple):
+    """A buffer's bytes.  Of one that lies outside the file there are none."""
+
+    nbytes: int
+    data: np.ndarray | None
+    offset: int
+    in_flatbuffer: bool  # rather than behind it, found by offset: the analyzer knows only these
+
+
+def _constant(buffer: Buffer) -> _Constant:
+    try:
+        return _Constant(buffer.nbytes, buffer.data, buffer.offset or 0, "data" in buffer.fields)
+    except ModelError:
+        return _Constant(0, None, 0, False)
+
+
 class _Constants:
     """The model's buffers, each looked up once; tensors may share them."""
 
     def __init__(self, model: Model) -> None:
         self._buffers = model.buffers
         self._count = len(model.buffers)
-        self._known: dict[int, Buffer] = {}
+        self._known: dict[int, _Constant] = {}
 
-    def buffer(self, index: int) -> Buffer | None:
+    def buffer(self, index: int) -> _Constant | None:
         """The buffer of a constant tensor; None for buffer 0, which stands for none, and one that does not exist."""
         if not 0 < index < self._count:
             return None
-        found = self._known.get(index)
-        if found is None:
-            found = self._known[index] = self._buffers[index]
-        return found
+        if index not in self._known:
+            self._known[index] = _constant(self._buffers[index])
+        return self._known[index]
 
     def inlined(self, tensor: Tensor, kind: str) -> str:
         """What follows a tensor's name among an operator's inputs: `[512, 512]` for a constant of INT32."""
         buffer = self.buffer(tensor.buffer) if kind == "INT32" else None
-        if buffer is None or "data" not in buffer.fields:  # the analyzer knows only data in the flatbuffer
+        if buffer is None or not buffer.in_flatbuffer:
             return ""
-        return preview(kind, buffer.data) if buffer.nbytes else "[]"
+        return preview(kind, buffer.data) if buffer.data is not None else "[]"
 
     def tail(self, tensor: Tensor, kind: str) -> str:
         """What follows a tensor's type: ` RO 8 bytes, buffer: 1, data:[512, 512]` for a constant."""
         buffer = self.buffer(tensor.buffer)
-        if buffer is not None and buffer.nbytes:
-            shown = f", data:{preview(kind, buffer.data)}" if buffer.data is not None else ""
-            return f" RO {buffer.nbytes} bytes, buffer: {tensor.buffer}{shown}"
+        if buffer is not None and buffer.data is not None and buffer.nbytes:
+            return f" RO {buffer.nbytes} bytes, buffer: {tensor.buffer}, data:{preview(kind, buffer.data)}"
         external = tensor.external_buffer
         if external is not None:
             where = f"'{printable(external.group)}'" if external.group is not None else "an unnamed file"
@@ -275,7 +291,7 @@ class _SubgraphLines:
             if inlined:
                 self._inlined[tensor.index] = inlined
             buffer = constants.buffer(tensor.buffer)
-            if buffer is not None and "data" in buffer.fields:
+            if buffer is not None and buffer.in_flatbuffer:
                 self.buffer_bytes += buffer.nbytes
             self.tensors.append("  " + _tensor_line(tensor, kind, index, constants.tail(tensor, kind)))
             self.tensors.extend("      " + line for line in quantization_lines(tensor))
@@ -323,17 +339,12 @@ def _size_line(label: str, count: int, total: int) -> str:
 
 
 def _size_lines(model: Model, usage: list[int]) -> Iterator[str]:
-    in_flatbuffer, by_offset = [], 0
-    for buffer in model.buffers:
-        if "data" in buffer.fields:
-            if buffer.nbytes:
-                in_flatbuffer.append((buffer.offset, buffer.data))
-        else:
-            by_offset += buffer.nbytes
-    in_flatbuffer.sort(key=lambda item: item[0])
+    constants = [_constant(buffer) for buffer in model.buffers]
+    own = sorted((c for c in constants if c.in_flatbuffer and c.nbytes), key=lambda c: c.offset)
     zeros = _Zeros()
-    zero_bytes = sum(data.size for offset, data in in_flatbuffer if zeros.all_zero(offset, data))
-    data_bytes = sum(data.size for _, data in in_flatbuffer)
+    zero_bytes = sum(c.nbytes for c in own if c.data is not None and zeros.all_zero(c.offset, c.data))
+    data_bytes = sum(c.nbytes for c in own)
+    by_offset = sum(c.nbytes for c in constants if not c.in_flatbuffer)
 
     yield f"{'Model size':>24}: {model.nbytes:>10} bytes"
     yield _size_line(f"{'Non-data buffer size':>24}", max(model.nbytes - data_bytes, 0), model.nbytes)

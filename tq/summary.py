@@ -11,15 +11,17 @@ data.  Biases, activations, pooling and elementwise arithmetic do not count.  A 
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tq._core import ModelError
 
 if TYPE_CHECKING:
     from tq._core import Model, Operator, Tensor
 
 Shape = tuple[int, ...]
+_MAX_RANK = 64  # a longer shape is no shape, and its product could grow without bound
 
 # ---- multiply-adds ----
 
@@ -33,7 +35,7 @@ def _shape(tensors: list[Tensor | None], index: int, rank: int | None = None) ->
     if tensor is None:
         raise _Unknown
     shape = tensor.shape
-    if (rank is not None and len(shape) != rank) or any(size < 0 for size in shape):
+    if len(shape) > _MAX_RANK or (rank is not None and len(shape) != rank) or min(shape, default=0) < 0:
         raise _Unknown
     return shape
 
@@ -175,10 +177,10 @@ def multiply_adds(op: Operator) -> int | None:
 
 class TensorSummary(NamedTuple):
     type: str  # "INT8"
-    shape: Shape
+    shape: Shape | None  # as stored; None for one of more than 64 dimensions
 
     def __str__(self) -> str:
-        return f"{self.type}[{','.join(map(str, self.shape))}]"
+        return f"{self.type}[{'?' if self.shape is None else ','.join(map(str, self.shape))}]"
 
 
 class OperatorSummary(NamedTuple):
@@ -220,8 +222,11 @@ def _constant(tensor: Tensor, model: Model) -> _Constant | None:
     """What a constant tensor holds; None for a tensor that is computed."""
     external = tensor.external_buffer
     if 0 < tensor.buffer < len(model.buffers) and tensor.is_constant:
-        buffer = model.buffers[tensor.buffer]
-        nbytes, start = buffer.nbytes, buffer.offset or 0
+        try:
+            buffer = model.buffers[tensor.buffer]
+            nbytes, start = buffer.nbytes, buffer.offset or 0
+        except ModelError:  # it lies outside the file
+            return None
         identity = ("buffer", start, nbytes)
     elif external is not None:
         nbytes = external.length
@@ -230,7 +235,8 @@ def _constant(tensor: Tensor, model: Model) -> _Constant | None:
         return None
     shape = tensor.shape
     counted = _type_name(tensor) not in _INDEX_TYPES or bool(tensor.quantization)
-    return _Constant(identity, math.prod(shape) if counted and min(shape, default=0) >= 0 else 0, nbytes)
+    sound = len(shape) <= _MAX_RANK and min(shape, default=0) >= 0
+    return _Constant(identity, math.prod(shape) if counted and sound else 0, nbytes)
 
 
 def _sum(constants: Iterable[_Constant]) -> tuple[int, int]:
@@ -250,7 +256,8 @@ class _Tensors:
         self.summaries: list[TensorSummary] = []
         self.constants: list[_Constant | None] = []
         for tensor in tensors:
-            self.summaries.append(TensorSummary(_type_name(tensor), tensor.shape))
+            shape = tensor.shape
+            self.summaries.append(TensorSummary(_type_name(tensor), shape if len(shape) <= _MAX_RANK else None))
             self.constants.append(_constant(tensor, model))
 
     def summary(self, indices: Iterable[int]) -> list[TensorSummary | None]:
@@ -307,18 +314,10 @@ class Summary:
                 parameters, constant_bytes = _sum(constants)
                 inputs, outputs = tensors.summary(op.input_indices), tensors.summary(op.output_indices)
                 read.append(constants)
-                self.operators.append(
-                    OperatorSummary(
-                        subgraph.index,
-                        op.index,
-                        op.name,
-                        inputs,
-                        outputs,
-                        parameters,
-                        constant_bytes,
-                        multiply_adds(op),
-                    )
+                row = OperatorSummary(
+                    subgraph.index, op.index, op.name, inputs, outputs, parameters, constant_bytes, multiply_adds(op)
                 )
+                self.operators.append(row)
         self.groups = _groups(self.operators, read)
         self.parameters, self.constant_bytes = _sum(every)
         known = [row.macs for row in self.operators if row.macs is not None]
@@ -328,7 +327,7 @@ class Summary:
         """The same as dicts, lists, strings and ints, which json.dumps takes; macs that are not known are None."""
 
         def tensors(items: list[TensorSummary | None]) -> list[dict[str, Any] | None]:
-            return [None if t is None else {"type": t.type, "shape": list(t.shape)} for t in items]
+            return [None if t is None else t._asdict() for t in items]
 
         return {
             "operators": [
@@ -460,6 +459,8 @@ def _aligned(head: _Head, cells: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _html_table(head: _Head, cells: Iterable[tuple[str, ...]]) -> str:
+    import html
+
     aligned = [f" style='text-align:{'right' if right else 'left'}'" for _, right in head]
 
     def row(tag: str, texts: Iterable[str]) -> str:
