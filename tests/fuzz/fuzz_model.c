@@ -11,8 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flatbuffer/flexbuffer.h"
 #include "flatbuffer/verify.h"
+#include "model/graph.h"
 #include "model/quantization.h"
+#include "model/sparsity.h"
 #include "model/tensor.h"
 #if __has_include("model/problems.h")
 #include "model/problems.h"
@@ -188,6 +191,29 @@ static void walk_quantization(sink *s, const tq_table *tensor)
     take_bytes(s, q.custom);
 }
 
+/* A dense form of at most this many bytes is written: shapes in a file may name any size. */
+enum { LARGEST_DENSE = 1 << 16 };
+
+static void walk_sparsity(sink *s, const tq_table *tensor, tq_bytes stored)
+{
+    tq_sparsity sparsity;
+    tq_error error;
+    uint64_t size;
+    tq_status status = tq_sparsity_open(tensor, &sparsity, &error);
+    if (status != TQ_OK) {
+        PROMISE(status == TQ_BAD_SPARSITY || status == TQ_BAD_SHAPE);
+        return;
+    }
+    take(s, sparsity.dense_count + sparsity.stored_count);
+    if (tq_tensor_size(tensor, &size, NULL) != TQ_OK || size > LARGEST_DENSE)
+        return;
+    uint8_t *dense = calloc(1, size ? size : 1);
+    PROMISE(dense);
+    if (tq_tensor_densify(tensor, stored, dense, size, NULL) == TQ_OK)
+        take_bytes(s, (tq_bytes){dense, size});
+    free(dense);
+}
+
 static void walk_tensor(sink *s, const tq_model *model, const tq_table *tensor)
 {
     tq_bytes bytes = {NULL, 0};
@@ -201,8 +227,43 @@ static void walk_tensor(sink *s, const tq_model *model, const tq_table *tensor)
     if (bytes.data)
         walk_strings(s, bytes); /* of any type: the more bytes, the better */
     walk_quantization(s, tensor);
+    walk_sparsity(s, tensor, bytes);
     tq_table external = tq_model_external_buffer(model, tq_get_int(tensor, TQ_Tensor_external_buffer));
     walk_table(s, TQ_TABLE_ExternalBuffer, &external);
+}
+
+static void walk_flex(sink *s, tq_flex_reader *reader, const tq_flex *value)
+{
+    take(s, value->kind);
+    if (value->kind == TQ_FLEX_KEY || value->kind == TQ_FLEX_STRING || value->kind == TQ_FLEX_BLOB) {
+        take_bytes(s, tq_flex_bytes(reader, value));
+    } else if (value->kind != TQ_FLEX_VECTOR && value->kind != TQ_FLEX_MAP) {
+        tq_value number = tq_flex_number(reader, value);
+        take(s, number.kind == TQ_VALUE_FLOAT ? number.f < 0 : number.u);
+    } else {
+        for (uint64_t i = 0; i < value->count; i++) {
+            tq_flex item;
+            tq_bytes key;
+            if (value->kind == TQ_FLEX_MAP && tq_flex_map_key(reader, value, i, &key) == TQ_OK)
+                take_bytes(s, key);
+            if (tq_flex_item(reader, value, i, &item) != TQ_OK)
+                return;
+            walk_flex(s, reader, &item);
+        }
+    }
+}
+
+static void walk_custom_options(sink *s, tq_bytes bytes)
+{
+    tq_flex_reader reader;
+    tq_flex root;
+    tq_error error;
+    take_bytes(s, bytes);
+    take(s, tq_flex_is_options(bytes));
+    if (tq_flex_open(bytes, &reader, &root, &error) == TQ_OK)
+        walk_flex(s, &reader, &root);
+    else
+        PROMISE(error.status == TQ_BAD_FLEXBUFFER);
 }
 
 static void walk_operator(sink *s, const tq_model *model, const tq_subgraph *subgraph, uint32_t index)
@@ -217,7 +278,27 @@ static void walk_operator(sink *s, const tq_model *model, const tq_subgraph *sub
     if (options.id != TQ_TABLE_NONE)
         walk_table(s, options.id, &options.table);
     if (tq_operator_custom_options(&op, &custom, NULL) == TQ_OK)
-        take_bytes(s, custom);
+        walk_custom_options(s, custom);
+}
+
+static void walk_graph(sink *s, const tq_subgraph *subgraph)
+{
+    tq_graph graph;
+    tq_error error;
+    tq_status status = tq_graph_build(subgraph, &tq_default_allocator, &graph, &error);
+    if (status != TQ_OK) {
+        PROMISE(status == TQ_NO_MEMORY || status == TQ_BYTE_BUDGET);
+        return;
+    }
+    for (uint32_t i = 0; i < graph.tensor_count; i++) {
+        uint32_t count;
+        const uint32_t *consumers = tq_graph_consumers(&graph, i, &count);
+        for (uint32_t j = 0; j < count; j++)
+            take(s, consumers[j]);
+        take(s, (uint64_t)tq_graph_producer(&graph, i));
+    }
+    PROMISE(tq_graph_producer(&graph, -1) == -1 && tq_graph_producer(&graph, graph.tensor_count) == -1);
+    tq_graph_free(&graph);
 }
 
 static void walk_subgraph(sink *s, const tq_model *model, uint32_t index)
@@ -231,6 +312,7 @@ static void walk_subgraph(sink *s, const tq_model *model, uint32_t index)
     for (uint32_t i = 0; i < subgraph.operators.count && s->steps; i++, s->steps--)
         walk_operator(s, model, &subgraph, i);
     PROMISE(tq_model_operator(model, &subgraph, subgraph.operators.count).code == -1);
+    walk_graph(s, &subgraph);
 }
 
 uint64_t fuzz_walk(const tq_model *model, uint64_t steps)
@@ -272,6 +354,39 @@ static void heap_release(void *context, void *memory)
     free(memory);
 }
 
+#if __has_include("model/problems.h")
+static bool count_problem(void *context, const tq_problem *problem)
+{
+    PROMISE((unsigned)problem->code < TQ_PROBLEM_COUNT);
+    PROMISE(memchr(problem->text, 0, sizeof problem->text) && problem->text[0]);
+    PROMISE(memchr(problem->place_text, 0, sizeof problem->place_text));
+    ++*(uint64_t *)context;
+    return true;
+}
+
+/* Finds problems twice, with all memory and with none to spare. */
+static void list_problems(const tq_model *model)
+{
+    for (long n = 0; n < 8; n++) {
+        heap h = {0, n};
+        tq_allocator allocator = {heap_allocate, heap_release, &h};
+        uint64_t count = 0;
+        tq_error error;
+        tq_status status = tq_model_problems(model, &allocator, count_problem, &count, &error);
+        PROMISE(status == TQ_OK || (status == TQ_NO_MEMORY && error.status == status));
+        PROMISE(h.live == 0);
+        PROMISE(count <= 1001 * TQ_PROBLEM_COUNT);
+        if (status == TQ_OK)
+            return;
+    }
+}
+#else
+static void list_problems(const tq_model *model)
+{
+    (void)model;
+}
+#endif
+
 /* Fails the first, the second, ... allocation of an opening until it needs no more. */
 static void open_without_memory(tq_bytes file)
 {
@@ -312,6 +427,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     uint64_t sum = fuzz_walk(&model, UINT64_MAX);
     PROMISE(sum == fuzz_walk(&model, UINT64_MAX));
+    list_problems(&model);
     bool allocated = h.live != 0;
     tq_model_close(&model);
     PROMISE(h.live == 0);
