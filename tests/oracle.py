@@ -8,6 +8,7 @@ a fresh process.  A question that LiteRT refuses is answered by a `Refusal`.  A 
 what it is asked is one of the functions named `answer_*` below.
 """
 
+import contextlib
 import os
 import pickle
 import struct
@@ -84,10 +85,8 @@ class _Worker:
 
     def close(self):
         for pipe in (self.process.stdin, self.process.stdout):
-            try:
+            with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-            except BrokenPipeError:
-                pass
         self.process.wait()
 
 

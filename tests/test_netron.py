@@ -260,4 +260,4 @@ def test_the_port_in_netron():
 @pytest.mark.corpus
 def test_corpus_in_netron(corpus):
     quantizations = [q for path in corpus for q in stored(path.read_bytes())]
-    assert [q and netron_line(*q) or "" for q in quantizations] == netron_lines(quantizations)
+    assert [(q and netron_line(*q)) or "" for q in quantizations] == netron_lines(quantizations)

@@ -250,7 +250,9 @@ def custom_operators():
 
 
 def stablehlo():
-    dot = schema.StablehloDotGeneralOptionsT(lhsContractingDimensions=[1], rhsContractingDimensions=[0], precisionConfig=[0, 2])
+    dot = schema.StablehloDotGeneralOptionsT(
+        lhsContractingDimensions=[1], rhsContractingDimensions=[0], precisionConfig=[0, 2]
+    )
     call = schema.StablehloCustomCallOptionsT(callTargetName="f", backendConfig="{}", calledComputations=[0])
     return build_model(
         [tensor("a", [2, 2]), tensor("b", [2, 2])],
