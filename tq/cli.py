@@ -136,7 +136,7 @@ def _export(args: argparse.Namespace) -> Result:
 
 
 def _diff(args: argparse.Namespace) -> Result:
-    from tq.diff import diff
+    from tq.compare import diff
 
     differences = diff(_open(args.a), _open(args.b))
     code = FOUND if differences else FINE

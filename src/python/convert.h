@@ -33,6 +33,8 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table);
 /* The names of the fields that the file stores for a table, a tuple of str: what tells a field that is
    left out from one that holds its default, or an empty vector. */
 PyObject *tq_py_stored_fields(tq_table_id id, const tq_table *table);
+/* A union as such a dict; None where it is not set or its type is not known. */
+PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
 
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
