@@ -198,7 +198,7 @@ class _Constant(NamedTuple):
 
 def _constant(buffer: Buffer) -> _Constant:
     try:
-        return _Constant(buffer.nbytes, buffer.data, buffer.offset or 0, "data" in buffer.fields)
+        return _Constant(buffer.nbytes, buffer.data, buffer.offset or 0, buffer.is_inline)
     except ModelError:
         return _Constant(0, None, 0, False)
 
@@ -239,11 +239,11 @@ class _Constants:
 
 
 def _tensor_line(tensor: Tensor, kind: str, subgraph_index: int, tail: str) -> str:
-    fields = tensor.fields
-    name = f"({printable(tensor.name)}) " if "name" in fields else ""
-    if "shape_signature" in fields:
-        shape = f"shape_signature:[{integers(tensor.shape_signature)}]"
-    elif "shape" in fields:
+    name = f"({printable(tensor.name)}) " if tensor.stored("name") is not None else ""
+    signature = tensor.stored("shape_signature")
+    if signature is not None:
+        shape = f"shape_signature:[{integers(signature)}]"
+    elif tensor.shape or tensor.stored("shape") is not None:
         shape = f"shape:[{integers(tensor.shape)}]"
     else:
         shape = "shape:n/a"

@@ -210,18 +210,13 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table)
     return dict;
 }
 
-PyObject *tq_py_stored_fields(tq_table_id id, const tq_table *table)
+PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name)
 {
-    PyObject *list = PyList_New(0);
-    for (unsigned i = tq_tables[id].first; list && i < tq_tables[id + 1].first; i++) {
-        if (!table->at || !tq_slot_at(table, tq_fields[i].slot))
+    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) != 0)
             continue;
-        PyObject *name = PyUnicode_FromString(tq_fields[i].name);
-        if (!name || PyList_Append(list, name) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(name);
+        bool stored = table->at && tq_slot_at(table, tq_fields[i].slot);
+        return stored ? field_object(state, i, table) : Py_NewRef(Py_None);
     }
-    PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
-    Py_XDECREF(list);
-    return tuple;
+    return PyErr_Format(PyExc_ValueError, "the schema's table %s has no field %R", tq_tables[id].name, name);
 }
