@@ -84,6 +84,10 @@ def _by_input(data: int, weights: int, rank: int, input_axis: int) -> Callable[[
 
 def _fully_connected(op: Operator) -> int:
     units, depth = _shape(op.inputs, 1, 2)
+    output = _shape(op.outputs, 0)
+    if output and output[-1] == units:
+        return math.prod(output) * depth
+    # the output's shape is not known, or not kept apart
     return _divide(math.prod(_shape(op.inputs, 0)), depth) * units * depth
 
 
