@@ -157,22 +157,23 @@ static void test_budgets(void)
     CHECK(verify_copy(loop, sizeof loop) == TQ_BAD_FLEXBUFFER);
 }
 
-/* `count` offsets of 4 bytes to one string of `length` bytes. */
-static tq_status verify_shared_string(uint32_t count, uint32_t length)
+/* `count` offsets of 4 bytes to one string, or key, of `length` bytes. */
+static tq_status verify_shared(unsigned wire, uint32_t count, uint32_t length)
 {
-    size_t size = 4 + (size_t)length + 4 + 5 * (size_t)count + 6;
+    size_t size = 4 + (size_t)length + 1 + 4 + 5 * (size_t)count + 6;
     uint8_t *data = calloc(size, 1), *p = data;
     if (!data)
         abort();
     memcpy(p, &length, 4);
-    p += 4 + length;
+    memset(p + 4, 'k', length);
+    p += 4 + length + 1;
     memcpy(p, &count, 4);
     p += 4;
     for (uint32_t i = 0; i < count; i++, p += 4) {
         uint32_t distance = (uint32_t)(p - data) - 4;
         memcpy(p, &distance, 4);
     }
-    memset(p, 5 << 2 | 2, count);
+    memset(p, (int)(wire << 2 | 2), count);
     p += count;
     uint32_t distance = count * 5;
     memcpy(p, &distance, 4);
@@ -183,13 +184,101 @@ static tq_status verify_shared_string(uint32_t count, uint32_t length)
     return status;
 }
 
+static void test_shared_bytes(void)
+{
+    enum { KEY = 4, STRING = 5 };
+    for (unsigned wire = KEY; wire <= STRING; wire++) {
+        CHECK(verify_shared(wire, 1000, 1000) == TQ_OK);
+        CHECK(verify_shared(wire, 10000, 10000) == TQ_BAD_FLEXBUFFER);
+    }
+}
+
+/* ---- the smallest buffers on either side of each bound ---- */
+
+#define VERIFY(...) verify_copy((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+enum { T_INT = 1 << 2, T_KEY = 4 << 2, T_STRING = 5 << 2, T_INDIRECT = 6 << 2, T_MAP = 9 << 2, T_VECTOR = 10 << 2, T_INTS = 11 << 2 };
+
+static void test_ends(void)
+{
+    CHECK(VERIFY(4, T_INT, 1) == TQ_OK);
+    CHECK(VERIFY(4, T_INT, 4) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY('k', 0, 2, T_KEY, 1) == TQ_OK);
+    CHECK(VERIFY('k', 'k', 2, T_KEY, 1) == TQ_BAD_FLEXBUFFER); /* no NUL */
+    CHECK(VERIFY('k', 0, 3, T_KEY, 1) == TQ_BAD_FLEXBUFFER);   /* before the start */
+    CHECK(VERIFY(4, 's', 1, T_STRING, 1) == TQ_OK);
+    CHECK(VERIFY(5, 's', 1, T_STRING, 1) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY('s', 1, T_STRING, 1) == TQ_BAD_FLEXBUFFER); /* no size */
+    CHECK(VERIFY(2, 1, 2, 2, T_INDIRECT | 1, 1) == TQ_OK);
+    CHECK(VERIFY(2, 1, T_INDIRECT | 2, 1) == TQ_OK);
+    CHECK(VERIFY(2, 1, T_INDIRECT | 3, 1) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY(3, 0, T_INTS, 1) == TQ_OK); /* the slot, the type and the width are the elements */
+    CHECK(VERIFY(4, 0, T_INTS, 1) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY(0, 0, T_VECTOR, 1) == TQ_OK);
+    CHECK(VERIFY(2, 0, T_VECTOR, 1) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY(0, 0, 27 << 2, 1) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY(0, 0, 35 << 2, 1) == TQ_BAD_FLEXBUFFER);
+    CHECK(VERIFY(0, 0, 37 << 2, 1) == TQ_BAD_FLEXBUFFER);
+}
+
+/* {k: 42}: key, keys' size and slot, the map's three numbers, its value and type, the root. */
+static void test_map(void)
+{
+    CHECK(VERIFY('k', 0, 1, 3, 1, 1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_OK);
+    CHECK(VERIFY('k', 0, 2, 3, 1, 1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_BAD_FLEXBUFFER); /* two keys */
+    CHECK(VERIFY('k', 0, 0, 3, 1, 1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_BAD_FLEXBUFFER); /* none */
+    CHECK(VERIFY('k', 0, 1, 4, 1, 1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_BAD_FLEXBUFFER); /* before the start */
+    CHECK(VERIFY('k', 0, 1, 3, 5, 1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_BAD_FLEXBUFFER); /* the keys too */
+    CHECK(VERIFY(1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_BAD_FLEXBUFFER);                  /* no keys at all */
+    for (uint8_t width = 0; width <= 8; width++) { /* {"": 42}, whose keys stand at 8 */
+        uint8_t data[29] = {[21] = 13, width, 1, 42, T_INT, 2, T_MAP, 1};
+        data[8 - width] = 1;
+        bool known = width == 1 || width == 2 || width == 4 || width == 8;
+        CHECK(verify_copy(data, sizeof data) == (known ? TQ_OK : TQ_BAD_FLEXBUFFER));
+    }
+}
+
+static void test_typed_vectors(void)
+{
+    static const tq_flex_kind kinds[] = {TQ_FLEX_INT, TQ_FLEX_UINT, TQ_FLEX_FLOAT};
+    uint8_t data[8 * 4 + 3] = {0};
+    tq_flex_reader r;
+    tq_flex root, item;
+    for (unsigned nth = 0; nth < 9; nth++) { /* VECTOR_INT2 is 16, VECTOR_FLOAT4 24 */
+        data[32] = 32;
+        data[33] = (uint8_t)((16 + nth) << 2 | 3);
+        data[34] = 1;
+        tq_bytes bytes = copy_exactly(data, sizeof data);
+        CHECK(tq_flex_open(bytes, &r, &root, NULL) == TQ_OK && root.kind == TQ_FLEX_VECTOR && root.count == 2 + nth / 3);
+        CHECK(tq_flex_item(&r, &root, root.count - 1, &item) == TQ_OK && item.kind == kinds[nth % 3] && item.width == 8);
+        CHECK(tq_flex_verify(bytes, NULL) == TQ_OK && !tq_flex_is_options(bytes));
+        free_copy(bytes);
+    }
+    static const struct {
+        uint8_t wire;
+        tq_flex_kind kind;
+    } rows[] = {{11, TQ_FLEX_INT}, {12, TQ_FLEX_UINT}, {14, TQ_FLEX_KEY}, {15, TQ_FLEX_KEY}, {36, TQ_FLEX_BOOL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const uint8_t two[] = {'a', 0, 2, 3, 4, 2, (uint8_t)(rows[i].wire << 2), 1};
+        tq_bytes bytes = copy_exactly(two, sizeof two);
+        CHECK(tq_flex_open(bytes, &r, &root, NULL) == TQ_OK && root.kind == TQ_FLEX_VECTOR && root.count == 2);
+        CHECK(tq_flex_item(&r, &root, 1, &item) == TQ_OK && item.kind == rows[i].kind);
+        CHECK(item.kind != TQ_FLEX_KEY || same(tq_flex_bytes(&r, &item), "a", 1));
+        CHECK(tq_flex_verify(bytes, NULL) == TQ_OK && !tq_flex_is_options(bytes));
+        CHECK(tq_flex_map_key(&r, &root, 0, &bytes) == TQ_BAD_FLEXBUFFER);
+        free_copy(r.bytes);
+    }
+}
+
 void test_flexbuffer(void)
 {
     test_sample();
     test_widths();
+    test_ends();
+    test_map();
+    test_typed_vectors();
     test_every_length();
     test_every_byte();
     test_budgets();
-    CHECK(verify_shared_string(1000, 1000) == TQ_OK);
-    CHECK(verify_shared_string(10000, 10000) == TQ_BAD_FLEXBUFFER);
+    test_shared_bytes();
 }
