@@ -210,3 +210,14 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table)
             Py_CLEAR(dict);
     return dict;
 }
+
+PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name)
+{
+    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) != 0)
+            continue;
+        bool stored = table->at && tq_slot_at(table, tq_fields[i].slot);
+        return stored ? field_object(state, i, table) : Py_NewRef(Py_None);
+    }
+    return PyErr_Format(PyExc_ValueError, "the schema's table %s has no field %R", tq_tables[id].name, name);
+}
