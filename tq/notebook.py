@@ -107,8 +107,8 @@ def _channel_table(quantization: "Quantization", scales: np.ndarray) -> str:
 
 def _channel_picture(quantization: "Quantization", scales: np.ndarray) -> str:
     """Every channel's ranges side by side; every nth where they are many."""
-    total = len(scales)
-    step = -(-total // _COLUMNS)
+    total = max(len(scales), len(quantization.min), len(quantization.max))
+    step = max(-(-total // _COLUMNS), 1)
     stored = len(quantization.min) == len(quantization.max) == total
     ranged = len(quantization.range_min) == len(quantization.range_max) == total
     columns = []

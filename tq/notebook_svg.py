@@ -45,10 +45,10 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     span = high - low
     if not 0 < span < math.inf:
         return [low]
+    # Between neighbours among the subnormals there is no round value.
+    if span < 1e-300:
+        return [low]
     power = 10.0 ** math.floor(math.log10(span / most))
-    # A subnormal span can lose its power of ten to underflow.
-    if power == 0:
-        return [low, high]
     step = next((k * power for k in (1, 2, 5, 10, 20) if span / (k * power) <= most - 1), span)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [k * step for k in range(first, min(last, first + most - 1) + 1)]
