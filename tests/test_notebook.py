@@ -392,3 +392,20 @@ def test_ticks(low, high):
     assert all(low - 1e-9 * abs(low) <= m <= high + 1e-9 * abs(high) for m in marks)
     assert marks == sorted(set(marks))
     assert len(marks) >= 3 or high == 5e-324
+
+
+@pytest.mark.corpus
+def test_corpus_pages(corpus):
+    for path in corpus:
+        try:
+            model = tq.Model(path)
+        except tq.ModelError:
+            continue
+        check = [notebook.model_html(model)]
+        for graph in model.subgraphs:
+            check += [notebook.operator_html(o) for o in graph.operators[:20]]
+            for item in graph.tensors[:20]:
+                check += [notebook.tensor_html(item), notebook.quantization_html(item.quantization)]
+        for page in check:
+            Checker(page)
+            assert len(page) < 1_500_000, path

@@ -88,8 +88,11 @@ def real(taken: Sample, tensor: "Tensor") -> "NDArray[np.float64] | None":
     if how != "axis" or tensor.sparsity or taken.total != math.prod(tensor.shape):
         return None
     axis = quantization.quantized_dimension
+    if zeros.size == 1:
+        zeros = np.full(scales.size, zeros[0])
     channel = taken.places // math.prod(tensor.shape[axis + 1 :]) % scales.size
-    return (taken.codes - (zeros if zeros.size > 1 else zeros[[0] * scales.size])[channel]) * scales[channel]
+    numbers: NDArray[np.float64] = (taken.codes - zeros[channel]) * scales[channel]
+    return numbers
 
 
 def count_codes(codes: "NDArray[Any]", most: int) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":

@@ -7,10 +7,10 @@ A page is bounded whatever the model holds: rows, names, values and pictures hav
 says how many there are in all.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tq.notebook_svg import Bar, Histogram, axis_chart, channel_strip, number, s
 if TYPE_CHECKING:
     from tq._core import ExternalBuffer, Model, Operator, Problem, Quantization, Signature, Subgraph, Tensor
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", covariant=True)
 
 _ROWS = 1000  # operators, and tensors, that a page lists
 _SUBGRAPHS = 50
@@ -29,6 +29,11 @@ _SHORT_ROWS = 200  # rows of every other table
 _CHANNELS = 256  # rows of the table of channels
 _COLUMNS = 128  # channels in a picture
 _BINS = 72
+
+
+class _Sized(Protocol[_T]):
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[_T]: ...
 
 
 def _shapes(tensor: "Tensor") -> str:
@@ -460,7 +465,7 @@ def _external_row(buffer: "ExternalBuffer") -> list[str]:
 
 
 def _section(
-    title: str, items: Collection[_T], heads: Sequence[str], row: Callable[[_T], list[str]], shown: bool = False
+    title: str, items: _Sized[_T], heads: Sequence[str], row: Callable[[_T], list[str]], shown: bool = False
 ) -> str:
     """A fold with a table of `items`; nothing where there are none."""
     total = len(items)

@@ -7,7 +7,7 @@ no identifiers, so that many of them can share a page.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -78,7 +78,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", role: str = "") 
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _bars(histogram: Histogram, x_of, bottom: float) -> str:
+def _bars(histogram: Histogram, x_of: Callable[[float], float], bottom: float) -> str:
     top = max(histogram.counts, default=0) or 1
     parts = []
     for i, count in enumerate(histogram.counts):

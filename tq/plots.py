@@ -61,9 +61,9 @@ def _by_code(tensor: "Tensor", bins: int | None, dequantized: bool) -> "tuple[ND
     """Counts and edges in bins of whole codes, where one affine map or none turns codes into what is drawn."""
     quantization = tensor.quantization
     how = histograms.parameters_per_value(quantization, tensor.shape) if dequantized else "none"
-    if how not in ("none", "scalar") or not histograms.is_whole(tensor.data.dtype) or tensor.sparsity:
+    if how not in ("none", "scalar") or not histograms.is_whole(tensor.dtype) or tensor.sparsity:
         return None
-    codes = tensor.data.reshape(-1)
+    codes = _values(tensor, False)
     if codes.dtype.kind == "V" or codes.dtype == np.bool_:
         codes = codes.astype(np.int8 if codes.dtype.name != "bool" else np.uint8)
     counts, edges = histograms.count_codes(codes, min(bins or _MOST_CODES, _MOST_CODES) if codes.size else 1)
