@@ -338,6 +338,15 @@ def tensor_html(tensor: "Tensor") -> str:
 # Operators
 
 
+def _options(options: object) -> str:
+    # A custom operator's flexbuffer is a map by custom, yet any value can be its root.
+    if not isinstance(options, Mapping):
+        return f"<p><code>{h.value_words(options)}</code></p>"
+    facts = [(h.words(k), f"<code>{h.value_words(v)}</code>") for k, v in islice(options.items(), _SHORT_ROWS)]
+    cut = f'<p class="tq-warn">The first {_SHORT_ROWS} of {len(options):,} are listed.</p>'
+    return h.facts(facts) + (cut if len(options) > _SHORT_ROWS else "")
+
+
 def operator_html(operator: "Operator") -> str:
     """The page of an Operator: inputs, outputs, intermediates, options, and a preview of its custom options."""
     chips = [h.chip(f"version {operator.version}")]
@@ -353,12 +362,7 @@ def operator_html(operator: "Operator") -> str:
         table = _port_table(operator.intermediates, operator.intermediate_indices)
         body.append(h.fold("Intermediates", f"{len(operator.intermediates):,}", table))
     if operator.options:
-        facts = [
-            (h.words(k), f"<code>{h.value_words(v)}</code>") for k, v in islice(operator.options.items(), _SHORT_ROWS)
-        ]
-        total = len(operator.options)
-        cut = f'<p class="tq-warn">The first {_SHORT_ROWS} of {total:,} are listed.</p>' if total > _SHORT_ROWS else ""
-        body.append(h.fold("Options", h.words(operator.options_type or ""), h.facts(facts) + cut, shown=True))
+        body.append(h.fold("Options", h.words(operator.options_type or ""), _options(operator.options), shown=True))
     if operator.custom_options:
         size = h.count(len(operator.custom_options), "byte")
         body.append(h.fold("Custom options", size, h.hex_dump(operator.custom_options), shown=not operator.options))
