@@ -46,7 +46,7 @@ def sample(tensor: "Tensor", most: int = SAMPLE) -> Sample | None:
     Raises what `Tensor.data` raises.
     """
     elements = math.prod(tensor.shape)
-    if not tensor.is_constant or not is_numeric(tensor.dtype) or (tensor.nbytes < elements and elements > _UNPACK):
+    if not is_numeric(tensor.dtype) or (tensor.nbytes < elements and elements > _UNPACK):
         return None
     data = tensor.data
     if data is None or data.size == 0:

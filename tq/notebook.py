@@ -234,7 +234,7 @@ def _few_values(values: Sequence[object]) -> str:
 
 def _tensor_values(tensor: "Tensor") -> tuple[str, Histogram | None, str, bool]:
     """A line of values, a histogram, its label, and whether it counts real numbers (and so shares the ranges' axis)."""
-    if not tensor.is_constant or tensor.data is None:
+    if tensor.data is None:
         return "", None, "", False
     taken = histograms.sample(tensor)
     if taken is None:
@@ -325,7 +325,7 @@ def tensor_html(tensor: "Tensor") -> str:
     used = ", ".join(map(_operator_link, consumers[: h.LIST])) + h.rest(len(consumers)) if consumers else h.NOTHING
     quantization = tensor.quantization
     body = [h.fold("Facts", "", h.facts(facts), shown=True)]
-    if quantization or tensor.is_constant:
+    if quantization or tensor.is_constant or external:
         body.append(h.fold("Values and ranges", "", _tensor_picture(tensor), shown=True))
     if quantization:
         line = f"<code>{_quantization_line(quantization)}</code>"

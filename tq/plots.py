@@ -44,7 +44,7 @@ def _title(tensor: "Tensor") -> str:
 def _values(tensor: "Tensor", dequantized: bool) -> "NDArray[Any]":
     """The constant's values, flat: real numbers where `dequantized` and it is quantized, else what is stored."""
     name = f"tensor {tensor.index} '{tensor.name}'"
-    if not tensor.is_constant or tensor.data is None:
+    if tensor.data is None:
         raise ValueError(f"{name} has no data to plot: it is not a constant of the model")
     if not histograms.is_numeric(tensor.dtype):
         raise ValueError(f"{name} holds {getattr(tensor.type, 'name', tensor.type)}: only numbers can be plotted")
@@ -124,8 +124,8 @@ def _draw_channels(ax: "Axes", tensor: "Tensor") -> None:
     quantization = tensor.quantization
     if histograms.parameters_per_value(quantization, tensor.shape) != "axis":
         raise ValueError(
-            f"tensor {tensor.index} '{tensor.name}' is quantized {quantization.kind}: "
-            "kind='channels' needs per-axis quantization, kind='histogram' draws any"
+            f"tensor {tensor.index} '{tensor.name}': kind='channels' needs per-axis quantization "
+            f"that fits the shape, and this is {quantization.kind}; kind='histogram' draws any"
         )
     channels = np.arange(np.size(quantization.scale))
     low, high = _channel_ends(tensor, True)
