@@ -150,7 +150,7 @@ def test_refusals(per_tensor):
         only_tensor("nothing", [0], "FLOAT32", b"").plot()
     with pytest.raises(ValueError, match=r"'nan' has no finite value"):
         only_tensor("nan", [1], "FLOAT32", np.float32([np.nan])).plot()
-    with pytest.raises(ValueError, match="kind='channels' needs per-axis quantization .* this is per-tensor"):
+    with pytest.raises(ValueError, match=r"kind='channels' needs per-axis quantization .* this is per-tensor"):
         per_tensor.plot(kind="channels")
     with pytest.raises(ValueError, match="kind is 'pie'"):
         per_tensor.plot(kind="pie")

@@ -58,6 +58,8 @@ def _tensor_label(subgraph: int, index: int) -> str:
 
 def _span(values: np.ndarray) -> str:
     """`0.001 … 0.2`, of the values that are numbers."""
+    if values.size == 0:
+        return "none"
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     if finite.size == 0:
         return "none finite"
@@ -99,6 +101,11 @@ def _range_bars(quantization: "Quantization") -> list[Bar]:
     return bars
 
 
+def _parameter_noun(quantization: "Quantization") -> str:
+    """What each scale belongs to."""
+    return {"per-axis": "channel", "blockwise": "block"}.get(quantization.kind, "scale")
+
+
 def _channel_table(quantization: "Quantization", scales: np.ndarray) -> str:
     columns = [scales] + [
         _drawable(getattr(quantization, name)) for name in ("zero_point", "min", "max", "range_min", "range_max")
@@ -106,7 +113,7 @@ def _channel_table(quantization: "Quantization", scales: np.ndarray) -> str:
     total = max(len(c) for c in columns)
     shown = min(total, _CHANNELS)
     rows = ([str(i), *(h.float_words(c[i]) if i < len(c) else h.NOTHING for c in columns)] for i in range(shown))
-    heads = ["#channel", "#scale", "#zero point", "#min", "#max", "#range min", "#range max"]
+    heads = [f"#{_parameter_noun(quantization)}", "#scale", "#zero point", "#min", "#max", "#range min", "#range max"]
     return h.table(heads, rows, total, shown)
 
 
@@ -126,8 +133,9 @@ def _channel_picture(quantization: "Quantization", scales: np.ndarray) -> str:
         columns.append(column)
     if not any(columns):
         return ""
-    note = f'<p class="tq-muted">Every {step}th channel is drawn.</p>' if step > 1 else ""
-    return channel_strip(columns, ["channel 0", f"channel {(len(columns) - 1) * step}"]) + note
+    noun = _parameter_noun(quantization)
+    note = f'<p class="tq-muted">Every {step}th {noun} is drawn.</p>' if step > 1 else ""
+    return channel_strip(columns, [f"{noun} 0", f"{noun} {(len(columns) - 1) * step}"], noun) + note
 
 
 def _quantization_body(quantization: "Quantization", chart: bool = True) -> str:
@@ -157,8 +165,8 @@ def _quantization_body(quantization: "Quantization", chart: bool = True) -> str:
         parts.append(axis_chart(_range_bars(quantization)))
     if many:
         parts.append(_channel_picture(quantization, scales))
-        what = "Channels" if quantization.kind == "per-axis" else "Parameters"
-        parts.append(h.fold(what, f"{scales.size:,}", _channel_table(quantization, scales)))
+        title = f"{_parameter_noun(quantization).capitalize()}s"
+        parts.append(h.fold(title, f"{scales.size:,}", _channel_table(quantization, scales)))
     return "".join(parts)
 
 
@@ -205,7 +213,7 @@ def _tensor_table(subgraph: "Subgraph", shown: int) -> str:
         [_label(t), *_tensor_cells(t), _role(t, inputs, outputs), _line_cell(t)]
         for t in islice(subgraph.tensors, shown)
     )
-    heads = ["|tensor", "name", "|type", "shape", "#bytes", "|role", "quantization"]
+    heads = ["|tensor", "~name", "|type", "shape", "#bytes", "|role", "~quantization"]
     return h.table(heads, rows, len(subgraph.tensors), shown, ": <code>model.tensors[i]</code> gives any other")
 
 
@@ -219,7 +227,7 @@ def _port_table(tensors: Sequence["Tensor | None"], indices: Sequence[int], mark
             continue
         note = " (written)" if place < len(marks) and marks[place] else ""
         rows.append([str(place), _label(tensor) + note, *_tensor_cells(tensor), _line_cell(tensor)])
-    heads = ["#", "|tensor", "name", "|type", "shape", "#bytes", "quantization"]
+    heads = ["#", "|tensor", "~name", "|type", "shape", "#bytes", "~quantization"]
     return h.table(heads, rows, len(tensors), len(rows))
 
 

@@ -63,6 +63,9 @@ def value_words(value: object, depth: int = 0) -> str:
     if isinstance(value, Enum):
         return enum_words(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
+        plain = bytes(value[:NAME])
+        if plain and all(32 <= b < 127 for b in plain):
+            return f"“{escape(plain.decode())}{'…' if len(value) > NAME else ''}”"
         return f"{count(len(value), 'byte')}: {bytes(value[:LIST]).hex(' ')}{' …' if len(value) > LIST else ''}"
     if isinstance(value, str):
         return f"“{words(value)}”"
@@ -110,9 +113,10 @@ def fold(title: str, note: str, body: str, shown: bool = False) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], total: int, shown: int, note: str = "") -> str:
-    """A scrolling table of HTML cells.  A head starts with "#" over numbers, with "|" over cells not to wrap."""
-    kinds = [{"#": ' class="tq-num"', "|": ' class="tq-fit"'}.get(h[:1], "") for h in heads]
-    top = "".join(f'<th scope="col"{k}>{h.lstrip("#|") or "#"}</th>' for h, k in zip(heads, kinds, strict=True))
+    """A scrolling table of HTML cells.  A head starts with "#" over numbers, "|" over cells not to wrap, "~" over words."""
+    classes = {"#": ' class="tq-num"', "|": ' class="tq-fit"', "~": ' class="tq-long"'}
+    kinds = [classes.get(h[:1], "") for h in heads]
+    top = "".join(f'<th scope="col"{k}>{h.lstrip("#|~") or "#"}</th>' for h, k in zip(heads, kinds, strict=True))
     body = "".join(
         f"<tr>{''.join(f'<td{k}>{cell}</td>' for cell, k in zip(row, kinds, strict=True))}</tr>" for row in rows
     )

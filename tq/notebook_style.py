@@ -92,6 +92,7 @@ _RULES = """
 .tq-repr.tq-repr .tq-table tbody tr + tr > * { border-top: 1px solid var(--tq-panel); }
 .tq-repr.tq-repr .tq-table tbody th { font-weight: 400; color: var(--tq-muted); white-space: nowrap; }
 .tq-repr.tq-repr .tq-table .tq-num { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.tq-repr.tq-repr .tq-table .tq-long { min-width: 8.5rem; }
 .tq-repr .tq-fit, .tq-repr.tq-repr .tq-table .tq-fit { white-space: nowrap; }
 .tq-repr pre.tq-pre { margin: .3rem 0 .2rem; padding: .45rem .6rem; overflow: auto; max-height: 20rem; border: 0;
   border-radius: .35rem; background: var(--tq-panel); color: var(--tq-text); white-space: pre; tab-size: 8;

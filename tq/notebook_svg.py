@@ -49,9 +49,11 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     if span < 1e-300:
         return [low]
     power = 10.0 ** math.floor(math.log10(span / most))
-    step = next((k * power for k in (1, 2, 5, 10, 20) if span / (k * power) <= most - 1), span)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [k * step for k in range(first, min(last, first + most - 1) + 1)]
+    for step in (k * power for k in (1, 2, 5, 10, 20)):
+        first, last = math.ceil(low / step), math.floor(high / step)
+        if last - first < most:
+            return [k * step for k in range(first, last + 1)]
+    return [low]
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float] | None:
@@ -131,8 +133,8 @@ def axis_chart(bars: Sequence[Bar], histogram: Histogram | None = None, label: s
     return "".join(parts)
 
 
-def channel_strip(bars: Sequence[Sequence[Bar]], names: Sequence[str]) -> str:
-    """A column for each channel: `bars[i]` are its ranges, widest role first; `names` label the outer columns."""
+def channel_strip(bars: Sequence[Sequence[Bar]], names: Sequence[str], noun: str = "channel") -> str:
+    """A column for each channel or block: `bars[i]` are its ranges, widest role first; `names` label the ends."""
     limits = _limits([v for column in bars for bar in column for v in bar[1:3]] + [0.0])
     if limits is None or not bars:
         return ""
@@ -146,7 +148,7 @@ def channel_strip(bars: Sequence[Sequence[Bar]], names: Sequence[str]) -> str:
     def y_of(value: float) -> float:
         return bottom - (min(max(float(value), low), high) - low) * _STRIP / (high - low)
 
-    parts = [_open(bottom + 22, f"ranges of {len(bars)} channels between {low:g} and {high:g}")]
+    parts = [_open(bottom + 22, f"ranges of {len(bars)} {noun}s between {low:g} and {high:g}")]
     marks = ticks(low, high, 5)
     parts.append(f'<path class="tq-grid" d="{"".join(f"M{_LEFT} {y_of(t):.1f}H{_RIGHT}" for t in marks)}"/>')
     roles: dict[str, list[str]] = {}
