@@ -295,7 +295,7 @@ def test_per_axis_table_is_capped_and_says_so():
     model = tq.Model(build_model([tensor("t", [3000, 1], "INT8", scale=scales)], [], [0], [0]))
     page = notebook.quantization_html(model.tensors[0].quantization)
     assert "The first 256 of 3,000 are listed." in check_page(page).text
-    assert "Every 24th channel is drawn." in page
+    assert "One channel in 24 is drawn." in page
     assert len(page) < 90_000
 
 

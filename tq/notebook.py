@@ -134,7 +134,7 @@ def _channel_picture(quantization: "Quantization", scales: np.ndarray) -> str:
     if not any(columns):
         return ""
     noun = _parameter_noun(quantization)
-    note = f'<p class="tq-muted">Every {step}th {noun} is drawn.</p>' if step > 1 else ""
+    note = f'<p class="tq-muted">One {noun} in {step} is drawn.</p>' if step > 1 else ""
     return channel_strip(columns, [f"{noun} 0", f"{noun} {(len(columns) - 1) * step}"], noun) + note
 
 
