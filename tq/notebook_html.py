@@ -113,7 +113,7 @@ def fold(title: str, note: str, body: str, shown: bool = False) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], total: int, shown: int, note: str = "") -> str:
-    """A scrolling table of HTML cells.  A head starts with "#" over numbers, "|" where nothing wraps, "~" over words."""
+    """A scrolling table of HTML cells.  A head starts with "#" over numbers, "|" where none wraps, "~" over words."""
     classes = {"#": ' class="tq-num"', "|": ' class="tq-fit"', "~": ' class="tq-long"'}
     kinds = [classes.get(h[:1], "") for h in heads]
     top = "".join(f'<th scope="col"{k}>{h.lstrip("#|~") or "#"}</th>' for h, k in zip(heads, kinds, strict=True))
