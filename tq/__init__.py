@@ -1,6 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks and explains TensorFlow Lite models."""
+"""tq: reads, checks and explains TensorFlow Lite models.
 
-from tq._core import Error, ModelError
+    m = tq.Model("model.tflite")
+    print(m)                              # every operator and tensor, with its quantization
+    m.tensors["conv/weights"].data        # a NumPy view, nothing copied
+    m.get_tensor_details()                # TFLite's dicts, with the min and max that TFLite drops
 
-__all__ = ["Error", "ModelError"]
+The schema's enums are here by name: tq.TensorType, tq.BuiltinOperator, tq.Padding ...
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tq._core import (
+    Buffer,
+    Error,
+    ExternalBuffer,
+    Model,
+    ModelError,
+    Operator,
+    OperatorCode,
+    Quantization,
+    Signature,
+    Subgraph,
+    Tensor,
+    decode_flexbuffer,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Buffer",
+    "Error",
+    "ExternalBuffer",
+    "Model",
+    "ModelError",
+    "Operator",
+    "OperatorCode",
+    "Quantization",
+    "Signature",
+    "Subgraph",
+    "Tensor",
+    "decode_flexbuffer",
+]
+
+# What is written in Python is imported when it is first used: {name: module}.
+_LAZY = {"diff": "tq.diff", "export_npz": "tq.export"}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    elif name[:1].isupper():
+        value = getattr(importlib.import_module("tq.enums"), name, None)
+    else:
+        value = None
+    if value is None:
+        raise AttributeError(f"module 'tq' has no attribute {name!r}")
+    globals()[name] = value
+    return value

@@ -258,7 +258,7 @@ tq_status tq_flex_map_key(tq_flex_reader *reader, const tq_flex *map, uint64_t i
 {
     if (map->kind != TQ_FLEX_MAP || index >= map->count)
         return fail(reader, map->at, "an index passes the end of a map");
-    size_t at;
+    size_t at = 0;
     tq_status status = follow(reader, map->keys_at + (size_t)index * map->key_width, map->key_width, &at);
     return status == TQ_OK ? find_key(reader, at, out) : status;
 }

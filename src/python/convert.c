@@ -166,7 +166,7 @@ static PyObject *vector_object(tq_state *state, const tq_field *field, const tq_
     return list;
 }
 
-static PyObject *union_object(tq_state *state, tq_union_id which, const tq_union *value)
+PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value)
 {
     tq_table_id id = tq_union_member(which, value->type);
     if (id == TQ_TABLE_NONE || !value->value.at)
@@ -192,7 +192,7 @@ static PyObject *field_object(tq_state *state, tq_field_id id, const tq_table *t
     }
     case TQ_SHAPE_UNION: {
         tq_union value = tq_get_union(table, id);
-        return union_object(state, field->detail, &value);
+        return tq_py_union(state, field->detail, &value);
     }
     default: {
         tq_vector vector = tq_get_vector(table, id);

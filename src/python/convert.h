@@ -30,6 +30,9 @@ PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value);
    under "type". */
 PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table);
 
+/* A union as such a dict; None where it is not set or its type is not known. */
+PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
+
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
 int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);

@@ -4,6 +4,7 @@
  */
 #include "python/data.h"
 
+#include "model/sparsity.h"
 #include "model/tensor.h"
 #include "python/convert.h"
 #include "python/dtypes.h"
@@ -11,8 +12,7 @@
 #include "python/file.h"
 #include "python/tensor.h"
 
-/* Raises `error` with the tensor named in front of its text. */
-static PyObject *raise_at(PartObject *tensor, tq_error *error)
+PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error)
 {
     tq_table view = tq_py_tensor_view(tensor);
     tq_bytes name = tq_get_string(&view, TQ_Tensor_name);
@@ -32,7 +32,7 @@ static int external_bytes(PartObject *tensor, int64_t id, tq_bytes *bytes, PyObj
     if (!buffer.at) {
         tq_fail(&error, TQ_BAD_INDEX, TQ_NO_OFFSET, "external buffer %lld is not in the model", (long long)id);
         error.status = TQ_DATA_RANGE;
-        raise_at(tensor, &error);
+        tq_py_raise_at(tensor, &error);
         return -1;
     }
     PyObject *file = tq_py_model_external_file(tensor->model, tq_get_int(&buffer, TQ_ExternalBuffer_group));
@@ -44,7 +44,7 @@ static int external_bytes(PartObject *tensor, int64_t id, tq_bytes *bytes, PyObj
         tq_fail(&error, TQ_DATA_RANGE, TQ_NO_OFFSET, "%llu bytes at byte %llu of a side file that has %llu",
                 (unsigned long long)length, (unsigned long long)offset, (unsigned long long)all.size);
         Py_DECREF(file);
-        raise_at(tensor, &error);
+        tq_py_raise_at(tensor, &error);
         return -1;
     }
     *bytes = (tq_bytes){all.data + offset, (size_t)length};
@@ -65,7 +65,7 @@ int tq_py_tensor_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
     if (status == TQ_BAD_INDEX)
         error.status = TQ_DATA_RANGE; /* to the user it is the file that is wrong, not an index of theirs */
     if (status != TQ_OK) {
-        raise_at(tensor, &error);
+        tq_py_raise_at(tensor, &error);
         return -1;
     }
     if (bytes->data)
@@ -86,7 +86,7 @@ int tq_py_shape(PartObject *tensor, npy_intp shape[TQ_MAX_RANK])
             shape[i] = tq_vector_i32(&dims, i);
         return (int)dims.count;
     }
-    raise_at(tensor, &error);
+    tq_py_raise_at(tensor, &error);
     return -1;
 }
 
@@ -129,7 +129,7 @@ static PyObject *string_array(PartObject *tensor, tq_bytes bytes)
     tq_strings strings;
     tq_error error;
     if (tq_strings_open(bytes, &strings, &error) != TQ_OK)
-        return raise_at(tensor, &error);
+        return tq_py_raise_at(tensor, &error);
     int rank = tq_py_shape(tensor, shape);
     if (rank < 0 || PyArray_MultiplyList(shape, rank) != strings.count) {
         PyErr_Clear();
@@ -162,13 +162,13 @@ static PyObject *dense_array(PartObject *tensor, tq_bytes bytes, const tq_type_r
     if (rank < 0)
         return NULL;
     if (tq_tensor_size(&view, &needed, &error) != TQ_OK)
-        return raise_at(tensor, &error);
+        return tq_py_raise_at(tensor, &error);
     if (bytes.size == 0 && needed > 0)
         Py_RETURN_NONE; /* a buffer that was never filled: no constant */
     if (bytes.size < needed) {
         tq_fail(&error, TQ_DATA_SIZE, TQ_NO_OFFSET, "its buffer has %llu bytes, shape and type need %llu",
                 (unsigned long long)bytes.size, (unsigned long long)needed);
-        return raise_at(tensor, &error);
+        return tq_py_raise_at(tensor, &error);
     }
     if (row->bits < 8)
         return unpack(bytes, row, dtype, rank, shape);
@@ -184,7 +184,6 @@ static PyObject *sparse_values(tq_bytes bytes, const tq_type_row *row, PyArray_D
     return tq_py_view(bytes, dtype, 1, &count, Py_NewRef(owner));
 }
 
-/* The data as stored; `sparse` says that sparsity is to be looked at. */
 static PyObject *make_data(PartObject *tensor, tq_bytes bytes, PyObject *owner)
 {
     tq_table view = tq_py_tensor_view(tensor);
@@ -195,7 +194,7 @@ static PyObject *make_data(PartObject *tensor, tq_bytes bytes, PyObject *owner)
         return bytes.size ? string_array(tensor, bytes) : Py_NewRef(Py_None);
     if (!row || !row->bits) {
         tq_fail(&error, TQ_BAD_TYPE, TQ_NO_OFFSET, "type %d %s has no array form", (int)type, row ? row->name : "(unknown)");
-        return raise_at(tensor, &error);
+        return tq_py_raise_at(tensor, &error);
     }
     PyArray_Descr *dtype = tq_py_dtype(tq_state_of((PyObject *)tensor), type);
     if (!dtype)
@@ -214,4 +213,66 @@ PyObject *tq_py_tensor_data(PartObject *tensor)
     PyObject *data = owner ? make_data(tensor, bytes, owner) : Py_NewRef(Py_None);
     Py_XDECREF(owner);
     return data;
+}
+
+/* ---- derived arrays ---- */
+
+static PyObject *densify_bytes(PartObject *tensor, tq_bytes bytes)
+{
+    tq_table view = tq_py_tensor_view(tensor);
+    int64_t type = tq_get_int(&view, TQ_Tensor_type);
+    npy_intp shape[TQ_MAX_RANK];
+    tq_sparsity sparsity;
+    tq_error error;
+    int rank = tq_py_shape(tensor, shape);
+    if (rank < 0)
+        return NULL;
+    /* Checked before the dense array is made: its size is then backed by a readable description. */
+    if (!tq_type(type) || tq_type(type)->bits < 8) {
+        tq_fail(&error, TQ_BAD_TYPE, TQ_NO_OFFSET, "type %d has no dense form of whole bytes", (int)type);
+        return tq_py_raise_at(tensor, &error);
+    }
+    if (tq_sparsity_open(&view, &sparsity, &error) != TQ_OK)
+        return tq_py_raise_at(tensor, &error);
+    PyArray_Descr *dtype = tq_py_dtype(tq_state_of((PyObject *)tensor), type);
+    PyObject *array = dtype ? PyArray_Zeros(rank, shape, (PyArray_Descr *)Py_NewRef(dtype), 0) : NULL;
+    if (!array)
+        return NULL;
+    tq_status status;
+    uint64_t size = (uint64_t)PyArray_NBYTES((PyArrayObject *)array);
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_tensor_densify(&view, bytes, PyArray_DATA((PyArrayObject *)array), size, &error);
+    Py_END_ALLOW_THREADS
+    if (status != TQ_OK) {
+        Py_DECREF(array);
+        return tq_py_raise_at(tensor, &error);
+    }
+    PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
+    return array;
+}
+
+/* The stored bytes of what must be a constant, and their owner; 0, or -1 with an exception. */
+static int constant_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
+{
+    tq_error error;
+    if (tq_py_tensor_bytes(tensor, bytes, owner) < 0)
+        return -1;
+    if (*owner)
+        return 0;
+    tq_fail(&error, TQ_DATA_SIZE, TQ_NO_OFFSET, "it is no constant: the model stores no data for it");
+    tq_py_raise_at(tensor, &error);
+    return -1;
+}
+
+PyObject *tq_py_tensor_densify(PartObject *tensor)
+{
+    tq_table view = tq_py_tensor_view(tensor);
+    tq_bytes bytes;
+    PyObject *owner;
+    if (constant_bytes(tensor, &bytes, &owner) < 0)
+        return NULL;
+    bool sparse = tq_get_table(&view, TQ_Tensor_sparsity).at != 0;
+    PyObject *array = sparse ? densify_bytes(tensor, bytes) : make_data(tensor, bytes, owner);
+    Py_DECREF(owner);
+    return array;
 }

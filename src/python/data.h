@@ -16,6 +16,12 @@ PyObject *tq_py_tensor_data(PartObject *tensor);
 /* Tensor.densify(): a sparse constant in its full shape; Tensor.data where it is not sparse. */
 PyObject *tq_py_tensor_densify(PartObject *tensor);
 
+/* Tensor.dequantized(): float32 in the tensor's shape. */
+PyObject *tq_py_tensor_dequantized(PartObject *tensor);
+
+/* Raises `error` with the tensor named in front of its text; returns NULL. */
+PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error);
+
 /* A read-only array over bytes that `owner` keeps (consumed). */
 PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_intp *shape, PyObject *owner);
 

@@ -9,6 +9,7 @@
 
 #include "flatbuffer/flexbuffer.h"
 #include "python/convert.h"
+#include "python/errors.h"
 
 static PyObject *convert(tq_flex_reader *reader, const tq_flex *value);
 

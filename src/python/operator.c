@@ -4,8 +4,10 @@
  */
 #include "python/operator.h"
 
+#include "flatbuffer/flexbuffer.h"
 #include "python/convert.h"
 #include "python/errors.h"
+#include "python/flex.h"
 #include "python/part.h"
 #include "python/records.h"
 
@@ -80,11 +82,22 @@ static PyObject *get_custom_options(PartObject *self, void *closure)
     return custom_bytes(self, &bytes) < 0 ? NULL : tq_py_bytes(bytes);
 }
 
+/* A custom operator's options where they are a flexbuffer, else data NULL. */
+static tq_bytes flex_options(const tq_operator *op)
+{
+    tq_bytes bytes = {NULL, 0};
+    bool custom = op->code == TQ_BuiltinOperator_CUSTOM && tq_operator_custom_options(op, &bytes, NULL) == TQ_OK;
+    return custom && bytes.data && tq_flex_is_options(bytes) ? bytes : (tq_bytes){NULL, 0};
+}
+
 static PyObject *get_options(PartObject *self, void *closure)
 {
     (void)closure;
     tq_operator op = view_of(self);
     tq_options options = tq_operator_options(&op);
+    tq_bytes flex = flex_options(&op);
+    if (flex.data)
+        return tq_py_flex(tq_state_of((PyObject *)self), flex);
     if (options.id == TQ_TABLE_NONE)
         return PyDict_New();
     return tq_py_table(tq_state_of((PyObject *)self), options.id, &options.table);
@@ -95,6 +108,8 @@ static PyObject *get_options_type(PartObject *self, void *closure)
     (void)closure;
     tq_operator op = view_of(self);
     tq_options options = tq_operator_options(&op);
+    if (flex_options(&op).data)
+        return PyUnicode_FromString("flexbuffer");
     if (options.id == TQ_TABLE_NONE)
         Py_RETURN_NONE;
     return PyUnicode_FromString(tq_tables[options.id].name);

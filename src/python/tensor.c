@@ -4,6 +4,7 @@
  */
 #include "python/tensor.h"
 
+#include "model/sparsity.h"
 #include "model/tensor.h"
 #include "python/convert.h"
 #include "python/data.h"
@@ -110,42 +111,24 @@ static PyObject *get_quantization(PyObject *self, void *closure)
 
 /* ---- sparsity ---- */
 
-/* An index vector of any of the three widths as int32. */
-static PyObject *index_array(const tq_table *dimension, tq_field_id field)
+static PyObject *index_array(const tq_indices *indices)
 {
-    static const tq_field_id values[] = {0, TQ_Int32Vector_values, TQ_Uint16Vector_values, TQ_Uint8Vector_values};
-    tq_union vector = tq_get_union(dimension, field);
-    npy_intp count = 0;
-    tq_vector elements = {0};
-    unsigned size = 0;
-    if (vector.type >= 1 && vector.type <= 3) {
-        elements = tq_get_vector(&vector.value, values[vector.type]);
-        count = elements.count;
-        size = tq_scalar_size[tq_fields[values[vector.type]].scalar];
-    }
+    npy_intp count = indices->vector.count;
     PyObject *array = PyArray_SimpleNew(1, &count, NPY_INT32);
-    for (npy_intp i = 0; array && i < count; i++) {
-        const uint8_t *p = elements.file.data + elements.at + (size_t)i * size;
-        ((int32_t *)PyArray_DATA((PyArrayObject *)array))[i] = size == 4   ? (int32_t)tq_load_u32(p)
-                                                                : size == 2 ? tq_load_u16(p)
-                                                                            : *p;
-    }
+    for (npy_intp i = 0; array && i < count; i++)
+        ((int32_t *)PyArray_DATA((PyArrayObject *)array))[i] = tq_indices_at(indices, (size_t)i);
     return array;
 }
 
-static PyObject *dimension_dict(tq_state *state, const tq_table *dimension)
+static PyObject *dimension_dict(tq_state *state, const tq_dimension *dimension)
 {
     PyObject *dict = PyDict_New();
-    int64_t format = tq_get_int(dimension, TQ_DimensionMetadata_format);
-    int failed = !dict || tq_py_set(dict, state->key.format, PyLong_FromLongLong(format)) < 0;
-    if (format == TQ_DimensionType_DENSE) {
-        int64_t size = tq_get_int(dimension, TQ_DimensionMetadata_dense_size);
-        failed = failed || tq_py_set(dict, state->key.dense_size, PyLong_FromLongLong(size)) < 0;
-    } else {
-        failed = failed ||
-                 tq_py_set(dict, state->key.array_segments, index_array(dimension, TQ_DimensionMetadata_array_segments)) < 0 ||
-                 tq_py_set(dict, state->key.array_indices, index_array(dimension, TQ_DimensionMetadata_array_indices)) < 0;
-    }
+    int failed = !dict || tq_py_set(dict, state->key.format, PyLong_FromLongLong(dimension->format)) < 0;
+    if (dimension->format == TQ_DimensionType_DENSE)
+        failed = failed || tq_py_set(dict, state->key.dense_size, PyLong_FromLong(dimension->dense_size)) < 0;
+    else
+        failed = failed || tq_py_set(dict, state->key.array_segments, index_array(&dimension->segments)) < 0 ||
+                 tq_py_set(dict, state->key.array_indices, index_array(&dimension->indices)) < 0;
     if (failed)
         Py_CLEAR(dict);
     return dict;
@@ -164,7 +147,7 @@ PyObject *tq_py_sparsity(tq_state *state, const tq_table *tensor)
     failed = failed || (map.at && tq_py_set(dict, state->key.block_map, tq_py_array_i32(&map)) < 0);
     PyObject *list = PyList_New(dimensions.count);
     for (uint32_t i = 0; list && i < dimensions.count; i++) {
-        tq_table dimension = tq_vector_table(&dimensions, i);
+        tq_dimension dimension = tq_sparsity_dimension(&sparsity, i);
         PyObject *item = dimension_dict(state, &dimension);
         if (!item)
             Py_CLEAR(list);
@@ -258,6 +241,12 @@ static PyObject *dequantized(PyObject *self, PyObject *unused)
     return tq_py_tensor_dequantized((PartObject *)self);
 }
 
+static PyObject *densify(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return tq_py_tensor_densify((PartObject *)self);
+}
+
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *module = PyImport_ImportModule("tq.plots");
@@ -328,6 +317,10 @@ static PyMethodDef methods[] = {
      "the block along the last dimension; floating-point types without scales are converted; sparse ones are\n"
      "densified first.\n\n"
      "ModelError: no constant, codes without scales, or parameters that do not fit the shape."},
+    {"densify", densify, METH_NOARGS,
+     "densify($self, /)\n--\n\n"
+     "A sparse constant's values in its full shape, zero where none is stored; `data` for a dense one.\n\n"
+     "ModelError: no constant, or sparsity parameters that contradict the shape or the data."},
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
      "plot($self, /, ax=None, **kwargs)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the Axes."},
