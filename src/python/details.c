@@ -6,8 +6,9 @@
  * InterpreterBuilder::ParseQuantization), as far as it answers:
  *   shape_signature   the shape for constants, and where the file stores none or an empty one
  *   scales            empty counts as unquantized: no zero points, dimension 0
- *   blockwise         scales are the scale tensor's float16 values, zero_points the int32 ones of the
- *                     zero-point tensor, both flat
+ *   blockwise         scales are the scale tensor's bytes as float16, zero_points those of the
+ *                     zero-point tensor as int32, both flat and whatever the tensors' types are;
+ *                     Quantization.scale has the values
  *   multi-axis        everything empty
  *   quantization      (scale, zero point) of exactly one scale
  *   zero points       cut off to int32
@@ -80,6 +81,33 @@ static int affine_arrays(const tq_type_row *row, const tq_quantization *q, array
     return 0;
 }
 
+/* A parameter tensor without data stands for zeros; of no more bytes than this, since its shape may
+   say anything. */
+enum { LARGEST_ZEROS = 1 << 20 };
+
+/* LiteRT takes the parameter tensor's bytes for `item`-byte numbers of `type`, whatever its own type
+   is, and one that has no data yet for zeros. */
+static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, size_t item)
+{
+    tq_subgraph subgraph = tq_py_subgraph_of(tensor);
+    tq_table other = tq_vector_table(&subgraph.tensors, index < 0 ? SIZE_MAX : (size_t)index);
+    tq_bytes bytes = {NULL, 0};
+    uint64_t size = 0;
+    if (tq_get_int(&other, TQ_Tensor_external_buffer))
+        return tq_py_parameter_values(tensor, index, type);
+    if (!other.at || tq_tensor_bytes(&tensor->model->model, &other, &bytes, NULL) != TQ_OK)
+        return no_values(type);
+    if (bytes.data)
+        size = bytes.size;
+    else if (tq_tensor_size(&other, &size, NULL) != TQ_OK || size > LARGEST_ZEROS)
+        size = 0;
+    npy_intp count = (npy_intp)(size / item);
+    PyObject *array = PyArray_ZEROS(1, &count, type, 0);
+    if (array && bytes.data)
+        memcpy(PyArray_DATA((PyArrayObject *)array), bytes.data, (size_t)count * item);
+    return array;
+}
+
 /* Blocks: scales and zero points stand in tensors of their own. */
 static int blockwise_arrays(PartObject *tensor, int64_t type, const tq_quantization *q, arrays *out)
 {
@@ -91,8 +119,8 @@ static int blockwise_arrays(PartObject *tensor, int64_t type, const tq_quantizat
     Py_DECREF(zero_point);
     if (failed < 0)
         return -1;
-    out->scales = tq_py_parameter_values(tensor, q->scales_tensor, NPY_FLOAT16);
-    out->zero_points = tq_py_parameter_values(tensor, q->zero_points_tensor, NPY_INT32);
+    out->scales = parameter_bytes(tensor, q->scales_tensor, NPY_FLOAT16, 2);
+    out->zero_points = parameter_bytes(tensor, q->zero_points_tensor, NPY_INT32, 4);
     return 0;
 }
 
