@@ -2,7 +2,8 @@
 """Reads everything that a model offers: every attribute of every part, every method without arguments, every text.
 
 What the file itself makes impossible (a constant outside the file, a dense form that contradicts its shape) raises
-tq.ModelError or another ValueError, and is collected; any other exception goes on to the caller.
+tq.ModelError or another ValueError, and is collected; any other exception goes on to the caller.  Only the data of an
+external buffer may raise OSError, for the file that holds it.
 """
 
 import tq
@@ -18,7 +19,7 @@ class Walk:
         self.refusals = []
         self.answers = 0
 
-    def attempt(self, function, *args, may_lack_memory=False):
+    def attempt(self, function, *args, may_lack_memory=False, may_lack_a_file=False):
         """The function's result, or None where it refuses."""
         try:
             result = function(*args)
@@ -26,6 +27,11 @@ class Walk:
             if isinstance(error, tq.ModelError):
                 assert error.code and (error.offset is None or error.offset >= 0)
             assert str(error), "a refusal says what is wrong"
+            self.refusals.append(error)
+            return None
+        except OSError as error:  # the file of an external buffer
+            if not may_lack_a_file:
+                raise
             self.refusals.append(error)
             return None
         except MemoryError:
@@ -38,6 +44,7 @@ class Walk:
     def read(self, part):
         """All attributes and texts of one object; returns its attributes as a dict."""
         found = {}
+        elsewhere = getattr(part, "external_buffer", None) is not None
         self.attempt(repr, part)
         self.attempt(str, part)
         html = getattr(part, "_repr_html_", None)
@@ -46,9 +53,9 @@ class Walk:
         for name in dir(part):
             if name.startswith("_") or name in NOT_CALLED:
                 continue
-            value = self.attempt(getattr, part, name)
+            value = self.attempt(getattr, part, name, may_lack_a_file=elsewhere)
             if callable(value) and not isinstance(value, type):
-                value = self.attempt(value, may_lack_memory=name in MAY_LACK_MEMORY)
+                value = self.attempt(value, may_lack_memory=name in MAY_LACK_MEMORY, may_lack_a_file=elsewhere)
             found[name] = value
         return found
 
