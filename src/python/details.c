@@ -6,8 +6,9 @@
  * InterpreterBuilder::ParseQuantization), as far as it answers:
  *   shape_signature   the shape for constants, and where the file stores none or an empty one
  *   scales            empty counts as unquantized: no zero points, dimension 0
- *   blockwise         scales are the scale tensor's float16 values, zero_points the int32 ones of the
- *                     zero-point tensor, both flat
+ *   blockwise         scales are the scale tensor's bytes as float16, zero_points those of the
+ *                     zero-point tensor as int32, both flat and whatever the tensors' types are;
+ *                     Quantization.scale has the values
  *   multi-axis        everything empty
  *   quantization      (scale, zero point) of exactly one scale
  *   zero points       cut off to int32
@@ -22,6 +23,12 @@
 #include "python/dtypes.h"
 #include "python/quantization.h"
 #include "python/tensor.h"
+
+static PyObject *empty(int type)
+{
+    npy_intp none = 0;
+    return PyArray_SimpleNew(1, &none, type);
+}
 
 /* The name as a C string: LiteRT's ends at a NUL. */
 static PyObject *name_of(const tq_table *tensor)
@@ -95,6 +102,33 @@ static int set_affine(tq_state *state, PyObject *dict, const tq_type_row *row, c
     return failed;
 }
 
+/* A parameter tensor without data stands for zeros; of no more bytes than this, since its shape may
+   say anything. */
+enum { LARGEST_ZEROS = 1 << 20 };
+
+/* LiteRT takes the parameter tensor's bytes for `item`-byte numbers of `type`, whatever its own type
+   is, and one that has no data yet for zeros. */
+static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, size_t item)
+{
+    tq_subgraph subgraph = tq_py_subgraph_of(tensor);
+    tq_table other = tq_vector_table(&subgraph.tensors, index < 0 ? SIZE_MAX : (size_t)index);
+    tq_bytes bytes = {NULL, 0};
+    uint64_t size = 0;
+    if (tq_get_int(&other, TQ_Tensor_external_buffer))
+        return tq_py_parameter_values(tensor, index, type);
+    if (!other.at || tq_tensor_bytes(&tensor->model->model, &other, &bytes, NULL) != TQ_OK)
+        return empty(type);
+    if (bytes.data)
+        size = bytes.size;
+    else if (tq_tensor_size(&other, &size, NULL) != TQ_OK || size > LARGEST_ZEROS)
+        size = 0;
+    npy_intp count = (npy_intp)(size / item);
+    PyObject *array = PyArray_ZEROS(1, &count, type, 0);
+    if (array && bytes.data)
+        memcpy(PyArray_DATA((PyArrayObject *)array), bytes.data, (size_t)count * item);
+    return array;
+}
+
 /* Blocks: scales and zero points stand in tensors of their own. */
 static int set_blockwise(tq_state *state, PyObject *dict, PartObject *tensor, int64_t type, const tq_quantization *q)
 {
@@ -108,8 +142,8 @@ static int set_blockwise(tq_state *state, PyObject *dict, PartObject *tensor, in
         return -1;
     failed |= tq_py_set(dict, state->key.range_min, range_min);
     failed |= tq_py_set(dict, state->key.range_max, range_max);
-    failed |= tq_py_set(dict, state->key.scales, tq_py_parameter_values(tensor, q->scales_tensor, NPY_FLOAT16));
-    failed |= tq_py_set(dict, state->key.zero_points, tq_py_parameter_values(tensor, q->zero_points_tensor, NPY_INT32));
+    failed |= tq_py_set(dict, state->key.scales, parameter_bytes(tensor, q->scales_tensor, NPY_FLOAT16, 2));
+    failed |= tq_py_set(dict, state->key.zero_points, parameter_bytes(tensor, q->zero_points_tensor, NPY_INT32, 4));
     return failed;
 }
 
@@ -192,12 +226,6 @@ PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of wh
 }
 
 /* ---- the templates ---- */
-
-static PyObject *empty(int type)
-{
-    npy_intp none = 0;
-    return PyArray_SimpleNew(1, &none, type);
-}
 
 int tq_py_add_details(PyObject *module, tq_state *state)
 {
