@@ -331,7 +331,10 @@ class Summary:
         """The same as dicts, lists, strings and ints, which json.dumps takes; macs that are not known are None."""
 
         def tensors(items: list[TensorSummary | None]) -> list[dict[str, Any] | None]:
-            return [None if t is None else t._asdict() for t in items]
+            return [
+                None if t is None else {"type": t.type, "shape": None if t.shape is None else list(t.shape)}
+                for t in items
+            ]
 
         return {
             "operators": [
