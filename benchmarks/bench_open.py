@@ -10,7 +10,8 @@ keeps each one's best (and, for a second geometric mean, its first, which includ
           through the generated accessors of the `tflite` package over a memory-mapped file, arrays by its AsNumpy
 
 All files are in the page cache, dropping the results is not timed, and the garbage collector rests, as in timeit.  A
-ratio is how many times longer than tq the other takes.  Nothing here fails on a slow machine: the targets of the last lines are told, not enforced.
+ratio is how many times longer than tq the other takes.  Nothing here fails on a slow machine: the targets of the last
+lines are told, not enforced.
 """
 
 import argparse
