@@ -44,6 +44,15 @@ def answer_details(source):
     }
 
 
+def answer_listing(source):
+    """What TFLite's Model Analyzer prints; a file that it cannot open is a Refusal."""
+    from ai_edge_litert._pywrap_analyzer_wrapper import ModelAnalyzer
+
+    is_path = not isinstance(source, bytes)
+    text = ModelAnalyzer(os.fspath(source) if is_path else source, is_path, False)
+    return text if "\nTensors of Subgraph#" in text or "Model size:" in text else Refusal(text)
+
+
 def _or_refusal(function):
     try:
         return function()

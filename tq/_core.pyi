@@ -62,6 +62,7 @@ class Buffer:
     nbytes: int
     offset: int | None  # of the first byte in the file; None without data
     data: NDArray[np.uint8] | None  # read-only view
+    is_inline: bool  # its data stands in the flatbuffer, rather than behind it and found by offset
 
 class Quantization:
     """How a tensor's codes stand for real numbers; false where the file says nothing."""
@@ -102,6 +103,7 @@ class Tensor:
     consumers: list[Operator]
     data: NDArray[Any] | None  # read-only; None: not a constant.  Sparse: the stored values, flat
     def dequantized(self) -> NDArray[np.float32]: ...
+    def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None where it is not
     def densify(self) -> NDArray[Any]: ...
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...
     def _repr_html_(self) -> str: ...
