@@ -38,6 +38,7 @@ def run(tmp_path):
             env=environment(**changes),
             capture_output=True,
             encoding="utf-8",
+            errors="replace",
             timeout=120,
         )
 
@@ -167,9 +168,9 @@ def test_demo(run):
 
 def test_version_and_help(run):
     assert fine(run("--version")) == f"tq {tq.__version__}\n"
-    for command in ("show", "details", "summary", "problems", "export", "diff", "demo"):
-        assert command in fine(run("--help"))
-        assert fine(run(command, "--help")).startswith(f"usage: tq {command}")
+    text = fine(run("--help"))
+    assert all(f"\n    {name}" in text for name in ("show", "details", "summary", "problems", "export", "diff", "demo"))
+    assert fine(run("show", "--help")).startswith("usage: tq show")
 
 
 # ---- export and diff ----
@@ -311,7 +312,7 @@ def test_head_in_a_shell(long_model, tmp_path):
 def test_a_terminal_that_knows_only_ascii(run, tmp_path):
     (tmp_path / "m.tflite").write_bytes(build_model([tensor("é≤\U0001f600", [1])], [operator("Ünfug", [0], [0])]))
     for changes in ({"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}):
-        assert "\\u2264 0.012566016986966133 * (q - 3)" in fine(run("demo", **changes)).replace("\xe9", "?")
+        assert "\\u2264 0.012566016986966133 * (q - 3)" in fine(run("demo", **changes))
         for command in ("show", "summary", "details", "problems"):
             process = run(command, "m.tflite", **changes)
             assert process.returncode in (0, 1) and process.stderr == ""
