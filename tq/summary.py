@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tq._core import ModelError
@@ -187,7 +188,8 @@ class TensorSummary(NamedTuple):
         return f"{self.type}[{'?' if self.shape is None else ','.join(map(str, self.shape))}]"
 
 
-class OperatorSummary(NamedTuple):
+@dataclass(frozen=True)
+class OperatorSummary:
     subgraph: int
     index: int
     name: str
@@ -198,7 +200,8 @@ class OperatorSummary(NamedTuple):
     macs: int | None
 
 
-class GroupSummary(NamedTuple):
+@dataclass(frozen=True)
+class GroupSummary:
     """All operators of one name.  A constant that several of them read counts once."""
 
     name: str
@@ -338,10 +341,9 @@ class Summary:
 
         return {
             "operators": [
-                {**row._asdict(), "inputs": tensors(row.inputs), "outputs": tensors(row.outputs)}
-                for row in self.operators
+                {**vars(row), "inputs": tensors(row.inputs), "outputs": tensors(row.outputs)} for row in self.operators
             ],
-            "groups": [group._asdict() for group in self.groups],
+            "groups": [asdict(group) for group in self.groups],
             "totals": {
                 "operators": len(self.operators),
                 "parameters": self.parameters,
