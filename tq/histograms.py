@@ -118,7 +118,8 @@ def count_values(values: "NDArray[Any]", bins: int) -> "tuple[NDArray[np.int64],
     if high - low <= abs(high) * 1e-13 * bins:
         margin = abs(high) / 2 or 0.5
         low, high = low - margin, high + margin
-    return np.histogram(finite.astype(np.float64, copy=False), bins=bins, range=(low, high))
+    counts, edges = np.histogram(finite.astype(np.float64, copy=False), bins=bins, range=(low, high))
+    return counts, edges
 
 
 def envelope(low: "NDArray[Any]", high: "NDArray[Any]") -> tuple[float, float] | None:
