@@ -124,7 +124,7 @@ static tq_status hold_elements(tq_flex_reader *reader, const tq_flex *vector)
 
 static tq_status find_keys(tq_flex_reader *reader, tq_flex *map)
 {
-    uint64_t width, count;
+    uint64_t width = 0, count = 0;
     tq_status status = prefix(reader, map->at, map->width, 1, &width);
     if (status == TQ_OK && width != 1 && width != 2 && width != 4 && width != 8)
         status = fail(reader, map->at, "the keys of a map have a width that is not 1, 2, 4 or 8");
