@@ -46,7 +46,8 @@ class Signature(NamedTuple):
 class Problem(NamedTuple):
     code: str  # "scale-count"
     place: str  # "subgraph 0, tensor 4 'conv/weights'"
-    text: str
+    text: str  # what was found and what is needed
+    severity: str  # "error": TFLite refuses it or cannot do what the file says; "warning": hardly meant
 
 class ExternalBuffer(NamedTuple):
     id: int
@@ -173,4 +174,5 @@ def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -
 def schema_enums() -> dict[str, list[tuple[str, int]]]: ...
 def schema_unions() -> dict[str, list[tuple[str, int]]]: ...
 def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, options table
+def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
 def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text

@@ -54,7 +54,7 @@ def _open(path: str) -> Model:
     except OSError as error:
         raise _Failure(f"{path}: {error.strerror or error}") from error
     except (tq.Error, ValueError) as error:
-        raise _Failure(f"{path}: {error}") from error
+        raise _Failure(f"{path}: no TensorFlow Lite model: {error}") from error
 
 
 def _dumps(value: Any) -> str:
@@ -166,15 +166,6 @@ def _demo(args: argparse.Namespace) -> Result:
 # ---- the command line ----
 
 
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return f"tq {metadata.version('tq')}"
-    except metadata.PackageNotFoundError:  # run from a source tree that is not installed
-        return "tq (not installed)"
-
-
 def _count(text: str) -> int:
     number = int(text)
     if number < 0:
@@ -256,11 +247,18 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.version:
-        _write(_version())
+        import tq
+
+        _write(f"tq {tq.__version__}")
         return FINE
     if not hasattr(args, "run"):
         raise _Failure("a command is needed (see 'tq --help')")
-    text, code = args.run(args)
+    from tq import Error
+
+    try:
+        text, code = args.run(args)
+    except Error as error:  # a part of the model that cannot be read
+        raise _Failure(str(error)) from error
     _write(text)
     return code
 

@@ -74,7 +74,7 @@ def constant_array(tensor: Tensor, dequantized: bool = False) -> np.ndarray:
     """
     if dequantized and tensor.quantization.kind not in ("none", "custom"):
         return tensor.dequantized()
-    return _portable(tensor.densify() if tensor.sparsity else tensor.data)
+    return _portable(tensor.densify())
 
 
 def _constants(model: Model) -> Iterator[tuple[int, Tensor]]:
@@ -100,7 +100,7 @@ def _export(model: Model, archive: zipfile.ZipFile, dequantized: bool) -> Export
             left -= values.nbytes
             if left < 0:
                 raise ValueError(f"the arrays so far hold over {_GROWTH} times the model's bytes; are buffers shared?")
-        except (Error, ValueError, TypeError) as error:
+        except (Error, ValueError, TypeError, OSError) as error:  # OSError: of a file beside the model
             result.skipped.append((_place(subgraph_index, tensor), str(error)))
             if left < 0:
                 break

@@ -28,8 +28,10 @@ const char *tq_severity_name(tq_severity severity)
 void tq_printable(tq_bytes name, char out[TQ_NAME_SIZE])
 {
     size_t length = name.size < TQ_NAME_SIZE - 4 ? name.size : TQ_NAME_SIZE - 4;
+    while (length && length < name.size && (name.data[length] & 0xc0) == 0x80)
+        length--; /* no character of UTF-8 is cut */
     for (size_t i = 0; i < length; i++)
-        out[i] = name.data[i] >= 0x20 && name.data[i] < 0x7f ? (char)name.data[i] : '?';
+        out[i] = (char)(name.data[i] >= 0x20 && name.data[i] != 0x7f ? name.data[i] : '?');
     memcpy(out + length, length < name.size ? "..." : "", length < name.size ? 4 : 1);
 }
 

@@ -44,6 +44,12 @@ static void note_writers(tq_walk *walk)
     }
 }
 
+static bool is_custom(const tq_walk *walk, uint32_t op)
+{
+    int64_t code = tq_model_operator(walk->model, &walk->subgraph, op).code;
+    return code == TQ_BuiltinOperator_CUSTOM || !tq_builtin(code);
+}
+
 static void check_read(tq_walk *walk, uint32_t op, uint32_t slot, uint32_t tensor)
 {
     walk->readers[tensor] = op + 1;
@@ -51,11 +57,11 @@ static void check_read(tq_walk *walk, uint32_t op, uint32_t slot, uint32_t tenso
         return;
     tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR_INPUT, op, slot);
     uint32_t writer = walk->writers[tensor];
-    if (!writer)
+    if (!writer && !is_custom(walk, op)) /* accelerators' operators list scratch memory as inputs */
         tq_report(walk, TQ_PROBLEM_NEVER_WRITTEN, place, "tensor %u is read, but is no input, constant or variable, and no operator writes it", tensor);
-    else if (writer - 1 > op)
+    if (writer > op + 1)
         tq_report(walk, TQ_PROBLEM_WRITTEN_LATER, place, "tensor %u is read here, and first written by operator %u", tensor, writer - 1);
-    if (writer - 1 != op) /* an operator that reads its own output is another problem, found as it writes */
+    if (writer != op + 1) /* an operator that reads its own output is another problem, found as it writes */
         walk->flags[tensor] |= TQ_TENSOR_GIVEN;
 }
 

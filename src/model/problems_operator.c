@@ -30,6 +30,11 @@ static const slots optionals[] = {
 #include "model/arity.def"
 };
 
+static const uint16_t without_options[] = {
+#define NEEDS_NO_OPTIONS(op) TQ_BuiltinOperator_##op,
+#include "model/arity.def"
+};
+
 static const uint16_t optional_outputs[] = {
 #define OPTIONAL_OUTPUTS(op) TQ_BuiltinOperator_##op,
 #include "model/arity.def"
@@ -127,12 +132,17 @@ static bool listed(const slots *rows, size_t count, int64_t op, uint32_t slot)
     return false;
 }
 
+static bool among(const uint16_t *ops, size_t count, int64_t op)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ops[i] == op)
+            return true;
+    return false;
+}
+
 static bool may_omit_outputs(int64_t op)
 {
-    for (size_t i = 0; i < sizeof optional_outputs / sizeof *optional_outputs; i++)
-        if (optional_outputs[i] == op)
-            return true;
-    return !tq_builtin(op); /* who knows */
+    return !tq_builtin(op) || among(optional_outputs, sizeof optional_outputs / sizeof *optional_outputs, op);
 }
 
 static void check_index(tq_walk *walk, int32_t tensor, tq_place place)
@@ -233,9 +243,10 @@ static void check_arity(tq_walk *walk, const tq_node *node)
 
 /* ---- options ---- */
 
-static bool has_fields(tq_table_id id)
+static bool needs_options(int64_t op, tq_table_id id)
 {
-    return id != TQ_TABLE_NONE && tq_tables[id].first != tq_tables[id + 1].first;
+    bool has_fields = id != TQ_TABLE_NONE && tq_tables[id].first != tq_tables[id + 1].first;
+    return has_fields && !among(without_options, sizeof without_options / sizeof *without_options, op);
 }
 
 /* Finds the options that belong to the operator; those of another operator count as absent. */
@@ -270,7 +281,7 @@ static void find_options(tq_walk *walk, tq_node *node)
             node->options.table = value.value;
         }
     }
-    if (!told && !node->options.table.at && has_fields(expected))
+    if (!told && !node->options.table.at && needs_options(node->op.code, expected))
         tq_report(walk, TQ_PROBLEM_OPTIONS_MISSING, place, "the operator has no %s; all of them have their defaults", tq_tables[expected].name);
 }
 

@@ -102,15 +102,22 @@ static void check_scales(tq_walk *walk, const quantized *t)
 
 /* ---- ranges ---- */
 
+/* Calibration notes ranges along dimensions that quantized_dimension does not name yet. */
+static bool is_dimension(const quantized *t, uint32_t count)
+{
+    for (uint32_t i = 0; i < t->shape.count; i++)
+        if ((int64_t)count == tq_vector_i32(&t->shape, i))
+            return true;
+    return false;
+}
+
 static void check_ranges(tq_walk *walk, const quantized *t)
 {
     const tq_vector *min = &t->q.min, *max = &t->q.max;
-    uint32_t axis = (uint32_t)t->q.quantized_dimension;
-    int32_t channels = axis < t->shape.count ? tq_vector_i32(&t->shape, axis) : 1;
     if (min->count != max->count)
         tq_report(walk, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u minima and %u maxima", min->count, max->count);
-    else if (min->count > 1 && min->count != t->q.scale.count && (int64_t)min->count != channels)
-        tq_report(walk, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u ranges and %u scales; there needs to be 1, or one a scale", min->count,
+    else if (min->count > 1 && min->count != t->q.scale.count && (t->q.scale.count || !is_dimension(t, min->count)))
+        tq_report(walk, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u ranges and %u scales; there needs to be 1, or one a channel", min->count,
                   t->q.scale.count);
     uint32_t most = min->count > max->count ? min->count : max->count;
     bool finite = true, ordered = true;

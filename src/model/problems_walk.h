@@ -53,7 +53,7 @@ static inline tq_place tq_place_in(const tq_walk *walk, tq_place_kind kind, size
 #define TQ_NAME_SIZE 64
 void tq_operator_label(const tq_operator *op, char out[TQ_NAME_SIZE]);
 
-/* A name cut to 60 bytes, with ? for what does not print. */
+/* A name cut to 60 bytes, with ? for control characters. */
 void tq_printable(tq_bytes name, char out[TQ_NAME_SIZE]);
 
 /* Takes `bytes` from what may be read; false: no more may, which is reported once. */

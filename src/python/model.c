@@ -11,6 +11,7 @@
 #include "python/file.h"
 #include "python/operator.h"
 #include "python/part.h"
+#include "python/problems.h"
 #include "python/records.h"
 #include "python/sequence.h"
 #include "python/subgraph.h"
@@ -309,6 +310,12 @@ static PyObject *get_min_runtime_version(ModelObject *self, void *closure)
     Py_RETURN_NONE;
 }
 
+static PyObject *get_problems(ModelObject *self, void *closure)
+{
+    (void)closure;
+    return tq_py_problems(tq_state_of((PyObject *)self), &self->model);
+}
+
 static PyGetSetDef properties[] = {
     {"path", (getter)get_path, NULL, "The file's path as given, or None for a model opened from bytes.", NULL},
     {"nbytes", (getter)get_nbytes, NULL, "Size of the whole file in bytes.", NULL},
@@ -326,6 +333,7 @@ static PyGetSetDef properties[] = {
     {"metadata", (getter)get_metadata, NULL, "dict from name to bytes.", NULL},
     {"buffers", (getter)get_buffers, NULL, "Sequence of Buffer; the first is empty by convention.", NULL},
     {"external_buffers", (getter)get_external_buffers, NULL, "Sequence of ExternalBuffer: constants in files beside the model.", NULL},
+    {"problems", (getter)get_problems, NULL, "list of Problem: what is invalid or suspicious though it can be read.  Walks the model each time.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
