@@ -187,6 +187,45 @@ def opcode_version_0():
     return pack(model)
 
 
+def shifted(data, by):
+    """The file with everything behind its header moved up by so many bytes; offsets are relative."""
+    return struct.pack("<I", struct.unpack_from("<I", data)[0] + by) + data[4:8] + bytes(by) + data[8:]
+
+
+@case("misaligned")
+def all_tables_two_bytes_late():
+    return shifted(pack(relu()), 2)
+
+
+@pytest.mark.parametrize("by", [1, 2, 3])
+def test_each_misaligned_thing_is_named(by):
+    texts = [p.text for p in tq.Model(shifted(pack(relu()), by)).problems]
+    assert any("a Model table at byte" in text for text in texts)
+    assert any("Tensor.shape: elements at byte" in text for text in texts)
+    assert codes(shifted(pack(relu()), 16)) == set()
+
+
+def late_constant(by, type="FLOAT32"):
+    """A constant behind the flatbuffer, `by` bytes past a multiple of 16."""
+    model = make_model([tensor("w", [2], type)], [], [], [0])
+    size = 16 if type == "INT64" else 8
+    model.buffers.append(Buffer(offset=1 << 20, size=size))
+    model.subgraphs[0].tensors[0].buffer = 1
+    start = -(-len(pack(model)) // 16) * 16 + by
+    model.buffers[1].offset = start
+    return pack(model).ljust(start, b"\0") + bytes(size)
+
+
+@case("data-misaligned")
+def constant_two_bytes_late():
+    return late_constant(2)
+
+
+def test_constants_at_multiples_of_four_are_no_problem():
+    assert codes(late_constant(4)) == codes(late_constant(4, "INT64")) == set()
+    assert codes(late_constant(2, "INT64")) == {"data-misaligned"}
+
+
 # ---- external buffers ----
 
 
@@ -722,6 +761,68 @@ def depthwise_without_channels():
     weights = tensor("w", [1, 1, 1, 2], data=bytes(8))
     options = schema.DepthwiseConv2DOptionsT(strideW=1, strideH=1, depthMultiplier=1)
     return one("DEPTHWISE_CONV_2D", [x(1, 4, 4, 0), weights], [y(1, 4, 4, 2)], options)
+
+
+@case("groups")
+def weights_without_columns():
+    """CVE-2021-37680: the batch is the input's size over the weights' columns."""
+    weights = tensor("w", [2, 0], data=b"")
+    return one("FULLY_CONNECTED", [x(4), weights], [y(2)], schema.FullyConnectedOptionsT())
+
+
+@case("groups")
+def rank_that_does_not_divide():
+    model = svdf()
+    model.subgraphs[0].operators[0].builtinOptions.rank = 3
+    return pack(model)
+
+
+@case("shape-mismatch")
+def biases_for_other_filters():
+    inputs = [x(4), tensor("w", [2, 4], data=bytes(32)), tensor("b", [0], data=b"")]
+    return one("FULLY_CONNECTED", inputs, [y(2)], schema.FullyConnectedOptionsT())
+
+
+@case("shape-mismatch")
+def reshape_by_option_to_other_count():
+    return one("RESHAPE", [x(2, 3)], [y(5)], schema.ReshapeOptionsT(newShape=[5]))
+
+
+@case("shape-mismatch")
+def blocks_that_do_not_divide():
+    inputs = [x(1, 4, 5, 1), ints([2, 2]), ints([[0, 0], [0, 0]])]
+    return one("SPACE_TO_BATCH_ND", inputs, [y(4, 2, 2, 1)])
+
+
+@case("shape-mismatch")
+def batch_that_blocks_do_not_divide():
+    inputs = [x(6, 2, 2, 1), ints([2, 2]), ints([[0, 0], [0, 0]])]
+    return one("BATCH_TO_SPACE_ND", inputs, [y(1, 4, 4, 1)])
+
+
+@case("constant-count")
+def paddings_for_other_blocks():
+    return one("SPACE_TO_BATCH_ND", [x(1, 4, 4, 1), ints([2, 2]), ints([[0, 0]])], [y(4, 2, 2, 1)])
+
+
+@case("constant-value")
+def more_than_all():
+    return one("TOPK_V2", [x(3), ints(4)], [y(4), tensor("i", [4], "INT32")])
+
+
+@case("output-size")
+def pad_that_overflows():
+    return one("PAD", [x(4), ints([[2**30, 2**30]])], [y(4)])
+
+
+@case("output-size")
+def range_that_overflows():
+    return one("RANGE", [ints(-(2**31)), ints(2**31 - 1), ints(1)], [y(1, type="INT32")])
+
+
+@case("output-size")
+def resize_that_overflows():
+    return one("RESIZE_BILINEAR", [x(2, 2, 2, 2), ints([2**15, 2**15])], [y(1)], schema.ResizeBilinearOptionsT())
 
 
 @case("shape-mismatch")

@@ -122,6 +122,20 @@ int64_t tq_integer(const tq_integers *integers, uint64_t i)
     }
 }
 
+bool tq_pads_at(const tq_integers *pads, uint64_t i, uint64_t *out)
+{
+    int64_t front = tq_integer(pads, 2 * i), back = tq_integer(pads, 2 * i + 1);
+    *out = (uint64_t)front + (uint64_t)back; /* two numbers below 2^63 */
+    return front >= 0 && back >= 0;
+}
+
+void tq_run_checks(tq_walk *walk, const tq_node *node, const tq_node_check *checks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (checks[i].op == node->op.code)
+            checks[i].check(walk, node);
+}
+
 /* ---- tensors ---- */
 
 static bool listed(const slots *rows, size_t count, int64_t op, uint32_t slot)
@@ -181,7 +195,7 @@ static void check_outputs(tq_walk *walk, const tq_node *node)
         check_index(walk, tq_vector_i32(&intermediates, slot), tq_place_in(walk, TQ_PLACE_OPERATOR_INTERMEDIATE, node->index, slot));
     tq_vector mutating = tq_get_vector(&node->op.table, TQ_Operator_mutating_variable_inputs);
     if (mutating.count > node->inputs.count)
-        tq_report(walk, TQ_PROBLEM_MUTATING_COUNT, tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0),
+        tq_report(walk, TQ_PROBLEM_MUTATING_COUNT, tq_node_whole(walk, node),
                   "mutating_variable_inputs has %u items; the operator has %u inputs", mutating.count, node->inputs.count);
 }
 
@@ -230,7 +244,7 @@ static void check_arity(tq_walk *walk, const tq_node *node)
     if (!any_row || both_fit)
         return;
     char needed[64] = "";
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
+    tq_place place = tq_node_whole(walk, node);
     say_counts(node->op.code, !inputs_fit, needed, sizeof needed);
     if (!inputs_fit)
         tq_report(walk, TQ_PROBLEM_INPUT_COUNT, place, "the operator has %u inputs; it takes %s", node->inputs.count, needed);
@@ -260,7 +274,7 @@ static void find_options(tq_walk *walk, tq_node *node)
         {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
     };
     const tq_builtin_row *row = tq_builtin(node->op.code);
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
+    tq_place place = tq_node_whole(walk, node);
     tq_table_id expected = row ? row->options : TQ_TABLE_NONE;
     bool told = false;
     node->options = (tq_options){expected, {walk->model->file, 0, 0, 0}};
@@ -304,6 +318,8 @@ void tq_check_operator(tq_walk *walk, uint32_t index)
     find_options(walk, &node);
     tq_check_options(walk, &node);
     tq_check_constants(walk, &node);
+    tq_check_convolutions(walk, &node);
     tq_check_shapes(walk, &node);
+    tq_check_sizes(walk, &node);
     tq_check_calls(walk, &node);
 }
