@@ -899,6 +899,28 @@ def test_what_the_file_leaves_open_is_no_problem():
     assert codes(one("RESHAPE", [x(1), ints([0])], [y()])) == set()  # a scalar, as old converters wrote it
 
 
+@case("index-range")
+def sparse_to_dense_past_the_end():
+    inputs = [ints([1, 4]), ints([4]), x(2), tensor("default", [], data=bytes(4))]
+    return one("SPARSE_TO_DENSE", inputs, [y(4)], schema.SparseToDenseOptionsT())
+
+
+@case("shape-mismatch")
+def pack_of_another_number():
+    return one("PACK", [x(2)], [y(2, 2)], schema.PackOptionsT(valuesCount=2))
+
+
+@case("shape-mismatch")
+def depth_that_blocks_do_not_divide():
+    return one("DEPTH_TO_SPACE", [x(1, 2, 2, 6)], [y(1, 4, 4, 1)], schema.DepthToSpaceOptionsT(blockSize=2))
+
+
+@case("constant-count")
+def split_into_other_sizes():
+    inputs = [x(4), ints([2, 1, 1]), ints(0)]
+    return one("SPLIT_V", inputs, [y(2), tensor("z", [2])], schema.SplitVOptionsT(numSplits=2))
+
+
 # ---- calls ----
 
 
@@ -1048,7 +1070,7 @@ def strings_of_another_shape():
     return constant([2], "STRING", strings([b"abc"]))
 
 
-def sparse(segments):
+def sparse(segments, stored=2):
     metadata = [
         schema.DimensionMetadataT(format=0, denseSize=2),
         schema.DimensionMetadataT(
@@ -1059,7 +1081,7 @@ def sparse(segments):
             arrayIndices=schema.Int32VectorT(values=[0, 1]),
         ),
     ]
-    item = tensor("w", [2, 2], data=bytes(8))
+    item = tensor("w", [2, 2], data=bytes(4 * stored))
     item.sparsity = schema.SparsityParametersT(traversalOrder=[0, 1], dimMetadata=metadata)
     return build_model([item], [], [], [0])
 
@@ -1076,6 +1098,18 @@ def segments_past_the_indices():
 
 def test_a_sound_sparse_tensor_is_no_problem():
     assert codes(sparse([0, 1, 2])) == set()
+
+
+@case("type-unknown")
+def variant_of_the_future():
+    item = x(4, type="VARIANT")
+    item.variantTensors = [schema.VariantSubTypeT(shape=[1], type=77)]
+    return build_model([item], [], [0], [0])
+
+
+@case("sparsity")
+def fewer_values_than_described():
+    return sparse([0, 1, 2], stored=1)
 
 
 # ---- quantization ----
@@ -1177,6 +1211,11 @@ def test_quantization_that_is_sound():
     assert codes(quantized(min=[-1], max=[1])) == set()
     assert codes(quantized(type="UINT8", scale=0.5, zero_point=255)) == set()
     assert codes(quantized(type="INT16", scale=1e-30)) == set()
+
+
+@case("scale-count")
+def two_scales_for_a_scalar():
+    return quantized(shape=(), scale=[1, 1], zero_point=[0, 0])
 
 
 def blockwise(block_size=4, scales=1, zero_points=-1, scale_type="FLOAT16", scale_shape=(2, 2), shape=(2, 8)):
@@ -1302,6 +1341,24 @@ def test_kinds_are_distinct_words():
     for code, (severity, text) in KINDS.items():
         assert code.replace("-", "").isalpha() and code == code.lower()
         assert severity in ("error", "warning") and text
+
+
+def test_counts_are_told_in_words():
+    def text(*parts):
+        return next(p.text for p in tq.Model(one(*parts)).problems if p.code.endswith("-count"))
+
+    assert text("CONV_2D", [x(1)], [y(1)]) == "the operator has 1 inputs; it takes 2 to 3"
+    assert text("ADD_N", [x(1)], [y(1)]) == "the operator has 1 inputs; it takes 2 or more"
+    assert text("LSTM", [x(1)], [y(1)]) == "the operator has 1 inputs; it takes 5 or 20 or 24"
+    assert text("LSTM", [x(1) for _ in range(5)], [y(1)]) == "the operator has 1 outputs; with its 5 inputs it gives 4"
+
+
+def test_a_long_name_is_cut_between_characters():
+    for start in ("", "a"):
+        model = relu()
+        model.subgraphs[0].tensors[0] = tensor(start + "\u00e4" * 100, [-1])
+        (problem,) = tq.Model(pack(model)).problems
+        assert problem.place.endswith("\u00e4...'") and "\\x" not in problem.place
 
 
 # ---- real models ----

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Checks of how the flatbuffer lies in the file: numbers, vectors and tables at multiples of their size.
- * tq reads them anywhere; readers that cast pointers crash on some machines or refuse the file.
+ * tq reads them anywhere; flatbuffers' own verifier, and with it LiteRT, refuses the file, and readers
+ * that cast pointers crash on some machines.  Elements of 8 bytes need multiples of 4 only: that verifier
+ * takes them, and real files have them.
  *
  * The walk is the verifier's, over the same rows: what that bounded, bounds this.
  */
@@ -24,7 +26,7 @@ static void walk_vector(tq_walk *walk, tq_table_id id, tq_field_id field_id, con
         return;
     check_place(walk, id, field, vector.at - 4, 4, "a vector");
     if (vector.count)
-        check_place(walk, id, field, vector.at, tq_scalar_size[field->scalar], "elements");
+        check_place(walk, id, field, vector.at, tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar], "elements");
     for (uint32_t i = 0; field->shape == TQ_SHAPE_VEC_TABLE && i < vector.count && !walk->stopped; i++) {
         tq_table item = tq_vector_table(&vector, i);
         if (item.at)

@@ -201,58 +201,46 @@ static void check_outputs(tq_walk *walk, const tq_node *node)
 
 /* ---- how many ---- */
 
-/* "2", "2 to 3", "1 or more", and with further rows " or 24". */
-static void say_counts(int64_t op, bool inputs, char *out, size_t size)
-{
-    int length = 0;
-    unsigned low_before = ANY, high_before = 0;
-    for (size_t i = 0; i < sizeof arities / sizeof *arities && length >= 0 && (size_t)length < size; i++) {
-        unsigned low = inputs ? arities[i].min_inputs : arities[i].min_outputs;
-        unsigned high = inputs ? arities[i].max_inputs : arities[i].max_outputs;
-        if (arities[i].op != op || (low == low_before && high == high_before))
-            continue;
-        const char *or = length ? " or " : "";
-        if (high == ANY)
-            length += snprintf(out + length, size - (size_t)length, "%s%u or more", or, low);
-        else if (low == high)
-            length += snprintf(out + length, size - (size_t)length, "%s%u", or, low);
-        else
-            length += snprintf(out + length, size - (size_t)length, "%s%u to %u", or, low, high);
-        low_before = low;
-        high_before = high;
-    }
-}
-
 static bool fits(uint32_t count, uint16_t low, uint16_t high)
 {
     return count >= low && (count <= high || high == ANY);
 }
 
+/* "2", "2 to 3", "1 or more"; a second range follows an "or". */
+static void say_count(char *out, size_t size, unsigned low, unsigned high)
+{
+    size_t length = strlen(out);
+    const char *or = length ? " or " : "";
+    if (high == ANY)
+        snprintf(out + length, size - length, "%s%u or more", or, low);
+    else if (low == high)
+        snprintf(out + length, size - length, "%s%u", or, low);
+    else
+        snprintf(out + length, size - length, "%s%u to %u", or, low, high);
+}
+
+/* Of the rows of an operator, those whose inputs fit say how many outputs it gives. */
 static void check_arity(tq_walk *walk, const tq_node *node)
 {
-    bool any_row = false, inputs_fit = false, outputs_fit = false, both_fit = false;
+    char inputs[64] = "", outputs[64] = "";
+    bool any_row = false, inputs_fit = false, outputs_fit = false;
     for (size_t i = 0; i < sizeof arities / sizeof *arities; i++) {
         const arity *row = &arities[i];
         if (row->op != node->op.code)
             continue;
-        bool in = fits(node->inputs.count, row->min_inputs, row->max_inputs), out = fits(node->outputs.count, row->min_outputs, row->max_outputs);
         any_row = true;
-        inputs_fit |= in;
-        outputs_fit |= out;
-        both_fit |= in && out;
+        say_count(inputs, sizeof inputs, row->min_inputs, row->max_inputs);
+        if (!fits(node->inputs.count, row->min_inputs, row->max_inputs))
+            continue;
+        inputs_fit = true;
+        outputs_fit |= fits(node->outputs.count, row->min_outputs, row->max_outputs);
+        say_count(outputs, sizeof outputs, row->min_outputs, row->max_outputs);
     }
-    if (!any_row || both_fit)
-        return;
-    char needed[64] = "";
-    tq_place place = tq_node_whole(walk, node);
-    say_counts(node->op.code, !inputs_fit, needed, sizeof needed);
-    if (!inputs_fit)
-        tq_report(walk, TQ_PROBLEM_INPUT_COUNT, place, "the operator has %u inputs; it takes %s", node->inputs.count, needed);
-    if (inputs_fit || !outputs_fit) {
-        say_counts(node->op.code, false, needed, sizeof needed);
-        tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, place, "the operator has %u outputs; with its %u inputs it gives %s", node->outputs.count,
-                  node->inputs.count, needed);
-    }
+    if (any_row && !inputs_fit)
+        tq_report(walk, TQ_PROBLEM_INPUT_COUNT, tq_node_whole(walk, node), "the operator has %u inputs; it takes %s", node->inputs.count, inputs);
+    else if (any_row && !outputs_fit)
+        tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, tq_node_whole(walk, node), "the operator has %u outputs; with its %u inputs it gives %s",
+                  node->outputs.count, node->inputs.count, outputs);
 }
 
 /* ---- options ---- */
