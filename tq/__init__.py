@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 # What is written in Python is imported when it is first used: {name: module}.
-_LAZY = {"diff": "tq.diff", "export_npz": "tq.export"}
+_LAZY = {"diff": "tq.compare", "export_npz": "tq.export"}
 
 
 def __getattr__(name: str) -> Any:

@@ -63,6 +63,7 @@ class Buffer:
     nbytes: int
     offset: int | None  # of the first byte in the file; None without data
     data: NDArray[np.uint8] | None  # read-only view
+    is_inline: bool  # its data stands in the flatbuffer, rather than behind it and found by offset
 
 class Quantization:
     """How a tensor's codes stand for real numbers; false where the file says nothing."""
@@ -103,6 +104,7 @@ class Tensor:
     consumers: list[Operator]
     data: NDArray[Any] | None  # read-only; None: not a constant.  Sparse: the stored values, flat
     def dequantized(self) -> NDArray[np.float32]: ...
+    def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None where it is not
     def densify(self) -> NDArray[Any]: ...
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...
     def _repr_html_(self) -> str: ...
@@ -167,6 +169,7 @@ class Model:
     def __str__(self) -> str: ...  # the listing
     def _repr_html_(self) -> str: ...
 
+def decode_flexbuffer(buffer: _SupportsBuffer, /) -> Any: ...  # dict, list, int, float, bool, str, bytes or None
 def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -> (field, slot, kind, default)
 def schema_enums() -> dict[str, list[tuple[str, int]]]: ...
 def schema_unions() -> dict[str, list[tuple[str, int]]]: ...

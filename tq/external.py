@@ -9,6 +9,12 @@ from pathlib import PurePosixPath, PureWindowsPath
 from tq._core import ModelError
 
 
+def _refusal(text: str) -> ModelError:
+    error = ModelError(text)
+    error.code, error.offset = "EXTERNAL_FILE", None
+    return error
+
+
 def side_file(model_and_name: tuple[str | None, str]) -> str:
     """The path of an external buffer group's file: beside the model, or in a folder below it.
 
@@ -17,9 +23,9 @@ def side_file(model_and_name: tuple[str | None, str]) -> str:
     """
     model, name = model_and_name
     if model is None:
-        raise ModelError(f"external buffer group {name!r} lies beside the model's file; the model was opened from bytes")
+        raise _refusal(f"external buffer group {name!r} lies beside the model's file; the model was opened from bytes")
     posix, windows = PurePosixPath(name), PureWindowsPath(name)
     unsafe = posix.is_absolute() or windows.drive or windows.root or ".." in windows.parts or "\0" in name
     if not posix.parts or unsafe:
-        raise ModelError(f"external buffer group {name!r} must name a file in the model's folder")
+        raise _refusal(f"external buffer group {name!r} must name a file in the model's folder")
     return os.path.join(os.path.dirname(model), name)

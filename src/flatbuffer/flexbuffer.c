@@ -72,7 +72,7 @@ static tq_status follow(const tq_flex_reader *reader, size_t at, unsigned width,
 static tq_status prefix(const tq_flex_reader *reader, size_t target, unsigned width, unsigned index, uint64_t *out)
 {
     size_t back = (size_t)width * (index + 1);
-    if (back > target || !tq_bytes_hold(reader->bytes, target - back, width))
+    if (back > target) /* the target itself lies inside */
         return fail(reader, target, "a size or a map's keys would stand before the start");
     *out = load_unsigned(reader->bytes.data + (target - back), width);
     return TQ_OK;
@@ -124,7 +124,7 @@ static tq_status hold_elements(tq_flex_reader *reader, const tq_flex *vector)
 
 static tq_status find_keys(tq_flex_reader *reader, tq_flex *map)
 {
-    uint64_t width, count;
+    uint64_t width = 0, count = 0;
     tq_status status = prefix(reader, map->at, map->width, 1, &width);
     if (status == TQ_OK && width != 1 && width != 2 && width != 4 && width != 8)
         status = fail(reader, map->at, "the keys of a map have a width that is not 1, 2, 4 or 8");
@@ -138,8 +138,6 @@ static tq_status find_keys(tq_flex_reader *reader, tq_flex *map)
         return status;
     if (count != map->count)
         return fail(reader, map->at, "a map has another number of keys than of values");
-    if (count > (reader->bytes.size - map->keys_at) / width)
-        return fail(reader, map->keys_at, "the keys of a map pass the end");
     map->key_width = (uint8_t)width;
     return TQ_OK;
 }
@@ -155,12 +153,10 @@ static tq_status find_vector(tq_flex_reader *reader, unsigned wire, tq_flex *vec
     } else {
         /* Elements of the deprecated vector of strings do not say how wide their sizes are; upstream
            reads them as keys, and so do we. */
-        if (wire == WIRE_VECTOR_BOOL)
-            vector->typing = WIRE_BOOL << 2;
-        else if (wire == WIRE_VECTOR_STRING)
-            vector->typing = WIRE_KEY << 2;
-        else if (wire >= WIRE_VECTOR_INT)
-            vector->typing = (uint8_t)((wire - WIRE_VECTOR_INT + WIRE_INT) << 2);
+        if (wire == WIRE_VECTOR_STRING)
+            wire = WIRE_VECTOR_KEY;
+        if (wire >= WIRE_VECTOR_INT)
+            vector->typing = (uint8_t)((wire - WIRE_VECTOR_INT + WIRE_INT) << 2); /* BOOL fits this too */
         status = prefix(reader, vector->at, vector->width, 0, &vector->count);
     }
     if (status == TQ_OK)

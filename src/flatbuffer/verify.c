@@ -59,7 +59,7 @@ static tq_status verify_table_elements(walk *w, tq_table_id id, const tq_vector 
     for (uint32_t i = 0; i < vector->count; i++) {
         size_t at;
         tq_status status = tq_offset_follow(w->file, vector->at + 4 * (size_t)i, &at, w->error);
-        if (status == TQ_OK)
+        if (status == TQ_OK && id != TQ_TABLE_Buffer)
             status = verify_table(w, id, at, depth);
         if (status != TQ_OK)
             return status;

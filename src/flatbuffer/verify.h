@@ -3,6 +3,11 @@
  * The verifier: walks everything that the schema's rows can reach from a root table, once, and
  * allocates nothing.
  *
+ * One vector it leaves to its readers: Model.buffers, of which it sees that every offset leads into the
+ * file and no more.  A buffer's table stands beside its data, so that looking at each would touch as many
+ * pages as a model has constants, scattered over all of the file, and opening would take most of its time
+ * there.  tq_model_buffer() checks a buffer when it is asked for.
+ *
  * It demands what reading needs: every table, vtable, field, vector and string lies inside the
  * file.  It does not demand what reading does not need: alignment, a NUL behind strings, a file
  * identifier, known union types, fields inside the table's declared size.

@@ -141,16 +141,40 @@ tq_status tq_operator_custom_options(const tq_operator *op, tq_bytes *out, tq_er
     return TQ_OK;
 }
 
+/* Buffer.data where the table stores it: the vector that the verifier has not seen. */
+static tq_status inside_bytes(const tq_table *buffer, size_t field_at, tq_bytes *out, tq_error *error)
+{
+    size_t at;
+    tq_vector vector;
+    tq_status status = tq_offset_follow(buffer->file, field_at, &at, error);
+    if (status == TQ_OK)
+        status = tq_vector_find(buffer->file, at, 1, &vector, error);
+    if (status == TQ_OK)
+        *out = tq_vector_bytes(&vector, 1);
+    return status;
+}
+
 tq_status tq_model_buffer(const tq_model *model, uint64_t index, tq_bytes *out, tq_error *error)
 {
-    tq_table buffer = tq_vector_table(&model->buffers, (size_t)index);
-    tq_vector data = tq_get_vector(&buffer, TQ_Buffer_data);
-    uint64_t offset = tq_get_u64(&buffer, TQ_Buffer_offset);
-    if (data.at || offset < FIRST_OUTSIDE_OFFSET) {
-        *out = tq_vector_bytes(&data, 1);
+    size_t at;
+    tq_table buffer;
+    if (index >= model->buffers.count) {
+        *out = (tq_bytes){NULL, 0};
         return TQ_OK;
     }
-    return outside_bytes(model->file, offset, tq_get_u64(&buffer, TQ_Buffer_size), out, error);
+    tq_status status = tq_offset_follow(model->file, model->buffers.at + 4 * (size_t)index, &at, error);
+    if (status == TQ_OK)
+        status = tq_table_find(model->file, at, &buffer, error);
+    if (status != TQ_OK)
+        return status;
+    size_t data_at = tq_slot_at(&buffer, tq_fields[TQ_Buffer_data].slot);
+    uint64_t offset = tq_get_u64(&buffer, TQ_Buffer_offset);
+    if (data_at)
+        return inside_bytes(&buffer, data_at, out, error);
+    if (offset >= FIRST_OUTSIDE_OFFSET)
+        return outside_bytes(model->file, offset, tq_get_u64(&buffer, TQ_Buffer_size), out, error);
+    *out = (tq_bytes){NULL, 0};
+    return TQ_OK;
 }
 
 tq_table tq_model_external_buffer(const tq_model *model, int64_t id)

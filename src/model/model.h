@@ -62,7 +62,8 @@ tq_options tq_operator_options(const tq_operator *op);
 tq_status tq_operator_custom_options(const tq_operator *op, tq_bytes *out, tq_error *error);
 
 /* A buffer's bytes: Buffer.data, or offset and size for files over 2 GB.  data NULL: the buffer has
-   neither, or there is no such buffer.  Fails with TQ_DATA_RANGE. */
+   neither, or there is no such buffer.  This is where a buffer is checked (see verify.h): fails with
+   TQ_DATA_RANGE and as tq_table_find and tq_vector_find do. */
 tq_status tq_model_buffer(const tq_model *model, uint64_t index, tq_bytes *out, tq_error *error);
 
 /* An external buffer by the id that Tensor.external_buffer holds, which is not its index.

@@ -57,9 +57,9 @@ static tq_status read_order(const tq_vector *order, layout *to, tq_error *error)
         return FAIL("traversal_order has %u items; %u dimensions and %u blocked ones need %u", order->count, to->rank, to->blocks, levels);
     for (uint32_t n = 0; n < levels; n++) {
         int32_t dimension = tq_vector_i32(order, n);
-        int32_t low = n < to->rank ? 0 : (int32_t)to->rank, high = (int32_t)(n < to->rank ? to->rank : levels);
-        if (dimension < low || dimension >= high)
-            return FAIL("traversal_order[%u] is %d; it needs to be from %d to %d", n, dimension, low, high - 1);
+        uint32_t end = n < to->rank ? to->rank : levels;
+        if (dimension < 0 || (uint32_t)dimension >= end)
+            return FAIL("traversal_order[%u] is %d; it needs to be below %u", n, dimension, end);
         if (seen[dimension])
             return FAIL("traversal_order has dimension %d twice", dimension);
         seen[dimension] = true;

@@ -51,6 +51,13 @@ static PyObject *get_data(PartObject *self, void *closure)
     return array;
 }
 
+static PyObject *get_is_inline(PartObject *self, void *closure)
+{
+    (void)closure;
+    tq_table table = tq_vector_table(&self->model->model.buffers, self->index);
+    return PyBool_FromLong(tq_get_vector(&table, TQ_Buffer_data).at != 0);
+}
+
 static PyObject *repr(PartObject *self)
 {
     tq_bytes bytes;
@@ -65,6 +72,7 @@ static PyGetSetDef properties[] = {
     {"nbytes", (getter)get_nbytes, NULL, "How many bytes it has.  ModelError: they lie outside the file.", NULL},
     {"offset", (getter)get_offset, NULL, "Of its first byte in the file, or None without data.", NULL},
     {"data", (getter)get_data, NULL, "Its bytes as a read-only uint8 array, a view, or None without data.", NULL},
+    {"is_inline", (getter)get_is_inline, NULL, "Whether its data stands in the flatbuffer, rather than behind it and found by offset.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

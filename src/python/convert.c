@@ -56,8 +56,9 @@ PyObject *tq_py_array_i32_from_i64(const tq_vector *vector)
     PyObject *array = new_array(vector->count, NPY_INT32);
     if (array) {
         int32_t *out = PyArray_DATA((PyArrayObject *)array);
+        const uint8_t *in = vector->file.data + vector->at; /* the vector was found whole */
         for (uint32_t i = 0; i < vector->count; i++)
-            out[i] = (int32_t)(uint32_t)(uint64_t)tq_vector_i64(vector, i);
+            out[i] = (int32_t)tq_load_u32(in + 8 * (size_t)i); /* the low half, which stands first */
     }
     return array;
 }
@@ -208,4 +209,15 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table)
         if (tq_py_set_string(dict, tq_fields[i].name, field_object(state, i, table)) < 0)
             Py_CLEAR(dict);
     return dict;
+}
+
+PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name)
+{
+    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) != 0)
+            continue;
+        bool stored = table->at && tq_slot_at(table, tq_fields[i].slot);
+        return stored ? field_object(state, i, table) : Py_NewRef(Py_None);
+    }
+    return PyErr_Format(PyExc_ValueError, "the schema's table %s has no field %R", tq_tables[id].name, name);
 }

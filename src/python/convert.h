@@ -30,6 +30,10 @@ PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value);
    under "type". */
 PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table);
 
+/* One field of a table, as in tq_py_table, by its name, a str; None where the file does not store it.
+   ValueError: the table has no such field. */
+PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name);
+
 /* A union as such a dict; None where it is not set or its type is not known. */
 PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
 

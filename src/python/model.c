@@ -6,7 +6,7 @@
 
 #include "python/buffer.h"
 #include "python/convert.h"
-#include "python/details.h"
+#include "python/details_list.h"
 #include "python/errors.h"
 #include "python/file.h"
 #include "python/operator.h"
@@ -349,7 +349,7 @@ static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs,
     if (index < 0 || (size_t)index >= count)
         return PyErr_Format(PyExc_ValueError, "subgraph_index is out of range: %zd for the model, which has %u subgraphs.",
                             index, count);
-    return tq_py_details(self, (size_t)index, what);
+    return tq_py_details_list(self, (size_t)index, what);
 }
 
 static PyObject *get_tensor_details(ModelObject *self, PyObject *args, PyObject *kwargs)

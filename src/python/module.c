@@ -6,7 +6,7 @@
 #include "python/state.h"
 
 #include "python/buffer.h"
-#include "python/dtypes.h"
+#include "python/details_list.h"
 #include "python/errors.h"
 #include "python/file.h"
 #include "python/flex.h"
@@ -51,9 +51,22 @@ static int add_keys(PyObject *module, tq_state *state)
 }
 
 static int (*const parts[])(PyObject *module, tq_state *state) = {
-    add_keys,           tq_py_add_errors,   tq_py_add_schema, tq_py_add_records,      tq_py_add_sequence,
-    tq_py_add_file,     tq_py_add_buffer,   tq_py_add_model,  tq_py_add_quantization, tq_py_add_subgraph,
-    tq_py_add_operator, tq_py_add_tensor,   tq_py_add_flex, tq_py_add_problems,
+    add_keys,
+    tq_py_add_errors,
+    tq_py_add_schema,
+    tq_py_add_records,
+    tq_py_add_sequence,
+    tq_py_add_file,
+    tq_py_add_buffer,
+    tq_py_add_model,
+    tq_py_add_quantization,
+    tq_py_add_subgraph,
+    tq_py_add_operator,
+    tq_py_add_tensor,
+    tq_py_add_flex,
+    tq_py_add_details,
+    tq_py_add_details_list,
+    tq_py_add_problems,
 };
 
 static int execute(PyObject *module)

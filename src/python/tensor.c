@@ -103,6 +103,14 @@ static PyObject *get_nbytes(PartObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(size);
 }
 
+static PyObject *stored(PartObject *self, PyObject *name)
+{
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "field must be a str, not %s", Py_TYPE(name)->tp_name);
+    tq_table view = tq_py_tensor_view(self);
+    return tq_py_stored(tq_state_of((PyObject *)self), TQ_TABLE_Tensor, &view, name);
+}
+
 static PyObject *get_quantization(PyObject *self, void *closure)
 {
     (void)closure;
@@ -321,6 +329,11 @@ static PyMethodDef methods[] = {
      "densify($self, /)\n--\n\n"
      "A sparse constant's values in its full shape, zero where none is stored; `data` for a dense one.\n\n"
      "ModelError: no constant, or sparsity parameters that contradict the shape or the data."},
+    {"stored", (PyCFunction)stored, METH_O,
+     "stored($self, field, /)\n--\n\n"
+     "A field of the schema's table Tensor as the file stores it, or None where it does not: what tells\n"
+     "an empty name or shape_signature from one left out.\n\n"
+     "ValueError: the table has no such field."},
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
      "plot($self, /, ax=None, **kwargs)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the Axes."},
