@@ -27,7 +27,6 @@ from walk import Walk, open_and_walk, walk
 
 import tq
 
-TESTS = Path(__file__).parent
 NAMES = [make.__name__ for make in zoo.MAKERS]
 
 
@@ -316,7 +315,7 @@ def peak_of(tmp_path, data, statement):
     small.write_bytes(zoo.MODELS["conv"])
     program = f"""
         import sys
-        sys.path.insert(0, {str(TESTS.parent)!r})
+        sys.path.insert(0, {str(Path(tq.__file__).parents[1])!r})
         import tq
 
         def memory(field):

@@ -9,7 +9,8 @@ external buffer may raise OSError, for the file that holds it.
 import tq
 
 # These take arguments, or draw.
-NOT_CALLED = {"plot"}
+NOT_CALLED = {"plot", "stored"}
+TENSOR_FIELDS = [row[0] for row in tq._core.schema_tables()["Tensor"]]
 # A dense array of any size may be asked for, so that memory may run out; nothing else may take that much.
 MAY_LACK_MEMORY = {"densify", "dequantized"}
 
@@ -67,6 +68,8 @@ class Walk:
         for item in graph.tensors:
             self.read(item)
             self.read(item.quantization)
+            for field in TENSOR_FIELDS:
+                self.attempt(item.stored, field)
         for item in graph.operators:
             self.read(item)
 
