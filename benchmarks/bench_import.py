@@ -48,7 +48,7 @@ def resident(path):
 path = sys.argv[1]
 model = tq.Model(path)
 opened = resident(path)
-details = [model.get_tensor_details(i) for i in range(len(model.subgraphs))]
+details = [list(model.get_tensor_details(i)) for i in range(len(model.subgraphs))]
 described = resident(path)
 problems = model.problems
 checked = resident(path)

@@ -53,6 +53,21 @@ def answer_listing(source):
     return text if "\nTensors of Subgraph#" in text or "Model size:" in text else Refusal(text)
 
 
+def answer_run(question):
+    """The first output for each input: (path, OpResolverType's name, [array for the first input, ...])."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    path, resolver, inputs = question
+    interpreter = Interpreter(model_path=path, experimental_op_resolver_type=OpResolverType[resolver])
+    interpreter.allocate_tensors()
+    outputs = []
+    for values in inputs:
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], values)
+        interpreter.invoke()
+        outputs.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+    return outputs
+
+
 def _or_refusal(function):
     try:
         return function()

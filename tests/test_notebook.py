@@ -194,7 +194,10 @@ def test_problems_are_counted_and_shown_first():
     count = len(model.problems)
     assert f"{count} problem{'s' if count > 1 else ''}" in check_page(page).text
     assert page.index("<b>Problems</b>") < page.index("<b>Inputs</b>")
-    assert "no problems" in notebook.model_html(small_model())
+    clean = tq.Model(build_model([tensor("a", [4]), tensor("b", [4])], [operator("RELU", [0], [1])], [0], [1]))
+    assert clean.problems == []
+    page = notebook.model_html(clean)
+    assert "no problems" in page and "<b>Problems</b>" not in page
 
 
 def test_tensor_page_draws_ranges_on_one_axis():

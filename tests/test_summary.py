@@ -11,7 +11,7 @@ import pytest
 from models import build_model, make_model, operator, pack, schema, subgraph, tensor
 
 import tq
-from tq.summary import MACS, multiply_adds
+from tq.summary import MACS, GroupSummary, multiply_adds
 
 
 def one(name, inputs, output, options=None):
@@ -175,7 +175,7 @@ def test_rows():
 
 def test_constants_that_are_shared_count_once_in_groups_and_totals():
     summary = shared_weights().summary()
-    assert summary.groups[0] == ("FULLY_CONNECTED", 2, 20, 32, 32, 0)
+    assert summary.groups[0] == GroupSummary("FULLY_CONNECTED", 2, 20, 32, 32, 0)
     assert [g.name for g in summary.groups] == ["FULLY_CONNECTED", "RESHAPE", "Mine"]
     assert (summary.parameters, summary.constant_bytes) == (30, 32 + 8 + 40)  # unread constants are in the file too
     assert (summary.macs, summary.macs_unknown) == (32, 1)

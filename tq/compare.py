@@ -169,7 +169,7 @@ def _bytes_of(tensor: Tensor) -> Any:
         data = buffers[tensor.buffer].data if 0 < tensor.buffer < len(buffers) else None
     except Error:  # it lies outside the file
         return None
-    return None if data is None else memoryview(data)
+    return None if data is None else data.data
 
 
 def _weights(place: str, a: Tensor, b: Tensor) -> Iterator[Difference]:

@@ -82,8 +82,10 @@ def real(taken: Sample, tensor: "Tensor") -> "NDArray[np.float64] | None":
     if how == "none":
         return taken.codes
     scales, zeros = quantization.scale.astype(np.float64), quantization.zero_point.astype(np.float64)
+    numbers: NDArray[np.float64]
     if how == "scalar":
-        return (taken.codes - zeros[0]) * scales[0]
+        numbers = (taken.codes - zeros[0]) * scales[0]
+        return numbers
     # A sparse tensor's stored values have no place in the shape.
     if how != "axis" or tensor.sparsity or taken.total != math.prod(tensor.shape):
         return None
@@ -91,7 +93,7 @@ def real(taken: Sample, tensor: "Tensor") -> "NDArray[np.float64] | None":
     if zeros.size == 1:
         zeros = np.full(scales.size, zeros[0])
     channel = taken.places // math.prod(tensor.shape[axis + 1 :]) % scales.size
-    numbers: NDArray[np.float64] = (taken.codes - zeros[channel]) * scales[channel]
+    numbers = (taken.codes - zeros[channel]) * scales[channel]
     return numbers
 
 
@@ -118,7 +120,8 @@ def count_values(values: "NDArray[Any]", bins: int) -> "tuple[NDArray[np.int64],
     if high - low <= abs(high) * 1e-13 * bins:
         margin = abs(high) / 2 or 0.5
         low, high = low - margin, high + margin
-    return np.histogram(finite.astype(np.float64, copy=False), bins=bins, range=(low, high))
+    counts, edges = np.histogram(finite.astype(np.float64, copy=False), bins=bins, range=(low, high))
+    return counts, edges
 
 
 def envelope(low: "NDArray[Any]", high: "NDArray[Any]") -> tuple[float, float] | None:

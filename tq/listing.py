@@ -324,9 +324,9 @@ def _size_line(label: str, count: int, total: int) -> str:
 
 def _size_lines(model: Model, usage: list[int]) -> Iterator[str]:
     constants = [_constant(buffer) for buffer in model.buffers]
-    own = [c for c in constants if c.in_flatbuffer and c.data is not None]
-    zero_bytes = sum(c.nbytes for c in own if _all_zero(c.data))
-    data_bytes = sum(c.nbytes for c in own)
+    own = [c.data for c in constants if c.in_flatbuffer and c.data is not None]
+    zero_bytes = sum(data.size for data in own if _all_zero(data))
+    data_bytes = sum(data.size for data in own)
     by_offset = sum(c.nbytes for c in constants if not c.in_flatbuffer)
 
     yield f"{'Model size':>24}: {model.nbytes:>10} bytes"

@@ -505,7 +505,8 @@ def model_html(model: "Model") -> str:
     name = str(model.path).replace("\\", "/").rpartition("/")[2] if model.path else "a model in memory"
     operators = sum(len(g.operators) for g in model.subgraphs)
     tensors = sum(len(g.tensors) for g in model.subgraphs)
-    problems = len(model.problems)
+    found = model.problems  # walks the whole model
+    problems = len(found)
     chips = [
         h.chip(h.size_words(model.nbytes)),
         h.chip(h.count(operators, "operator")),
@@ -524,5 +525,5 @@ def model_html(model: "Model") -> str:
         ]
     )
     # What is wrong comes before the long tables.
-    wrong = _section("Problems", model.problems, ["|code", "place", "what"], _problem_row, shown=True)
+    wrong = _section("Problems", found, ["|code", "place", "what"], _problem_row, shown=True)
     return h.page("Model", h.words(name), chips, [facts, wrong, *_subgraphs(model), *_extras(model)])

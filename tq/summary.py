@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tq._core import ModelError
@@ -187,7 +188,8 @@ class TensorSummary(NamedTuple):
         return f"{self.type}[{'?' if self.shape is None else ','.join(map(str, self.shape))}]"
 
 
-class OperatorSummary(NamedTuple):
+@dataclass(frozen=True)
+class OperatorSummary:
     subgraph: int
     index: int
     name: str
@@ -198,7 +200,8 @@ class OperatorSummary(NamedTuple):
     macs: int | None
 
 
-class GroupSummary(NamedTuple):
+@dataclass(frozen=True)
+class GroupSummary:
     """All operators of one name.  A constant that several of them read counts once."""
 
     name: str
@@ -331,14 +334,16 @@ class Summary:
         """The same as dicts, lists, strings and ints, which json.dumps takes; macs that are not known are None."""
 
         def tensors(items: list[TensorSummary | None]) -> list[dict[str, Any] | None]:
-            return [None if t is None else t._asdict() for t in items]
+            return [
+                None if t is None else {"type": t.type, "shape": None if t.shape is None else list(t.shape)}
+                for t in items
+            ]
 
         return {
             "operators": [
-                {**row._asdict(), "inputs": tensors(row.inputs), "outputs": tensors(row.outputs)}
-                for row in self.operators
+                {**vars(row), "inputs": tensors(row.inputs), "outputs": tensors(row.outputs)} for row in self.operators
             ],
-            "groups": [group._asdict() for group in self.groups],
+            "groups": [asdict(group) for group in self.groups],
             "totals": {
                 "operators": len(self.operators),
                 "parameters": self.parameters,
