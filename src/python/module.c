@@ -6,6 +6,11 @@
 #include "python/state.h"
 
 #include "python/errors.h"
+#include "python/fake_quant.h"
+#include "python/fixed_point.h"
+#include "python/observers.h"
+#include "python/parameters.h"
+#include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
 {
@@ -18,6 +23,11 @@ tq_state *tq_state_of(PyObject *self)
 
 static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_errors,
+    tq_py_add_fixed_point,
+    tq_py_add_parameters,
+    tq_py_add_weights,
+    tq_py_add_fake_quant,
+    tq_py_add_observers,
 };
 
 static int execute(PyObject *module)

@@ -55,25 +55,30 @@ static unit unit_of(int exponent)
     return (unit){ldexp(1, half), ldexp(1, -exponent - half)};
 }
 
-static int32_t bin_of(double x, unit u)
+static int32_t bin_of(double x, unit u, double half)
 {
     double quotient = x * u.first * u.second;
-    int32_t whole = (int32_t)quotient; /* |quotient| <= N, toward zero */
+    quotient = quotient < -half ? -half : quotient > half - 1 ? half - 1 : quotient;
+    int32_t whole = (int32_t)quotient; /* toward zero */
     return whole - (x < 0 && (whole == 0 || whole > quotient));
 }
 
-static void add_floats(const float *x, size_t n, unit u, uint64_t *zero)
+static void add_floats(const float *x, size_t n, unit u, uint64_t *zero, double half)
 {
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(x[i]))
-            zero[bin_of(x[i], u)]++;
+    for (size_t i = 0; i < n; i++) {
+        float value = x[i];
+        if (isfinite(value))
+            zero[bin_of(value, u, half)]++;
+    }
 }
 
-static void add_doubles(const double *x, size_t n, unit u, uint64_t *zero)
+static void add_doubles(const double *x, size_t n, unit u, uint64_t *zero, double half)
 {
-    for (size_t i = 0; i < n; i++)
-        if (isfinite(x[i]))
-            zero[bin_of(x[i], u)]++;
+    for (size_t i = 0; i < n; i++) {
+        double value = x[i];
+        if (isfinite(value))
+            zero[bin_of(value, u, half)]++;
+    }
 }
 
 void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, uint64_t *counts)
@@ -83,8 +88,8 @@ void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents
         size_t c = run % l.channels;
         uint64_t *zero = counts + c * bins + bins / 2;
         if (x->is_double)
-            add_doubles((const double *)x->data + run * l.inner, l.inner, unit_of(exponents[c]), zero);
+            add_doubles((const double *)x->data + run * l.inner, l.inner, unit_of(exponents[c]), zero, bins / 2);
         else
-            add_floats((const float *)x->data + run * l.inner, l.inner, unit_of(exponents[c]), zero);
+            add_floats((const float *)x->data + run * l.inner, l.inner, unit_of(exponents[c]), zero, bins / 2);
     }
 }

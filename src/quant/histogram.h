@@ -28,7 +28,7 @@ int tq_histogram_exponent(double min, double max, uint32_t bins);
 /* Merges bins so that counts made for exponent `from` become those for `to` >= from. */
 void tq_histogram_fold(uint64_t *counts, uint32_t bins, int from, int to);
 
-/* Adds every finite value, each of which must fit.  counts is [channels, bins]. */
+/* Adds every finite value; one that does not fit counts in the end bin.  counts is [channels, bins]. */
 void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, uint64_t *counts);
 
 typedef enum tq_histogram_method {
