@@ -107,7 +107,7 @@ def explain_requantize(
     acc = acc.__index__() - input_zero_point.__index__()
     if not -(2**31) <= acc < 2**31:
         raise ValueError(f"acc - input_zero_point is {acc}; it must fit int32")
-    steps, low, high = _core._requantize_steps(acc, multiplier, zero_point, rounding, dtype)
+    steps, dtype, low, high = _core._requantize_steps(acc, multiplier, zero_point, rounding, dtype)
     scaled = steps.pop("scaled")
     is_whole = abs(scaled) != float("inf") and scaled == scaled
     return RequantizeExplanation(
@@ -115,7 +115,7 @@ def explain_requantize(
         rounding=rounding,
         scaled=int(scaled) if is_whole else scaled,
         zero_point=zero_point,
-        dtype=dtype if isinstance(dtype, str) else str(dtype),
+        dtype=dtype,
         low=low,
         high_code=high,
         **{name: steps.pop(name, None) for name in ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")},

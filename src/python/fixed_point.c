@@ -212,7 +212,7 @@ static PyObject *requantize_steps(PyObject *module, PyObject *args)
                             tq_code_name(code), (int)range.low, (int)range.high);
     tq_requantize_explain(acc, &multiplier, (tq_requantize_rule)rule, zero_point, range.low, range.high, &steps);
     PyObject *dict = steps_dict(&steps, (tq_requantize_rule)rule);
-    return dict ? Py_BuildValue("Nii", dict, (int)range.low, (int)range.high) : NULL;
+    return dict ? Py_BuildValue("Nsii", dict, tq_code_name(code), (int)range.low, (int)range.high) : NULL;
 }
 
 static PyMethodDef functions[] = {

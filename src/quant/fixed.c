@@ -40,11 +40,13 @@ void tq_fixed_multiply_i64(char *const *data, const ptrdiff_t *strides, size_t n
         AT(int32_t, 3) = tq_multiply_i64(AT(int64_t, 0), AT(int32_t, 1), AT(int32_t, 2));
 }
 
-/* multiplier * 2^(shift - 31), exactly; ldexp saturates where the exponent leaves double's range. */
+/* multiplier * 2^(shift - 31), exactly.  Past 2000 places either way every rule gives what it gives at
+   2000: 0, the ends of int32, or an infinity; and the shift can be negated. */
 static tq_multiplier given(int32_t multiplier, int32_t shift)
 {
-    double real = ldexp(multiplier, (shift < -2000 ? -2000 : shift > 2000 ? 2000 : shift) - 31);
-    return (tq_multiplier){real, (float)real, multiplier, shift};
+    int near = shift < -2000 ? -2000 : shift > 2000 ? 2000 : shift;
+    double real = ldexp(multiplier, near - 31);
+    return (tq_multiplier){real, (float)real, multiplier, near};
 }
 
 /* One function a rule, so that the switch in tq_requantize is decided outside the loop. */
