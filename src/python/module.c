@@ -5,6 +5,7 @@
 #define TQ_PYTHON_MODULE_C
 #include "python/state.h"
 
+#include "python/arrays.h"
 #include "python/errors.h"
 
 tq_state *tq_state_of(PyObject *self)
@@ -18,6 +19,7 @@ tq_state *tq_state_of(PyObject *self)
 
 static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_errors,
+    tq_py_add_arrays,
 };
 
 static int execute(PyObject *module)
