@@ -88,20 +88,20 @@ static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"x", "min", "max", "num_bits", "narrow_range", "axis", "rule", NULL};
     options o = {.axis = Py_None, .bits = 8};
     PyObject *value, *rule_name = NULL;
-    tq_layout layout;
+    tq_axis_view view;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|ipO$O:fake_quant", names, &value, &o.min, &o.max, &o.bits,
                                      &o.narrow, &o.axis, &rule_name))
         return NULL;
     int rule = tq_py_choice(rule_name, "rule", rule_names, TQ_FAKE_QUANT_RULES, TQ_FAKE_QUANT_TFLITE);
     PyArrayObject *x = rule < 0 ? NULL : tq_py_dense_floats(value, "x"), *y = NULL;
     tq_nudged *nudged = NULL;
-    if (x && tq_py_layout(x, o.axis, &layout, NULL) == 0)
-        nudged = nudge_all(PyModule_GetState(module), &o, layout.channels);
+    if (x && tq_py_axis_view(x, o.axis, &view) == 0)
+        nudged = nudge_all(PyModule_GetState(module), &o, view.channels);
     if (nudged)
         y = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_FLOAT32);
     if (y) {
         Py_BEGIN_ALLOW_THREADS
-        tq_fake_quant((tq_fake_quant_rule)rule, nudged, layout, PyArray_DATA(x), PyArray_DATA(y));
+        tq_fake_quant((tq_fake_quant_rule)rule, nudged, view, PyArray_DATA(x), PyArray_DATA(y));
         Py_END_ALLOW_THREADS
     }
     PyMem_Free(nudged);
@@ -119,20 +119,20 @@ static PyObject *sums_array(const double *sums, size_t count, bool per_axis)
     return array ? PyArray_Return(array) : NULL;
 }
 
-static PyObject *gradient_arrays(PyArrayObject *dy, PyArrayObject *x, const tq_nudged *nudged, tq_layout layout,
+static PyObject *gradient_arrays(PyArrayObject *dy, PyArrayObject *x, const tq_nudged *nudged, tq_axis_view view,
                                  bool per_axis)
 {
     PyArrayObject *dx = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_FLOAT32);
-    double *sums = PyMem_New(double, 2 * layout.channels + 1);
+    double *sums = PyMem_New(double, 2 * view.channels + 1);
     PyObject *made = NULL;
     if (!sums)
         PyErr_NoMemory();
     if (dx && sums) {
-        double *dmin = sums, *dmax = sums + layout.channels;
+        double *dmin = sums, *dmax = sums + view.channels;
         Py_BEGIN_ALLOW_THREADS
-        tq_fake_quant_gradient(nudged, layout, PyArray_DATA(dy), PyArray_DATA(x), PyArray_DATA(dx), dmin, dmax);
+        tq_fake_quant_gradient(nudged, view, PyArray_DATA(dy), PyArray_DATA(x), PyArray_DATA(dx), dmin, dmax);
         Py_END_ALLOW_THREADS
-        PyObject *low = sums_array(dmin, layout.channels, per_axis), *high = sums_array(dmax, layout.channels, per_axis);
+        PyObject *low = sums_array(dmin, view.channels, per_axis), *high = sums_array(dmax, view.channels, per_axis);
         made = Py_BuildValue("NNN", PyArray_Return(dx), low, high); /* a NULL among them fails it */
         dx = NULL;
     }
@@ -154,7 +154,7 @@ static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject 
     static char *names[] = {"dy", "x", "min", "max", "num_bits", "narrow_range", "axis", NULL};
     options o = {.axis = Py_None, .bits = 8};
     PyObject *dy_value, *x_value, *made = NULL;
-    tq_layout layout;
+    tq_axis_view view;
     tq_nudged *nudged = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|ipO:fake_quant_gradient", names, &dy_value, &x_value, &o.min,
                                      &o.max, &o.bits, &o.narrow, &o.axis))
@@ -163,10 +163,10 @@ static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject 
     if (x && !PyArray_SAMESHAPE(x, dy))
         PyErr_Format(PyExc_ValueError, "dy and x have different shapes, of rank %d and %d; they must be the same",
                      PyArray_NDIM(dy), PyArray_NDIM(x));
-    else if (x && tq_py_layout(x, o.axis, &layout, NULL) == 0)
-        nudged = nudge_all(PyModule_GetState(module), &o, layout.channels);
+    else if (x && tq_py_axis_view(x, o.axis, &view) == 0)
+        nudged = nudge_all(PyModule_GetState(module), &o, view.channels);
     if (nudged)
-        made = gradient_arrays(dy, x, nudged, layout, o.axis != Py_None);
+        made = gradient_arrays(dy, x, nudged, view, o.axis != Py_None);
     PyMem_Free(nudged);
     Py_XDECREF(dy);
     Py_XDECREF(x);

@@ -5,6 +5,7 @@
 #define TQ_PYTHON_MODULE_C
 #include "python/state.h"
 
+#include "python/arrays.h"
 #include "python/errors.h"
 #include "python/fake_quant.h"
 #include "python/fixed_point.h"
@@ -28,6 +29,7 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_weights,
     tq_py_add_fake_quant,
     tq_py_add_observers,
+    tq_py_add_arrays,
 };
 
 static int execute(PyObject *module)

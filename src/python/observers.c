@@ -27,7 +27,7 @@ static int reals_of(PyObject *value, PyObject *axis, PyArrayObject **array, tq_r
     if (!*array)
         return -1;
     *reals = (tq_reals){PyArray_DATA(*array), PyArray_TYPE(*array) == NPY_FLOAT64, {0, 0, 0}};
-    if (tq_py_layout(*array, axis, &reals->layout, NULL) == 0)
+    if (tq_py_axis_view(*array, axis, &reals->view) == 0)
         return 0;
     Py_CLEAR(*array);
     return -1;
@@ -59,12 +59,12 @@ static PyObject *observe(PyObject *module, PyObject *args)
     tq_reals x;
     if (!PyArg_ParseTuple(args, "OO:_observe", &value, &axis) || reals_of(value, axis, &array, &x) < 0)
         return NULL;
-    tq_observed *observed = PyMem_New(tq_observed, x.layout.channels + 1);
+    tq_observed *observed = PyMem_New(tq_observed, x.view.channels + 1);
     if (observed) {
         Py_BEGIN_ALLOW_THREADS
         tq_observe(&x, observed);
         Py_END_ALLOW_THREADS
-        made = observed_arrays(observed, (npy_intp)x.layout.channels);
+        made = observed_arrays(observed, (npy_intp)x.view.channels);
     } else
         PyErr_NoMemory();
     PyMem_Free(observed);
@@ -156,7 +156,7 @@ static PyObject *histogram_counts(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOO!n:_histogram_counts", &value, &axis, &PyArray_Type, &exponents, &bins) ||
         reals_of(value, axis, &array, &x) < 0)
         return NULL;
-    npy_intp shape[2] = {(npy_intp)x.layout.channels, bins};
+    npy_intp shape[2] = {(npy_intp)x.view.channels, bins};
     counts = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_UINT64, 0);
     if (counts && check_histogram(exponents, counts) < 0)
         Py_CLEAR(counts);

@@ -121,12 +121,10 @@ PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name)
     return array ? cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS) : NULL;
 }
 
-int tq_py_layout(PyArrayObject *array, PyObject *axis, tq_layout *layout, int *number)
+int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
 {
     int rank = PyArray_NDIM(array);
-    *layout = (tq_layout){1, 1, (size_t)PyArray_SIZE(array)};
-    if (number)
-        *number = -1;
+    *view = (tq_axis_view){1, 1, (size_t)PyArray_SIZE(array)};
     if (!axis || axis == Py_None)
         return 0;
     PyObject *index = PyNumber_Index(axis);
@@ -143,13 +141,11 @@ int tq_py_layout(PyArrayObject *array, PyObject *axis, tq_layout *layout, int *n
         return -1;
     }
     at += at < 0 ? rank : 0;
-    layout->inner = 1;
+    view->inner = 1;
     for (int i = 0; i < rank; i++)
-        *(i < at ? &layout->outer : i == at ? &layout->channels : &layout->inner) *= (size_t)PyArray_DIM(array, i);
+        *(i < at ? &view->outer : i == at ? &view->channels : &view->inner) *= (size_t)PyArray_DIM(array, i);
     if (PyArray_SIZE(array) == 0)
-        layout->outer = 0; /* or loops would count their way through runs of nothing */
-    if (number)
-        *number = (int)at;
+        view->outer = 0; /* or loops would count their way through runs of nothing */
     return 0;
 }
 
@@ -177,7 +173,7 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
 }
 
 static const char *const code_names[] = {
-#define CODE(symbol, name, bits, is_signed) name,
+#define CODE(name, element, low, high) #name,
 #include "quant/codes.def"
 #undef CODE
 };
@@ -197,7 +193,7 @@ int tq_py_code(PyObject *value, tq_code *code)
         if (!name)
             return -1;
     }
-    int index = tq_py_choice(name ? name : value, "dtype", code_names, TQ_CODES, TQ_CODE_INT8);
+    int index = tq_py_choice(name ? name : value, "dtype", code_names, TQ_CODES, TQ_CODE_int8);
     Py_XDECREF(name);
     if (index < 0)
         return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From Python arguments to what the core takes: arrays of one type, layouts, names of rows.
+ * From Python arguments to what the core takes: arrays of one type, views, names of rows.
  *
  * Each sets an exception that names the argument, what was found and what is needed.  Array-likes are
  * whatever NumPy takes, and objects that speak DLPack alone.
@@ -10,8 +10,8 @@
 
 #include "python/state.h"
 
+#include "quant/axis_view.h"
 #include "quant/codes.h"
-#include "quant/layout.h"
 
 /* A new reference to an array of that integer type (NPY_INT32 or NPY_INT64), whose values fit it;
    any stride, byte order native. */
@@ -25,9 +25,8 @@ PyArrayObject *tq_py_doubles(PyObject *value, const char *name);
 PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name);
 PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name);
 
-/* The layout around `axis`, None being per tensor.  The axis as a number, from 0, goes to *number
-   (may be NULL), -1 for None. */
-int tq_py_layout(PyArrayObject *array, PyObject *axis, tq_layout *layout, int *number);
+/* The view around `axis`, None being per tensor. */
+int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view);
 
 /* The index of the string `value` in `names`, or -1; NULL stands for `fallback`. */
 int tq_py_choice(PyObject *value, const char *name, const char *const *names, int count, int fallback);

@@ -29,14 +29,14 @@ static PyStructSequence_Desc weights_desc = {
     2,
 };
 
-static tq_status quantize_all(const tq_weight_target *target, const float *w, tq_layout layout, float *bounds,
+static tq_status quantize_all(const tq_weight_target *target, const float *w, tq_axis_view view, float *bounds,
                               float *scales, void *codes, tq_error *error)
 {
-    bool is_wide = target->code == TQ_CODE_INT16;
-    tq_weight_bounds(w, layout, bounds);
-    tq_status status = tq_weight_scales(target, bounds, layout.channels, scales, error);
+    bool is_wide = target->code == TQ_CODE_int16;
+    tq_weight_bounds(w, view, bounds);
+    tq_status status = tq_weight_scales(target, bounds, view.channels, scales, error);
     if (!status)
-        tq_weight_codes(target, w, layout, bounds, scales, is_wide ? NULL : codes, is_wide ? codes : NULL);
+        tq_weight_codes(target, w, view, bounds, scales, is_wide ? NULL : codes, is_wide ? codes : NULL);
     return status;
 }
 
@@ -54,20 +54,20 @@ static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObje
     return made;
 }
 
-static PyObject *quantize_array(tq_state *state, PyArrayObject *w, tq_weight_target target, tq_layout layout)
+static PyObject *quantize_array(tq_state *state, PyArrayObject *w, tq_weight_target target, tq_axis_view view)
 {
-    npy_intp channels = (npy_intp)layout.channels;
-    int type = target.code == TQ_CODE_INT16 ? NPY_INT16 : NPY_INT8;
+    npy_intp channels = (npy_intp)view.channels;
+    int type = target.code == TQ_CODE_int16 ? NPY_INT16 : NPY_INT8;
     PyArrayObject *codes = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
     PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(target.per_channel ? 1 : 0, &channels, NPY_FLOAT32);
-    float *bounds = PyMem_RawMalloc(layout.channels * sizeof *bounds + 1);
+    float *bounds = PyMem_RawMalloc(view.channels * sizeof *bounds + 1);
     tq_error error;
     tq_status status = TQ_NO_MEMORY;
     if (!bounds)
         PyErr_NoMemory();
     else if (codes && scales) {
         Py_BEGIN_ALLOW_THREADS
-        status = quantize_all(&target, PyArray_DATA(w), layout, bounds, PyArray_DATA(scales), PyArray_DATA(codes), &error);
+        status = quantize_all(&target, PyArray_DATA(w), view, bounds, PyArray_DATA(scales), PyArray_DATA(codes), &error);
         Py_END_ALLOW_THREADS
         if (status)
             tq_py_raise(state, &error, NULL);
@@ -96,19 +96,19 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     static char *names[] = {"w", "axis", "dtype", "rule", NULL};
     PyObject *value, *axis, *dtype = NULL, *rule = NULL, *made = NULL;
     tq_weight_target target;
-    tq_layout layout;
+    tq_axis_view view;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$O:quantize_weights", names, &value, &axis, &dtype, &rule) ||
         tq_py_code(dtype, &target.code) < 0)
         return NULL;
-    int usual = target.code == TQ_CODE_INT8 ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
+    int usual = target.code == TQ_CODE_int8 ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
     int index = tq_py_choice(rule == Py_None ? NULL : rule, "rule", rule_names, TQ_WEIGHT_RULES, usual);
     PyArrayObject *w = index < 0 ? NULL : tq_py_dense_floats(value, "w");
     if (!w)
         return NULL;
     target.rule = (tq_weight_rule)index;
     target.per_channel = axis != Py_None;
-    if (tq_py_layout(w, axis, &layout, NULL) == 0)
-        made = quantize_array(PyModule_GetState(module), w, target, layout);
+    if (tq_py_axis_view(w, axis, &view) == 0)
+        made = quantize_array(PyModule_GetState(module), w, target, view);
     Py_DECREF(w);
     return made;
 }

@@ -3,10 +3,9 @@
 
 static const struct {
     const char *name;
-    int bits;
-    bool is_signed;
+    int32_t low, high;
 } rows[] = {
-#define CODE(symbol, name, bits, is_signed) {name, bits, is_signed},
+#define CODE(name, element, low, high) {#name, low, high},
 #include "quant/codes.def"
 #undef CODE
 };
@@ -18,17 +17,18 @@ const char *tq_code_name(tq_code code)
 
 int tq_code_bits(tq_code code)
 {
-    return rows[code].bits;
+    int bits = 0;
+    for (int64_t last = (int64_t)rows[code].high - rows[code].low; last > 0; last >>= 1)
+        bits++;
+    return bits;
 }
 
 bool tq_code_is_signed(tq_code code)
 {
-    return rows[code].is_signed;
+    return rows[code].low < 0;
 }
 
 tq_code_range tq_code_range_of(tq_code code, bool narrow)
 {
-    int64_t levels = (int64_t)1 << rows[code].bits;
-    int64_t low = rows[code].is_signed ? -levels / 2 : 0;
-    return (tq_code_range){(int32_t)(low + narrow), (int32_t)(low + levels - 1)};
+    return (tq_code_range){rows[code].low + narrow, rows[code].high};
 }

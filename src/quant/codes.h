@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef enum tq_code {
-#define CODE(symbol, name, bits, is_signed) TQ_CODE_##symbol,
+#define CODE(name, element, low, high) TQ_CODE_##name,
 #include "quant/codes.def"
 #undef CODE
     TQ_CODES

@@ -95,13 +95,13 @@ static void run_of(tq_fake_quant_rule rule, const tq_nudged *nudged, const float
             y[i] = tensorflow_one(x[i], &n);
 }
 
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_layout l, const float *x, float *y)
+void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view l, const float *x, float *y)
 {
     for (size_t run = 0; run < l.outer * l.channels; run++, x += l.inner, y += l.inner)
         run_of(rule, &nudged[run % l.channels], x, y, l.inner);
 }
 
-void tq_fake_quant_gradient(const tq_nudged *nudged, tq_layout l, const float *dy, const float *x, float *dx,
+void tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view l, const float *dy, const float *x, float *dx,
                             double *dmin, double *dmax)
 {
     for (size_t c = 0; c < l.channels; c++)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "quant/layout.h"
+#include "quant/axis_view.h"
 
 typedef enum tq_fake_quant_rule {
 #define FAKE_QUANT_RULE(symbol, name, text) TQ_FAKE_QUANT_##symbol,
@@ -38,12 +38,12 @@ typedef struct tq_nudged {
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error);
 
 /* y may be x.  One nudged range a channel. */
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_layout layout, const float *x, float *y);
+void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, float *y);
 
 /* dx = dy where low <= x <= high, else 0; dmin and dmax (one a channel) sum dy where x is below and
    above, in double and so to float32 rounding whatever the order.  [0, 0] passes dy on.  dx may be
    dy. */
-void tq_fake_quant_gradient(const tq_nudged *nudged, tq_layout layout, const float *dy, const float *x, float *dx,
+void tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view view, const float *dy, const float *x, float *dx,
                             double *dmin, double *dmax);
 
 #endif

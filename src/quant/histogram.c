@@ -83,7 +83,7 @@ static void add_doubles(const double *x, size_t n, unit u, uint64_t *zero, doubl
 
 void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, uint64_t *counts)
 {
-    tq_layout l = x->layout;
+    tq_axis_view l = x->view;
     for (size_t run = 0; run < l.outer * l.channels; run++) {
         size_t c = run % l.channels;
         uint64_t *zero = counts + c * bins + bins / 2;

@@ -55,7 +55,7 @@ DEFINE_RUN(run_double, double, fabs, DBL_MAX)
 
 void tq_observe(const tq_reals *x, tq_observed *observed)
 {
-    tq_layout l = x->layout;
+    tq_axis_view l = x->view;
     for (size_t c = 0; c < l.channels; c++)
         observed[c] = (tq_observed){INFINITY, -INFINITY, 0, 0, 0};
     for (size_t run = 0; run < l.outer * l.channels; run++) {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "quant/layout.h"
+#include "quant/axis_view.h"
 
 typedef struct tq_observed {
     double min, max; /* of the finite values; +infinity and -infinity where there are none */
@@ -23,7 +23,7 @@ typedef struct tq_observed {
 typedef struct tq_reals {
     const void *data;
     bool is_double;
-    tq_layout layout;
+    tq_axis_view view;
 } tq_reals;
 
 /* Overwrites one record a channel. */

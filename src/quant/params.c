@@ -124,7 +124,7 @@ tq_status tq_params_choose(const tq_params_target *target, double min, double ma
     if (!isfinite(min) || !isfinite(max) || min > max)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "min is %g and max is %g; both must be finite, and min no greater than max", min, max);
-    bool symmetric = target->symmetric || (target->code == TQ_CODE_INT16 && rows[target->rule].int16_is_symmetric);
+    bool symmetric = target->symmetric || (target->code == TQ_CODE_int16 && rows[target->rule].int16_is_symmetric);
     tq_code_centre centre = tq_code_centre_of(target->code);
     tq_code_range range = tq_code_range_of(target->code, target->narrow);
     tq_params chosen = rules[target->rule](fmin(min, 0), fmax(max, 0), range, symmetric ? &centre : NULL);

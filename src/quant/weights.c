@@ -27,7 +27,7 @@ const char *tq_weight_rule_text(tq_weight_rule rule)
     return rows[rule].text;
 }
 
-void tq_weight_bounds(const float *w, tq_layout l, float *bounds)
+void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
 {
     for (size_t c = 0; c < l.channels; c++)
         bounds[c] = 0;
@@ -61,8 +61,8 @@ tq_status tq_weight_scales(const tq_weight_target *target, const float *bounds, 
                            tq_error *error)
 {
     bool only_int8 = target->rule == TQ_WEIGHTS_MLIR;
-    if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_INT32 ||
-        (only_int8 && target->code != TQ_CODE_INT8))
+    if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_int32 ||
+        (only_int8 && target->code != TQ_CODE_int8))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
                        tq_code_name(target->code), rows[target->rule].name,
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
@@ -111,7 +111,7 @@ static int32_t code_of(float w, const coder *k)
     return tq_code_of_rounded(k->divides ? rintf(w / k->factor) : roundf(w * k->factor), 0, k->low, k->high);
 }
 
-void tq_weight_codes(const tq_weight_target *target, const float *w, tq_layout l, const float *bounds,
+void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view l, const float *bounds,
                      const float *scales, int8_t *q8, int16_t *q16)
 {
     size_t at = 0;

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "quant/codes.h"
-#include "quant/layout.h"
+#include "quant/axis_view.h"
 
 typedef enum tq_weight_rule {
 #define WEIGHT_RULE(symbol, name, text) TQ_WEIGHTS_##symbol,
@@ -22,11 +22,11 @@ const char *tq_weight_rule_text(tq_weight_rule rule);
 typedef struct tq_weight_target {
     tq_weight_rule rule;
     tq_code code;
-    bool per_channel; /* false: `layout` has one channel */
+    bool per_channel; /* false: `view` has one channel */
 } tq_weight_target;
 
 /* The greatest |w| of each channel; NaN where it holds one. */
-void tq_weight_bounds(const float *w, tq_layout layout, float *bounds);
+void tq_weight_bounds(const float *w, tq_axis_view view, float *bounds);
 
 /* The scale of each channel from its bound.  Fails where the rule has no such type, and where a bound
    or a scale is not finite. */
@@ -34,7 +34,7 @@ tq_status tq_weight_scales(const tq_weight_target *target, const float *bounds, 
                            tq_error *error);
 
 /* The codes, given both; one of `q8` (8 bits and fewer) and `q16` is written, the other NULL. */
-void tq_weight_codes(const tq_weight_target *target, const float *w, tq_layout layout, const float *bounds,
+void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view view, const float *bounds,
                      const float *scales, int8_t *q8, int16_t *q16);
 
 /* A bias's scale, f32(input_scale * weight_scale); its zero point is 0. */
