@@ -295,7 +295,8 @@ class HistogramObserver(_RangeObserver):
         self._bin_counts += bin_counts
 
     def histogram(self, channel=None):
-        """(counts, edges): integer counts and the float64 edges of every bin, one more than counts.
+        """(counts, edges): integer counts and the float64 edges of every bin, one more than counts. Edges past the
+        greatest float64 are infinite.
 
         channel: the index along axis; None for an observer without axis.
         """
@@ -306,7 +307,8 @@ class HistogramObserver(_RangeObserver):
                 raise ValueError("the observer has seen no values; update it first")
             counts = self._bin_counts[channel or 0].astype(np.int64)
             exponent = int(self._exponents[channel or 0])
-        return counts, np.ldexp(np.arange(-(self.bins // 2), self.bins // 2 + 1, dtype=np.float64), exponent)
+        with np.errstate(over="ignore"):
+            return counts, np.ldexp(np.arange(-(self.bins // 2), self.bins // 2 + 1, dtype=np.float64), exponent)
 
     def range(self, method="mse", *, percentile=99.99, dtype="int8", symmetric=False, narrow_range=False, rule="toco"):
         """(min, max) to quantize, float64, by a method of tq.rules()['histogram']: 'minmax', 'percentile', 'mse' or
