@@ -40,7 +40,19 @@ def fake(x, lo, hi, bits=8, narrow=False, rule="tflite"):
         return np.floor(shifted / scale - zero + f32(0.5)) * scale
 
 
-RANGES = [(-1, 1), (-1, 2), (0, 6), (-6, 0), (1, 2), (-2, -1), (-0.1, 127.3), (-3e-5, 1e-4), (-1e30, 2e30), (-0.5, 254.5), (-10, 0.001)]
+RANGES = [
+    (-1, 1),
+    (-1, 2),
+    (0, 6),
+    (-6, 0),
+    (1, 2),
+    (-2, -1),
+    (-0.1, 127.3),
+    (-3e-5, 1e-4),
+    (-1e30, 2e30),
+    (-0.5, 254.5),
+    (-10, 0.001),
+]
 
 
 def probes(lo, hi, bits, narrow, seed=0):
@@ -49,7 +61,9 @@ def probes(lo, hi, bits, narrow, seed=0):
     rng = np.random.default_rng(seed)
     inside = rng.uniform(low - 0.2 * (high - low), high + 0.2 * (high - low), 500)
     ties = low + (rng.integers(0, 2**bits - 1, 300) + 0.5) * scale
-    points = np.concatenate([inside, ties, low + rng.integers(0, 2**bits, 200) * scale, [0, -0.0, low, high]]).astype(f32)
+    points = np.concatenate([inside, ties, low + rng.integers(0, 2**bits, 200) * scale, [0, -0.0, low, high]]).astype(
+        f32
+    )
     points = np.concatenate([points, np.nextafter(points, f32(np.inf)), np.nextafter(points, f32(-np.inf))])
     return np.concatenate([points, np.array([np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-45], f32)])
 
@@ -66,7 +80,11 @@ def test_the_formula(rule, bits, narrow):
 
 
 @given(
-    st.floats(-1e6, 1e6, width=32), st.floats(-1e6, 1e6, width=32), st.integers(2, 16), st.booleans(), st.integers(0, 99)
+    st.floats(-1e6, 1e6, width=32),
+    st.floats(-1e6, 1e6, width=32),
+    st.integers(2, 16),
+    st.booleans(),
+    st.integers(0, 99),
 )
 def test_the_formula_on_random_ranges(a, b, bits, narrow, seed):
     lo, hi = min(a, b), max(a, b)
@@ -74,7 +92,9 @@ def test_the_formula_on_random_ranges(a, b, bits, narrow, seed):
         return
     x = probes(lo, hi, bits, narrow, seed)
     for rule in ("tflite", "tensorflow"):
-        np.testing.assert_array_equal(tq.fake_quant(x, lo, hi, bits, narrow, rule=rule), fake(x, lo, hi, bits, narrow, rule))
+        np.testing.assert_array_equal(
+            tq.fake_quant(x, lo, hi, bits, narrow, rule=rule), fake(x, lo, hi, bits, narrow, rule)
+        )
 
 
 def test_the_result_is_a_code_of_the_range():
@@ -87,7 +107,7 @@ def test_the_result_is_a_code_of_the_range():
 
 
 def test_special_values():
-    low, high, _ = nudge(-1, 1, 8, False)
+    low, _high, _ = nudge(-1, 1, 8, False)
     got = tq.fake_quant([np.nan, np.inf, -np.inf], -1, 1)
     assert math.isnan(got[0]) and got[2] == low
     assert got[1] == fake([np.inf], -1, 1)[0]
@@ -108,7 +128,9 @@ def test_per_axis_equals_slices():
         for i in range(n):
             at = (slice(None),) * (axis % 3) + (i,)
             np.testing.assert_array_equal(y[at], tq.fake_quant(x[at], lo[i], hi[i], 4, True))
-            for a, b in zip((dx[at], dmin[i], dmax[i]), tq.fake_quant_gradient(dy[at], x[at], lo[i], hi[i], 4, True), strict=True):
+            for a, b in zip(
+                (dx[at], dmin[i], dmax[i]), tq.fake_quant_gradient(dy[at], x[at], lo[i], hi[i], 4, True), strict=True
+            ):
                 np.testing.assert_array_equal(a, b)
         one = tq.fake_quant(x, -1, hi, axis=axis)
         np.testing.assert_array_equal(one, tq.fake_quant(x, np.full(n, -1.0), hi, axis=axis))
@@ -178,7 +200,10 @@ def test_the_gradient_is_the_derivative():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tq.fake_quant([1.0], 1, 1), "min is 1 and max is 1; both must be finite and min less than max, or both 0"),
+        (
+            lambda: tq.fake_quant([1.0], 1, 1),
+            "min is 1 and max is 1; both must be finite and min less than max, or both 0",
+        ),
         (lambda: tq.fake_quant([1.0], 2, 1), "min is 2 and max is 1"),
         (lambda: tq.fake_quant([1.0], math.nan, 1), "min is nan"),
         (lambda: tq.fake_quant([1.0], -3e38, 3e38), "too wide"),
@@ -252,9 +277,13 @@ def test_litert_gives_the_same_bits():
         json.dumps({"min": lo, "max": hi, "bits": bits, "x": x.view(np.uint32).tolist()})
         for (lo, hi, bits), x in zip(cases, inputs, strict=True)
     ]
-    done = subprocess.run([sys.executable, "-c", RUNNER], input="\n".join(lines), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER], input="\n".join(lines), capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    outputs = [np.array(json.loads(line), np.uint32).view(f32) for line in done.stdout.splitlines() if line.startswith("[")]
+    outputs = [
+        np.array(json.loads(line), np.uint32).view(f32) for line in done.stdout.splitlines() if line.startswith("[")
+    ]
     assert len(outputs) == len(cases)
     for (lo, hi, bits), x, y in zip(cases, inputs, outputs, strict=True):
         np.testing.assert_array_equal(tq.fake_quant(x, lo, hi, bits), y, err_msg=f"{lo} {hi} {bits}")

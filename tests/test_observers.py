@@ -15,7 +15,9 @@ import tq
 
 f32 = np.float32
 values32 = st.one_of(
-    st.floats(width=32), st.floats(-2, 2, width=32), st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0**-149, 3.0e38, -4.0, 4.0])
+    st.floats(width=32),
+    st.floats(-2, 2, width=32),
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0**-149, 3.0e38, -4.0, 4.0]),
 )
 values64 = st.one_of(st.floats(), st.sampled_from([5e-324, -5e-324, 1.7e308, -1.7e308, 2.0**-1022, 0.0, -0.0]))
 
@@ -57,7 +59,10 @@ def expected_histogram(values, bins):
     return counts, low
 
 
-@given(st.lists(st.one_of(values32, values64).filter(math.isfinite), min_size=1, max_size=30), st.sampled_from([16, 32, 64, 1024]))
+@given(
+    st.lists(st.one_of(values32, values64).filter(math.isfinite), min_size=1, max_size=30),
+    st.sampled_from([16, 32, 64, 1024]),
+)
 def test_the_histogram_is_the_definition(values, bins):
     observer = tq.HistogramObserver(bins).update(np.array(values, np.float64))
     counts, exponent = expected_histogram(values, bins)
@@ -91,7 +96,10 @@ def test_merging_doubles(batches, random):
     assert plan(random.randrange, [tq.HistogramObserver(16).update(np.array(b, np.float64)) for b in batches]) == whole
 
 
-@given(st.lists(st.lists(st.tuples(values32, values32, values32), min_size=1, max_size=8), min_size=1, max_size=5), st.randoms())
+@given(
+    st.lists(st.lists(st.tuples(values32, values32, values32), min_size=1, max_size=8), min_size=1, max_size=5),
+    st.randoms(),
+)
 def test_merging_per_axis(batches, random):
     batches = [np.array(batch, f32) for batch in batches]
     for make in (lambda: tq.HistogramObserver(16, axis=1), lambda: tq.MinMaxObserver(axis=-1)):
@@ -183,7 +191,9 @@ def test_minmax_quantization_is_choose_quantization_params(rule, dtype):
         for made in (
             tq.MinMaxObserver().update(x).quantization(dtype, rule=rule, **options),
             tq.HistogramObserver().update(x).quantization(dtype, method="minmax", rule=rule, **options),
-            tq.HistogramObserver().update(x).quantization(dtype, method="percentile", percentile=100, rule=rule, **options),
+            tq.HistogramObserver()
+            .update(x)
+            .quantization(dtype, method="percentile", percentile=100, rule=rule, **options),
         ):
             assert tuple(made) == tuple(expected)
             assert type(made) is tq.QuantizationParams
@@ -233,7 +243,9 @@ def test_moving_average_and_its_merge(batches, averaging, cut):
 
 def test_moving_average_per_axis_skips_empty_batches():
     observer = tq.MovingAverageObserver(0.5, axis=0)
-    observer.update([[1.0, 2.0], [np.nan, np.nan]]).update([[3.0, 4.0], [5.0, 6.0]]).update([[np.inf, np.inf], [7.0, 8.0]])
+    observer.update([[1.0, 2.0], [np.nan, np.nan]]).update([[3.0, 4.0], [5.0, 6.0]]).update(
+        [[np.inf, np.inf], [7.0, 8.0]]
+    )
     assert observer.min.tolist() == [2, 6] and observer.max.tolist() == [3, 7]
 
 
@@ -366,7 +378,10 @@ def test_entropy_is_the_least(sample, symmetric):
     elif symmetric:
         expected = (max(-bound, -edge), min(bound, edge))
     else:
-        expected = (max(observer.min, max(edges[first + half], -edge)), min(observer.max, min(edges[last + 1 + half], edge)))
+        expected = (
+            max(observer.min, max(edges[first + half], -edge)),
+            min(observer.max, min(edges[last + 1 + half], edge)),
+        )
     assert (low, high) == pytest.approx(expected, abs=1e-12)
 
 
@@ -401,9 +416,13 @@ def test_methods_per_axis_equal_each_channel(sample):
 # ---- as objects ----
 
 OBSERVERS = [
-    lambda: tq.MinMaxObserver(), lambda: tq.MinMaxObserver(axis=1), lambda: tq.MovingAverageObserver(0.25),
-    lambda: tq.MovingAverageObserver(0.25, axis=-1), lambda: tq.HistogramObserver(64), lambda: tq.HistogramObserver(64, axis=0),
-]  # fmt: skip
+    lambda: tq.MinMaxObserver(),
+    lambda: tq.MinMaxObserver(axis=1),
+    lambda: tq.MovingAverageObserver(0.25),
+    lambda: tq.MovingAverageObserver(0.25, axis=-1),
+    lambda: tq.HistogramObserver(64),
+    lambda: tq.HistogramObserver(64, axis=0),
+]
 
 
 @pytest.mark.parametrize("make", OBSERVERS)
@@ -458,7 +477,10 @@ def test_threads(make):
 
 def test_repr():
     assert repr(tq.MinMaxObserver()) == "tq.MinMaxObserver(axis=None): empty"
-    assert repr(tq.HistogramObserver(64, 0).update([[1.0], [2.0]])) == "tq.HistogramObserver(bins=64, axis=0): 2 values over 2 channels"
+    assert (
+        repr(tq.HistogramObserver(64, 0).update([[1.0], [2.0]]))
+        == "tq.HistogramObserver(bins=64, axis=0): 2 values over 2 channels"
+    )
 
 
 @pytest.mark.parametrize(
@@ -468,10 +490,18 @@ def test_repr():
         (lambda: tq.MinMaxObserver().update([np.nan]).quantization(), ValueError, "no finite values"),
         (lambda: tq.MinMaxObserver(0).update([[1.0], [np.nan]]).quantization(), ValueError, "in channel 1"),
         (lambda: tq.MinMaxObserver(2).update([[1.0]]), ValueError, "axis is 2"),
-        (lambda: tq.MinMaxObserver(0).update([1.0, 2]).update([1.0]), ValueError, "x has 1 channels along axis 0; the observer has 2"),
+        (
+            lambda: tq.MinMaxObserver(0).update([1.0, 2]).update([1.0]),
+            ValueError,
+            "x has 1 channels along axis 0; the observer has 2",
+        ),
         (lambda: tq.MinMaxObserver().update(["a"]), TypeError, "x has dtype"),
         (lambda: tq.MinMaxObserver().update(np.array([1j])), TypeError, "x has dtype complex128"),
-        (lambda: tq.MinMaxObserver().merge(tq.HistogramObserver()), TypeError, "other is HistogramObserver; it must be MinMaxObserver"),
+        (
+            lambda: tq.MinMaxObserver().merge(tq.HistogramObserver()),
+            TypeError,
+            "other is HistogramObserver; it must be MinMaxObserver",
+        ),
         (lambda: tq.HistogramObserver(64).merge(tq.HistogramObserver(32)), ValueError, "'bins': 32"),
         (lambda: tq.MinMaxObserver(0).merge(tq.MinMaxObserver(1)), ValueError, "'axis': 1"),
         (lambda: tq.HistogramObserver(100), ValueError, "bins is 100; it must be a power of two from 16 to 1048576"),
@@ -480,7 +510,11 @@ def test_repr():
         (lambda: tq.MovingAverageObserver(1.5), ValueError, "averaging is 1.5"),
         (lambda: tq.HistogramObserver().update([1.0]).range("best"), ValueError, "method is 'best'"),
         (lambda: tq.HistogramObserver().update([1.0]).range("percentile", percentile=0), ValueError, "percentile is 0"),
-        (lambda: tq.HistogramObserver().update([1.0]).range("percentile", percentile=math.nan), ValueError, "percentile is nan"),
+        (
+            lambda: tq.HistogramObserver().update([1.0]).range("percentile", percentile=math.nan),
+            ValueError,
+            "percentile is nan",
+        ),
         (lambda: tq.HistogramObserver().update([1.0]).histogram(0), ValueError, "channel is 0"),
         (lambda: tq.HistogramObserver(axis=0).update([1.0]).histogram(), ValueError, "channel is None"),
     ],

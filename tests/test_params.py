@@ -15,9 +15,15 @@ import tq
 
 f32 = np.float32
 RANGES = {
-    "int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535),
-    "int32": (-(2**31), 2**31 - 1), "int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1),
-}  # fmt: skip
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int16": (-32768, 32767),
+    "uint16": (0, 65535),
+    "int32": (-(2**31), 2**31 - 1),
+    "int4": (-8, 7),
+    "uint4": (0, 15),
+    "int2": (-2, 1),
+}
 BITS = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "int4": 4, "uint4": 4, "int2": 2}
 RULES = ["toco", "tflite", "mlir", "power-of-two", "ai-edge-quantizer"]
 
@@ -97,8 +103,27 @@ def choose(lo, hi, dtype, symmetric, narrow, rule):
         return f32(scale), middle if zero_point is None else zero_point
 
 
-CASES = [(-1, 2), (0, 6), (-6, 0), (0.1, 1), (-2, -1), (-1, 1), (-1e-3, 5), (-0.3, 1e-7), (1e30, 2e30), (-3e-7, 2e-7), (0, 1e-6),
-         (0, 1.1e-6), (-127.5, 127.5), (-128, 127), (-0.5, 254.5), (-1.5, 253.5), (-1e-20, 1e-20), (0, 1e-38), (-255 / 2, 255 / 2)]  # fmt: skip
+CASES = [
+    (-1, 2),
+    (0, 6),
+    (-6, 0),
+    (0.1, 1),
+    (-2, -1),
+    (-1, 1),
+    (-1e-3, 5),
+    (-0.3, 1e-7),
+    (1e30, 2e30),
+    (-3e-7, 2e-7),
+    (0, 1e-6),
+    (0, 1.1e-6),
+    (-127.5, 127.5),
+    (-128, 127),
+    (-0.5, 254.5),
+    (-1.5, 253.5),
+    (-1e-20, 1e-20),
+    (0, 1e-38),
+    (-255 / 2, 255 / 2),
+]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -115,7 +140,9 @@ finite = st.floats(-1e30, 1e30)
 
 
 @pytest.mark.parametrize("rule", RULES)
-@given(ends=st.tuples(finite, finite), dtype=st.sampled_from(list(RANGES)), options=st.tuples(st.booleans(), st.booleans()))
+@given(
+    ends=st.tuples(finite, finite), dtype=st.sampled_from(list(RANGES)), options=st.tuples(st.booleans(), st.booleans())
+)
 def test_every_rule_on_random_ranges(rule, ends, dtype, options):
     lo, hi = sorted(ends)
     got = tq.choose_quantization_params(lo, hi, dtype, symmetric=options[0], narrow_range=options[1], rule=rule)
@@ -123,6 +150,22 @@ def test_every_rule_on_random_ranges(rule, ends, dtype, options):
     assert tuple(got) == expected or (got.scale == 0 and got.scale == expected[0])
     low, high = RANGES[dtype]
     assert low <= got.zero_point <= high
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int4"])
+def test_ranges_whose_zero_point_is_next_to_a_tie(rule, dtype):
+    """Here every rounding on the way shows: of the scale, of min / scale, and which end the sum starts from."""
+    rng = np.random.default_rng(8)
+    low, high = RANGES[dtype]
+    factor = rng.uniform(0.01, 100, 3000)
+    below = rng.integers(0, high - low, factor.size) + 0.5
+    lo, hi = -below * factor, (high - low - below) * factor
+    ends = (lo, hi) if rule in ("toco", "power-of-two") else (lo.astype(f32), hi.astype(f32))
+    got = tq.choose_quantization_params(*ends, dtype, rule=rule)
+    expected = [choose(a, b, dtype, False, False, rule) for a, b in zip(*ends, strict=True)]
+    np.testing.assert_array_equal(got.scale, [e[0] for e in expected])
+    np.testing.assert_array_equal(got.zero_point, [e[1] for e in expected])
 
 
 @pytest.mark.parametrize("rule", ["toco", "tflite", "mlir", "ai-edge-quantizer"])
@@ -152,9 +195,12 @@ def test_known_parameters():
 @pytest.mark.parametrize("rule", RULES)
 def test_a_range_of_zeros(rule):
     expected = {
-        "toco": (0, 0), "tflite": (0, -128), "mlir": (f32(1e-6) / f32(255), 0), "power-of-two": (0, -128),
+        "toco": (0, 0),
+        "tflite": (0, -128),
+        "mlir": (f32(1e-6) / f32(255), 0),
+        "power-of-two": (0, -128),
         "ai-edge-quantizer": (f32(1e-9) / f32(255), -128),
-    }[rule]  # fmt: skip
+    }[rule]
     if rule == "mlir":
         expected = choose(0, 0, "int8", False, False, rule)
         assert expected[0] > 0
@@ -300,7 +346,10 @@ def weights(w, axis, half, rule, lowest=None):
     return np.moveaxis(codes, 0, axis), np.array(scales, f32)
 
 
-WEIGHT_CASES = [("int8", "mlir"), *((d, r) for r in ("tflite", "ai-edge-quantizer") for d in ("int8", "int16", "int4", "int2"))]
+WEIGHT_CASES = [
+    ("int8", "mlir"),
+    *((d, r) for r in ("tflite", "ai-edge-quantizer") for d in ("int8", "int16", "int4", "int2")),
+]
 
 
 @pytest.mark.parametrize(("dtype", "rule"), WEIGHT_CASES)
@@ -335,7 +384,9 @@ def near_ties(half, rng, n=4000):
 def test_weights_next_to_ties(dtype, rule):
     half = RANGES[dtype][1]
     w = near_ties(half, np.random.default_rng(half))
-    codes, scales = weights(w, 0, half, rule, {"int4": -8, "int2": -2}.get(dtype) if rule == "ai-edge-quantizer" else None)
+    codes, scales = weights(
+        w, 0, half, rule, {"int4": -8, "int2": -2}.get(dtype) if rule == "ai-edge-quantizer" else None
+    )
     got = tq.quantize_weights(w, 0, dtype, rule=rule)
     np.testing.assert_array_equal(got.codes, codes)
     np.testing.assert_array_equal(got.scale, scales)
@@ -360,7 +411,8 @@ def test_weights_defaults_and_empties():
 
 def test_weights_equal_ai_edge_quantizer():
     tensors = pytest.importorskip(
-        "ai_edge_quantizer.algorithms.uniform_quantize.uniform_quantize_tensor", reason="ai-edge-quantizer is not installed"
+        "ai_edge_quantizer.algorithms.uniform_quantize.uniform_quantize_tensor",
+        reason="ai-edge-quantizer is not installed",
     )
     from ai_edge_quantizer import qtyping
 
@@ -389,13 +441,14 @@ def test_weights_equal_ai_edge_quantizer():
 def converted(tf, w, b, lo, hi):
     """TFLiteConverter's int8 model of a convolution or a matrix product whose input spans lo to hi."""
 
+    shape = (1, 4, 4, w.shape[2]) if w.ndim == 4 else (2, w.shape[0])
+
     class Module(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec((1, 4, 4, w.shape[2]) if w.ndim == 4 else (2, w.shape[0]), tf.float32)])
+        @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32)])
         def f(self, x):
             return tf.nn.conv2d(x, w, 1, "SAME") + b if w.ndim == 4 else tf.matmul(x, w) + b
 
     def batches():
-        shape = (1, 4, 4, w.shape[2]) if w.ndim == 4 else (2, w.shape[0])
         x = np.random.default_rng(0).uniform(lo, hi, shape).astype(f32)
         x.flat[0], x.flat[1] = lo, hi
         yield [x]

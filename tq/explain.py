@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import asdict, dataclass, fields
+
+from numpy.typing import DTypeLike
 
 from tq import _core
 
@@ -93,8 +96,17 @@ class RequantizeExplanation:
         return "\n".join([f"rounding {self.rounding!r}", *lines])
 
 
+_FIXED_POINT_STEPS = ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")
+
+
 def explain_requantize(
-    acc, multiplier, zero_point=0, *, input_zero_point=0, dtype="int8", rounding="double"
+    acc: int,
+    multiplier: float | tuple[int, int],
+    zero_point: int = 0,
+    *,
+    input_zero_point: int = 0,
+    dtype: DTypeLike = "int8",
+    rounding: str = "double",
 ) -> RequantizeExplanation:
     """Each step of requantizing one value: `requantize` and the operators do the same to arrays.
 
@@ -102,9 +114,20 @@ def explain_requantize(
     (input scale * weight scale / output scale), or the pair that quantize_multiplier gives. zero_point: the output's,
     within dtype. dtype: the output's. rounding: a name of tq.rules()['requantize'].
 
-    >>> print(explain_requantize(7984, 0.0014402704))  # doctest: +SKIP
+    >>> print(explain_requantize(7984, 0.0014402704, 3))
+    rounding 'double'
+    accumulator                7984
+    real multiplier    0.0014402704
+    multiplier           1583594052  real multiplier * 2^(31 - shift)
+    shift                        -9  right
+    product          12643414911168  times the multiplier, 64 bits
+    high part                  5888  product / 2^31 to the nearest, ties up
+    remainder                   256  the low 9 bits of the high part; half is 256
+    rounded                      12  the high part / 2^9 to the nearest, ties away from zero
+    zero point                    3  added
+    code                         15  int8: -128 to 127
     """
-    acc = acc.__index__() - input_zero_point.__index__()
+    acc = operator.index(acc) - operator.index(input_zero_point)
     if not -(2**31) <= acc < 2**31:
         raise ValueError(f"acc - input_zero_point is {acc}; it must fit int32")
     steps, dtype, low, high = _core._requantize_steps(acc, multiplier, zero_point, rounding, dtype)
@@ -118,6 +141,6 @@ def explain_requantize(
         dtype=dtype,
         low=low,
         high_code=high,
-        **{name: steps.pop(name, None) for name in ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")},
+        **{name: steps.pop(name, None) for name in _FIXED_POINT_STEPS},
         **steps,
     )

@@ -13,9 +13,12 @@ array work of `update` runs without the GIL and outside the lock.
 
 from __future__ import annotations
 
+import operator
 import threading
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from tq import _core
 
@@ -23,11 +26,11 @@ from tq import _core
 class _Observer:
     """What all observers share: the axis, counts of values, the lock, pickling."""
 
-    _fields = ("axis", "_counts")  # what is pickled, and compared
+    _fields: tuple[str, ...] = ("axis", "_counts")  # what is pickled, and compared
 
-    def __init__(self, axis=None):
-        self.axis = None if axis is None else axis.__index__()
-        self._counts = None  # uint64 [channels, 3]: finite, NaN, infinite
+    def __init__(self, axis: int | None = None):
+        self.axis = None if axis is None else operator.index(axis)
+        self._counts: Any = None  # uint64 [channels, 3]: finite, NaN, infinite
         self._lock = threading.Lock()
 
     def __getstate__(self):
@@ -45,7 +48,7 @@ class _Observer:
         a, b = self.__getstate__(), other.__getstate__()
         return all(_same(a[name], b[name]) for name in self._fields)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
     def __repr__(self):
         arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
@@ -63,16 +66,16 @@ class _Observer:
         return self._present(self._counts[:, column].astype(np.int64))
 
     @property
-    def count(self):
+    def count(self) -> Any:
         """How many finite values were seen; with axis, an array."""
         return self._count(0)
 
     @property
-    def nan_count(self):
+    def nan_count(self) -> Any:
         return self._count(1)
 
     @property
-    def infinite_count(self):
+    def infinite_count(self) -> Any:
         return self._count(2)
 
     def _present(self, per_channel):
@@ -111,17 +114,18 @@ class _RangeObserver(_Observer):
 
     _fields = (*_Observer._fields, "_min", "_max")
 
-    def __init__(self, axis=None):
+    def __init__(self, axis: int | None = None):
         super().__init__(axis)
-        self._min = self._max = None  # float64 [channels]
+        self._min: Any = None  # float64 [channels]
+        self._max: Any = None
 
     @property
-    def min(self):
+    def min(self) -> Any:
         """The least finite value (for a moving average, its average), float64; +infinity if there is none."""
         return self._extreme(self._min, np.inf)
 
     @property
-    def max(self):
+    def max(self) -> Any:
         """The greatest finite value (for a moving average, its average), float64; -infinity if there is none."""
         return self._extreme(self._max, -np.inf)
 
@@ -149,14 +153,14 @@ class MinMaxObserver(_RangeObserver):
     axis: the axis along which each index has its own range, or None.
     """
 
-    def update(self, x):
+    def update(self, x: ArrayLike) -> MinMaxObserver:
         """Observes an array of real numbers. Returns the observer."""
         low, high, counts = _core._observe(x, self.axis)
         with self._lock:
             self._take_range(low, high, counts)
         return self
 
-    def merge(self, other):
+    def merge(self, other: MinMaxObserver) -> MinMaxObserver:
         """Takes in what another observer saw. Returns this one."""
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
@@ -164,7 +168,14 @@ class MinMaxObserver(_RangeObserver):
                 self._take_range(theirs["_min"], theirs["_max"], theirs["_counts"])
         return self
 
-    def quantization(self, dtype="int8", *, symmetric=False, narrow_range=False, rule="toco"):
+    def quantization(
+        self,
+        dtype: DTypeLike = "int8",
+        *,
+        symmetric: bool = False,
+        narrow_range: bool = False,
+        rule: str = "toco",
+    ) -> _core.QuantizationParams:
         """QuantizationParams for the observed range; the arguments are choose_quantization_params'."""
         with self._lock:
             self._check_filled()
@@ -184,17 +195,19 @@ class MovingAverageObserver(_RangeObserver):
 
     _fields = (*_RangeObserver._fields, "averaging", "_first_min", "_first_max", "_batches")
 
-    def __init__(self, averaging=0.01, axis=None):
+    def __init__(self, averaging: float = 0.01, axis: int | None = None):
         super().__init__(axis)
         if not 0 < averaging <= 1:
             raise ValueError(f"averaging is {averaging!r}; it must be over 0 and at most 1")
         self.averaging = float(averaging)
-        self._first_min = self._first_max = self._batches = None  # what merging needs of the first batch
+        self._first_min: Any = None  # what merging needs of the first batch
+        self._first_max: Any = None
+        self._batches: Any = None  # int64 [channels]
 
     def _arguments(self):
         return {"averaging": self.averaging, "axis": self.axis}
 
-    def update(self, x):
+    def update(self, x: ArrayLike) -> MovingAverageObserver:
         """Observes an array of real numbers as one batch. Returns the observer."""
         low, high, counts = _core._observe(x, self.axis)
         batch = {"_counts": counts, "_min": low, "_max": high, "_first_min": low, "_first_max": high}
@@ -203,7 +216,7 @@ class MovingAverageObserver(_RangeObserver):
             self._append(batch)
         return self
 
-    def merge(self, other):
+    def merge(self, other: MovingAverageObserver) -> MovingAverageObserver:
         """Takes in another observer's batches, as if they came after this one's. Returns this one."""
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
@@ -224,8 +237,10 @@ class MovingAverageObserver(_RangeObserver):
         old, new = self._batches > 0, later["_batches"] > 0
         for name in ("_min", "_max"):
             mine, theirs, first = getattr(self, name), later[name], later["_first" + name]
-            both = np.where(old & new, theirs, 0) + keep * np.where(old & new, mine, 0) - keep * np.where(
-                old & new, first, 0
+            both = (
+                np.where(old & new, theirs, 0)
+                + keep * np.where(old & new, mine, 0)
+                - keep * np.where(old & new, first, 0)
             )
             setattr(self, name, np.where(old & new, both, np.where(old, mine, theirs)))
             setattr(self, "_first" + name, np.where(old, getattr(self, "_first" + name), first))
@@ -247,20 +262,20 @@ class HistogramObserver(_RangeObserver):
 
     _fields = (*_RangeObserver._fields, "bins", "_exponents", "_bin_counts")
 
-    def __init__(self, bins=4096, axis=None):
+    def __init__(self, bins: int = 4096, axis: int | None = None):
         super().__init__(axis)
-        self.bins = bins.__index__()
+        self.bins = operator.index(bins)
         if not _core._LEAST_BINS <= self.bins <= _core._MOST_BINS or self.bins & (self.bins - 1):
             raise ValueError(
                 f"bins is {bins}; it must be a power of two from {_core._LEAST_BINS} to {_core._MOST_BINS}"
             )
-        self._exponents = None  # int32 [channels]
-        self._bin_counts = None  # uint64 [channels, bins]
+        self._exponents: Any = None  # int32 [channels]
+        self._bin_counts: Any = None  # uint64 [channels, bins]
 
     def _arguments(self):
         return {"bins": self.bins, "axis": self.axis}
 
-    def update(self, x):
+    def update(self, x: ArrayLike) -> HistogramObserver:
         """Observes an array of real numbers. Returns the observer."""
         x = np.asarray(x) if not hasattr(x, "__dlpack__") else x
         low, high, counts = _core._observe(x, self.axis)
@@ -271,7 +286,7 @@ class HistogramObserver(_RangeObserver):
             self._take(low, high, counts, exponents, bin_counts)
         return self
 
-    def merge(self, other):
+    def merge(self, other: HistogramObserver) -> HistogramObserver:
         """Takes in what another observer saw. Returns this one."""
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
@@ -294,14 +309,14 @@ class HistogramObserver(_RangeObserver):
         _core._histogram_fold(self._exponents, self._bin_counts, common)
         self._bin_counts += bin_counts
 
-    def histogram(self, channel=None):
+    def histogram(self, channel: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(counts, edges): integer counts and the float64 edges of every bin, one more than counts. Edges past the
         greatest float64 are infinite.
 
         channel: the index along axis; None for an observer without axis.
         """
         if (channel is None) != (self.axis is None):
-            raise ValueError(f"channel is {channel!r} and axis is {self.axis!r}; give a channel exactly if there is an axis")
+            raise ValueError(f"channel is {channel!r} and axis is {self.axis!r}; give both or neither")
         with self._lock:
             if self._counts is None:
                 raise ValueError("the observer has seen no values; update it first")
@@ -310,15 +325,31 @@ class HistogramObserver(_RangeObserver):
         with np.errstate(over="ignore"):
             return counts, np.ldexp(np.arange(-(self.bins // 2), self.bins // 2 + 1, dtype=np.float64), exponent)
 
-    def range(self, method="mse", *, percentile=99.99, dtype="int8", symmetric=False, narrow_range=False, rule="toco"):
+    def range(
+        self,
+        method: str = "mse",
+        *,
+        percentile: float = 99.99,
+        dtype: DTypeLike = "int8",
+        symmetric: bool = False,
+        narrow_range: bool = False,
+        rule: str = "toco",
+    ) -> tuple[Any, Any]:
         """(min, max) to quantize, float64, by a method of tq.rules()['histogram']: 'minmax', 'percentile', 'mse' or
         'entropy'. The quantization's dtype and options matter to the last two, symmetric to all but the first."""
         low, high = self._range(method, percentile, dtype, symmetric, narrow_range, rule)
         return self._present(low), self._present(high)
 
     def quantization(
-        self, dtype="int8", *, method="mse", percentile=99.99, symmetric=False, narrow_range=False, rule="toco"
-    ):
+        self,
+        dtype: DTypeLike = "int8",
+        *,
+        method: str = "mse",
+        percentile: float = 99.99,
+        symmetric: bool = False,
+        narrow_range: bool = False,
+        rule: str = "toco",
+    ) -> _core.QuantizationParams:
         """QuantizationParams for the range that `method` chooses; the rest is choose_quantization_params'."""
         low, high = self._range(method, percentile, dtype, symmetric, narrow_range, rule)
         return self._parameters(low, high, dtype=dtype, symmetric=symmetric, narrow_range=narrow_range, rule=rule)
