@@ -158,15 +158,19 @@ static PyObject *histogram_counts(PyObject *module, PyObject *args)
         return NULL;
     npy_intp shape[2] = {(npy_intp)x.view.channels, bins};
     counts = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_UINT64, 0);
-    if (counts && check_histogram(exponents, counts) < 0)
+    tq_histogram_unit *units = PyMem_New(tq_histogram_unit, x.view.channels + 1);
+    if (!units)
+        PyErr_NoMemory();
+    if (counts && (!units || check_histogram(exponents, counts) < 0))
         Py_CLEAR(counts);
     if (counts) {
         Py_INCREF(exponents);
         Py_BEGIN_ALLOW_THREADS
-        tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), PyArray_DATA(counts));
+        tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, PyArray_DATA(counts));
         Py_END_ALLOW_THREADS
         Py_DECREF(exponents);
     }
+    PyMem_Free(units);
     Py_DECREF(array);
     return (PyObject *)counts;
 }

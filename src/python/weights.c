@@ -36,7 +36,7 @@ static tq_status quantize_all(const tq_weight_target *target, const float *w, tq
     tq_weight_bounds(w, view, bounds);
     tq_status status = tq_weight_scales(target, bounds, view.channels, scales, error);
     if (!status)
-        tq_weight_codes(target, w, view, bounds, scales, is_wide ? NULL : codes, is_wide ? codes : NULL);
+        tq_weight_codes(target, w, view, bounds, is_wide ? NULL : codes, is_wide ? codes : NULL);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "quant/fake_quant.h"
 
 #include <math.h>
+#include <string.h>
 
 static const struct {
     const char *name, *text;
@@ -44,61 +45,66 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
     return TQ_OK;
 }
 
-/* away(x) for 0 <= x < 2^31: x - whole is exact, as both are multiples of x's last place.  Compilers
-   vectorize it, which they cannot do to a call of roundf. */
-static inline float round_positive(float x)
+/* The nearest integer, ties to even, for |x| < 2^22: the sum's last place is 1, so it is rounded there,
+   and the difference is exact.  NaN stays NaN.  Compilers vectorize this as they cannot a call. */
+static inline float round_even(float x)
 {
-    float whole = (float)(int32_t)x;
-    return whole + (x - whole >= 0.5f ? 1.0f : 0.0f);
+    const float shifter = 12582912.0f; /* 1.5 * 2^23 */
+    return (x + shifter) - shifter;
 }
 
-/* NaN fails both comparisons and stays, so it is set aside before the conversion to an integer. */
+/* away(x) for 0 <= x < 2^22: the even rule errs where it went down from a tie.  x - r is exact. */
+static inline float round_away(float x)
+{
+    float r = round_even(x);
+    return r + (x - r >= 0.5f ? 1.0f : 0.0f);
+}
+
+static inline float round_down(float x)
+{
+    float r = round_even(x);
+    return r + (r > x ? -1.0f : 0.0f);
+}
+
+/* NaN fails both comparisons and stays. */
 static inline float clamp(float x, float low, float high)
 {
-    return x < low ? low : x > high ? high : x;
+    x = x < low ? low : x;
+    return x > high ? high : x;
 }
 
 static inline float tflite_one(float x, const tq_nudged *n)
 {
-    bool number = x == x;
-    float shifted = number ? clamp(x, n->low, n->high) - n->low : 0.0f;
-    float y = round_positive(shifted * n->inverse) * n->scale + n->low;
-    return number ? y : x;
-}
-
-/* floor(x) for |x| < 2^31, by the same token. */
-static inline float floor_small(float x)
-{
-    float whole = (float)(int32_t)x;
-    return whole - (whole > x ? 1.0f : 0.0f);
+    float shifted = clamp(x, n->low, n->high) - n->low;
+    return round_away(shifted * n->inverse) * n->scale + n->low;
 }
 
 static inline float tensorflow_one(float x, const tq_nudged *n)
 {
-    bool number = x == x;
-    float shifted = number ? clamp(x, n->low, n->high) - n->low : 0.0f;
-    float y = floor_small(shifted / n->scale - n->zero + 0.5f) * n->scale;
-    return number ? y : x;
+    float shifted = clamp(x, n->low, n->high) - n->low;
+    return round_down(shifted / n->scale - n->zero + 0.5f) * n->scale;
 }
 
-static void run_of(tq_fake_quant_rule rule, const tq_nudged *nudged, const float *x, float *y, size_t count)
-{
-    const tq_nudged n = *nudged; /* a copy, since y might alias it for all the compiler knows */
-    if (n.scale == 0)
-        for (size_t i = 0; i < count; i++)
-            y[i] = 0;
-    else if (rule == TQ_FAKE_QUANT_TFLITE)
-        for (size_t i = 0; i < count; i++)
-            y[i] = tflite_one(x[i], &n);
-    else
-        for (size_t i = 0; i < count; i++)
-            y[i] = tensorflow_one(x[i], &n);
-}
+/* One loop a rule, so that each is vectorized. */
+#define DEFINE_RUNS(name, one)                                                                           \
+    static void name(const tq_nudged *nudged, tq_axis_view l, const float *x, float *y)                  \
+    {                                                                                                    \
+        for (size_t o = 0; o < l.outer; o++)                                                             \
+            for (size_t c = 0; c < l.channels; c++, x += l.inner, y += l.inner) {                        \
+                const tq_nudged n = nudged[c]; /* a copy: for all the compiler knows y writes to it */   \
+                for (size_t i = 0; i < l.inner; i++)                                                     \
+                    y[i] = one(x[i], &n);                                                                \
+                if (n.scale == 0)                                                                        \
+                    memset(y, 0, l.inner * sizeof *y);                                                   \
+            }                                                                                            \
+    }
 
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view l, const float *x, float *y)
+DEFINE_RUNS(tflite_runs, tflite_one)
+DEFINE_RUNS(tensorflow_runs, tensorflow_one)
+
+void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, float *y)
 {
-    for (size_t run = 0; run < l.outer * l.channels; run++, x += l.inner, y += l.inner)
-        run_of(rule, &nudged[run % l.channels], x, y, l.inner);
+    (rule == TQ_FAKE_QUANT_TFLITE ? tflite_runs : tensorflow_runs)(nudged, view, x, y);
 }
 
 void tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view l, const float *dy, const float *x, float *dx,
@@ -106,17 +112,18 @@ void tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view l, const float
 {
     for (size_t c = 0; c < l.channels; c++)
         dmin[c] = dmax[c] = 0;
-    for (size_t run = 0; run < l.outer * l.channels; run++) {
-        const tq_nudged n = nudged[run % l.channels];
-        bool pass = n.scale == 0;
-        double below = 0, above = 0;
-        for (size_t i = 0; i < l.inner; i++, x++, dy++, dx++) {
-            float d = *dy;
-            *dx = pass || (*x >= n.low && *x <= n.high) ? d : 0;
-            below += !pass && *x < n.low ? d : 0;
-            above += !pass && *x > n.high ? d : 0;
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++) {
+            const tq_nudged n = nudged[c];
+            bool pass = n.scale == 0;
+            double below = 0, above = 0;
+            for (size_t i = 0; i < l.inner; i++, x++, dy++, dx++) {
+                float d = *dy;
+                *dx = pass || (*x >= n.low && *x <= n.high) ? d : 0;
+                below += !pass && *x < n.low ? d : 0;
+                above += !pass && *x > n.high ? d : 0;
+            }
+            dmin[c] += below;
+            dmax[c] += above;
         }
-        dmin[run % l.channels] += below;
-        dmax[run % l.channels] += above;
-    }
 }

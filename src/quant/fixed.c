@@ -40,12 +40,18 @@ void tq_fixed_multiply_i64(char *const *data, const ptrdiff_t *strides, size_t n
         AT(int32_t, 3) = tq_multiply_i64(AT(int64_t, 0), AT(int32_t, 1), AT(int32_t, 2));
 }
 
-/* multiplier * 2^(shift - 31), exactly.  Past 2000 places either way every rule gives what it gives at
-   2000: 0, the ends of int32, or an infinity; and the shift can be negated. */
-static tq_multiplier given(int32_t multiplier, int32_t shift)
+static bool is_float_rule(tq_requantize_rule rule)
+{
+    return rule == TQ_REQUANTIZE_FLOAT64_AWAY || rule == TQ_REQUANTIZE_FLOAT32_EVEN;
+}
+
+/* The real form, multiplier * 2^(shift - 31), exactly, where the rule reads it.  Past 2000 places either
+   way every rule gives what it gives at 2000: 0, the ends of int32, or an infinity; and the shift can
+   be negated. */
+static inline tq_multiplier given(int32_t multiplier, int32_t shift, bool needs_real)
 {
     int near = shift < -2000 ? -2000 : shift > 2000 ? 2000 : shift;
-    double real = ldexp(multiplier, near - 31);
+    double real = needs_real ? ldexp(multiplier, near - 31) : 0;
     return (tq_multiplier){real, (float)real, multiplier, near};
 }
 
@@ -54,7 +60,7 @@ static tq_multiplier given(int32_t multiplier, int32_t shift)
     static void multiply_##symbol(char *const *data, const ptrdiff_t *strides, size_t n)                \
     {                                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                \
-            tq_multiplier m = given(AT(int32_t, 1), AT(int32_t, 2));                                    \
+            tq_multiplier m = given(AT(int32_t, 1), AT(int32_t, 2), is_float_rule(TQ_REQUANTIZE_##symbol)); \
             AT(int32_t, 3) = tq_requantize(AT(int32_t, 0), &m, TQ_REQUANTIZE_##symbol, 0, INT32_MIN, INT32_MAX); \
         }                                                                                               \
     }

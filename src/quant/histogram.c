@@ -43,19 +43,13 @@ void tq_histogram_fold(uint64_t *counts, uint32_t bins, int from, int to)
     }
 }
 
-/* 2^-e in two factors, as 2^1074 is no double.  The products are exact, except where a quotient is
-   far below 1, and there only its sign matters. */
-typedef struct unit {
-    double first, second;
-} unit;
-
-static unit unit_of(int exponent)
+static tq_histogram_unit unit_of(int exponent)
 {
     int half = -exponent / 2;
-    return (unit){ldexp(1, half), ldexp(1, -exponent - half)};
+    return (tq_histogram_unit){ldexp(1, half), ldexp(1, -exponent - half)};
 }
 
-static int32_t bin_of(double x, unit u, double half)
+static int32_t bin_of(double x, tq_histogram_unit u, double half)
 {
     double quotient = x * u.first * u.second;
     quotient = quotient < -half ? -half : quotient > half - 1 ? half - 1 : quotient;
@@ -63,7 +57,7 @@ static int32_t bin_of(double x, unit u, double half)
     return whole - (x < 0 && (whole == 0 || whole > quotient));
 }
 
-static void add_floats(const float *x, size_t n, unit u, uint64_t *zero, double half)
+static void add_floats(const float *x, size_t n, tq_histogram_unit u, uint64_t *zero, double half)
 {
     for (size_t i = 0; i < n; i++) {
         float value = x[i];
@@ -72,7 +66,7 @@ static void add_floats(const float *x, size_t n, unit u, uint64_t *zero, double 
     }
 }
 
-static void add_doubles(const double *x, size_t n, unit u, uint64_t *zero, double half)
+static void add_doubles(const double *x, size_t n, tq_histogram_unit u, uint64_t *zero, double half)
 {
     for (size_t i = 0; i < n; i++) {
         double value = x[i];
@@ -81,15 +75,19 @@ static void add_doubles(const double *x, size_t n, unit u, uint64_t *zero, doubl
     }
 }
 
-void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, uint64_t *counts)
+void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units,
+                      uint64_t *counts)
 {
     tq_axis_view l = x->view;
-    for (size_t run = 0; run < l.outer * l.channels; run++) {
-        size_t c = run % l.channels;
-        uint64_t *zero = counts + c * bins + bins / 2;
-        if (x->is_double)
-            add_doubles((const double *)x->data + run * l.inner, l.inner, unit_of(exponents[c]), zero, bins / 2);
-        else
-            add_floats((const float *)x->data + run * l.inner, l.inner, unit_of(exponents[c]), zero, bins / 2);
-    }
+    size_t at = 0;
+    for (size_t c = 0; c < l.channels; c++)
+        units[c] = unit_of(exponents[c]);
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++, at += l.inner) {
+            uint64_t *zero = counts + c * bins + bins / 2;
+            if (x->is_double)
+                add_doubles((const double *)x->data + at, l.inner, units[c], zero, bins / 2);
+            else
+                add_floats((const float *)x->data + at, l.inner, units[c], zero, bins / 2);
+        }
 }

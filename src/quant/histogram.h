@@ -28,8 +28,16 @@ int tq_histogram_exponent(double min, double max, uint32_t bins);
 /* Merges bins so that counts made for exponent `from` become those for `to` >= from. */
 void tq_histogram_fold(uint64_t *counts, uint32_t bins, int from, int to);
 
-/* Adds every finite value; one that does not fit counts in the end bin.  counts is [channels, bins]. */
-void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, uint64_t *counts);
+/* 2^-e in two factors, as 2^1074 is no double.  Values times both are exact, except where the quotient
+   is far below 1, and there only its sign matters. */
+typedef struct tq_histogram_unit {
+    double first, second;
+} tq_histogram_unit;
+
+/* Adds every finite value; one that does not fit counts in the end bin.  counts is [channels, bins];
+   units are scratch, one a channel. */
+void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units,
+                      uint64_t *counts);
 
 typedef enum tq_histogram_method {
 #define HISTOGRAM_METHOD(symbol, name, text) TQ_HISTOGRAM_##symbol,

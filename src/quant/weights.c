@@ -31,14 +31,15 @@ void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
 {
     for (size_t c = 0; c < l.channels; c++)
         bounds[c] = 0;
-    for (size_t run = 0; run < l.outer * l.channels; run++) {
-        float bound = bounds[run % l.channels];
-        for (const float *end = w + l.inner; w < end; w++) {
-            float a = fabsf(*w);
-            bound = a <= bound || bound != bound ? bound : a; /* a NaN comes in and stays */
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++) {
+            float bound = bounds[c];
+            for (const float *end = w + l.inner; w < end; w++) {
+                float a = fabsf(*w);
+                bound = a <= bound || bound != bound ? bound : a; /* a NaN comes in and stays */
+            }
+            bounds[c] = bound;
         }
-        bounds[run % l.channels] = bound;
-    }
 }
 
 static float scale_of(const tq_weight_target *target, float bound, float half)
@@ -57,7 +58,17 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
     return 0;
 }
 
-tq_status tq_weight_scales(const tq_weight_target *target, const float *bounds, size_t channels, float *scales,
+/* What a weight is multiplied by; divided by, under AI_EDGE. */
+static float factor_of(const tq_weight_target *target, float scale, float bound, float half)
+{
+    if (target->rule == TQ_WEIGHTS_AI_EDGE)
+        return scale;
+    if (target->rule == TQ_WEIGHTS_MLIR && target->per_channel)
+        return tq_inverse_scale(scale);
+    return bound == 0 ? 0 : half / bound;
+}
+
+tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
                            tq_error *error)
 {
     bool only_int8 = target->rule == TQ_WEIGHTS_MLIR;
@@ -68,63 +79,45 @@ tq_status tq_weight_scales(const tq_weight_target *target, const float *bounds, 
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
     float half = (float)tq_code_centre_of(target->code).half;
     for (size_t c = 0; c < channels; c++)
-        if (!isfinite(bounds[c]) || !isfinite(scale_of(target, bounds[c], half)))
+        if (!isfinite(bounds_to_factors[c]) || !isfinite(scale_of(target, bounds_to_factors[c], half)))
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                            "w holds %g in channel %zu; weights must be finite, and so must their scale",
-                           (double)bounds[c], c);
-    for (size_t c = 0; c < channels; c++)
-        scales[c] = scale_of(target, bounds[c], half);
+                           (double)bounds_to_factors[c], c);
+    for (size_t c = 0; c < channels; c++) {
+        float bound = bounds_to_factors[c];
+        scales[c] = scale_of(target, bound, half);
+        bounds_to_factors[c] = factor_of(target, scales[c], bound, half);
+    }
     return TQ_OK;
 }
 
-/* What a rule multiplies by (or, where `divides`, divides by), how it rounds, and its limits. */
+/* How a rule rounds, and its limits. */
 typedef struct coder {
-    float factor;
     bool divides;
     int32_t low, high;
 } coder;
 
-static coder coder_of(const tq_weight_target *target, float scale, float bound)
+static int32_t code_of(float w, float factor, const coder *k)
+{
+    return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
+}
+
+void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view l, const float *factors,
+                     int8_t *q8, int16_t *q16)
 {
     tq_code_centre centre = tq_code_centre_of(target->code);
-    float half = (float)centre.half;
-    coder k = {0, false, -centre.half, centre.half};
-    switch (target->rule) {
-    case TQ_WEIGHTS_TFLITE:
-        k.factor = bound == 0 ? 0 : half / bound;
-        break;
-    case TQ_WEIGHTS_MLIR:
-        k.factor = target->per_channel ? tq_inverse_scale(scale) : bound == 0 ? 0 : half / bound;
-        break;
-    case TQ_WEIGHTS_AI_EDGE:
-        k.factor = scale;
-        k.divides = true;
-        k.low = tq_code_range_of(target->code, tq_code_bits(target->code) >= 8).low;
-        break;
-    case TQ_WEIGHT_RULES: break;
-    }
-    return k;
-}
-
-static int32_t code_of(float w, const coder *k)
-{
-    return tq_code_of_rounded(k->divides ? rintf(w / k->factor) : roundf(w * k->factor), 0, k->low, k->high);
-}
-
-void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view l, const float *bounds,
-                     const float *scales, int8_t *q8, int16_t *q16)
-{
+    coder k = {target->rule == TQ_WEIGHTS_AI_EDGE, -centre.half, centre.half};
+    if (k.divides && tq_code_bits(target->code) < 8)
+        k.low = tq_code_range_of(target->code, false).low;
     size_t at = 0;
-    for (size_t run = 0; run < l.outer * l.channels; run++) {
-        size_t c = run % l.channels;
-        coder k = coder_of(target, scales[c], bounds[c]);
-        for (size_t end = at + l.inner; at < end; at++) {
-            if (q8)
-                q8[at] = (int8_t)code_of(w[at], &k);
-            else
-                q16[at] = (int16_t)code_of(w[at], &k);
-        }
-    }
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++)
+            for (size_t end = at + l.inner; at < end; at++) {
+                if (q8)
+                    q8[at] = (int8_t)code_of(w[at], factors[c], &k);
+                else
+                    q16[at] = (int16_t)code_of(w[at], factors[c], &k);
+            }
 }
 
 int64_t tq_bias_code(float b, float scale, int64_t limit)

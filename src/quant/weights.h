@@ -28,14 +28,14 @@ typedef struct tq_weight_target {
 /* The greatest |w| of each channel; NaN where it holds one. */
 void tq_weight_bounds(const float *w, tq_axis_view view, float *bounds);
 
-/* The scale of each channel from its bound.  Fails where the rule has no such type, and where a bound
-   or a scale is not finite. */
-tq_status tq_weight_scales(const tq_weight_target *target, const float *bounds, size_t channels, float *scales,
+/* The scale of each channel from its bound, and in the bound's place the factor that tq_weight_codes
+   reads.  Fails where the rule has no such type, and where a bound or a scale is not finite. */
+tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
                            tq_error *error);
 
-/* The codes, given both; one of `q8` (8 bits and fewer) and `q16` is written, the other NULL. */
-void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view view, const float *bounds,
-                     const float *scales, int8_t *q8, int16_t *q16);
+/* The codes; one of `q8` (8 bits and fewer) and `q16` is written, the other NULL. */
+void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view view, const float *factors,
+                     int8_t *q8, int16_t *q16);
 
 /* A bias's scale, f32(input_scale * weight_scale); its zero point is 0. */
 static inline float tq_bias_scale(float input_scale, float weight_scale)
