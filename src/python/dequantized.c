@@ -76,7 +76,7 @@ static int find_parameters(PartObject *tensor, int rank, const npy_intp *shape, 
         tq_py_raise_at(tensor, &error);
         return -1;
     }
-    if (tq_py_scales(tensor, &q, &p->scale, &p->zero_point) < 0)
+    if (tq_py_tensor_scales(tensor, &q, &p->scale, &p->zero_point) < 0)
         return -1;
     uint64_t scales = (uint64_t)PyArray_SIZE((PyArrayObject *)p->scale);
     uint64_t zeros = (uint64_t)PyArray_SIZE((PyArrayObject *)p->zero_point);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dequantize, codes to float32: tq_dequantize of quant/rounding.h, where q - zero point fits int32.
+ */
+#define DEFINE_dequantize(in, out)                                                                              \
+    INLINE void step_dequantize_##in(const element_##in *x, float *y, const tq_dequantize_params *p, size_t at, \
+                                     bool lanes, bool stream)                                                   \
+    {                                                                                                           \
+        vf value[4];                                                                                            \
+        for (int k = 0; k < 4; k++) {                                                                           \
+            size_t here = lanes ? at + (size_t)k * LANES : at;                                                  \
+            vi zero_point = lanes ? load_s32(p->zero_point + here) : splat_s32(p->zero_point[here]);            \
+            vf scale = lanes ? load_f32(p->scale + here) : splat_f32(p->scale[here]);                           \
+            value[k] = mul_f32(float_of_s32(sub_s32(load_##in(x + k * LANES), zero_point)), scale);             \
+        }                                                                                                       \
+        store4_f32(y, value, stream);                                                                           \
+    }                                                                                                           \
+    INLINE void sweep_dequantize_##in##_f32(const element_##in *x, float *y, size_t n,                          \
+                                            const tq_dequantize_params *p, size_t first, bool lanes)            \
+    {                                                                                                           \
+        if (p->wide) {                                                                                          \
+            (lanes ? tq_dequantize_##in##_f32__scalar_lanes : tq_dequantize_##in##_f32__scalar_row)(            \
+                x, y, n, p, first);                                                                             \
+            return;                                                                                             \
+        }                                                                                                       \
+        WALK(in, f32, step_dequantize_##in, p->stream);                                                         \
+    }
