@@ -98,15 +98,33 @@ INLINE vi away_s32(vf x)
     return _mm512_cvttps_epi32(_mm512_add_ps(x, _mm512_or_ps(sign, splat_f32(0x1.fffffep-2f))));
 }
 
-INLINE vi none_near(void) { return _mm512_setzero_si512(); }
-INLINE vi track_near(vi worst, vf x, vi nearest)
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, slope, offset)); }
+INLINE vi join_high(vi a, vi b) { return _mm512_mask_mov_epi16(_mm512_srli_epi32(a, 16), 0xAAAAAAAA, b); }
+INLINE vi join_low(vi a, vi b) { return _mm512_mask_mov_epi16(a, 0xAAAAAAAA, _mm512_slli_epi32(b, 16)); }
+INLINE vi min_words(vi a, vi b) { return _mm512_min_epu16(a, b); }
+INLINE bool any_up_to(vi words, uint16_t limit)
 {
-    vi distance = _mm512_castps_si512(_mm512_sub_ps(x, float_of_s32(nearest)));
-    return _mm512_max_epi32(worst, _mm512_and_si512(distance, splat_s32(0x7FFFFFFF)));
+    return _mm512_cmple_epu16_mask(words, _mm512_set1_epi16((int16_t)limit)) != 0;
 }
-INLINE bool any_near(vi worst, float limit)
+INLINE vi order_codes(vi bytes)
 {
-    return _mm512_cmpgt_epi32_mask(worst, splat_s32((int32_t)tq_bits_of_float(limit) - 1)) != 0;
+    const vi quads = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    return order_bytes(_mm512_shuffle_epi8(bytes, quads));
+}
+INLINE vi splat_byte(int32_t x) { return _mm512_set1_epi8((char)x); }
+INLINE void store_words_i8(int8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+{
+    vi codes = order_codes(_mm512_packs_epi16(ab, cd));
+    put(p, _mm512_min_epi8(_mm512_max_epi8(codes, low), high), stream);
+}
+INLINE void store_words_u8(uint8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+{
+    vi codes = order_codes(_mm512_packus_epi16(ab, cd));
+    put(p, _mm512_min_epu8(_mm512_max_epu8(codes, low), high), stream);
+}
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(x), negative);
 }
 
 INLINE vi shift_left_saturating(vi x, vi left)

@@ -96,12 +96,41 @@ INLINE vf zero_if_nan(vf x)
 }
 INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
 
-INLINE vi none_near(void) { return splat_s32(0); }
-INLINE vi track_near(vi worst, vf x, vi nearest)
+/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h distrusts, but for the
+   positive limit, whose code is right. */
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
+
+/* The words come in the elements' own order. */
+INLINE vi join_high(vi a, vi b)
 {
-    return vmaxq_s32(worst, vreinterpretq_s32_f32(vabsq_f32(vsubq_f32(x, float_of_s32(nearest)))));
+    return vreinterpretq_s32_s16(vuzp2q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
 }
-INLINE bool any_near(vi worst, float limit) { return vmaxvq_s32(worst) >= (int32_t)tq_bits_of_float(limit); }
+INLINE vi join_low(vi a, vi b)
+{
+    return vreinterpretq_s32_s16(vuzp1q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+}
+INLINE vi min_words(vi a, vi b)
+{
+    return vreinterpretq_s32_u16(vminq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_s32(b)));
+}
+INLINE bool any_up_to(vi words, uint16_t limit) { return vminvq_u16(vreinterpretq_u16_s32(words)) <= limit; }
+INLINE vi splat_byte(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
+INLINE void store_words_i8(int8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+{
+    int8x16_t codes = vcombine_s8(vqmovn_s16(vreinterpretq_s16_s32(ab)), vqmovn_s16(vreinterpretq_s16_s32(cd)));
+    (void)stream;
+    vst1q_s8(p, vminq_s8(vmaxq_s8(codes, vreinterpretq_s8_s32(low)), vreinterpretq_s8_s32(high)));
+}
+INLINE void store_words_u8(uint8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+{
+    uint8x16_t codes = vcombine_u8(vqmovun_s16(vreinterpretq_s16_s32(ab)), vqmovun_s16(vreinterpretq_s16_s32(cd)));
+    (void)stream;
+    vst1q_u8(p, vminq_u8(vmaxq_u8(codes, vreinterpretq_u8_s32(low)), vreinterpretq_u8_s32(high)));
+}
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(x, 31)), negative, positive);
+}
 
 /* The instruction's shift is a signed byte: 127 places and more would come out as another number. */
 INLINE vi shift_left_saturating(vi x, vi left) { return vqshlq_s32(x, vminq_s32(left, splat_s32(32))); }
