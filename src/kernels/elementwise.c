@@ -313,6 +313,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     struct columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS};
     size_t sets = count_sets(&joined.layout, many);
     tq_quantize_params p = {.low = low, .high = high, .stream = is_large(job)};
+    p.clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
 
     tq_status status = plan(&w, &joined, operations[rule], error);
     if (status == TQ_OK)

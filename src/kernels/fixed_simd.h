@@ -20,16 +20,18 @@
  * code saturates.  Where the conversion overflows, and for NaN, v is INT32_MIN: its lower bits are 0.
  */
 
-/* Four vectors in fixed point to BLOCK codes; false, and nothing stored, where a lane cannot be trusted.  The
-   parameters low and high are vectors of bytes. */
-#define DEFINE_STORE_FIXED(out)                                                                                    \
-    INLINE bool store_fixed_##out(element_##out *y, const vi v[4], vi low, vi high, bool stream)                   \
-    {                                                                                                              \
-        vi least = min_words(join_low(v[0], v[1]), join_low(v[2], v[3]));                                          \
-        if (__builtin_expect(any_up_to(least, 2 * TQ_FIXED_ERROR), 0))                                             \
-            return false;                                                                                          \
-        store_words_##out(y, join_high(v[0], v[1]), join_high(v[2], v[3]), low, high, stream);                     \
-        return true;                                                                                               \
+/* Four vectors in fixed point to BLOCK codes; false, and nothing stored, where a lane cannot be trusted.
+   Codes of less than the element's range are clamped once more. */
+#define DEFINE_STORE_FIXED(out)                                                                              \
+    INLINE bool store_fixed_##out(element_##out *y, const vi v[4], bool clamp, int32_t low, int32_t high,    \
+                                  bool stream)                                                               \
+    {                                                                                                        \
+        vi least = min_words(min_words(v[0], v[1]), min_words(v[2], v[3]));                                  \
+        if (__builtin_expect(any_low_up_to(least, 2 * TQ_FIXED_ERROR), 0))                                   \
+            return false;                                                                                    \
+        vi codes = codes_##out(join_high(v[0], v[1]), join_high(v[2], v[3]));                                \
+        put(y, clamp ? clamp_##out(codes, low, high) : codes, stream);                                       \
+        return true;                                                                                         \
     }
 DEFINE_STORE_FIXED(i8)
 DEFINE_STORE_FIXED(u8)

@@ -50,6 +50,7 @@ typedef struct tq_quantize_params {
     const float *slope, *offset;
     const int32_t *zero_point;
     int32_t low, high;
+    bool clamp;  /* low to high is less than the element's range */
     bool exact;  /* fixed point cannot be trusted: a slope is not a normal number */
     bool stream; /* the output is too large for the caches */
 } tq_quantize_params;
@@ -67,8 +68,8 @@ typedef struct tq_requantize_params {
     const int32_t *multiplier, *left, *right; /* left and right: its shift, split by sign */
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
-    int32_t low, high;
-    bool exact;       /* as above */
+    int32_t low, high; /* all of the element's range */
+    bool exact;        /* as above */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
 } tq_requantize_params;

@@ -75,7 +75,7 @@ INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p,
     {                                                                                                            \
         vi v[4];                                                                                                 \
         quantize_fixed(x, v, p, row, at, lanes);                                                                 \
-        if (p->exact || !store_fixed_##out(y, v, splat_byte(p->low), splat_byte(p->high), stream))               \
+        if (p->exact || !store_fixed_##out(y, v, p->clamp, p->low, p->high, stream))                             \
             exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                   \
     }
 

@@ -110,7 +110,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
             acc = sizeof *x == 4 ? acc : sub_s32(acc, c.input_zero_point); /* not wide: int32 has 0 */             \
             v[k] = fixed_of(float_of_s32(acc), c.slope, OFFSET_##rule(acc, c));                                    \
         }                                                                                                          \
-        if (p->exact || !store_fixed_##out(y, v, splat_byte(p->low), splat_byte(p->high), false))                  \
+        if (p->exact || !store_fixed_##out(y, v, false, 0, 0, false))                                              \
             exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
     }
 

@@ -102,32 +102,35 @@ INLINE vi away_s32(vf x)
 /* NaN and what does not fit int32 give INT32_MIN. */
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, slope, offset)); }
 
-/* The upper and the lower 16 bits of two vectors, in one order: a0 b0 a1 b1 ... */
-INLINE vi join_high(vi a, vi b) { return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA); }
-INLINE vi join_low(vi a, vi b) { return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA); }
 INLINE vi min_words(vi a, vi b) { return _mm256_min_epu16(a, b); }
-INLINE bool any_up_to(vi words, uint16_t limit)
+
+/* Whether the lower 16 bits of a lane are at most `limit`. */
+INLINE bool any_low_up_to(vi x, uint16_t limit)
 {
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_min_epu16(words, _mm256_set1_epi16((int16_t)limit)), words)) != 0;
+    vi low = _mm256_or_si256(x, splat_s32((int32_t)0xFFFF0000));
+    vi least = _mm256_min_epu16(low, _mm256_set1_epi16((int16_t)limit));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(least, low)) != 0;
 }
 
-/* Joined words to 32 codes in the elements' order, saturating, then clamped to the bytes low and high. */
+/* The upper 16 bits of two vectors, as a0 b0 a1 b1 ... */
+INLINE vi join_high(vi a, vi b) { return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA); }
+
+/* Joined words to 32 codes in the elements' order, saturating. */
 INLINE vi order_codes(vi bytes)
 {
     const vi quads = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1, 3, 5, 7, 8,
                                       10, 12, 14, 9, 11, 13, 15);
     return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, quads), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-INLINE vi splat_byte(int32_t x) { return _mm256_set1_epi8((char)x); }
-INLINE void store_words_i8(int8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm256_packs_epi16(ab, cd)); }
+INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm256_packus_epi16(ab, cd)); }
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
 {
-    vi codes = order_codes(_mm256_packs_epi16(ab, cd));
-    put(p, _mm256_min_epi8(_mm256_max_epi8(codes, low), high), stream);
+    return _mm256_min_epi8(_mm256_max_epi8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
 }
-INLINE void store_words_u8(uint8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
 {
-    vi codes = order_codes(_mm256_packus_epi16(ab, cd));
-    put(p, _mm256_min_epu8(_mm256_max_epu8(codes, low), high), stream);
+    return _mm256_min_epu8(_mm256_max_epu8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
 }
 
 INLINE vf choose_by_sign(vi x, vf positive, vf negative)

@@ -99,29 +99,28 @@ INLINE vi away_s32(vf x)
 }
 
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, slope, offset)); }
-INLINE vi join_high(vi a, vi b) { return _mm512_mask_mov_epi16(_mm512_srli_epi32(a, 16), 0xAAAAAAAA, b); }
-INLINE vi join_low(vi a, vi b) { return _mm512_mask_mov_epi16(a, 0xAAAAAAAA, _mm512_slli_epi32(b, 16)); }
 INLINE vi min_words(vi a, vi b) { return _mm512_min_epu16(a, b); }
-INLINE bool any_up_to(vi words, uint16_t limit)
+INLINE bool any_low_up_to(vi x, uint16_t limit)
 {
-    return _mm512_cmple_epu16_mask(words, _mm512_set1_epi16((int16_t)limit)) != 0;
+    return _mm512_mask_cmple_epu16_mask(0x55555555, x, _mm512_set1_epi16((int16_t)limit)) != 0;
 }
+INLINE vi join_high(vi a, vi b) { return _mm512_mask_mov_epi16(_mm512_srli_epi32(a, 16), 0xAAAAAAAA, b); }
 INLINE vi order_codes(vi bytes)
 {
     const vi quads = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
     return order_bytes(_mm512_shuffle_epi8(bytes, quads));
 }
-INLINE vi splat_byte(int32_t x) { return _mm512_set1_epi8((char)x); }
-INLINE void store_words_i8(int8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm512_packs_epi16(ab, cd)); }
+INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm512_packus_epi16(ab, cd)); }
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
 {
-    vi codes = order_codes(_mm512_packs_epi16(ab, cd));
-    put(p, _mm512_min_epi8(_mm512_max_epi8(codes, low), high), stream);
+    return _mm512_min_epi8(_mm512_max_epi8(x, _mm512_set1_epi8((char)low)), _mm512_set1_epi8((char)high));
 }
-INLINE void store_words_u8(uint8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
 {
-    vi codes = order_codes(_mm512_packus_epi16(ab, cd));
-    put(p, _mm512_min_epu8(_mm512_max_epu8(codes, low), high), stream);
+    return _mm512_min_epu8(_mm512_max_epu8(x, _mm512_set1_epi8((char)low)), _mm512_set1_epi8((char)high));
 }
+
 INLINE vf choose_by_sign(vi x, vf positive, vf negative)
 {
     return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(x), negative);

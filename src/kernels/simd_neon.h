@@ -100,32 +100,43 @@ INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
    positive limit, whose code is right. */
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
 
+INLINE vi min_words(vi a, vi b)
+{
+    return vreinterpretq_s32_u16(vminq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_s32(b)));
+}
+INLINE bool any_low_up_to(vi x, uint16_t limit)
+{
+    return vminvq_u32(vandq_u32(vreinterpretq_u32_s32(x), vdupq_n_u32(0xFFFF))) <= limit;
+}
+
 /* The words come in the elements' own order. */
 INLINE vi join_high(vi a, vi b)
 {
     return vreinterpretq_s32_s16(vuzp2q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
 }
-INLINE vi join_low(vi a, vi b)
+INLINE vi codes_i8(vi ab, vi cd)
 {
-    return vreinterpretq_s32_s16(vuzp1q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(vreinterpretq_s16_s32(ab)), vqmovn_s16(vreinterpretq_s16_s32(cd))));
 }
-INLINE vi min_words(vi a, vi b)
+INLINE vi codes_u8(vi ab, vi cd)
 {
-    return vreinterpretq_s32_u16(vminq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_s32(b)));
+    return vreinterpretq_s32_u8(
+        vcombine_u8(vqmovun_s16(vreinterpretq_s16_s32(ab)), vqmovun_s16(vreinterpretq_s16_s32(cd))));
 }
-INLINE bool any_up_to(vi words, uint16_t limit) { return vminvq_u16(vreinterpretq_u16_s32(words)) <= limit; }
-INLINE vi splat_byte(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
-INLINE void store_words_i8(int8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
 {
-    int8x16_t codes = vcombine_s8(vqmovn_s16(vreinterpretq_s16_s32(ab)), vqmovn_s16(vreinterpretq_s16_s32(cd)));
+    int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vdupq_n_s8((int8_t)low));
+    return vreinterpretq_s32_s8(vminq_s8(codes, vdupq_n_s8((int8_t)high)));
+}
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
+{
+    uint8x16_t codes = vmaxq_u8(vreinterpretq_u8_s32(x), vdupq_n_u8((uint8_t)low));
+    return vreinterpretq_s32_u8(vminq_u8(codes, vdupq_n_u8((uint8_t)high)));
+}
+INLINE void put(void *p, vi x, bool stream)
+{
     (void)stream;
-    vst1q_s8(p, vminq_s8(vmaxq_s8(codes, vreinterpretq_s8_s32(low)), vreinterpretq_s8_s32(high)));
-}
-INLINE void store_words_u8(uint8_t *p, vi ab, vi cd, vi low, vi high, bool stream)
-{
-    uint8x16_t codes = vcombine_u8(vqmovun_s16(vreinterpretq_s16_s32(ab)), vqmovun_s16(vreinterpretq_s16_s32(cd)));
-    (void)stream;
-    vst1q_u8(p, vminq_u8(vmaxq_u8(codes, vreinterpretq_u8_s32(low)), vreinterpretq_u8_s32(high)));
+    vst1q_s32(p, x);
 }
 INLINE vf choose_by_sign(vi x, vf positive, vf negative)
 {
