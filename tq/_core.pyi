@@ -2,8 +2,8 @@
 """Types of the C core.  Docstrings stand in the C sources; here, one line each."""
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -264,3 +264,100 @@ def _histogram_range(
 def _requantize_steps(
     acc: int, multiplier: float | tuple[int, int], zero_point: int, rounding: str, dtype: DTypeLike
 ) -> tuple[dict[str, Any], str, int, int]: ...
+
+# ---- arrays ----
+
+class KernelVariant(TypedDict):
+    name: str
+    isa: str
+    available: bool
+    chosen: bool
+
+QuantizeRounding = Literal["away", "even"]
+RequantizeRounding = Literal["double", "single", "up", "float64-away", "float32-even"]
+NarrowType = Literal["int4", "uint4", "int2"]
+
+@overload
+def quantize(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    dtype: Literal["int8"] = "int8",
+    axis: int | None = None,
+    block_size: int | None = None,
+    narrow_range: bool = False,
+    rounding: QuantizeRounding = "away",
+    out: NDArray[np.int8] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[np.int8]: ...
+@overload
+def quantize(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    dtype: DTypeLike | NarrowType,
+    axis: int | None = None,
+    block_size: int | None = None,
+    narrow_range: bool = False,
+    rounding: QuantizeRounding = "away",
+    out: NDArray[Any] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def dequantize(
+    q: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    axis: int | None = None,
+    block_size: int | None = None,
+    dtype: Literal["float32"] = "float32",
+    out: NDArray[np.float32] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[np.float32]: ...
+@overload
+def dequantize(
+    q: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    axis: int | None = None,
+    block_size: int | None = None,
+    dtype: DTypeLike,
+    out: NDArray[Any] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def requantize(
+    q: ArrayLike,
+    multiplier: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    input_zero_point: ArrayLike = 0,
+    dtype: Literal["int8"] = "int8",
+    axis: int | None = None,
+    rounding: RequantizeRounding = "double",
+    out: NDArray[np.int8] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[np.int8]: ...
+@overload
+def requantize(
+    q: ArrayLike,
+    multiplier: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    input_zero_point: ArrayLike = 0,
+    dtype: DTypeLike,
+    axis: int | None = None,
+    rounding: RequantizeRounding = "double",
+    out: NDArray[Any] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[Any]: ...
+def pack(values: ArrayLike, dtype: DTypeLike | NarrowType) -> NDArray[np.uint8]: ...
+def unpack(
+    packed: bytes | bytearray | memoryview | NDArray[Any], shape: int | Iterable[int], dtype: DTypeLike | NarrowType
+) -> NDArray[Any]: ...
+def kernel_variants() -> list[KernelVariant]: ...
+def _force_isa(isa: str | None) -> None: ...
