@@ -145,6 +145,9 @@ def test_what_the_file_describes_wrongly_is_skipped(tmp_path):
     assert list(arrays) == ["fine"]
     assert [place for place, _ in skipped] == ["subgraph 0, tensor 0 'short'", "subgraph 0, tensor 2 'odd'"]
     assert all(reason for _, reason in skipped)
+    model = make_model([tensor("nowhere", [1])])
+    model.subgraphs[0].tensors[0].externalBuffer = 6
+    assert export(pack(model), tmp_path / "t.npz")[1][0][0] == "subgraph 0, tensor 0 'nowhere'"
 
 
 def test_external_buffers(tmp_path):

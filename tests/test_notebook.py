@@ -188,12 +188,17 @@ def test_model_page_tells_what_the_model_holds():
 
 
 def test_problems_are_counted_and_shown_first():
-    model = tq.Model(build_model([tensor("bad", [2, 3], "INT8", scale=[1.0, 2.0], axis=7)], [], [0], [0]))
+    model = tq.Model(build_model([tensor("bad", [2, 3], "INT8", scale=[1.0, 2.0], axis=7)], [], [0, 0], [0]))
     assert len(model.problems) > 0
     page = notebook.model_html(model)
     count = len(model.problems)
+    assert {p.severity for p in model.problems} == {"error", "warning"}
     assert f"{count} problem{'s' if count > 1 else ''}" in check_page(page).text
     assert page.index("<b>Problems</b>") < page.index("<b>Inputs</b>")
+    for problem in model.problems:
+        assert problem.code in page and problem.severity in page
+    severities = re.findall(r'class="tq-fit">(error|warning)<', page)
+    assert severities == sorted(severities) and len(severities) == count
     clean = tq.Model(build_model([tensor("a", [4]), tensor("b", [4])], [operator("RELU", [0], [1])], [0], [1]))
     assert clean.problems == []
     page = notebook.model_html(clean)

@@ -187,6 +187,45 @@ def opcode_version_0():
     return pack(model)
 
 
+def shifted(data, by):
+    """The file with everything behind its header moved up by so many bytes; offsets are relative."""
+    return struct.pack("<I", struct.unpack_from("<I", data)[0] + by) + data[4:8] + bytes(by) + data[8:]
+
+
+@case("misaligned")
+def all_tables_two_bytes_late():
+    return shifted(pack(relu()), 2)
+
+
+@pytest.mark.parametrize("by", [1, 2, 3])
+def test_each_misaligned_thing_is_named(by):
+    texts = [p.text for p in tq.Model(shifted(pack(relu()), by)).problems]
+    assert any("a Model table at byte" in text for text in texts)
+    assert any("Tensor.shape: elements at byte" in text for text in texts)
+    assert codes(shifted(pack(relu()), 16)) == set()
+
+
+def late_constant(by, type="FLOAT32"):
+    """A constant behind the flatbuffer, `by` bytes past a multiple of 16."""
+    model = make_model([tensor("w", [2], type)], [], [], [0])
+    size = 16 if type == "INT64" else 8
+    model.buffers.append(Buffer(offset=1 << 20, size=size))
+    model.subgraphs[0].tensors[0].buffer = 1
+    start = -(-len(pack(model)) // 16) * 16 + by
+    model.buffers[1].offset = start
+    return pack(model).ljust(start, b"\0") + bytes(size)
+
+
+@case("data-misaligned")
+def constant_two_bytes_late():
+    return late_constant(2)
+
+
+def test_constants_at_multiples_of_four_are_no_problem():
+    assert codes(late_constant(4)) == codes(late_constant(4, "INT64")) == set()
+    assert codes(late_constant(2, "INT64")) == {"data-misaligned"}
+
+
 # ---- external buffers ----
 
 
@@ -724,6 +763,68 @@ def depthwise_without_channels():
     return one("DEPTHWISE_CONV_2D", [x(1, 4, 4, 0), weights], [y(1, 4, 4, 2)], options)
 
 
+@case("groups")
+def weights_without_columns():
+    """CVE-2021-37680: the batch is the input's size over the weights' columns."""
+    weights = tensor("w", [2, 0], data=b"")
+    return one("FULLY_CONNECTED", [x(4), weights], [y(2)], schema.FullyConnectedOptionsT())
+
+
+@case("groups")
+def rank_that_does_not_divide():
+    model = svdf()
+    model.subgraphs[0].operators[0].builtinOptions.rank = 3
+    return pack(model)
+
+
+@case("shape-mismatch")
+def biases_for_other_filters():
+    inputs = [x(4), tensor("w", [2, 4], data=bytes(32)), tensor("b", [0], data=b"")]
+    return one("FULLY_CONNECTED", inputs, [y(2)], schema.FullyConnectedOptionsT())
+
+
+@case("shape-mismatch")
+def reshape_by_option_to_other_count():
+    return one("RESHAPE", [x(2, 3)], [y(5)], schema.ReshapeOptionsT(newShape=[5]))
+
+
+@case("shape-mismatch")
+def blocks_that_do_not_divide():
+    inputs = [x(1, 4, 5, 1), ints([2, 2]), ints([[0, 0], [0, 0]])]
+    return one("SPACE_TO_BATCH_ND", inputs, [y(4, 2, 2, 1)])
+
+
+@case("shape-mismatch")
+def batch_that_blocks_do_not_divide():
+    inputs = [x(6, 2, 2, 1), ints([2, 2]), ints([[0, 0], [0, 0]])]
+    return one("BATCH_TO_SPACE_ND", inputs, [y(1, 4, 4, 1)])
+
+
+@case("constant-count")
+def paddings_for_other_blocks():
+    return one("SPACE_TO_BATCH_ND", [x(1, 4, 4, 1), ints([2, 2]), ints([[0, 0]])], [y(4, 2, 2, 1)])
+
+
+@case("constant-value")
+def more_than_all():
+    return one("TOPK_V2", [x(3), ints(4)], [y(4), tensor("i", [4], "INT32")])
+
+
+@case("output-size")
+def pad_that_overflows():
+    return one("PAD", [x(4), ints([[2**30, 2**30]])], [y(4)])
+
+
+@case("output-size")
+def range_that_overflows():
+    return one("RANGE", [ints(-(2**31)), ints(2**31 - 1), ints(1)], [y(1, type="INT32")])
+
+
+@case("output-size")
+def resize_that_overflows():
+    return one("RESIZE_BILINEAR", [x(2, 2, 2, 2), ints([2**15, 2**15])], [y(1)], schema.ResizeBilinearOptionsT())
+
+
 @case("shape-mismatch")
 def split_into_unequal_parts():
     return one("SPLIT", [ints(0), x(5)], [y(2), tensor("z", [2])], schema.SplitOptionsT(numSplits=2))
@@ -796,6 +897,28 @@ def test_what_the_file_leaves_open_is_no_problem():
         == set()
     )
     assert codes(one("RESHAPE", [x(1), ints([0])], [y()])) == set()  # a scalar, as old converters wrote it
+
+
+@case("index-range")
+def sparse_to_dense_past_the_end():
+    inputs = [ints([1, 4]), ints([4]), x(2), tensor("default", [], data=bytes(4))]
+    return one("SPARSE_TO_DENSE", inputs, [y(4)], schema.SparseToDenseOptionsT())
+
+
+@case("shape-mismatch")
+def pack_of_another_number():
+    return one("PACK", [x(2)], [y(2, 2)], schema.PackOptionsT(valuesCount=2))
+
+
+@case("shape-mismatch")
+def depth_that_blocks_do_not_divide():
+    return one("DEPTH_TO_SPACE", [x(1, 2, 2, 6)], [y(1, 4, 4, 1)], schema.DepthToSpaceOptionsT(blockSize=2))
+
+
+@case("constant-count")
+def split_into_other_sizes():
+    inputs = [x(4), ints([2, 1, 1]), ints(0)]
+    return one("SPLIT_V", inputs, [y(2), tensor("z", [2])], schema.SplitVOptionsT(numSplits=2))
 
 
 # ---- calls ----
@@ -947,7 +1070,7 @@ def strings_of_another_shape():
     return constant([2], "STRING", strings([b"abc"]))
 
 
-def sparse(segments):
+def sparse(segments, stored=2):
     metadata = [
         schema.DimensionMetadataT(format=0, denseSize=2),
         schema.DimensionMetadataT(
@@ -958,7 +1081,7 @@ def sparse(segments):
             arrayIndices=schema.Int32VectorT(values=[0, 1]),
         ),
     ]
-    item = tensor("w", [2, 2], data=bytes(8))
+    item = tensor("w", [2, 2], data=bytes(4 * stored))
     item.sparsity = schema.SparsityParametersT(traversalOrder=[0, 1], dimMetadata=metadata)
     return build_model([item], [], [], [0])
 
@@ -975,6 +1098,18 @@ def segments_past_the_indices():
 
 def test_a_sound_sparse_tensor_is_no_problem():
     assert codes(sparse([0, 1, 2])) == set()
+
+
+@case("type-unknown")
+def variant_of_the_future():
+    item = x(4, type="VARIANT")
+    item.variantTensors = [schema.VariantSubTypeT(shape=[1], type=77)]
+    return build_model([item], [], [0], [0])
+
+
+@case("sparsity")
+def fewer_values_than_described():
+    return sparse([0, 1, 2], stored=1)
 
 
 # ---- quantization ----
@@ -1076,6 +1211,11 @@ def test_quantization_that_is_sound():
     assert codes(quantized(min=[-1], max=[1])) == set()
     assert codes(quantized(type="UINT8", scale=0.5, zero_point=255)) == set()
     assert codes(quantized(type="INT16", scale=1e-30)) == set()
+
+
+@case("scale-count")
+def two_scales_for_a_scalar():
+    return quantized(shape=(), scale=[1, 1], zero_point=[0, 0])
 
 
 def blockwise(block_size=4, scales=1, zero_points=-1, scale_type="FLOAT16", scale_shape=(2, 2), shape=(2, 8)):
@@ -1201,6 +1341,24 @@ def test_kinds_are_distinct_words():
     for code, (severity, text) in KINDS.items():
         assert code.replace("-", "").isalpha() and code == code.lower()
         assert severity in ("error", "warning") and text
+
+
+def test_counts_are_told_in_words():
+    def text(*parts):
+        return next(p.text for p in tq.Model(one(*parts)).problems if p.code.endswith("-count"))
+
+    assert text("CONV_2D", [x(1)], [y(1)]) == "the operator has 1 inputs; it takes 2 to 3"
+    assert text("ADD_N", [x(1)], [y(1)]) == "the operator has 1 inputs; it takes 2 or more"
+    assert text("LSTM", [x(1)], [y(1)]) == "the operator has 1 inputs; it takes 5 or 20 or 24"
+    assert text("LSTM", [x(1) for _ in range(5)], [y(1)]) == "the operator has 1 outputs; with its 5 inputs it gives 4"
+
+
+def test_a_long_name_is_cut_between_characters():
+    for start in ("", "a"):
+        model = relu()
+        model.subgraphs[0].tensors[0] = tensor(start + "\u00e4" * 100, [-1])
+        (problem,) = tq.Model(pack(model)).problems
+        assert problem.place.endswith("\u00e4...'") and "\\x" not in problem.place
 
 
 # ---- real models ----

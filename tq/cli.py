@@ -256,6 +256,8 @@ def _run(argv: Sequence[str] | None) -> int:
     from tq import Error
 
     try:
+        text: str
+        code: int
         text, code = args.run(args)
     except Error as error:  # a part of the model that cannot be read
         raise _Failure(str(error)) from error

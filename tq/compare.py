@@ -119,7 +119,8 @@ def _quantization(place: str, a: Quantization, b: Quantization) -> Iterator[Diff
 def _real(tensor: Tensor) -> np.ndarray | None:
     """A constant's real values as float64; None for types that are no numbers."""
     values = constant_array(tensor, dequantized=True)
-    return values.astype(np.float64) if values.dtype.kind in "biuf" else None
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        return values.astype(np.float64) if values.dtype.kind in "biuf" else None
 
 
 def _error(a: np.ndarray, b: np.ndarray) -> str:

@@ -74,7 +74,10 @@ def constant_array(tensor: Tensor, dequantized: bool = False) -> np.ndarray:
     """
     if dequantized and tensor.quantization.kind not in ("none", "custom"):
         return tensor.dequantized()
-    return _portable(tensor.densify())
+    values = tensor.densify()
+    if values is None:
+        raise ValueError("the model does not say where its data lies")  # an external buffer that it does not list
+    return _portable(values)
 
 
 def _constants(model: Model) -> Iterator[tuple[int, Tensor]]:

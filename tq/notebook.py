@@ -466,9 +466,13 @@ def _metadata_row(name: str, data: bytes) -> list[str]:
     return [h.words(name), f"{len(data):,}", f"<code>{escape(plain)}{'…' if len(data) > 96 else ''}</code>"]
 
 
+def _problem_role(problem: "Problem") -> str:
+    return "bad" if problem.severity == "error" else "warn"
+
+
 def _problem_row(problem: "Problem") -> list[str]:
-    code = f'<span class="tq-warn">{h.words(problem.code)}</span>'
-    return [code, h.words(problem.place, h.LINE), h.words(problem.text, 2 * h.LINE)]
+    code = f'<span class="tq-{_problem_role(problem)}">{h.words(problem.code)}</span>'
+    return [code, h.words(problem.severity), h.words(problem.place, h.LINE), h.words(problem.text, 2 * h.LINE)]
 
 
 def _external_row(buffer: "ExternalBuffer") -> list[str]:
@@ -505,8 +509,8 @@ def model_html(model: "Model") -> str:
     name = str(model.path).replace("\\", "/").rpartition("/")[2] if model.path else "a model in memory"
     operators = sum(len(g.operators) for g in model.subgraphs)
     tensors = sum(len(g.tensors) for g in model.subgraphs)
-    found = model.problems  # walks the whole model
-    problems = len(found)
+    # Walks the whole model, so once.  Errors come first, since a long list is cut.
+    problems = sorted(model.problems, key=_problem_role)
     chips = [
         h.chip(h.size_words(model.nbytes)),
         h.chip(h.count(operators, "operator")),
@@ -514,7 +518,10 @@ def model_html(model: "Model") -> str:
     ]
     if len(model.subgraphs) != 1:
         chips.append(h.chip(h.count(len(model.subgraphs), "subgraph")))
-    chips.append(h.chip(h.count(problems, "problem"), "warn") if problems else h.chip("no problems", "good"))
+    if problems:
+        chips.append(h.chip(h.count(len(problems), "problem"), _problem_role(problems[0])))
+    else:
+        chips.append(h.chip("no problems", "good"))
     facts = h.facts(
         [
             ("path", f"<code>{h.words(model.path, 2 * h.LINE)}</code>") if model.path else None,
@@ -525,5 +532,5 @@ def model_html(model: "Model") -> str:
         ]
     )
     # What is wrong comes before the long tables.
-    wrong = _section("Problems", found, ["|code", "place", "what"], _problem_row, shown=True)
+    wrong = _section("Problems", problems, ["|code", "|severity", "~place", "what"], _problem_row, shown=True)
     return h.page("Model", h.words(name), chips, [facts, wrong, *_subgraphs(model), *_extras(model)])

@@ -17,6 +17,7 @@ LIGHT = {
     "accent": "#0a52a8",
     "good": "#17682c",
     "warn": "#8a4600",
+    "bad": "#b3261e",
     "values": "#6e7f93",
     "stored": "#c2590a",
     "range": "#2f7fd1",
@@ -30,12 +31,13 @@ DARK = {
     "accent": "#7db8ff",
     "good": "#6fd08a",
     "warn": "#f2b565",
+    "bad": "#ff9a90",
     "values": "#8b9bb0",
     "stored": "#f08c3a",
     "range": "#4a9bf0",
 }
 SURFACES = ("bg", "panel")
-TEXT = ("text", "muted", "accent", "good", "warn")
+TEXT = ("text", "muted", "accent", "good", "warn", "bad")
 GRAPHIC = ("values", "stored", "range")
 
 _LIGHT_HOSTS = (
@@ -67,6 +69,7 @@ _RULES = """
   background: var(--tq-panel); white-space: nowrap; }
 .tq-repr .tq-good { color: var(--tq-good); }
 .tq-repr .tq-warn { color: var(--tq-warn); }
+.tq-repr .tq-bad { color: var(--tq-bad); }
 .tq-repr .tq-muted { color: var(--tq-muted); }
 .tq-repr p { margin: .3rem 0; overflow-wrap: anywhere; }
 .tq-repr code, .tq-repr .tq-mono { font: 12px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono",

@@ -266,6 +266,7 @@ static void check_subgraph(tq_walk *walk, uint32_t index)
 static tq_status check_all(tq_walk *walk, tq_error *error)
 {
     tq_check_file(walk);
+    tq_check_layout(walk);
     tq_check_external(walk);
     tq_status status = tq_check_metadata(walk, error);
     for (uint32_t i = 0; status == TQ_OK && i < walk->model->subgraphs.count && !walk->stopped; i++)

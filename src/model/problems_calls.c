@@ -65,13 +65,13 @@ static void check_endless(tq_walk *walk, const tq_node *node, const callee_row *
     if (!is_condition || output < 0 || !tensor.at || tq_tensor_bytes(walk->model, &tensor, &bytes, NULL) != TQ_OK)
         return;
     if (bytes.data && bytes.size && bytes.data[0] && tq_get_int(&tensor, TQ_Tensor_type) == TQ_TensorType_BOOL)
-        tq_report(walk, TQ_PROBLEM_ENDLESS_LOOP, tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0),
+        tq_report(walk, TQ_PROBLEM_ENDLESS_LOOP, tq_node_whole(walk, node),
                   "the condition, tensor %d of the called subgraph, is a constant that is true", output);
 }
 
 static void check_callee(tq_walk *walk, const tq_node *node, const callee_row *row, int64_t index)
 {
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
+    tq_place place = tq_node_whole(walk, node);
     const char *name = tq_fields[row->field].name;
     if (index < 0 || index >= walk->model->subgraphs.count) {
         tq_report(walk, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name, (long long)index,
@@ -98,68 +98,95 @@ void tq_check_calls(tq_walk *walk, const tq_node *node)
 
 /* ---- cycles: a depth-first walk over the calls, each of which it looks at once ---- */
 
-typedef struct visit {
-    bool open, done;      /* on the path from where the walk started; left */
-    uint32_t op, row, item; /* the call that comes next */
-    uint32_t from;        /* the subgraph before it on the path */
-} visit;
+/* A running subgraph, and the call that it makes next.  Only subgraphs that run get one: files can list
+   the same small subgraph so often that memory for each would be more than the file. */
+typedef struct frame {
+    uint32_t subgraph, op, row, item;
+} frame;
+
+typedef struct stack {
+    const tq_allocator *allocator;
+    frame *frames;
+    size_t depth, capacity;
+} stack;
+
+enum { NOT_SEEN, RUNNING, DONE };
+
+static tq_status push(stack *s, uint32_t subgraph, tq_error *error)
+{
+    if (s->depth == s->capacity) {
+        frame *larger;
+        size_t capacity = s->capacity ? 2 * s->capacity : 16;
+        tq_status status = tq_allocate(s->allocator, capacity, sizeof *larger, &larger, error);
+        if (status != TQ_OK)
+            return status;
+        if (s->depth)
+            memcpy(larger, s->frames, s->depth * sizeof *larger);
+        tq_release(s->allocator, s->frames);
+        s->frames = larger;
+        s->capacity = capacity;
+    }
+    s->frames[s->depth++] = (frame){.subgraph = subgraph};
+    return TQ_OK;
+}
 
 /* The next call of a subgraph; false: there are no more. */
-static bool next_call(const tq_model *model, uint32_t subgraph_index, visit *v, uint32_t *op_index, int64_t *out)
+static bool next_call(const tq_model *model, frame *f, uint32_t *op_index, int64_t *out)
 {
-    tq_subgraph subgraph = tq_model_subgraph(model, subgraph_index);
-    for (; v->op < subgraph.operators.count; v->op++, v->row = v->item = 0) {
-        tq_operator op = tq_model_operator(model, &subgraph, v->op);
+    tq_subgraph subgraph = tq_model_subgraph(model, f->subgraph);
+    for (; f->op < subgraph.operators.count; f->op++, f->row = f->item = 0) {
+        tq_operator op = tq_model_operator(model, &subgraph, f->op);
         tq_options options = tq_operator_options(&op);
-        for (; v->row < ROWS; v->row++, v->item = 0) {
-            if (callees[v->row].op != op.code)
+        for (; f->row < ROWS; f->row++, f->item = 0) {
+            if (callees[f->row].op != op.code)
                 continue;
-            if (options.id != callees[v->row].table)
+            if (options.id != callees[f->row].table) /* absent: fields have their defaults */
                 options.table = (tq_table){model->file, 0, 0, 0};
-            *op_index = v->op;
-            if (callee_at(&callees[v->row], &options.table, v->item++, out))
+            *op_index = f->op;
+            if (callee_at(&callees[f->row], &options.table, f->item++, out))
                 return true;
         }
     }
     return false;
 }
 
-static void follow(tq_walk *walk, visit *visits, uint32_t start)
+static tq_status follow(tq_walk *walk, stack *s, uint8_t *states, uint32_t start, tq_error *error)
 {
-    uint32_t at = start, op;
-    int64_t callee;
-    visits[start].open = true;
-    while (!walk->stopped) {
-        if (!next_call(walk->model, at, &visits[at], &op, &callee)) {
-            visits[at].open = false;
-            visits[at].done = true;
-            if (at == start)
-                return;
-            at = visits[at].from;
-        } else if (callee >= 0 && callee < walk->model->subgraphs.count) {
-            visit *v = &visits[callee];
-            if (v->open) {
-                walk->subgraph_index = at;
-                tq_report(walk, TQ_PROBLEM_CALL_CYCLE, tq_place_in(walk, TQ_PLACE_OPERATOR, op, 0),
-                          "subgraph %lld, which it runs, is running already when this operator does", (long long)callee);
-            } else if (!v->done) {
-                v->from = at;
-                v->open = true;
-                at = (uint32_t)callee;
-            }
+    tq_status status = push(s, start, error);
+    states[start] = RUNNING;
+    while (status == TQ_OK && s->depth && !walk->stopped) {
+        frame *top = &s->frames[s->depth - 1];
+        uint32_t op;
+        int64_t callee;
+        if (!next_call(walk->model, top, &op, &callee)) {
+            states[top->subgraph] = DONE;
+            s->depth--;
+        } else if (callee < 0 || callee >= walk->model->subgraphs.count) {
+            continue;
+        } else if (states[callee] == RUNNING) {
+            walk->subgraph_index = top->subgraph;
+            tq_report(walk, TQ_PROBLEM_CALL_CYCLE, tq_place_in(walk, TQ_PLACE_OPERATOR, op, 0),
+                      "subgraph %lld, which it runs, is running already when this operator does", (long long)callee);
+        } else if (states[callee] == NOT_SEEN) {
+            states[callee] = RUNNING;
+            status = push(s, (uint32_t)callee, error);
         }
     }
+    return status;
 }
 
 tq_status tq_check_cycles(tq_walk *walk, tq_error *error)
 {
-    visit *visits;
+    uint8_t *states;
+    stack s = {.allocator = walk->allocator};
     uint32_t count = walk->model->subgraphs.count;
-    tq_status status = tq_allocate(walk->allocator, count, sizeof *visits, &visits, error);
+    tq_status status = tq_allocate(walk->allocator, count, sizeof *states, &states, error);
+    if (status != TQ_OK)
+        return status;
     for (uint32_t i = 0; status == TQ_OK && i < count && !walk->stopped; i++)
-        if (!visits[i].done)
-            follow(walk, visits, i);
-    if (status == TQ_OK)
-        tq_release(walk->allocator, visits);
+        if (states[i] == NOT_SEEN)
+            status = follow(walk, &s, states, i, error);
+    tq_release(walk->allocator, s.frames);
+    tq_release(walk->allocator, states);
     return status;
 }

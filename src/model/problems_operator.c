@@ -122,6 +122,20 @@ int64_t tq_integer(const tq_integers *integers, uint64_t i)
     }
 }
 
+bool tq_pads_at(const tq_integers *pads, uint64_t i, uint64_t *out)
+{
+    int64_t front = tq_integer(pads, 2 * i), back = tq_integer(pads, 2 * i + 1);
+    *out = (uint64_t)front + (uint64_t)back; /* two numbers below 2^63 */
+    return front >= 0 && back >= 0;
+}
+
+void tq_run_checks(tq_walk *walk, const tq_node *node, const tq_node_check *checks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (checks[i].op == node->op.code)
+            checks[i].check(walk, node);
+}
+
 /* ---- tensors ---- */
 
 static bool listed(const slots *rows, size_t count, int64_t op, uint32_t slot)
@@ -181,64 +195,52 @@ static void check_outputs(tq_walk *walk, const tq_node *node)
         check_index(walk, tq_vector_i32(&intermediates, slot), tq_place_in(walk, TQ_PLACE_OPERATOR_INTERMEDIATE, node->index, slot));
     tq_vector mutating = tq_get_vector(&node->op.table, TQ_Operator_mutating_variable_inputs);
     if (mutating.count > node->inputs.count)
-        tq_report(walk, TQ_PROBLEM_MUTATING_COUNT, tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0),
+        tq_report(walk, TQ_PROBLEM_MUTATING_COUNT, tq_node_whole(walk, node),
                   "mutating_variable_inputs has %u items; the operator has %u inputs", mutating.count, node->inputs.count);
 }
 
 /* ---- how many ---- */
-
-/* "2", "2 to 3", "1 or more", and with further rows " or 24". */
-static void say_counts(int64_t op, bool inputs, char *out, size_t size)
-{
-    int length = 0;
-    unsigned low_before = ANY, high_before = 0;
-    for (size_t i = 0; i < sizeof arities / sizeof *arities && length >= 0 && (size_t)length < size; i++) {
-        unsigned low = inputs ? arities[i].min_inputs : arities[i].min_outputs;
-        unsigned high = inputs ? arities[i].max_inputs : arities[i].max_outputs;
-        if (arities[i].op != op || (low == low_before && high == high_before))
-            continue;
-        const char *or = length ? " or " : "";
-        if (high == ANY)
-            length += snprintf(out + length, size - (size_t)length, "%s%u or more", or, low);
-        else if (low == high)
-            length += snprintf(out + length, size - (size_t)length, "%s%u", or, low);
-        else
-            length += snprintf(out + length, size - (size_t)length, "%s%u to %u", or, low, high);
-        low_before = low;
-        high_before = high;
-    }
-}
 
 static bool fits(uint32_t count, uint16_t low, uint16_t high)
 {
     return count >= low && (count <= high || high == ANY);
 }
 
+/* "2", "2 to 3", "1 or more"; a second range follows an "or". */
+static void say_count(char *out, size_t size, unsigned low, unsigned high)
+{
+    size_t length = strlen(out);
+    const char *or = length ? " or " : "";
+    if (high == ANY)
+        snprintf(out + length, size - length, "%s%u or more", or, low);
+    else if (low == high)
+        snprintf(out + length, size - length, "%s%u", or, low);
+    else
+        snprintf(out + length, size - length, "%s%u to %u", or, low, high);
+}
+
+/* Of the rows of an operator, those whose inputs fit say how many outputs it gives. */
 static void check_arity(tq_walk *walk, const tq_node *node)
 {
-    bool any_row = false, inputs_fit = false, outputs_fit = false, both_fit = false;
+    char inputs[64] = "", outputs[64] = "";
+    bool any_row = false, inputs_fit = false, outputs_fit = false;
     for (size_t i = 0; i < sizeof arities / sizeof *arities; i++) {
         const arity *row = &arities[i];
         if (row->op != node->op.code)
             continue;
-        bool in = fits(node->inputs.count, row->min_inputs, row->max_inputs), out = fits(node->outputs.count, row->min_outputs, row->max_outputs);
         any_row = true;
-        inputs_fit |= in;
-        outputs_fit |= out;
-        both_fit |= in && out;
+        say_count(inputs, sizeof inputs, row->min_inputs, row->max_inputs);
+        if (!fits(node->inputs.count, row->min_inputs, row->max_inputs))
+            continue;
+        inputs_fit = true;
+        outputs_fit |= fits(node->outputs.count, row->min_outputs, row->max_outputs);
+        say_count(outputs, sizeof outputs, row->min_outputs, row->max_outputs);
     }
-    if (!any_row || both_fit)
-        return;
-    char needed[64] = "";
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
-    say_counts(node->op.code, !inputs_fit, needed, sizeof needed);
-    if (!inputs_fit)
-        tq_report(walk, TQ_PROBLEM_INPUT_COUNT, place, "the operator has %u inputs; it takes %s", node->inputs.count, needed);
-    if (inputs_fit || !outputs_fit) {
-        say_counts(node->op.code, false, needed, sizeof needed);
-        tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, place, "the operator has %u outputs; with its %u inputs it gives %s", node->outputs.count,
-                  node->inputs.count, needed);
-    }
+    if (any_row && !inputs_fit)
+        tq_report(walk, TQ_PROBLEM_INPUT_COUNT, tq_node_whole(walk, node), "the operator has %u inputs; it takes %s", node->inputs.count, inputs);
+    else if (any_row && !outputs_fit)
+        tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, tq_node_whole(walk, node), "the operator has %u outputs; with its %u inputs it gives %s",
+                  node->outputs.count, node->inputs.count, outputs);
 }
 
 /* ---- options ---- */
@@ -260,7 +262,7 @@ static void find_options(tq_walk *walk, tq_node *node)
         {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
     };
     const tq_builtin_row *row = tq_builtin(node->op.code);
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
+    tq_place place = tq_node_whole(walk, node);
     tq_table_id expected = row ? row->options : TQ_TABLE_NONE;
     bool told = false;
     node->options = (tq_options){expected, {walk->model->file, 0, 0, 0}};
@@ -304,6 +306,8 @@ void tq_check_operator(tq_walk *walk, uint32_t index)
     find_options(walk, &node);
     tq_check_options(walk, &node);
     tq_check_constants(walk, &node);
+    tq_check_convolutions(walk, &node);
     tq_check_shapes(walk, &node);
+    tq_check_sizes(walk, &node);
     tq_check_calls(walk, &node);
 }

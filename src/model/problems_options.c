@@ -98,14 +98,14 @@ static void check_axis(tq_walk *walk, const tq_node *node, const axis_row *row)
     if (!shape.known || !rank)
         return;
     int64_t low = row->low == FROM_END ? -rank : row->low == LAST ? -1 : 0;
-    check_values(walk, TQ_PROBLEM_AXIS_RANGE, tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0), &node->options, (tq_field_id)row->field, low,
+    check_values(walk, TQ_PROBLEM_AXIS_RANGE, tq_node_whole(walk, node), &node->options, (tq_field_id)row->field, low,
                  rank - 1);
 }
 
 void tq_check_options(tq_walk *walk, const tq_node *node)
 {
     const tq_options *options = &node->options;
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
+    tq_place place = tq_node_whole(walk, node);
     if (options->id == TQ_TABLE_NONE)
         return;
     if (options->table.at)

@@ -123,11 +123,24 @@ static void check_size(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, tq
               (unsigned long long)bytes.size, (unsigned long long)needed);
 }
 
+/* Multiples of 4 will do for 64-bit elements: converters have written them so for years. */
+static void check_alignment(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, tq_place place)
+{
+    const tq_type_row *type = tq_type(tq_get_int(tensor, TQ_Tensor_type));
+    size_t at = (size_t)(bytes.data - walk->model->file.data);
+    unsigned size = !type ? 1 : type->kind == TQ_KIND_STRING ? 4 : type->bits / 8;
+    size = size > 4 ? 4 : size;
+    if (bytes.size && size && at % size)
+        tq_report(walk, TQ_PROBLEM_DATA_MISALIGNED, place, "the data starts at byte %llu, which is no multiple of %u",
+                  (unsigned long long)at, size);
+}
+
 static void check_bytes(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, bool sound, tq_place place)
 {
     if (tq_get_int(tensor, TQ_Tensor_is_variable))
         tq_report(walk, TQ_PROBLEM_VARIABLE_DATA, place, "buffer %lld has %llu bytes; a variable starts without",
                   (long long)tq_get_int(tensor, TQ_Tensor_buffer), (unsigned long long)bytes.size);
+    check_alignment(walk, tensor, bytes, place);
     if (tq_get_table(tensor, TQ_Tensor_sparsity).at)
         check_sparsity(walk, tensor, bytes, place);
     else if (tq_get_int(tensor, TQ_Tensor_type) == TQ_TensorType_STRING)

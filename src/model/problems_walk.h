@@ -76,6 +76,18 @@ typedef struct tq_node {
 tq_table tq_node_input(const tq_walk *walk, const tq_node *node, uint32_t slot);
 tq_place tq_node_place(const tq_walk *walk, const tq_node *node, uint32_t slot);
 
+static inline tq_place tq_node_whole(const tq_walk *walk, const tq_node *node)
+{
+    return tq_place_in(walk, TQ_PLACE_OPERATOR, node->index, 0);
+}
+
+/* Runs the checks that belong to the operator. */
+typedef struct tq_node_check {
+    int64_t op;
+    void (*check)(tq_walk *walk, const tq_node *node);
+} tq_node_check;
+void tq_run_checks(tq_walk *walk, const tq_node *node, const tq_node_check *checks, size_t count);
+
 /* A shape as far as the file fixes it. */
 typedef struct tq_known_shape {
     bool known; /* the rank */
@@ -96,10 +108,14 @@ typedef struct tq_integers {
 bool tq_node_integers(tq_walk *walk, const tq_node *node, uint32_t slot, tq_integers *out);
 int64_t tq_integer(const tq_integers *integers, uint64_t i);
 
+/* By how much a constant of pairs pads dimension i, front and back; false: a pad is negative. */
+bool tq_pads_at(const tq_integers *pads, uint64_t i, uint64_t *out);
+
 /* ---- the checks, one subject a file ---- */
 
 void tq_check_file(tq_walk *walk);                                    /* problems_file.c */
 void tq_check_external(tq_walk *walk);
+void tq_check_layout(tq_walk *walk);                                  /* problems_layout.c */
 tq_status tq_check_metadata(tq_walk *walk, tq_error *error);
 tq_status tq_check_signatures(tq_walk *walk, tq_error *error);        /* problems_signature.c */
 void tq_check_tensor(tq_walk *walk, uint32_t index);                  /* problems_tensor.c */
@@ -109,6 +125,8 @@ void tq_check_operator(tq_walk *walk, uint32_t index);                /* problem
 void tq_check_options(tq_walk *walk, const tq_node *node);            /* problems_options.c */
 void tq_check_constants(tq_walk *walk, const tq_node *node);          /* problems_constants.c */
 void tq_check_shapes(tq_walk *walk, const tq_node *node);             /* problems_shapes.c */
+void tq_check_convolutions(tq_walk *walk, const tq_node *node);       /* problems_convolution.c */
+void tq_check_sizes(tq_walk *walk, const tq_node *node);              /* problems_sizes.c */
 void tq_check_calls(tq_walk *walk, const tq_node *node);              /* problems_calls.c */
 tq_status tq_check_cycles(tq_walk *walk, tq_error *error);
 

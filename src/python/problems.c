@@ -35,10 +35,10 @@ static PyObject *make_problem(tq_state *state, const tq_problem *problem)
 {
     const tq_problem_kind *kind = &tq_problem_kinds[problem->code];
     PyObject *items[] = {
-        PyUnicode_FromString(kind->code),
+        PyUnicode_InternFromString(kind->code),
         text_of(problem->place_text),
         text_of(problem->text),
-        PyUnicode_FromString(tq_severity_name(kind->severity)),
+        PyUnicode_InternFromString(tq_severity_name(kind->severity)),
     };
     PyObject *made = PyStructSequence_New((PyTypeObject *)state->Problem);
     bool failed = !made;

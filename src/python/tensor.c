@@ -123,8 +123,17 @@ static PyObject *index_array(const tq_indices *indices)
 {
     npy_intp count = indices->vector.count;
     PyObject *array = PyArray_SimpleNew(1, &count, NPY_INT32);
-    for (npy_intp i = 0; array && i < count; i++)
-        ((int32_t *)PyArray_DATA((PyArrayObject *)array))[i] = tq_indices_at(indices, (size_t)i);
+    int32_t *out = array ? PyArray_DATA((PyArrayObject *)array) : NULL;
+    const uint8_t *in = indices->vector.file.data + indices->vector.at; /* the vector was found whole */
+    if (out && indices->scalar == TQ_U8)
+        for (npy_intp i = 0; i < count; i++)
+            out[i] = in[i];
+    else if (out && indices->scalar == TQ_U16)
+        for (npy_intp i = 0; i < count; i++)
+            out[i] = tq_load_u16(in + 2 * i);
+    else if (out)
+        for (npy_intp i = 0; i < count; i++)
+            out[i] = (int32_t)tq_load_u32(in + 4 * i);
     return array;
 }
 
