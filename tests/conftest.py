@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-<<<<<<< HEAD
 """Options and fixtures that several test files share."""
 
 import os
@@ -40,18 +39,3 @@ def corpus():
     if not files:
         pytest.skip(f"no models in {CORPUS}; TQ_MODELS names another folder")
     return files
-=======
-import pytest
-
-
-def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run the tests that take minutes")
-
-
-def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--slow"):
-        skip = pytest.mark.skip(reason="takes minutes: run with --slow")
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(skip)
->>>>>>> kernels
