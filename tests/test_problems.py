@@ -205,6 +205,22 @@ def test_each_misaligned_thing_is_named(by):
     assert codes(shifted(pack(relu()), 16)) == set()
 
 
+@case("field-outside")
+def table_smaller_than_its_fields():
+    data = bytearray(pack(relu()))
+    root = struct.unpack_from("<I", data)[0]
+    vtable = root - struct.unpack_from("<i", data, root)[0]
+    struct.pack_into("<H", data, vtable + 2, 4)
+    return bytes(data)
+
+
+@case("no-buffers")
+def no_buffers():
+    model = make_model()
+    model.buffers = None
+    return pack(model)
+
+
 @case("string-end")
 def description_without_nul():
     data = pack(relu())
@@ -717,6 +733,18 @@ def perm_too_short():
 def begin_and_end_differ():
     inputs = [x(4, 4), ints([0, 0]), ints([1]), ints([1, 1])]
     return one("STRIDED_SLICE", inputs, [y(1, 4)], schema.StridedSliceOptionsT())
+
+
+@case("constant-count")
+def slices_of_more_than_there_is():
+    inputs = [x(4), ints([0, 0]), ints([1, 1]), ints([1, 1])]
+    return one("STRIDED_SLICE", inputs, [y(1, 1)], schema.StridedSliceOptionsT())
+
+
+def test_slices_with_new_axes_are_no_problem():
+    inputs = [x(4), ints([0, 0, 0]), ints([1, 1, 1]), ints([1, 1, 1])]
+    options = schema.StridedSliceOptionsT(newAxisMask=1, ellipsisMask=2)
+    assert codes(one("STRIDED_SLICE", inputs, [y(1, 1)], options)) == set()
 
 
 @case("constant-count")

@@ -83,7 +83,13 @@ static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, cons
     if (!at)
         return;
     bool is_number = field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM; /* else an offset */
-    check_place(walk, id, field, at, is_number ? tq_scalar_size[field->scalar] : 4, "a field");
+    unsigned size = is_number ? tq_scalar_size[field->scalar] : 4;
+    unsigned table_size = tq_load_u16(table->file.data + table->vtable + 2); /* the accessor's check held its header */
+    check_place(walk, id, field, at, size, "a field");
+    if (at - table->at + size > table_size)
+        tq_report(walk, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
+                  "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name, field->name,
+                  (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
     switch ((tq_field_shape)field->shape) {
     case TQ_SHAPE_SCALAR:
     case TQ_SHAPE_ENUM:
