@@ -149,6 +149,7 @@ def _serve():
 
 if __name__ == "__main__":
     # Answers are pickled as `oracle.Refusal`, which the parent can find, not as `__main__.Refusal`.
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import oracle
 
     oracle._serve()

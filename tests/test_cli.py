@@ -173,6 +173,17 @@ def test_version_and_help(run):
     assert fine(run("show", "--help")).startswith("usage: tq show")
 
 
+def test_metadata_that_share_a_large_buffer_are_cut_in_json():
+    model = make_model(metadata={"one": bytes(5000)})
+    model.metadata += [schema.MetadataT(name=str(i), buffer=model.metadata[0].buffer) for i in range(50)]
+    opened = tq.Model(pack(model))
+    shown = json.loads(jsonable.dumps(jsonable.model(opened)))["metadata"]
+    assert len(shown) == 51 and opened.metadata["49"] == bytes(5000)
+    assert "base64" in shown["one"] and shown["49"] == {"nbytes": 5000}
+    metadata = opened.metadata
+    assert metadata["49"] is metadata["one"]  # not copied for each
+
+
 # ---- export and diff ----
 
 

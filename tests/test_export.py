@@ -180,6 +180,7 @@ def test_equal_models_give_equal_files(tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         assert archive.testzip() is None
+        assert archive.getinfo("w.npy").date_time == (1980, 1, 1, 0, 0, 0)
 
 
 def test_the_file_appears_whole_or_not_at_all(tmp_path, monkeypatch):

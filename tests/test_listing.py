@@ -160,6 +160,22 @@ def test_fields_left_out_and_empty_ones_differ_as_in_the_analyzer():
     assert "Subgraph#0 () -> []\n" in text
 
 
+def test_what_the_file_stores():
+    model = tq.Model(build_model([tensor(None, [2]), tensor("", [2], shape_signature=[], data=np.ones(2, "<f4"))]))
+    bare, full = model.tensors
+    assert bare.stored("name") is None and full.stored("name") == ""
+    assert bare.stored("shape_signature") is None and full.stored("shape_signature") == []
+    assert full.shape_signature == (2,)
+    assert full.stored("shape") == [2] and full.stored("buffer") == full.buffer
+    assert full.stored("quantization") is None
+    with pytest.raises(ValueError, match="Tensor has no field 'nmae'"):
+        full.stored("nmae")
+    with pytest.raises(TypeError, match="int"):
+        full.stored(3)
+    assert model.buffers[full.buffer].is_inline and not model.buffers[0].is_inline
+    assert not tq.Model(offset_model()).buffers[1].is_inline
+
+
 def test_bytes_that_are_not_printable_are_dots():
     name = "a\tb\x7fé≤\U0001f600\nend"
     data = build_model([tensor(name, [1])], [operator("Café", [0], [0])], name=name)
@@ -385,6 +401,19 @@ def test_anything_that_opens_lists(what, model):
 def test_missing_options_show_a_question_mark():
     text = str(tq.Model(build_model([tensor("c", [])], [operator("IF", [0], [])])))
     assert "IF(T#0, Then: Subgraph#?, Else: Subgraph#?) -> []" in text
+
+
+def test_a_listing_that_would_grow_too_long_ends_with_a_note(monkeypatch):
+    model = chain(100)
+    whole = str(model)
+    for limit in (0, 50, 1000, len(whole) - 1):
+        monkeypatch.setattr("tq.listing.LIMIT_SLACK", limit)
+        monkeypatch.setattr("tq.listing.LIMIT_GROWTH", 0)
+        text, note = str(model).rsplit("\n", 1)
+        assert note.startswith("The rest is left out")
+        assert whole.startswith(text.rstrip("\n")) and len(text) <= limit + 1
+    monkeypatch.setattr("tq.listing.LIMIT_SLACK", len(whole) + 1)
+    assert str(model) == whole
 
 
 # ---- growth ----

@@ -188,6 +188,24 @@ def test_two_buffers_of_the_same_bytes_count_once_and_equal_bytes_twice():
     assert tq.Model(pack(model)).summary().constant_bytes == 64
 
 
+def test_two_views_of_a_buffer_count_as_the_larger():
+    model = make_model(
+        [
+            tensor("small", [2], "INT8", buffer=1),
+            tensor("large", [8], "INT8", buffer=1),
+            tensor("i", [2], "INT32", buffer=1),
+        ],
+        buffers=[bytes(8)],
+    )
+    summary = tq.Model(pack(model)).summary()
+    assert (summary.parameters, summary.constant_bytes) == (8, 8)
+
+
+def test_endless_shapes_have_no_product():
+    assert multiply_adds(one("BATCH_MATMUL", [[2**31 - 1] * 100, [1, 1]], [1])) is None
+    assert multiply_adds(one("BATCH_MATMUL", [[2**31 - 1] * 60, [1, 1]], [1])) == 2**31 - 1
+
+
 def test_further_subgraphs_and_external_buffers_count():
     graph = subgraph([tensor("x", [3, 4], "FLOAT32")], [operator("ABS", [0], [0])])
     model = make_model(subgraphs=[subgraph(), graph])

@@ -57,7 +57,7 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _alike(a, b) and a.tobytes() == b.tobytes()
     if isinstance(a, float) and isinstance(b, float):
-        return (a == b or (a != a and b != b)) and math.copysign(1, a) == math.copysign(1, b)
+        return repr(a) == repr(b)
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

@@ -117,6 +117,16 @@ def _subgraph(graph: Subgraph, operators: bool, tensors: bool) -> dict[str, Any]
     return result
 
 
+def _metadata(m: Model) -> dict[str, Any]:
+    """Bytes; only their number where entries that share a buffer would make the text far longer than the file."""
+    result: dict[str, Any] = {}
+    left = m.nbytes
+    for name, content in m.metadata.items():
+        left -= len(content)
+        result[name] = content if left >= 0 else {"nbytes": len(content)}
+    return result
+
+
 def model(m: Model, *, operators: bool = True, tensors: bool = True) -> dict[str, Any]:
     """All that a model says, other than its constants' data."""
     return {
@@ -131,6 +141,6 @@ def model(m: Model, *, operators: bool = True, tensors: bool = True) -> dict[str
             {"key": s.key, "subgraph_index": s.subgraph_index, "inputs": s.inputs, "outputs": s.outputs}
             for s in m.signatures
         ],
-        "metadata": m.metadata,
+        "metadata": _metadata(m),
         "external_buffers": [external_buffer(buffer) for buffer in m.external_buffers],
     }

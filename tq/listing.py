@@ -37,6 +37,7 @@ RULE = "-" * 63
 PREVIEW = 5  # elements of a constant that are shown, as the analyzer shows them
 CHANNELS = 8  # lines of a per-axis quantization that are shown
 ITEM_BYTES = 32  # of a string tensor's element that are shown
+LIMIT_SLACK, LIMIT_GROWTH = 16 << 20, 16  # a real model's listing has at most some 5 characters a byte of the file
 
 # ---- text ----
 
@@ -378,28 +379,43 @@ def _signature_lines(model: Model) -> Iterator[str]:
         yield ""
 
 
-def listing(model: Model, *, operators: bool = True, tensors: bool = True) -> str:
-    """What `print(model)` shows; see the module's text.
-
-    operators, tensors: whether to list them; without one of them, signatures and sizes are left out too.
-    """
+def _lines(model: Model, operators: bool, tensors: bool) -> Iterator[str]:
     constants = _Constants(model)
-    lines = [_header(model), ""]
+    yield _header(model)
     usage = []
     for subgraph in model.subgraphs:
         part = _SubgraphLines(subgraph, constants)
         usage.append(part.buffer_bytes)
-        lines.append(part.head())
+        yield ""
+        yield part.head()
         if operators:
-            lines.extend(part.operators())
+            yield from part.operators()
         if tensors:
-            lines += ["", f"Tensors of Subgraph#{subgraph.index}", *part.tensors]
-        lines.append("")
-    if operators and tensors:
-        lines.extend(_signature_lines(model))
-        lines.append(RULE)
-        lines.extend(_size_lines(model, usage))
-        lines.append("\nRO: constants, which only reading touches.  Sizes count the flatbuffer's own buffers.")
-    while lines[-1] == "":
-        lines.pop()
+            yield f"\nTensors of Subgraph#{subgraph.index}"
+            yield from part.tensors
+    if not (operators and tensors):
+        return
+    yield ""
+    yield from _signature_lines(model)
+    yield RULE
+    yield from _size_lines(model, usage)
+    yield "\nRO: constants, which only reading touches.  Sizes count the flatbuffer's own buffers."
+
+
+def listing(model: Model, *, operators: bool = True, tensors: bool = True) -> str:
+    """What `print(model)` shows; see the module's text.
+
+    operators, tensors: whether to list them; without one of them, signatures and sizes are left out too.
+
+    Operators of a hostile file may share long lists of inputs, which the listing spells out.  It ends with a note
+    where it would grow beyond LIMIT_SLACK + LIMIT_GROWTH times the file.
+    """
+    left = LIMIT_SLACK + LIMIT_GROWTH * model.nbytes
+    lines = []
+    for line in _lines(model, operators, tensors):
+        left -= len(line) + 1
+        if left < 0:
+            lines.append("\nThe rest is left out: parts that many others share would make it too long.")
+            break
+        lines.append(line)
     return "\n".join(lines)

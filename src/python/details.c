@@ -156,7 +156,7 @@ static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, si
 static int set_blockwise(tq_state *state, PyObject *dict, PartObject *tensor, int64_t type, const tq_quantization *q)
 {
     PyObject *scale, *zero_point, *range_min, *range_max;
-    if (tq_py_scales(tensor, q, &scale, &zero_point) < 0)
+    if (tq_py_tensor_scales(tensor, q, &scale, &zero_point) < 0)
         return -1;
     int failed = tq_py_range(type, scale, zero_point, &range_min, &range_max);
     Py_DECREF(scale);

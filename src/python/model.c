@@ -274,21 +274,39 @@ static PyObject *get_external_buffers(ModelObject *self, void *closure)
     return tq_py_sequence(tq_state_of((PyObject *)self), (PyObject *)self, &items, self->model.external_buffers.count);
 }
 
-/* {name: bytes}; of two entries with one name the last wins.  Empty bytes where the file has none. */
+/* The bytes of the buffer that a metadata entry names; empty where the file has none.  `seen` keeps them
+   by buffer, so that entries which share a large one do not copy it each. */
+static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObject *seen)
+{
+    int64_t index = tq_get_int(entry, TQ_Metadata_buffer);
+    PyObject *key = PyLong_FromLongLong(index);
+    PyObject *data = key ? Py_XNewRef(PyDict_GetItemWithError(seen, key)) : NULL;
+    if (key && !data && !PyErr_Occurred()) {
+        tq_bytes bytes = {NULL, 0};
+        tq_model_buffer(&self->model, (uint64_t)index, &bytes, NULL);
+        data = PyBytes_FromStringAndSize((const char *)bytes.data, bytes.data ? (Py_ssize_t)bytes.size : 0);
+        if (data && PyDict_SetItem(seen, key, data) < 0)
+            Py_CLEAR(data);
+    }
+    Py_XDECREF(key);
+    return data;
+}
+
+/* {name: bytes}; of two entries with one name the last wins. */
 static PyObject *get_metadata(ModelObject *self, void *closure)
 {
     (void)closure;
-    PyObject *dict = PyDict_New();
+    PyObject *dict = PyDict_New(), *seen = PyDict_New();
+    if (!seen)
+        Py_CLEAR(dict);
     for (size_t i = 0; dict && i < self->model.metadata.count; i++) {
         tq_table entry = tq_vector_table(&self->model.metadata, i);
-        tq_bytes bytes = {NULL, 0};
-        tq_model_buffer(&self->model, (uint64_t)tq_get_int(&entry, TQ_Metadata_buffer), &bytes, NULL);
         PyObject *name = tq_py_text(tq_get_string(&entry, TQ_Metadata_name));
-        PyObject *data = PyBytes_FromStringAndSize((const char *)bytes.data, bytes.data ? (Py_ssize_t)bytes.size : 0);
-        if (!name || tq_py_set(dict, name, data) < 0)
+        if (!name || tq_py_set(dict, name, metadata_bytes(self, &entry, seen)) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(name);
     }
+    Py_XDECREF(seen);
     return dict;
 }
 

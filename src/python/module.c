@@ -5,13 +5,18 @@
 #define TQ_PYTHON_MODULE_C
 #include "python/state.h"
 
+#include "python/arrays.h"
 #include "python/buffer.h"
 #include "python/details_list.h"
 #include "python/errors.h"
+#include "python/fake_quant.h"
 #include "python/file.h"
+#include "python/fixed_point.h"
 #include "python/flex.h"
 #include "python/model.h"
+#include "python/observers.h"
 #include "python/operator.h"
+#include "python/parameters.h"
 #include "python/problems.h"
 #include "python/quantization.h"
 #include "python/records.h"
@@ -19,6 +24,7 @@
 #include "python/sequence.h"
 #include "python/subgraph.h"
 #include "python/tensor.h"
+#include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
 {
@@ -67,6 +73,12 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_details,
     tq_py_add_details_list,
     tq_py_add_problems,
+    tq_py_add_fixed_point,
+    tq_py_add_parameters,
+    tq_py_add_weights,
+    tq_py_add_fake_quant,
+    tq_py_add_observers,
+    tq_py_add_arrays,
 };
 
 static int execute(PyObject *module)

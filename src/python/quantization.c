@@ -67,7 +67,7 @@ static PyObject *values_as(PartObject *tensor, int64_t index, int type)
     return values;
 }
 
-int tq_py_scales(PartObject *tensor, const tq_quantization *q, PyObject **scale, PyObject **zero_point)
+int tq_py_tensor_scales(PartObject *tensor, const tq_quantization *q, PyObject **scale, PyObject **zero_point)
 {
     if (q->scales_tensor >= 0 || q->kind == TQ_QUANTIZATION_BLOCKWISE || q->kind == TQ_QUANTIZATION_MULTI_AXIS) {
         *scale = values_as(tensor, q->scales_tensor, NPY_FLOAT32);
@@ -128,7 +128,7 @@ PyObject *tq_py_quantization(PartObject *tensor)
     self->details = details_of(state, &q);
     self->tensor = Py_NewRef(tensor);
     if (!self->min || !self->max || !self->details ||
-        tq_py_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
+        tq_py_tensor_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
         tq_py_range(tq_get_int(&view, TQ_Tensor_type), self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;

@@ -11,7 +11,7 @@ PyObject *tq_py_quantization(PartObject *tensor);
 /* The scales (float32) and zero points (int64) that hold for a tensor, C-contiguous new references: those
    in the file's vectors or, blockwise and multi-axis, in the tensors that the details name.  Empty where
    there are none.  0, or -1 with an exception. */
-int tq_py_scales(PartObject *tensor, const tq_quantization *q, PyObject **scale, PyObject **zero_point);
+int tq_py_tensor_scales(PartObject *tensor, const tq_quantization *q, PyObject **scale, PyObject **zero_point);
 
 /* A parameter tensor's values, flat and in their own dtype, a new reference; empty of `type` where `index`
    is no tensor, or one without usable data. */

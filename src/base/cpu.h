@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which instruction sets this machine has, and the caller's mask over them.
+ */
+#ifndef TQ_BASE_CPU_H
+#define TQ_BASE_CPU_H
+
+#include <stdint.h>
+
+/* gcc and clang compile one function for an instruction set that the rest of the file does not use;
+   elsewhere only scalar bodies are built. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define TQ_X86 1
+#elif defined(__aarch64__) && defined(__GNUC__)
+#define TQ_ARM64 1
+#endif
+
+enum {
+#define CPU_FEATURE(symbol, name, needs, text) TQ_CPU_INDEX_##symbol,
+#include "base/cpu.def"
+#undef CPU_FEATURE
+    TQ_CPU_FEATURES
+};
+
+enum {
+#define CPU_FEATURE(symbol, name, needs, text) TQ_CPU_##symbol = 1 << TQ_CPU_INDEX_##symbol,
+#include "base/cpu.def"
+#undef CPU_FEATURE
+};
+
+/* The features that the processor and the operating system offer, as TQ_CPU_ bits, less those named
+   in `disabled`, a list such as "avx512,avx2" (NULL: none; unknown names are ignored, so that one
+   setting serves machines of several kinds). */
+uint32_t tq_cpu_detect(const char *disabled);
+
+/* "avx2" for TQ_CPU_INDEX_AVX2; NULL past the end. */
+const char *tq_cpu_name(int index);
+
+#endif

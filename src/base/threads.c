@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A job lives on its caller's stack and is cut into one segment a thread, each cut again into a few
+ * pieces that are taken with one atomic add.  A helper starts at a segment of its own, so that
+ * repeated calls find their data in the same core's cache, and then helps with the others.  The caller
+ * works too and never waits for a helper that has not started.  An idle worker spins for some tens
+ * of microseconds before it sleeps: waking a sleeper costs more than a small job.
+ */
+#if defined(__linux__)
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include "base/threads.h"
+
+#include <stdlib.h>
+
+static int clamp_threads(long count)
+{
+    return count < 1 ? 1 : count > TQ_MAX_THREADS ? TQ_MAX_THREADS : (int)count;
+}
+
+#if defined(_WIN32)
+
+void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
+{
+    (void)grain, (void)threads;
+    if (count)
+        body(context, 0, count);
+}
+
+int tq_default_threads(void)
+{
+    return 1;
+}
+
+#else
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#define PIECES 4   /* a segment's, for balance */
+#define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
+
+struct segment {
+    _Alignas(64) atomic_size_t next; /* its own line: two cores take from two segments */
+    size_t end;
+};
+
+struct job {
+    tq_range_fn body;
+    void *context;
+    size_t piece;
+    int segments, joined; /* joined: helpers that ever came; under the pool's lock */
+    atomic_int active;    /* helpers at work */
+    struct job *after;
+    struct segment segment[TQ_MAX_THREADS];
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle; /* a job came; a helper left */
+    struct job *jobs;          /* those that can still take a helper */
+    int workers, sleeping;
+    atomic_uint posted; /* changes with each job: what an idle worker watches */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void work(struct job *job, int first)
+{
+    for (int i = 0; i < job->segments; i++) {
+        struct segment *s = &job->segment[(first + i) % job->segments];
+        for (;;) {
+            size_t begin = atomic_fetch_add_explicit(&s->next, job->piece, memory_order_relaxed);
+            if (begin >= s->end)
+                break;
+            size_t left = s->end - begin;
+            job->body(job->context, begin, begin + (left < job->piece ? left : job->piece));
+        }
+    }
+}
+
+/* Under the lock. */
+static void unlink_job(struct job *job)
+{
+    for (struct job **p = &pool.jobs; *p; p = &(*p)->after)
+        if (*p == job) {
+            *p = job->after;
+            return;
+        }
+}
+
+/* Under the lock: a job with room for one more helper, joined; NULL if there is none. */
+static struct job *join_job(int *first)
+{
+    struct job *job = pool.jobs;
+    if (!job)
+        return NULL;
+    *first = ++job->joined;
+    atomic_fetch_add_explicit(&job->active, 1, memory_order_relaxed);
+    if (job->joined == job->segments - 1)
+        unlink_job(job);
+    return job;
+}
+
+static void *worker(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        int first;
+        unsigned seen = atomic_load(&pool.posted);
+        struct job *job = join_job(&first);
+        if (job) {
+            pthread_mutex_unlock(&pool.lock);
+            work(job, first);
+            /* After this the job may be gone: its caller waits for active to reach 0 and no longer. */
+            bool last = atomic_fetch_sub_explicit(&job->active, 1, memory_order_acq_rel) == 1;
+            pthread_mutex_lock(&pool.lock);
+            if (last)
+                pthread_cond_broadcast(&pool.idle);
+            continue;
+        }
+        pthread_mutex_unlock(&pool.lock);
+        for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posted, memory_order_relaxed) == seen; i++)
+            pause_briefly();
+        pthread_mutex_lock(&pool.lock);
+        if (!pool.jobs && atomic_load(&pool.posted) == seen) {
+            pool.sleeping++;
+            pthread_cond_wait(&pool.wake, &pool.lock);
+            pool.sleeping--;
+        }
+    }
+    return NULL;
+}
+
+/* Under the lock.  Signals belong to the program's own threads. */
+static void add_workers(int wanted)
+{
+    sigset_t all, before;
+    if (pool.workers >= wanted)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool.workers < wanted) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, worker, NULL) != 0)
+            break;
+        pthread_detach(thread);
+        pool.workers++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Only the forking thread lives on: no worker, and no job but those of threads that are gone. */
+static void in_child(void)
+{
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.wake, NULL);
+    pthread_cond_init(&pool.idle, NULL);
+    pool.jobs = NULL;
+    pool.workers = pool.sleeping = 0;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void post(struct job *job)
+{
+    pthread_mutex_lock(&pool.lock);
+    add_workers(job->segments - 1);
+    job->after = pool.jobs;
+    pool.jobs = job;
+    atomic_fetch_add(&pool.posted, 1);
+    if (pool.sleeping)
+        pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void await_helpers(struct job *job)
+{
+    pthread_mutex_lock(&pool.lock);
+    unlink_job(job); /* nobody new comes in */
+    pthread_mutex_unlock(&pool.lock);
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&job->active, memory_order_acquire) == 0)
+            return;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&pool.lock);
+    while (atomic_load_explicit(&job->active, memory_order_acquire) != 0)
+        pthread_cond_wait(&pool.idle, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    size_t grains = count / grain + (count % grain != 0);
+    threads = clamp_threads(threads);
+    if ((size_t)threads > grains)
+        threads = (int)grains;
+    if (threads <= 1) {
+        if (count)
+            body(context, 0, count);
+        return;
+    }
+    pthread_once(&once, watch_forks);
+
+    struct job job = {.body = body, .context = context};
+    size_t each = grains / (size_t)threads, extra = grains % (size_t)threads, at = 0;
+    for (int i = 0; i < threads; i++) {
+        size_t end = at + each + ((size_t)i < extra);
+        atomic_init(&job.segment[i].next, at * grain);
+        job.segment[i].end = end == grains ? count : end * grain;
+        at = end;
+    }
+    job.segments = threads;
+    job.piece = (each / PIECES + 1) * grain;
+    atomic_init(&job.active, 0);
+    post(&job);
+    work(&job, 0);
+    await_helpers(&job);
+}
+
+static long processors(void)
+{
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+#endif
+    return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+int tq_default_threads(void)
+{
+    const char *text = getenv("TQ_NUM_THREADS");
+    long wanted = text ? strtol(text, NULL, 10) : 0;
+    return clamp_threads(wanted > 0 ? wanted : processors());
+}
+
+#endif

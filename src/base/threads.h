@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A parallel for over [0, count).
+ *
+ * One pool a process, made on first use; its workers never touch the caller's language runtime.  Any
+ * number of threads may call at once, and a call inside a body runs too.  After fork() the child starts
+ * with an empty pool.  If the system gives no thread, the caller does all the work.
+ */
+#ifndef TQ_BASE_THREADS_H
+#define TQ_BASE_THREADS_H
+
+#include <stddef.h>
+
+#define TQ_MAX_THREADS 64
+
+/* Does the elements [begin, end).  Different ranges run at the same time. */
+typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
+
+/* Calls body on ranges that cover [0, count) once, on at most `threads` threads, the caller's being
+   one.  Every range but the last begins and ends on a multiple of `grain` (at least 1).  Returns when
+   all is done; what the bodies wrote is then visible to the caller. */
+void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
+
+/* TQ_NUM_THREADS where it holds a positive number, else the processors that this process may use;
+   1 to TQ_MAX_THREADS. */
+int tq_default_threads(void);
+
+#endif

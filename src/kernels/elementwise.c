@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From an array and its parameters to calls of row and lanes kernels.
+ *
+ * Parameter sets become columns (kernels.h).  Where each set covers a long contiguous run, row kernels do
+ * run after run.  Where runs are short and the pattern repeats, the columns are spread out, one entry an
+ * element, over the pattern or enough repetitions of it to fill a loop, and lanes kernels do pattern after
+ * pattern.  Converting input or output goes through a buffer that stays in the first-level cache.
+ */
+#include "kernels/elementwise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/threads.h"
+
+#define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
+#define PATTERN 1024         /* elements that a spread-out pattern should at least have */
+#define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
+#define BUFFER 1024          /* elements of a conversion's buffer */
+#define GRAIN 1024           /* elements: no thread gets less */
+#define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
+#define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
+
+/* ---- columns ---- */
+
+#define MAX_COLUMNS 10
+
+struct columns {
+    char *data[MAX_COLUMNS];
+    size_t size[MAX_COLUMNS]; /* of an entry: 8 (those columns come first) or 4 */
+    int count;
+    size_t entries;
+    void *memory[2]; /* the sets' columns, and those spread out */
+    _Alignas(8) char one_set[MAX_COLUMNS * 8];
+};
+
+static void free_columns(struct columns *c)
+{
+    free(c->memory[0]);
+    free(c->memory[1]);
+}
+
+/* One set needs no memory, and no padding: there is one way to lay it out, in a row. */
+static tq_status allocate_columns(struct columns *c, int which, size_t entries, tq_error *error)
+{
+    uint64_t padded = entries, total = 0, bytes;
+    bool fits = entries == 1 || tq_add_u64(entries, TQ_COLUMN_PADDING, &padded);
+    for (int i = 0; i < c->count && fits; i++)
+        fits = tq_mul_u64(padded, c->size[i], &bytes) && tq_add_u64(total, bytes, &total);
+    char *at = c->one_set;
+    if (entries != 1)
+        at = c->memory[which] = fits && total <= SIZE_MAX ? malloc((size_t)total) : NULL;
+    if (!at)
+        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
+    c->entries = entries;
+    for (int i = 0; i < c->count; i++) {
+        c->data[i] = at;
+        at += (size_t)padded * c->size[i];
+    }
+    return TQ_OK;
+}
+
+/* Fills the entries past the end with the last one, so that what kernels read there is harmless. */
+static void pad_columns(struct columns *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        char *end = c->data[i] + c->entries * c->size[i];
+        for (int k = 0; k < TQ_COLUMN_PADDING; k++)
+            memcpy(end + (size_t)k * c->size[i], end - c->size[i], c->size[i]);
+    }
+}
+
+static void repeat_u32(uint32_t *to, const uint32_t *from, size_t count, size_t run)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < run; k++)
+            *to++ = from[i];
+}
+
+static void repeat_u64(uint64_t *to, const uint64_t *from, size_t count, size_t run)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < run; k++)
+            *to++ = from[i];
+}
+
+/* Each group's channels, each `inner` times, and that `repeats` times. */
+static tq_status spread_columns(struct columns *c, const tq_layout *layout, size_t repeats, tq_error *error)
+{
+    struct columns from = *c;
+    size_t once = layout->channels * layout->inner, pattern = once * repeats;
+    tq_status status = allocate_columns(c, 1, layout->groups * pattern, error);
+    if (status != TQ_OK)
+        return status;
+    for (int i = 0; i < c->count; i++)
+        for (size_t g = 0; g < layout->groups; g++) {
+            char *to = c->data[i] + g * pattern * c->size[i];
+            const char *set = from.data[i] + g * layout->channels * c->size[i];
+            if (c->size[i] == 4)
+                repeat_u32((uint32_t *)to, (const uint32_t *)set, layout->channels, layout->inner);
+            else
+                repeat_u64((uint64_t *)to, (const uint64_t *)set, layout->channels, layout->inner);
+            for (size_t k = 1; k < repeats; k++)
+                memcpy(to + k * once * c->size[i], to, once * c->size[i]);
+        }
+    return TQ_OK;
+}
+
+/* ---- the walk ---- */
+
+struct walk {
+    const char *in;
+    char *out;
+    size_t in_size, out_size;
+    tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
+    const void *params;
+    tq_layout layout;
+    size_t pattern; /* lanes: entries a group; 0: rows */
+};
+
+/* n elements from `at`, their parameters from entry `first`. */
+static void run(const struct walk *w, size_t at, size_t n, size_t first)
+{
+    const char *in = w->in + at * w->in_size;
+    char *out = w->out + at * w->out_size;
+    if (!w->widen && !w->narrow) {
+        w->kernel(in, out, n, w->params, first);
+        return;
+    }
+    float buffer[BUFFER];
+    for (size_t i = 0; i < n; i += BUFFER) {
+        size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first;
+        if (w->widen) {
+            w->widen(in + i * w->in_size, buffer, part, NULL, 0);
+            w->kernel(buffer, out + i * w->out_size, part, w->params, entry);
+        } else {
+            w->kernel(in + i * w->in_size, buffer, part, w->params, entry);
+            w->narrow(buffer, out + i * w->out_size, part, NULL, 0);
+        }
+    }
+}
+
+static void walk_rows(void *context, size_t begin, size_t end)
+{
+    const struct walk *w = context;
+    size_t inner = w->layout.inner, channels = w->layout.channels, group = w->layout.outer * channels;
+    size_t row = begin / inner, offset = begin % inner, set = row / group * channels + row % channels;
+    for (size_t at = begin; at < end; row++, offset = 0) {
+        size_t left = inner - offset, n = left < end - at ? left : end - at;
+        run(w, at, n, set);
+        at += n;
+        set++;
+        if ((row + 1) % channels == 0 && (row + 1) % group != 0)
+            set -= channels;
+    }
+}
+
+static void walk_patterns(void *context, size_t begin, size_t end)
+{
+    const struct walk *w = context;
+    size_t group = w->layout.outer * w->layout.channels * w->layout.inner;
+    for (size_t at = begin; at < end;) {
+        size_t g = at / group, within = at % group, offset = within % w->pattern;
+        size_t left = w->pattern - offset, in_group = group - within;
+        size_t n = left < in_group ? left : in_group;
+        n = n < end - at ? n : end - at;
+        run(w, at, n, g * w->pattern + offset);
+        at += n;
+    }
+}
+
+static size_t count_elements(const tq_layout *layout)
+{
+    return layout->groups * layout->outer * layout->channels * layout->inner;
+}
+
+static int count_threads(const tq_array_job *job, size_t total)
+{
+    if (job->threads > 0)
+        return job->threads;
+    size_t bytes = total * (tq_element_size(job->in_type) + tq_element_size(job->out_type));
+    size_t paying = bytes / BYTES_A_THREAD;
+    if (paying <= 1)
+        return 1;
+    int most = tq_default_threads();
+    return paying < (size_t)most ? (int)paying : most;
+}
+
+/* Whether runs are so short, and their pattern comes so often, that lanes kernels win. */
+static bool wants_lanes(const tq_layout *layout)
+{
+    if (layout->groups * layout->channels == 1)
+        return false;
+    return layout->inner == 1 || (layout->inner < SHORT_RUN && layout->outer >= REPEATS_THAT_PAY);
+}
+
+/* The columns in the form that the walk's kernel reads. */
+static tq_status lay_out(struct walk *w, struct columns *c, tq_error *error)
+{
+    if (!wants_lanes(&w->layout))
+        return TQ_OK;
+    size_t once = w->layout.channels * w->layout.inner, repeats = 1;
+    if (once < PATTERN) {
+        repeats = PATTERN / once;
+        repeats = repeats < w->layout.outer ? repeats : w->layout.outer;
+    }
+    w->pattern = once * repeats;
+    tq_status status = TQ_OK;
+    if (w->pattern != w->layout.channels)
+        status = spread_columns(c, &w->layout, repeats, error);
+    if (status == TQ_OK)
+        pad_columns(c);
+    return status;
+}
+
+static const tq_kernel *find(tq_operation operation, tq_element in, tq_element out, tq_status *status,
+                             tq_error *error)
+{
+    const tq_kernel *kernel = tq_kernel_find(operation, in, out);
+    if (!kernel)
+        *status = tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "no kernel for these element types");
+    return kernel;
+}
+
+/* Everything about the walk but its parameters.  The array is not empty. */
+static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation operation, tq_error *error)
+{
+    tq_element in = job->in_type, out = job->out_type;
+    tq_status status = TQ_OK;
+    *w = (struct walk){.in = job->in, .out = job->out, .layout = job->layout};
+    w->in_size = tq_element_size(in);
+    w->out_size = tq_element_size(out);
+    if (in == TQ_f64 || in == TQ_f16 || in == TQ_bf16) {
+        const tq_kernel *widen = find(TQ_OP_convert, in, TQ_f32, &status, error);
+        w->widen = widen ? widen->row : NULL;
+        in = TQ_f32;
+    }
+    if (out == TQ_f16 || out == TQ_bf16) {
+        const tq_kernel *narrow = find(TQ_OP_convert, TQ_f32, out, &status, error);
+        w->narrow = narrow ? narrow->row : NULL;
+        out = TQ_f32;
+    }
+    const tq_kernel *kernel = find(operation, in, out, &status, error);
+    if (kernel)
+        w->kernel = wants_lanes(&w->layout) ? kernel->lanes : kernel->row;
+    return status;
+}
+
+static void perform(struct walk *w, const tq_array_job *job)
+{
+    size_t total = count_elements(&w->layout);
+    tq_range_fn body = w->pattern ? walk_patterns : walk_rows;
+    tq_parallel_for(total, GRAIN, count_threads(job, total), body, w);
+}
+
+static bool is_large(const tq_array_job *job)
+{
+    return count_elements(&job->layout) >= STREAM_BYTES / tq_element_size(job->out_type);
+}
+
+static size_t count_sets(const tq_layout *layout, bool many)
+{
+    return many ? layout->groups * layout->channels : 1;
+}
+
+/* One set for everything is one run. */
+static void join_runs(tq_layout *layout, bool many)
+{
+    if (!many)
+        *layout = (tq_layout){1, 1, 1, count_elements(layout)};
+}
+
+/* ---- quantize ---- */
+
+enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
+
+/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
+static float fixed_offset(double real)
+{
+    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
+}
+
+static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale, tq_column_i32 zero_point)
+{
+    float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
+    float *slope = (float *)c->data[Q_SLOPE], *offset = (float *)c->data[Q_OFFSET];
+    int32_t *zeros = (int32_t *)c->data[Q_ZERO];
+    for (size_t i = 0; i < c->entries; i++) {
+        scales[i] = scale.data[scale.many ? i : 0];
+        zeros[i] = zero_point.data[zero_point.many ? i : 0];
+        inverse[i] = tq_inverse_scale(scales[i]);
+        slope[i] = inverse[i] * 65536;
+        offset[i] = fixed_offset(zeros[i]);
+        p->exact |= !isnormal(inverse[i]) || !isnormal(slope[i]);
+    }
+}
+
+tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
+                            int32_t high, tq_quantize_rule rule, tq_error *error)
+{
+    static const tq_operation operations[] = {
+        [TQ_QUANTIZE_AWAY] = TQ_OP_quantize_away,
+        [TQ_QUANTIZE_EVEN] = TQ_OP_quantize_even,
+    };
+    if (count_elements(&job->layout) == 0)
+        return TQ_OK;
+    tq_array_job joined = *job;
+    bool many = scale.many || zero_point.many;
+    join_runs(&joined.layout, many);
+    struct walk w;
+    struct columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS};
+    size_t sets = count_sets(&joined.layout, many);
+    tq_quantize_params p = {.low = low, .high = high, .stream = is_large(job)};
+    p.clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
+
+    tq_status status = plan(&w, &joined, operations[rule], error);
+    if (status == TQ_OK)
+        status = allocate_columns(&c, 0, sets, error);
+    if (status == TQ_OK) {
+        fill_quantize(&p, &c, scale, zero_point);
+        status = lay_out(&w, &c, error);
+    }
+    if (status == TQ_OK) {
+        p.scale = (float *)c.data[Q_SCALE], p.inverse = (float *)c.data[Q_INVERSE];
+        p.slope = (float *)c.data[Q_SLOPE], p.offset = (float *)c.data[Q_OFFSET];
+        p.zero_point = (int32_t *)c.data[Q_ZERO];
+        w.params = &p;
+        perform(&w, &joined);
+    }
+    free_columns(&c);
+    return status;
+}
+
+/* ---- dequantize ---- */
+
+enum { D_SCALE, D_ZERO, D_COLUMNS };
+
+tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
+                              tq_error *error)
+{
+    if (count_elements(&job->layout) == 0)
+        return TQ_OK;
+    tq_array_job joined = *job;
+    bool many = scale.many || zero_point.many;
+    join_runs(&joined.layout, many);
+    struct walk w;
+    struct columns c = {.size = {4, 4}, .count = D_COLUMNS};
+    size_t sets = count_sets(&joined.layout, many);
+    tq_dequantize_params p = {.stream = is_large(job) && job->out_type == TQ_f32};
+
+    tq_status status = plan(&w, &joined, TQ_OP_dequantize, error);
+    if (status == TQ_OK)
+        status = allocate_columns(&c, 0, sets, error);
+    if (status == TQ_OK) {
+        float *scales = (float *)c.data[D_SCALE];
+        int32_t *zeros = (int32_t *)c.data[D_ZERO];
+        for (size_t i = 0; i < sets; i++) {
+            scales[i] = scale.data[scale.many ? i : 0];
+            zeros[i] = zero_point.data[zero_point.many ? i : 0];
+            p.wide |= job->in_type == TQ_i32 && zeros[i] != 0;
+        }
+        status = lay_out(&w, &c, error);
+    }
+    if (status == TQ_OK) {
+        p.scale = (float *)c.data[D_SCALE], p.zero_point = (int32_t *)c.data[D_ZERO];
+        w.params = &p;
+        perform(&w, &joined);
+    }
+    free_columns(&c);
+    return status;
+}
+
+/* ---- requantize ---- */
+
+enum {
+    R_REAL,
+    R_REAL_F32,
+    R_MULTIPLIER,
+    R_LEFT,
+    R_RIGHT,
+    R_SLOPE,
+    R_OFFSET,
+    R_OFFSET_NEGATIVE,
+    R_ZERO,
+    R_INPUT_ZERO,
+    R_COLUMNS
+};
+
+/* How far a rule shifts its ties, for acc >= 0 and acc < 0: see kernels/requantize_simd.h. */
+static void find_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, double shift[2])
+{
+    double unit = m->shift < 0 ? ldexp(0.5, m->shift) : 0;
+    shift[0] = rule == TQ_REQUANTIZE_DOUBLE || rule == TQ_REQUANTIZE_UP ? unit : 0;
+    shift[1] = rule == TQ_REQUANTIZE_DOUBLE ? -shift[0] : shift[0];
+}
+
+/* The real multiplier that a rule's fixed-point parts stand for, or its own. */
+static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule rule)
+{
+    return rule == TQ_REQUANTIZE_FLOAT64_AWAY ? m->f64 : ldexp(m->fixed, m->shift - 31);
+}
+
+static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
+                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
+{
+    double shift[2];
+    find_tie_shift(m, rule, shift);
+    float slope = (float)(effective_multiplier(m, rule) * 65536);
+    ((float *)c->data[R_SLOPE])[i] = slope;
+    ((float *)c->data[R_OFFSET])[i] = fixed_offset(zero_point + shift[0]);
+    ((float *)c->data[R_OFFSET_NEGATIVE])[i] = fixed_offset(zero_point + shift[1]);
+    p->exact |= !isnormal(slope);
+    ((double *)c->data[R_REAL])[i] = m->f64;
+    ((float *)c->data[R_REAL_F32])[i] = m->f32;
+    ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;
+    ((int32_t *)c->data[R_LEFT])[i] = m->shift > 0 ? m->shift : 0;
+    ((int32_t *)c->data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
+    ((int32_t *)c->data[R_ZERO])[i] = zero_point;
+    ((int32_t *)c->data[R_INPUT_ZERO])[i] = input_zero_point;
+    p->shifts_left |= m->shift > 0;
+}
+
+tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
+                              tq_column_i32 zero_point, tq_requantize_rule rule, tq_error *error)
+{
+    static const tq_operation operations[] = {
+        [TQ_REQUANTIZE_DOUBLE] = TQ_OP_requantize_double,
+        [TQ_REQUANTIZE_SINGLE] = TQ_OP_requantize_single,
+        [TQ_REQUANTIZE_UP] = TQ_OP_requantize_up,
+        [TQ_REQUANTIZE_FLOAT64_AWAY] = TQ_OP_requantize_float64_away,
+        [TQ_REQUANTIZE_FLOAT32_EVEN] = TQ_OP_requantize_float32_even,
+    };
+    if (count_elements(&job->layout) == 0)
+        return TQ_OK;
+    tq_array_job joined = *job;
+    bool many = multiplier.many || zero_point.many || input_zero_point.many;
+    join_runs(&joined.layout, many);
+    struct walk w;
+    struct columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
+    size_t sets = count_sets(&joined.layout, many);
+    tq_requantize_params p = {.low = tq_element_low(job->out_type), .high = (int32_t)tq_element_high(job->out_type)};
+
+    tq_status status = plan(&w, &joined, operations[rule], error);
+    if (status == TQ_OK)
+        status = allocate_columns(&c, 0, sets, error);
+    if (status == TQ_OK) {
+        for (size_t i = 0; i < sets; i++) {
+            tq_multiplier m = tq_multiplier_of(multiplier.data[multiplier.many ? i : 0], rule);
+            int32_t zero = zero_point.data[zero_point.many ? i : 0];
+            int32_t input_zero = input_zero_point.data[input_zero_point.many ? i : 0];
+            fill_requantize(&p, &c, i, &m, rule, zero, input_zero);
+            p.wide |= (job->in_type == TQ_i32 && input_zero != 0) || (job->out_type == TQ_i32 && zero != 0);
+        }
+        status = lay_out(&w, &c, error);
+    }
+    if (status == TQ_OK) {
+        p.real = (double *)c.data[R_REAL], p.real_f32 = (float *)c.data[R_REAL_F32];
+        p.multiplier = (int32_t *)c.data[R_MULTIPLIER];
+        p.left = (int32_t *)c.data[R_LEFT], p.right = (int32_t *)c.data[R_RIGHT];
+        p.slope = (float *)c.data[R_SLOPE], p.offset = (float *)c.data[R_OFFSET];
+        p.offset_negative = (float *)c.data[R_OFFSET_NEGATIVE];
+        p.zero_point = (int32_t *)c.data[R_ZERO], p.input_zero_point = (int32_t *)c.data[R_INPUT_ZERO];
+        w.params = &p;
+        perform(&w, &joined);
+    }
+    free_columns(&c);
+    return status;
+}

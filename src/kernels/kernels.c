@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/kernels.h"
+
+enum { /* base/cpu.def's rows by the names that kernels.def uses */
+    feature_scalar = TQ_CPU_INDEX_SCALAR,
+    feature_avx2 = TQ_CPU_INDEX_AVX2,
+    feature_avx512 = TQ_CPU_INDEX_AVX512,
+    feature_neon = TQ_CPU_INDEX_NEON,
+};
+
+static const tq_kernel rows[] = {
+#define KERNEL(operation, in, out, isa)                                                        \
+    {#operation "_" #in "_" #out, #isa, TQ_OP_##operation, TQ_##in, TQ_##out, feature_##isa,  \
+     tq_##operation##_##in##_##out##__##isa##_row, tq_##operation##_##in##_##out##__##isa##_lanes},
+#include "kernels/kernels.def"
+};
+
+#define ROWS (sizeof rows / sizeof *rows)
+
+static const struct {
+    size_t size;
+    int32_t low;
+    int64_t high;
+} elements[] = {
+#define ELEMENT(name, type, low, high) {sizeof(type), low, high},
+#include "kernels/elements.def"
+#undef ELEMENT
+};
+
+static struct {
+    uint32_t features;
+    const tq_kernel *best[TQ_OPERATIONS][TQ_ELEMENTS][TQ_ELEMENTS];
+} chosen;
+
+static _Thread_local int forced = -1;
+
+size_t tq_element_size(tq_element element)
+{
+    return elements[element].size;
+}
+
+int32_t tq_element_low(tq_element element)
+{
+    return elements[element].low;
+}
+
+int64_t tq_element_high(tq_element element)
+{
+    return elements[element].high;
+}
+
+void tq_kernels_choose(uint32_t features)
+{
+    chosen.features = features;
+    for (size_t i = 0; i < ROWS; i++)
+        if (features >> rows[i].feature & 1)
+            chosen.best[rows[i].operation][rows[i].in][rows[i].out] = &rows[i];
+}
+
+static const tq_kernel *find_forced(tq_operation operation, tq_element in, tq_element out)
+{
+    const tq_kernel *found = NULL;
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].operation == operation && rows[i].in == in && rows[i].out == out &&
+            (rows[i].feature == TQ_CPU_INDEX_SCALAR || rows[i].feature == forced))
+            found = &rows[i];
+    return found;
+}
+
+const tq_kernel *tq_kernel_find(tq_operation operation, tq_element in, tq_element out)
+{
+    return forced < 0 ? chosen.best[operation][in][out] : find_forced(operation, in, out);
+}
+
+void tq_kernels_force(int feature)
+{
+    forced = feature;
+}
+
+const tq_kernel *tq_kernels(size_t *count)
+{
+    *count = ROWS;
+    return rows;
+}
+
+uint32_t tq_kernels_features(void)
+{
+    return chosen.features;
+}

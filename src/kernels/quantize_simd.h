@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Quantize, float32 to 8- and 16-bit codes: tq_quantize_away and tq_quantize_even of quant/rounding.h.
+ *
+ * 8-bit codes go through fixed_simd.h, and by the exact rule where that says so: a division is slow next to
+ * memory.  16-bit codes lie near ties too often for that; they follow the rule at once.
+ */
+struct quantize_lane {
+    vf scale, inverse, slope, offset, below, above;
+    vi zero_point;
+};
+
+INLINE struct quantize_lane quantize_load(const tq_quantize_params *p, size_t at, bool lanes)
+{
+    struct quantize_lane c;
+    c.scale = lanes ? load_f32(p->scale + at) : splat_f32(p->scale[at]);
+    c.inverse = lanes ? load_f32(p->inverse + at) : splat_f32(p->inverse[at]);
+    c.slope = lanes ? load_f32(p->slope + at) : splat_f32(p->slope[at]);
+    c.offset = lanes ? load_f32(p->offset + at) : splat_f32(p->offset[at]);
+    c.zero_point = lanes ? load_s32(p->zero_point + at) : splat_s32(p->zero_point[at]);
+    /* exact: 8- and 16-bit codes */
+    c.below = float_of_s32(sub_s32(splat_s32(p->low), c.zero_point));
+    c.above = float_of_s32(sub_s32(splat_s32(p->high), c.zero_point));
+    return c;
+}
+
+INLINE vi quantize_vector(vf x, const struct quantize_lane *c, bool even)
+{
+    vf quotient = even ? mul_f32(x, c->inverse) : div_f32(x, c->scale);
+    vf y = zero_if_nan(clamp_f32(quotient, c->below, c->above)); /* the bounds are integers: no tie moves */
+    return add_s32(even ? even_s32(y) : away_s32(y), c->zero_point);
+}
+
+INLINE void quantize_exactly(const float *x, vi code[4], const tq_quantize_params *p, const struct quantize_lane *row,
+                             size_t at, bool lanes, bool even)
+{
+    for (int k = 0; k < 4; k++) {
+        struct quantize_lane c = lanes ? quantize_load(p, at + (size_t)k * LANES, true) : *row;
+        code[k] = quantize_vector(load_f32(x + k * LANES), &c, even);
+    }
+}
+
+INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p, const struct quantize_lane *row,
+                           size_t at, bool lanes)
+{
+    for (int k = 0; k < 4; k++) {
+        size_t here = at + (size_t)k * LANES;
+        vf slope = lanes ? load_f32(p->slope + here) : row->slope;
+        vf offset = lanes ? load_f32(p->offset + here) : row->offset;
+        v[k] = fixed_of(load_f32(x + k * LANES), slope, offset);
+    }
+}
+
+#define DEFINE_quantize_16(rule, is_even, out)                                                                   \
+    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
+                                             const struct quantize_lane *row, size_t at, bool lanes, bool stream) \
+    {                                                                                                            \
+        vi code[4];                                                                                              \
+        quantize_exactly(x, code, p, row, at, lanes, is_even);                                                   \
+        store4_##out(y, code, stream);                                                                           \
+    }
+
+/* The exact rule is a function of its own, out of the way of the loop's registers. */
+#define DEFINE_quantize_8(rule, is_even, out)                                                                    \
+    RARELY void exact_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,     \
+                                              size_t at, bool lanes)                                             \
+    {                                                                                                            \
+        struct quantize_lane row = quantize_load(p, at, lanes);                                                  \
+        vi code[4];                                                                                              \
+        quantize_exactly(x, code, p, &row, at, lanes, is_even);                                                  \
+        store4_##out(y, code, false);                                                                            \
+    }                                                                                                            \
+    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
+                                             const struct quantize_lane *row, size_t at, bool lanes, bool stream) \
+    {                                                                                                            \
+        vi v[4];                                                                                                 \
+        quantize_fixed(x, v, p, row, at, lanes);                                                                 \
+        if (p->exact || !store_fixed_##out(y, v, p->clamp, p->low, p->high, stream))                             \
+            exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                   \
+    }
+
+#define DEFINE_quantize(rule, is_even, out, width)                                                               \
+    DEFINE_quantize_##width(rule, is_even, out)                                                                  \
+    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n,                    \
+                                                  const tq_quantize_params *params, size_t first, bool lanes)    \
+    {                                                                                                            \
+        const tq_quantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
+        const struct quantize_lane row = quantize_load(p, first, false);                                         \
+        WALK(f32, out, step_quantize_##rule##_##out, p->stream);                                                 \
+    }
+
+#define WIDTH_i8 8
+#define WIDTH_u8 8
+#define WIDTH_i16 16
+#define WIDTH_u16 16
+#define DEFINE_quantize_of(rule, is_even, out, width) DEFINE_quantize(rule, is_even, out, width)
+#define DEFINE_quantize_away(in, out) DEFINE_quantize_of(away, false, out, WIDTH_##out)
+#define DEFINE_quantize_even(in, out) DEFINE_quantize_of(even, true, out, WIDTH_##out)

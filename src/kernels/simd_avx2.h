@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The vocabulary of elementwise_simd.h in AVX2, FMA and F16C: vectors of 8 lanes.
+ */
+#include <immintrin.h>
+
+#include "kernels/half.h"
+
+#define ISA avx2
+#define LANES 8
+#define TARGET __attribute__((target("avx2,fma,f16c")))
+#define INLINE static inline __attribute__((always_inline)) TARGET
+#define STREAM_ALIGNMENT 32
+
+typedef __m256 vf;
+typedef __m256i vi;
+typedef struct {
+    __m256d low, high;
+} vd;
+
+INLINE vf load_f32(const float *p) { return _mm256_loadu_ps(p); }
+INLINE vf splat_f32(float x) { return _mm256_set1_ps(x); }
+INLINE vi load_s32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+INLINE vi splat_s32(int32_t x) { return _mm256_set1_epi32(x); }
+INLINE vd load_f64(const double *p) { return (vd){_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+INLINE vd splat_f64(double x) { return (vd){_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+
+INLINE vi load_i8(const int8_t *p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+INLINE vi load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+INLINE vi load_i16(const int16_t *p) { return _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi load_i32(const int32_t *p) { return load_s32(p); }
+
+INLINE void put(void *p, vi x, bool stream)
+{
+    if (stream)
+        _mm256_stream_si256((__m256i *)p, x);
+    else
+        _mm256_storeu_si256((__m256i *)p, x);
+}
+
+/* Four vectors of codes, in range of the type, to 32 elements.  Packing works within halves, so each
+   ends with the permutation that puts the lanes in order. */
+INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
+{
+    vi bytes = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
+    put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
+}
+INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
+{
+    vi bytes = _mm256_packus_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
+    put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
+}
+INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
+{
+    put(p, _mm256_permute4x64_epi64(_mm256_packs_epi32(x[0], x[1]), 0xD8), stream);
+    put(p + 16, _mm256_permute4x64_epi64(_mm256_packs_epi32(x[2], x[3]), 0xD8), stream);
+}
+INLINE void store4_u16(uint16_t *p, const vi x[4], bool stream)
+{
+    put(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(x[0], x[1]), 0xD8), stream);
+    put(p + 16, _mm256_permute4x64_epi64(_mm256_packus_epi32(x[2], x[3]), 0xD8), stream);
+}
+INLINE void store4_i32(int32_t *p, const vi x[4], bool stream)
+{
+    for (int k = 0; k < 4; k++)
+        put(p + k * LANES, x[k], stream);
+}
+INLINE void store4_f32(float *p, const vf x[4], bool stream)
+{
+    for (int k = 0; k < 4; k++)
+        if (stream)
+            _mm256_stream_ps(p + k * LANES, x[k]);
+        else
+            _mm256_storeu_ps(p + k * LANES, x[k]);
+}
+INLINE void end_stream(void) { _mm_sfence(); }
+
+INLINE vf mul_f32(vf a, vf b) { return _mm256_mul_ps(a, b); }
+INLINE vf div_f32(vf a, vf b) { return _mm256_div_ps(a, b); }
+INLINE vi add_s32(vi a, vi b) { return _mm256_add_epi32(a, b); }
+INLINE vi sub_s32(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+INLINE vi clamp_s32(vi x, vi low, vi high) { return _mm256_max_epi32(low, _mm256_min_epi32(high, x)); }
+INLINE vf float_of_s32(vi x) { return _mm256_cvtepi32_ps(x); }
+INLINE vi even_s32(vf x) { return _mm256_cvtps_epi32(x); }
+
+/* NaN stays NaN: both instructions return their second operand then. */
+INLINE vf clamp_f32(vf x, vf low, vf high) { return _mm256_max_ps(low, _mm256_min_ps(high, x)); }
+INLINE vf zero_if_nan(vf x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }
+
+/* trunc(x + the float below 1/2 with x's sign) is x rounded ties away, for every |x| < 2^31: below 2^22
+   the sum is exact or rounds within the unit that x lies in (a tie gives the next integer less a
+   quarter ulp or so, which rounds up to it), and from 2^23 on it is x. */
+INLINE vi away_s32(vf x)
+{
+    vf sign = _mm256_and_ps(x, splat_f32(-0.0f));
+    return _mm256_cvttps_epi32(_mm256_add_ps(x, _mm256_or_ps(sign, splat_f32(0x1.fffffep-2f))));
+}
+
+/* ---- 16.16 fixed point: fixed_simd.h ---- */
+
+/* NaN and what does not fit int32 give INT32_MIN. */
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, slope, offset)); }
+
+INLINE vi min_words(vi a, vi b) { return _mm256_min_epu16(a, b); }
+
+/* Whether the lower 16 bits of a lane are at most `limit`. */
+INLINE bool any_low_up_to(vi x, uint16_t limit)
+{
+    vi low = _mm256_or_si256(x, splat_s32((int32_t)0xFFFF0000));
+    vi least = _mm256_min_epu16(low, _mm256_set1_epi16((int16_t)limit));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(least, low)) != 0;
+}
+
+/* The upper 16 bits of two vectors, as a0 b0 a1 b1 ... */
+INLINE vi join_high(vi a, vi b) { return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA); }
+
+/* Joined words to 32 codes in the elements' order, saturating. */
+INLINE vi order_codes(vi bytes)
+{
+    const vi quads = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1, 3, 5, 7, 8,
+                                      10, 12, 14, 9, 11, 13, 15);
+    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, quads), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm256_packs_epi16(ab, cd)); }
+INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm256_packus_epi16(ab, cd)); }
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
+{
+    return _mm256_min_epi8(_mm256_max_epi8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
+}
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
+{
+    return _mm256_min_epu8(_mm256_max_epu8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
+}
+
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return _mm256_blendv_ps(positive, negative, _mm256_castsi256_ps(x));
+}
+
+/* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more
+   give 0, which shifts back to 0: right for x = 0 alone. */
+INLINE vi shift_left_saturating(vi x, vi left)
+{
+    vi shifted = _mm256_sllv_epi32(x, left);
+    vi fits = _mm256_cmpeq_epi32(_mm256_srav_epi32(shifted, left), x);
+    vi limit = _mm256_xor_si256(_mm256_srai_epi32(x, 31), splat_s32(INT32_MAX));
+    return _mm256_blendv_epi8(limit, shifted, fits);
+}
+
+/* (x * m + 2^30) >> 31 for 0 <= m, so that nothing saturates. */
+INLINE vi high_mul(vi x, vi m)
+{
+    vi half = _mm256_set1_epi64x((int64_t)1 << 30);
+    vi even = _mm256_add_epi64(_mm256_mul_epi32(x, m), half);
+    vi odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(m, 32)), half);
+    return _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xAA);
+}
+
+/* 0 <= n <= 31: gemmlowp's own form, which cannot overflow. */
+INLINE vi shift_away(vi x, vi n)
+{
+    vi mask = _mm256_sub_epi32(_mm256_sllv_epi32(splat_s32(1), n), splat_s32(1));
+    vi threshold = _mm256_sub_epi32(_mm256_srli_epi32(mask, 1), _mm256_srai_epi32(x, 31));
+    vi above = _mm256_cmpgt_epi32(_mm256_and_si256(x, mask), threshold);
+    return _mm256_sub_epi32(_mm256_srav_epi32(x, n), above);
+}
+
+/* 0 <= n <= 31: the last bit shifted out is added; there is none for n = 0. */
+INLINE vi shift_up(vi x, vi n)
+{
+    vi some = _mm256_min_epi32(n, splat_s32(1));
+    vi last = _mm256_and_si256(_mm256_srav_epi32(x, _mm256_sub_epi32(n, some)), some);
+    return _mm256_add_epi32(_mm256_srav_epi32(x, n), last);
+}
+
+/* (x * m + 2^(total - 1)) >> total for 31 <= total <= 62, where the result fits.  There is no arithmetic
+   64-bit shift: the sum is made positive by 2^63, shifted, and the same share taken off. */
+#define SINGLE_SHIFTS_LEFT 0
+INLINE vi single_half(vi product, vi total)
+{
+    vi top = _mm256_set1_epi64x(INT64_MIN), one = _mm256_set1_epi64x(1);
+    vi half = _mm256_sllv_epi64(one, _mm256_sub_epi64(total, one));
+    vi sum = _mm256_xor_si256(_mm256_add_epi64(product, half), top);
+    return _mm256_sub_epi64(_mm256_srlv_epi64(sum, total), _mm256_srlv_epi64(top, total));
+}
+INLINE vi mul_single(vi x, vi m, vi total)
+{
+    vi even = single_half(_mm256_mul_epi32(x, m), _mm256_and_si256(total, _mm256_set1_epi64x(0xFFFFFFFF)));
+    vi odd = single_half(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(m, 32)),
+                         _mm256_srli_epi64(total, 32));
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+}
+
+/* away(clamp(x * m)) in float64; low and high are int32.  Rounding as in away_s32. */
+INLINE __m128i away_half(__m256d x, __m256d low, __m256d high)
+{
+    x = _mm256_max_pd(low, _mm256_min_pd(high, x));
+    __m256d sign = _mm256_and_pd(x, _mm256_set1_pd(-0.0));
+    return _mm256_cvttpd_epi32(_mm256_add_pd(x, _mm256_or_pd(sign, _mm256_set1_pd(0x1.fffffffffffffp-2))));
+}
+INLINE vi mul_f64_away(vi x, vd m, vi low, vi high)
+{
+    __m128i x0 = _mm256_castsi256_si128(x), x1 = _mm256_extracti128_si256(x, 1);
+    __m256d low0 = _mm256_cvtepi32_pd(_mm256_castsi256_si128(low));
+    __m256d low1 = _mm256_cvtepi32_pd(_mm256_extracti128_si256(low, 1));
+    __m256d high0 = _mm256_cvtepi32_pd(_mm256_castsi256_si128(high));
+    __m256d high1 = _mm256_cvtepi32_pd(_mm256_extracti128_si256(high, 1));
+    __m128i a = away_half(_mm256_mul_pd(_mm256_cvtepi32_pd(x0), m.low), low0, high0);
+    __m128i b = away_half(_mm256_mul_pd(_mm256_cvtepi32_pd(x1), m.high), low1, high1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+}
+
+/* even(x), saturating to int32: the conversion gives INT32_MIN on either side. */
+INLINE vi even_saturating(vf x)
+{
+    vf over = _mm256_cmp_ps(x, splat_f32(2147483648.0f), _CMP_GE_OQ);
+    return _mm256_xor_si256(_mm256_cvtps_epi32(x), _mm256_castps_si256(over));
+}
+
+/* One vector each. */
+INLINE vf convert_f64_f32(const double *p)
+{
+    return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(p + 4)), _mm256_cvtpd_ps(_mm256_loadu_pd(p)));
+}
+INLINE vf convert_f16_f32(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vf convert_bf16_f32(const uint16_t *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(load_u16(p), 16));
+}
+INLINE void convert_f32_f16(const float *p, uint16_t *out)
+{
+    _mm_storeu_si128((__m128i *)out, _mm256_cvtps_ph(load_f32(p), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INLINE void convert_f32_bf16(const float *p, uint16_t *out)
+{
+    vi bits = _mm256_castps_si256(load_f32(p)), top = _mm256_srli_epi32(bits, 16);
+    vi odd = _mm256_and_si256(top, splat_s32(1));
+    vi rounded = _mm256_srli_epi32(add_s32(add_s32(bits, splat_s32(0x7FFF)), odd), 16);
+    vi nan = _mm256_cmpgt_epi32(_mm256_and_si256(bits, splat_s32(0x7FFFFFFF)), splat_s32(0x7F800000));
+    vi words = _mm256_blendv_epi8(rounded, _mm256_or_si256(top, splat_s32(0x40)), nan);
+    words = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xD8);
+    _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(words));
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The vocabulary of elementwise_simd.h in aarch64 Advanced SIMD: vectors of 4 lanes.  Comments on the
+ * methods are in simd_avx2.h; only what differs has one here.
+ */
+#include <arm_neon.h>
+
+#include "kernels/half.h"
+
+#define ISA neon
+#define LANES 4
+#define TARGET
+#define INLINE static inline __attribute__((always_inline))
+#define STREAM_ALIGNMENT 16
+
+typedef float32x4_t vf;
+typedef int32x4_t vi;
+typedef struct {
+    float64x2_t low, high;
+} vd;
+
+INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
+INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
+INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
+INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
+INLINE vd load_f64(const double *p) { return (vd){vld1q_f64(p), vld1q_f64(p + 2)}; }
+INLINE vd splat_f64(double x) { return (vd){vdupq_n_f64(x), vdupq_n_f64(x)}; }
+
+INLINE uint32x2_t load_word(const void *p)
+{
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return vdup_n_u32(word);
+}
+INLINE vi load_i8(const int8_t *p)
+{
+    return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(load_word(p)))));
+}
+INLINE vi load_u8(const uint8_t *p)
+{
+    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(load_word(p))))));
+}
+INLINE vi load_i16(const int16_t *p) { return vmovl_s16(vld1_s16(p)); }
+INLINE vi load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
+INLINE vi load_i32(const int32_t *p) { return load_s32(p); }
+
+/* C has no way to ask for non-temporal stores here, so `stream` changes nothing. */
+INLINE int16x8_t narrow(vi a, vi b) { return vcombine_s16(vqmovn_s32(a), vqmovn_s32(b)); }
+INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
+{
+    (void)stream;
+    vst1q_s8(p, vcombine_s8(vqmovn_s16(narrow(x[0], x[1])), vqmovn_s16(narrow(x[2], x[3]))));
+}
+INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
+{
+    (void)stream;
+    vst1q_u8(p, vcombine_u8(vqmovun_s16(narrow(x[0], x[1])), vqmovun_s16(narrow(x[2], x[3]))));
+}
+INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
+{
+    (void)stream;
+    vst1q_s16(p, narrow(x[0], x[1]));
+    vst1q_s16(p + 8, narrow(x[2], x[3]));
+}
+INLINE void store4_u16(uint16_t *p, const vi x[4], bool stream)
+{
+    (void)stream;
+    vst1q_u16(p, vcombine_u16(vqmovun_s32(x[0]), vqmovun_s32(x[1])));
+    vst1q_u16(p + 8, vcombine_u16(vqmovun_s32(x[2]), vqmovun_s32(x[3])));
+}
+INLINE void store4_i32(int32_t *p, const vi x[4], bool stream)
+{
+    (void)stream;
+    for (int k = 0; k < 4; k++)
+        vst1q_s32(p + k * LANES, x[k]);
+}
+INLINE void store4_f32(float *p, const vf x[4], bool stream)
+{
+    (void)stream;
+    for (int k = 0; k < 4; k++)
+        vst1q_f32(p + k * LANES, x[k]);
+}
+INLINE void end_stream(void) {}
+
+INLINE vf mul_f32(vf a, vf b) { return vmulq_f32(a, b); }
+INLINE vf div_f32(vf a, vf b) { return vdivq_f32(a, b); }
+INLINE vi add_s32(vi a, vi b) { return vaddq_s32(a, b); }
+INLINE vi sub_s32(vi a, vi b) { return vsubq_s32(a, b); }
+INLINE vi clamp_s32(vi x, vi low, vi high) { return vmaxq_s32(low, vminq_s32(high, x)); }
+INLINE vf float_of_s32(vi x) { return vcvtq_f32_s32(x); }
+INLINE vi even_s32(vf x) { return vcvtnq_s32_f32(x); }
+INLINE vf clamp_f32(vf x, vf low, vf high) { return vmaxq_f32(low, vminq_f32(high, x)); } /* NaN stays */
+INLINE vf zero_if_nan(vf x)
+{
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vceqq_f32(x, x)));
+}
+INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
+
+/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h distrusts, but for the
+   positive limit, whose code is right. */
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
+
+INLINE vi min_words(vi a, vi b)
+{
+    return vreinterpretq_s32_u16(vminq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_s32(b)));
+}
+INLINE bool any_low_up_to(vi x, uint16_t limit)
+{
+    return vminvq_u32(vandq_u32(vreinterpretq_u32_s32(x), vdupq_n_u32(0xFFFF))) <= limit;
+}
+
+/* The words come in the elements' own order. */
+INLINE vi join_high(vi a, vi b)
+{
+    return vreinterpretq_s32_s16(vuzp2q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+}
+INLINE vi codes_i8(vi ab, vi cd)
+{
+    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(vreinterpretq_s16_s32(ab)), vqmovn_s16(vreinterpretq_s16_s32(cd))));
+}
+INLINE vi codes_u8(vi ab, vi cd)
+{
+    return vreinterpretq_s32_u8(
+        vcombine_u8(vqmovun_s16(vreinterpretq_s16_s32(ab)), vqmovun_s16(vreinterpretq_s16_s32(cd))));
+}
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
+{
+    int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vdupq_n_s8((int8_t)low));
+    return vreinterpretq_s32_s8(vminq_s8(codes, vdupq_n_s8((int8_t)high)));
+}
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
+{
+    uint8x16_t codes = vmaxq_u8(vreinterpretq_u8_s32(x), vdupq_n_u8((uint8_t)low));
+    return vreinterpretq_s32_u8(vminq_u8(codes, vdupq_n_u8((uint8_t)high)));
+}
+INLINE void put(void *p, vi x, bool stream)
+{
+    (void)stream;
+    vst1q_s32(p, x);
+}
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(x, 31)), negative, positive);
+}
+
+/* The instruction's shift is a signed byte: 127 places and more would come out as another number. */
+INLINE vi shift_left_saturating(vi x, vi left) { return vqshlq_s32(x, vminq_s32(left, splat_s32(32))); }
+INLINE vi high_mul(vi x, vi m) { return vqrdmulhq_s32(x, m); }
+INLINE vi shift_up(vi x, vi n) { return vrshlq_s32(x, vnegq_s32(n)); }
+
+/* Ties rise, so where x < 0 and something is shifted out, one is taken off first; INT32_MIN stays,
+   which is right since its only tie, at n = 32, is out of range. */
+INLINE vi shift_away(vi x, vi n)
+{
+    vi less = vandq_s32(vshrq_n_s32(x, 31), vreinterpretq_s32_u32(vcgtq_s32(n, splat_s32(0))));
+    return vrshlq_s32(vqaddq_s32(x, less), vnegq_s32(n));
+}
+
+#define SINGLE_SHIFTS_LEFT 1
+INLINE int32x2_t single_half(int32x2_t x, int32x2_t m, int32x2_t total)
+{
+    return vqmovn_s64(vrshlq_s64(vmull_s32(x, m), vnegq_s64(vmovl_s32(total))));
+}
+INLINE vi mul_single(vi x, vi m, vi total)
+{
+    return vcombine_s32(single_half(vget_low_s32(x), vget_low_s32(m), vget_low_s32(total)),
+                        single_half(vget_high_s32(x), vget_high_s32(m), vget_high_s32(total)));
+}
+
+INLINE float64x2_t f64_of_s32(int32x2_t x) { return vcvtq_f64_s64(vmovl_s32(x)); }
+INLINE int32x2_t away_half(int32x2_t x, float64x2_t m, int32x2_t low, int32x2_t high)
+{
+    float64x2_t product = vmulq_f64(f64_of_s32(x), m);
+    product = vmaxq_f64(f64_of_s32(low), vminq_f64(f64_of_s32(high), product));
+    return vmovn_s64(vcvtaq_s64_f64(product));
+}
+INLINE vi mul_f64_away(vi x, vd m, vi low, vi high)
+{
+    return vcombine_s32(away_half(vget_low_s32(x), m.low, vget_low_s32(low), vget_low_s32(high)),
+                        away_half(vget_high_s32(x), m.high, vget_high_s32(low), vget_high_s32(high)));
+}
+INLINE vi even_saturating(vf x) { return vcvtnq_s32_f32(x); }
+
+INLINE vf convert_f64_f32(const double *p) { return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64(p)), vld1q_f64(p + 2)); }
+INLINE vf convert_f16_f32(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+INLINE vf convert_bf16_f32(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+INLINE void convert_f32_f16(const float *p, uint16_t *out)
+{
+    vst1_u16(out, vreinterpret_u16_f16(vcvt_f16_f32(load_f32(p))));
+}
+INLINE void convert_f32_bf16(const float *p, uint16_t *out)
+{
+    uint32x4_t bits = vreinterpretq_u32_f32(load_f32(p)), top = vshrq_n_u32(bits, 16);
+    uint32x4_t odd = vandq_u32(top, vdupq_n_u32(1));
+    uint32x4_t rounded = vshrq_n_u32(vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7FFF)), odd), 16);
+    uint32x4_t nan = vcgtq_u32(vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), vdupq_n_u32(0x7F800000));
+    vst1_u16(out, vmovn_u32(vbslq_u32(nan, vorrq_u32(top, vdupq_n_u32(0x40)), rounded)));
+}

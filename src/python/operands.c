@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/operands.h"
+#include "python/errors.h"
+
+#include <string.h>
+
+/* NumPy makes a useless 0-d object array of what it does not know; DLPack is the last resort. */
+static PyArrayObject *any_array(PyObject *value, const char *name)
+{
+    if (PyArray_Check(value))
+        return (PyArrayObject *)Py_NewRef(value);
+    if (!PyObject_HasAttrString(value, "__array__") && !PyObject_CheckBuffer(value) &&
+        PyObject_HasAttrString(value, "__dlpack__")) {
+        PyObject *numpy = PyImport_ImportModule("numpy");
+        PyObject *array = numpy ? PyObject_CallMethod(numpy, "from_dlpack", "O", value) : NULL;
+        Py_XDECREF(numpy);
+        return (PyArrayObject *)array;
+    }
+    PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(value, NULL, 0, 0, 0, NULL);
+    if (array && PyArray_TYPE(array) == NPY_OBJECT) {
+        PyErr_Format(PyExc_TypeError, "%s is %.200s; it must be an array of numbers", name, Py_TYPE(value)->tp_name);
+        Py_CLEAR(array);
+    }
+    return array;
+}
+
+static int is_safe(PyArrayObject *array, int type)
+{
+    PyArray_Descr *to = PyArray_DescrFromType(type);
+    int safe = PyArray_CanCastTypeTo(PyArray_DESCR(array), to, NPY_SAFE_CASTING);
+    Py_DECREF(to);
+    return safe;
+}
+
+/* Steals `array`. */
+static PyArrayObject *cast(PyArrayObject *array, int type, int flags)
+{
+    PyArrayObject *made = (PyArrayObject *)PyArray_FromArray(
+        array, PyArray_DescrFromType(type), flags | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_FORCECAST);
+    Py_DECREF(array);
+    return made;
+}
+
+/* Steals `array`. */
+static PyArrayObject *wrong_type(PyArrayObject *array, const char *name, const char *needed)
+{
+    PyErr_Format(PyExc_TypeError, "%s has dtype %S; it must hold %s", name, PyArray_DESCR(array), needed);
+    Py_DECREF(array);
+    return NULL;
+}
+
+/* Whether every value lies within `type`, for wider integers. */
+static int values_fit(PyArrayObject *array, const char *name, int type)
+{
+    if (PyArray_SIZE(array) == 0)
+        return 1;
+    for (int top = 0; top < 2; top++) {
+        PyObject *extreme = top ? PyArray_Max(array, NPY_RAVEL_AXIS, NULL) : PyArray_Min(array, NPY_RAVEL_AXIS, NULL);
+        PyObject *number = extreme ? PyNumber_Long(extreme) : NULL;
+        int overflow = 0;
+        long long value = number ? PyLong_AsLongLongAndOverflow(number, &overflow) : -1;
+        Py_XDECREF(extreme);
+        if (!number)
+            return 0;
+        if (overflow || (type == NPY_INT32 && (value < INT32_MIN || value > INT32_MAX))) {
+            PyErr_Format(PyExc_ValueError, "%s holds %S; it must fit %s", name, number,
+                         type == NPY_INT32 ? "int32" : "int64");
+            Py_DECREF(number);
+            return 0;
+        }
+        Py_DECREF(number);
+    }
+    return 1;
+}
+
+PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type)
+{
+    /* Python's integers may be beyond any of NumPy's, and NumPy then gives objects. */
+    int overflow = 0;
+    if (PyLong_Check(value) && PyLong_AsLongLongAndOverflow(value, &overflow) == -1 && overflow) {
+        PyErr_Format(PyExc_ValueError, "%s is %S; it must fit %s", name, value, type == NPY_INT32 ? "int32" : "int64");
+        return NULL;
+    }
+    PyArrayObject *array = any_array(value, name);
+    if (!array || is_safe(array, type))
+        return array ? cast(array, type, 0) : NULL;
+    if (!PyArray_ISINTEGER(array)) {
+        if (PyArray_SIZE(array) == 0 && !PyArray_Check(value))
+            return cast(array, type, 0); /* [] is float64 to NumPy */
+        return wrong_type(array, name, "integers");
+    }
+    if (!values_fit(array, name, type)) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    return cast(array, type, 0);
+}
+
+PyArrayObject *tq_py_doubles(PyObject *value, const char *name)
+{
+    PyArrayObject *array = any_array(value, name);
+    if (array && !is_safe(array, NPY_FLOAT64))
+        return wrong_type(array, name, "real numbers");
+    return array ? cast(array, NPY_FLOAT64, 0) : NULL;
+}
+
+PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name)
+{
+    PyArrayObject *array = any_array(value, name);
+    if (array && is_safe(array, NPY_FLOAT32))
+        return cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS);
+    if (array && !is_safe(array, NPY_FLOAT64))
+        return wrong_type(array, name, "real numbers");
+    return array ? cast(array, NPY_FLOAT64, NPY_ARRAY_C_CONTIGUOUS) : NULL;
+}
+
+PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name)
+{
+    PyArrayObject *array = any_array(value, name);
+    if (array && !is_safe(array, NPY_FLOAT64))
+        return wrong_type(array, name, "real numbers");
+    return array ? cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS) : NULL;
+}
+
+int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
+{
+    int rank = PyArray_NDIM(array);
+    *view = (tq_axis_view){1, 1, (size_t)PyArray_SIZE(array)};
+    if (!axis || axis == Py_None)
+        return 0;
+    PyObject *index = PyNumber_Index(axis);
+    if (!index) {
+        PyErr_Format(PyExc_TypeError, "axis is %R; it must be an integer or None", axis);
+        return -1;
+    }
+    int overflow;
+    long at = PyLong_AsLongAndOverflow(index, &overflow);
+    Py_DECREF(index);
+    if (overflow || at < -rank || at >= rank) {
+        PyErr_Format(PyExc_ValueError, "axis is %S; an array of rank %d needs one from %d to %d", axis, rank, -rank,
+                     rank - 1);
+        return -1;
+    }
+    at += at < 0 ? rank : 0;
+    view->inner = 1;
+    for (int i = 0; i < rank; i++)
+        *(i < at ? &view->outer : i == at ? &view->channels : &view->inner) *= (size_t)PyArray_DIM(array, i);
+    if (PyArray_SIZE(array) == 0)
+        view->outer = 0; /* or loops would count their way through runs of nothing */
+    return 0;
+}
+
+static void raise_choice(PyObject *value, const char *name, const char *const *names, int count)
+{
+    PyObject *list = PyUnicode_FromString("");
+    for (int i = 0; i < count && list; i++)
+        Py_SETREF(list, PyUnicode_FromFormat("%U%s'%s'", list, i == 0 ? "" : i + 1 < count ? ", " : " or ", names[i]));
+    if (list)
+        PyErr_Format(PyUnicode_Check(value) ? PyExc_ValueError : PyExc_TypeError, "%s is %R; it must be %U", name, value,
+                     list);
+    Py_XDECREF(list);
+}
+
+int tq_py_choice(PyObject *value, const char *name, const char *const *names, int count, int fallback)
+{
+    if (!value)
+        return fallback;
+    if (PyUnicode_Check(value))
+        for (int i = 0; i < count; i++)
+            if (PyUnicode_CompareWithASCIIString(value, names[i]) == 0)
+                return i;
+    raise_choice(value, name, names, count);
+    return -1;
+}
+
+static const char *const code_names[] = {
+#define CODE(name, element, low, high) #name,
+#include "quant/codes.def"
+#undef CODE
+};
+
+int tq_py_code(PyObject *value, tq_code *code)
+{
+    PyObject *name = NULL;
+    PyArray_Descr *descr = NULL;
+    if (value && !PyUnicode_Check(value)) {
+        if (PyArray_DescrConverter(value, &descr) != NPY_SUCCEED) {
+            PyErr_Clear();
+            raise_choice(value, "dtype", code_names, TQ_CODES);
+            return -1;
+        }
+        name = PyObject_GetAttrString((PyObject *)descr, "name");
+        Py_DECREF(descr);
+        if (!name)
+            return -1;
+    }
+    int index = tq_py_choice(name ? name : value, "dtype", code_names, TQ_CODES, TQ_CODE_int8);
+    Py_XDECREF(name);
+    if (index < 0)
+        return -1;
+    *code = (tq_code)index;
+    return 0;
+}
+
+static tq_status run_loop(NpyIter *iterator, tq_py_loop loop, const void *context, tq_error *error)
+{
+    NpyIter_IterNextFunc *next = NpyIter_GetIterNext(iterator, NULL);
+    char **data = NpyIter_GetDataPtrArray(iterator);
+    npy_intp *strides = NpyIter_GetInnerStrideArray(iterator), *count = NpyIter_GetInnerLoopSizePtr(iterator);
+    if (!next)
+        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for an iterator");
+    tq_status status;
+    do
+        status = loop(data, strides, *count, context, error);
+    while (!status && next(iterator));
+    return status;
+}
+
+int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, int input_count, const int *out_types,
+                    int out_count, PyArrayObject **outputs, tq_py_loop loop, const void *context)
+{
+    PyArrayObject *operands[TQ_PY_OPERANDS] = {NULL};
+    PyArray_Descr *types[TQ_PY_OPERANDS] = {NULL};
+    npy_uint32 flags[TQ_PY_OPERANDS];
+    int count = input_count + out_count, result = -1;
+    for (int i = 0; i < count; i++) {
+        bool in = i < input_count;
+        operands[i] = in ? inputs[i] : NULL;
+        types[i] = PyArray_DescrFromType(in ? PyArray_TYPE(inputs[i]) : out_types[i - input_count]);
+        flags[i] = NPY_ITER_ALIGNED | NPY_ITER_NBO |
+                   (in ? NPY_ITER_READONLY : NPY_ITER_WRITEONLY | NPY_ITER_ALLOCATE | NPY_ITER_NO_SUBTYPE);
+    }
+    NpyIter *iterator = NpyIter_MultiNew(
+        count, operands, NPY_ITER_EXTERNAL_LOOP | NPY_ITER_BUFFERED | NPY_ITER_GROWINNER | NPY_ITER_ZEROSIZE_OK,
+        NPY_KEEPORDER, NPY_SAFE_CASTING, flags, types);
+    for (int i = 0; i < count; i++)
+        Py_DECREF(types[i]);
+    if (!iterator)
+        return -1;
+
+    tq_error error;
+    tq_status status = TQ_OK;
+    if (NpyIter_GetIterSize(iterator) > 0) {
+        PyThreadState *thread = NpyIter_IterationNeedsAPI(iterator) ? NULL : PyEval_SaveThread();
+        status = run_loop(iterator, loop, context, &error);
+        if (thread)
+            PyEval_RestoreThread(thread);
+    }
+    if (status)
+        tq_py_raise(state, &error, NULL);
+    else {
+        for (int i = 0; i < out_count; i++)
+            outputs[i] = (PyArrayObject *)Py_NewRef(NpyIter_GetOperandArray(iterator)[input_count + i]);
+        result = 0;
+    }
+    if (NpyIter_Deallocate(iterator) != NPY_SUCCEED && result == 0) {
+        for (int i = 0; i < out_count; i++)
+            Py_CLEAR(outputs[i]);
+        result = -1;
+    }
+    return result;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From Python arguments to what the core takes: arrays of one type, views, names of rows.
+ *
+ * Each sets an exception that names the argument, what was found and what is needed.  Array-likes are
+ * whatever NumPy takes, and objects that speak DLPack alone.
+ */
+#ifndef TQ_PYTHON_OPERANDS_H
+#define TQ_PYTHON_OPERANDS_H
+
+#include "python/state.h"
+
+#include "quant/axis_view.h"
+#include "quant/codes.h"
+
+/* A new reference to an array of that integer type (NPY_INT32 or NPY_INT64), whose values fit it;
+   any stride, byte order native. */
+PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type);
+
+/* A new reference to an array of float64, of any stride. */
+PyArrayObject *tq_py_doubles(PyObject *value, const char *name);
+
+/* A new reference to a dense row-major array: float32 or float64, whichever holds the values exactly,
+   or float32 whatever they are. */
+PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name);
+PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name);
+
+/* The view around `axis`, None being per tensor. */
+int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view);
+
+/* The index of the string `value` in `names`, or -1; NULL stands for `fallback`. */
+int tq_py_choice(PyObject *value, const char *name, const char *const *names, int count, int fallback);
+
+/* A `dtype` argument: a name, or anything NumPy makes a dtype of; NULL is int8. */
+int tq_py_code(PyObject *value, tq_code *code);
+
+/* Runs `loop` over broadcast inputs into new arrays, without the GIL; int32 and so on as the arrays'
+   and out_types say.  0-d results stay arrays.  At most TQ_PY_OPERANDS operands. */
+#define TQ_PY_OPERANDS 8
+typedef tq_status (*tq_py_loop)(char **data, const npy_intp *strides, npy_intp n, const void *context,
+                                tq_error *error);
+int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, int input_count, const int *out_types,
+                    int out_count, PyArrayObject **outputs, tq_py_loop loop, const void *context);
+
+#endif

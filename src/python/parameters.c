@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Choosing scale and zero point, and the listing of every rule that has a name.
+ */
+#include "python/parameters.h"
+
+#include <math.h>
+
+#include "python/operands.h"
+#include "quant/params.h"
+#include "quant/weights.h"
+
+static const char *const rule_names[] = {
+#define PARAMS_RULE(symbol, name, int16_is_symmetric, text) name,
+#include "quant/params.def"
+#undef PARAMS_RULE
+};
+
+static PyStructSequence_Field params_fields[] = {
+    {"scale", "float32, a scalar or one a channel"},
+    {"zero_point", "int32, a scalar or one a channel"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc params_desc = {
+    "tq.QuantizationParams",
+    "(scale, zero_point): the real value of a code q is scale * (q - zero_point).",
+    params_fields,
+    2,
+};
+
+/* Steals both; either may be NULL, with an exception set. */
+static PyObject *make_params(tq_state *state, PyObject *scale, PyObject *zero_point)
+{
+    PyObject *made = scale && zero_point ? PyStructSequence_New((PyTypeObject *)state->QuantizationParams) : NULL;
+    if (!made) {
+        Py_XDECREF(scale);
+        Py_XDECREF(zero_point);
+        return NULL;
+    }
+    PyStructSequence_SetItem(made, 0, scale);
+    PyStructSequence_SetItem(made, 1, zero_point);
+    return made;
+}
+
+static tq_status run_choose(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
+{
+    for (npy_intp i = 0; i < n; i++) {
+        tq_params params;
+        tq_status status = tq_params_choose(context, *(const double *)(data[0] + i * strides[0]),
+                                            *(const double *)(data[1] + i * strides[1]), &params, error);
+        if (status)
+            return status;
+        *(float *)(data[2] + i * strides[2]) = params.scale;
+        *(int32_t *)(data[3] + i * strides[3]) = params.zero_point;
+    }
+    return TQ_OK;
+}
+
+static PyObject *choose_arrays(PyObject *module, PyObject *min, PyObject *max, const tq_params_target *target)
+{
+    static const int types[] = {NPY_FLOAT32, NPY_INT32};
+    tq_state *state = PyModule_GetState(module);
+    PyArrayObject *in[2] = {tq_py_doubles(min, "min"), NULL}, *out[2];
+    PyObject *made = NULL;
+    if (in[0])
+        in[1] = tq_py_doubles(max, "max");
+    if (in[1] && tq_py_broadcast(state, in, 2, types, 2, out, run_choose, target) == 0)
+        made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
+    Py_XDECREF(in[0]);
+    Py_XDECREF(in[1]);
+    return made;
+}
+
+PyDoc_STRVAR(choose_doc,
+"choose_quantization_params(min, max, dtype='int8', *, symmetric=False, narrow_range=False, rule='toco')\n--\n\n"
+"(scale, zero_point) for values from min to max, as a QuantizationParams.\n\n"
+"min, max: finite numbers, min <= max; arrays (broadcast) give one pair an element, for per-axis quantization.\n"
+"The range is first widened to hold 0, so that 0 has a code. dtype: 'int8', 'uint8', 'int16', 'uint16', 'int32',\n"
+"'int4', 'uint4' or 'int2', or a NumPy or ml_dtypes dtype. symmetric: the zero point is the middle code.\n"
+"narrow_range: the lowest code is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
+"'ai-edge-quantizer', each in its source's own precision; tq.rules()['parameters'] has their formulas. 'tflite',\n"
+"'mlir' and 'power-of-two' make int16 symmetric unasked. Where min = max = 0 the scale is 0 under 'toco', 'tflite'\n"
+"and 'power-of-two', as there: such parameters stand for zeros alone.");
+
+static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"min", "max", "dtype", "symmetric", "narrow_range", "rule", NULL};
+    PyObject *min, *max, *dtype = NULL, *rule = NULL;
+    int symmetric = 0, narrow = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$ppO:choose_quantization_params", names, &min, &max, &dtype,
+                                     &symmetric, &narrow, &rule))
+        return NULL;
+    tq_params_target target = {.symmetric = symmetric, .narrow = narrow};
+    int index = tq_py_choice(rule, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
+    if (index < 0 || tq_py_code(dtype, &target.code) < 0)
+        return NULL;
+    target.rule = (tq_params_rule)index;
+    return choose_arrays(module, min, max, &target);
+}
+
+static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
+{
+    (void)context;
+    for (npy_intp i = 0; i < n; i++) {
+        float scale = tq_bias_scale((float)*(const double *)(data[0] + i * strides[0]),
+                                    (float)*(const double *)(data[1] + i * strides[1]));
+        if (!isfinite(scale) || scale < 0)
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                           "input_scale * weight_scale is %g; it must be finite and not negative", (double)scale);
+        *(float *)(data[2] + i * strides[2]) = scale;
+        *(int32_t *)(data[3] + i * strides[3]) = 0;
+    }
+    return TQ_OK;
+}
+
+PyDoc_STRVAR(bias_doc,
+"bias_quantization_params(input_scale, weight_scale)\n--\n\n"
+"(scale, zero_point) of a bias, as a QuantizationParams: the float32 product of the scales, and 0.\n\n"
+"input_scale, weight_scale: numbers or arrays, broadcast, read as float32. A bias is added to accumulators, whose\n"
+"unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.");
+
+static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"input_scale", "weight_scale", NULL};
+    static const int types[] = {NPY_FLOAT32, NPY_INT32};
+    tq_state *state = PyModule_GetState(module);
+    PyObject *input, *weight, *made = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:bias_quantization_params", names, &input, &weight))
+        return NULL;
+    PyArrayObject *in[2] = {tq_py_doubles(input, "input_scale"), NULL}, *out[2];
+    if (in[0])
+        in[1] = tq_py_doubles(weight, "weight_scale");
+    if (in[1] && tq_py_broadcast(state, in, 2, types, 2, out, run_bias, NULL) == 0)
+        made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
+    Py_XDECREF(in[0]);
+    Py_XDECREF(in[1]);
+    return made;
+}
+
+/* The families of rules, each a table of name and text. */
+static const struct {
+    const char *family, *name, *text;
+} all_rules[] = {
+#define QUANTIZE_RULE(symbol, name, text) {"quantize", name, text},
+#include "quant/rounding.def"
+#define REQUANTIZE_RULE(symbol, name, text) {"requantize", name, text},
+#include "quant/rounding.def"
+#define PARAMS_RULE(symbol, name, int16_is_symmetric, text) {"parameters", name, text},
+#include "quant/params.def"
+#undef PARAMS_RULE
+#define WEIGHT_RULE(symbol, name, text) {"weights", name, text},
+#include "quant/weights.def"
+#undef WEIGHT_RULE
+#define HISTOGRAM_METHOD(symbol, name, text) {"histogram", name, text},
+#include "quant/histogram.def"
+#undef HISTOGRAM_METHOD
+#define FAKE_QUANT_RULE(symbol, name, text) {"fake_quant", name, text},
+#include "quant/fake_quant.def"
+#undef FAKE_QUANT_RULE
+};
+
+PyDoc_STRVAR(rules_doc,
+"rules()\n--\n\n"
+"Every rule that has a name: {family: {name: formula and source}}.\n\n"
+"Families: 'quantize' and 'requantize' (their `rounding`), 'parameters' and 'weights' (`rule` of\n"
+"choose_quantization_params and quantize_weights), 'histogram' (`method` of a HistogramObserver), 'fake_quant'.");
+
+static PyObject *rules(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *families = PyDict_New();
+    for (size_t i = 0; i < sizeof all_rules / sizeof *all_rules && families; i++) {
+        PyObject *family = PyUnicode_FromString(all_rules[i].family), *empty = PyDict_New();
+        PyObject *names = family && empty ? PyDict_SetDefault(families, family, empty) : NULL;
+        PyObject *text = PyUnicode_FromString(all_rules[i].text);
+        if (!names || !text || PyDict_SetItemString(names, all_rules[i].name, text) < 0)
+            Py_CLEAR(families);
+        Py_XDECREF(family);
+        Py_XDECREF(empty);
+        Py_XDECREF(text);
+    }
+    return families;
+}
+
+static PyMethodDef functions[] = {
+    {"choose_quantization_params", (PyCFunction)(void (*)(void))choose, METH_VARARGS | METH_KEYWORDS, choose_doc},
+    {"bias_quantization_params", (PyCFunction)(void (*)(void))bias, METH_VARARGS | METH_KEYWORDS, bias_doc},
+    {"rules", rules, METH_NOARGS, rules_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int tq_py_add_parameters(PyObject *module, tq_state *state)
+{
+    state->QuantizationParams = (PyObject *)PyStructSequence_NewType(&params_desc);
+    if (!state->QuantizationParams ||
+        PyModule_AddObjectRef(module, "QuantizationParams", state->QuantizationParams) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * quantize() and dequantize().
+ */
+#include "python/array_args.h"
+#include "python/errors.h"
+#include "python/arrays.h"
+
+const char tq_py_quantize_doc[] =
+    "quantize(x, scale, zero_point=0, *, dtype='int8', axis=None, block_size=None, narrow_range=False,\n"
+    "         rounding='away', out=None, num_threads=None)\n--\n\n"
+    "Real numbers to integer codes: clamp(round(x / scale) + zero_point), as TensorFlow Lite does it.\n\n"
+    "x: anything that NumPy takes for an array, of any shape, strides and byte order. float32, float16 and\n"
+    "    bfloat16 are exact; float64 and integers are first rounded to float32, which is what a TFLite\n"
+    "    model receives.\n"
+    "scale: positive float32, not denormal. One; or with axis one a channel; or with block_size an array\n"
+    "    of x's shape whose axis counts blocks. Other floats are rounded to float32.\n"
+    "zero_point: a code of dtype; one, or as many as scales.\n"
+    "dtype: int8, uint8, int16, uint16, int32, int4, uint4 or int2. Named by a string, int4 and int2\n"
+    "    come in an int8 array and uint4 in a uint8 array; ml_dtypes' types come as themselves.\n"
+    "axis: the dimension that scales run along; negative counts from the end.\n"
+    "block_size: elements along axis (default: the last) that share a scale; it divides the length.\n"
+    "narrow_range: leave out the lowest code (int8: -127 to 127).\n"
+    "rounding, with s the scale and z the zero point:\n"
+#define QUANTIZE_RULE(symbol, name, text) "    '" name "': " text ".\n"
+#include "quant/rounding.def"
+    "out: a writable array of x's shape and the result's dtype. It may be x itself where element sizes\n"
+    "    are equal; any other overlap is refused.\n"
+    "num_threads: at most so many; None: as many as pay, up to TQ_NUM_THREADS or the processors.\n\n"
+    "Returns a new array, or out. Too large and infinity give the highest code, too small and -infinity\n"
+    "the lowest, NaN the zero point. Raises TypeError for types and ValueError for values that do not fit.\n\n"
+    ">>> quantize([0.26, -3.0, float('nan')], 0.1, 5)\n"
+    "array([  8, -25,   5], dtype=int8)";
+
+const char tq_py_dequantize_doc[] =
+    "dequantize(q, scale, zero_point=0, *, axis=None, block_size=None, dtype='float32', out=None,\n"
+    "           num_threads=None)\n--\n\n"
+    "Integer codes to real numbers: f32(q - zero_point) * scale, the difference exact and the product one\n"
+    "float32 multiplication, as in TensorFlow Lite's reference DEQUANTIZE\n"
+    "(tflite/kernels/internal/reference/dequantize.h).\n\n"
+    "q: int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2; lists of integers are int32.\n"
+    "scale, axis, block_size, out, num_threads: as for quantize.\n"
+    "zero_point: in the range of q's type.\n"
+    "dtype: float32, or float16 or bfloat16: the float32 result rounded to nearest, ties to even.\n\n"
+    ">>> dequantize([-128, 0, 127], 0.5, -128)\n"
+    "array([  0. ,  64. , 127.5], dtype=float32)";
+
+static int find_rule(const char *const *names, int count, PyObject *object)
+{
+    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
+    for (int i = 0; text && i < count; i++)
+        if (strcmp(names[i], text) == 0)
+            return i;
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "rounding is %R: it must be 'away' or 'even'", object);
+    return -1;
+}
+
+static PyObject *raise(PyObject *module, const tq_error *error)
+{
+    return tq_py_raise(PyModule_GetState(module), error, NULL);
+}
+
+PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
+{
+    enum { X, SCALE, ZERO_POINT, DTYPE, AXIS, BLOCK_SIZE, NARROW_RANGE, ROUNDING, OUT, NUM_THREADS, COUNT };
+    static const char *const names[] = {"x",          "scale",        "zero_point", "dtype", "axis",
+                                        "block_size", "narrow_range", "rounding",   "out",   "num_threads"};
+    static const tq_py_signature signature = {"quantize", names, COUNT, 3, 2};
+    static const char *const rules[] = {
+#define QUANTIZE_RULE(symbol, name, text) name,
+#include "quant/rounding.def"
+    };
+    PyObject *v[COUNT];
+    if (!tq_py_bind(&signature, args, nargs, keywords, v))
+        return NULL;
+
+    int rule = v[ROUNDING] ? find_rule(rules, TQ_QUANTIZE_RULES, v[ROUNDING]) : TQ_QUANTIZE_AWAY;
+    int narrow = v[NARROW_RANGE] ? PyObject_IsTrue(v[NARROW_RANGE]) : 0;
+    bool has_threads;
+    long threads = 0;
+    if (rule < 0 || narrow < 0 || !tq_py_optional_int(v[NUM_THREADS], "num_threads", 1, INT_MAX, &has_threads, &threads))
+        return NULL;
+
+    tq_py_type in_type, out_type;
+    PyArray_Descr *descr;
+    PyArrayObject *input = tq_py_input(v[X], "x", false, &in_type);
+    if (!input)
+        return NULL;
+    tq_py_parameters p;
+    tq_py_column scale = {.array = NULL}, zero_point = {.array = NULL};
+    tq_py_output output = {.array = NULL};
+    PyObject *result = NULL;
+    if (!tq_py_type_of_dtype(v[DTYPE], "int8", true, &out_type, &descr)) {
+        Py_DECREF(input);
+        return NULL;
+    }
+    int32_t low = out_type.low + narrow, high = out_type.high;
+    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE]) || !tq_py_scales(&scale, v[SCALE], &p) ||
+        !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, low, high, out_type.name)) {
+        Py_DECREF(descr);
+        goto end;
+    }
+    if (!tq_py_output_begin(&output, input, v[OUT], &out_type, descr))
+        goto end;
+
+    tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
+                        (int)threads};
+    tq_error error;
+    tq_status status;
+    PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
+    status = tq_quantize_array(&job, tq_py_f32(&scale), tq_py_i32(&zero_point), low, high, (tq_quantize_rule)rule, &error);
+    if (saved)
+        PyEval_RestoreThread(saved);
+    if (status == TQ_OK) {
+        result = tq_py_output_finish(&output);
+    } else {
+        raise(module, &error);
+        tq_py_output_abandon(&output);
+    }
+end:
+    tq_py_column_free(&scale);
+    tq_py_column_free(&zero_point);
+    Py_DECREF(input);
+    return result;
+}
+
+PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
+{
+    enum { Q, SCALE, ZERO_POINT, AXIS, BLOCK_SIZE, DTYPE, OUT, NUM_THREADS, COUNT };
+    static const char *const names[] = {"q", "scale", "zero_point", "axis", "block_size", "dtype", "out", "num_threads"};
+    static const tq_py_signature signature = {"dequantize", names, COUNT, 3, 2};
+    PyObject *v[COUNT];
+    if (!tq_py_bind(&signature, args, nargs, keywords, v))
+        return NULL;
+
+    bool has_threads;
+    long threads = 0;
+    if (!tq_py_optional_int(v[NUM_THREADS], "num_threads", 1, INT_MAX, &has_threads, &threads))
+        return NULL;
+    tq_py_type in_type, out_type;
+    PyArray_Descr *descr;
+    PyArrayObject *input = tq_py_input(v[Q], "q", true, &in_type);
+    if (!input)
+        return NULL;
+    tq_py_parameters p;
+    tq_py_column scale = {.array = NULL}, zero_point = {.array = NULL};
+    tq_py_output output = {.array = NULL};
+    PyObject *result = NULL;
+    if (!tq_py_type_of_dtype(v[DTYPE], "float32", false, &out_type, &descr)) {
+        Py_DECREF(input);
+        return NULL;
+    }
+    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE]) || !tq_py_scales(&scale, v[SCALE], &p) ||
+        !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, in_type.low, in_type.high, in_type.name)) {
+        Py_DECREF(descr);
+        goto end;
+    }
+    if (!tq_py_output_begin(&output, input, v[OUT], &out_type, descr))
+        goto end;
+
+    tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
+                        (int)threads};
+    tq_error error;
+    tq_status status;
+    PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
+    status = tq_dequantize_array(&job, tq_py_f32(&scale), tq_py_i32(&zero_point), &error);
+    if (saved)
+        PyEval_RestoreThread(saved);
+    if (status == TQ_OK) {
+        result = tq_py_output_finish(&output);
+    } else {
+        raise(module, &error);
+        tq_py_output_abandon(&output);
+    }
+end:
+    tq_py_column_free(&scale);
+    tq_py_column_free(&zero_point);
+    Py_DECREF(input);
+    return result;
+}

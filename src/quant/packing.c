@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inner loops have a constant number of steps, so that compilers make vectors of them.
+ */
+#include "quant/packing.h"
+
+static void pack_tail(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
+{
+    unsigned byte = 0;
+    for (size_t i = 0; i < count; i++)
+        byte |= (codes[i] & ((1u << bits) - 1)) << (i * (size_t)bits);
+    *packed = (uint8_t)byte;
+}
+
+void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
+{
+    size_t each = 8 / (size_t)bits, whole = count / each;
+    if (bits == 4)
+        for (size_t i = 0; i < whole; i++)
+            packed[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
+    else
+        for (size_t i = 0; i < whole; i++)
+            packed[i] = (uint8_t)((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4 |
+                                  codes[4 * i + 3] << 6);
+    if (count % each)
+        pack_tail(codes + whole * each, count % each, bits, packed + whole);
+}
+
+void tq_unpack_codes(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes)
+{
+    /* (x ^ sign) - sign extends the sign bit; 0 leaves an unsigned code alone. */
+    size_t each = 8 / (size_t)bits, whole = count / each;
+    const uint8_t sign = (uint8_t)-low, mask = (uint8_t)((1 << bits) - 1);
+    if (bits == 4)
+        for (size_t i = 0; i < whole; i++) {
+            codes[2 * i] = (uint8_t)(((packed[i] & 15) ^ sign) - sign);
+            codes[2 * i + 1] = (uint8_t)((packed[i] >> 4 ^ sign) - sign);
+        }
+    else
+        for (size_t i = 0; i < whole; i++)
+            for (int k = 0; k < 4; k++)
+                codes[4 * i + (size_t)k] = (uint8_t)(((packed[i] >> 2 * k & 3) ^ sign) - sign);
+    for (size_t i = whole * each; i < count; i++) {
+        unsigned code = packed[whole] >> ((i - whole * each) * (size_t)bits) & mask;
+        codes[i] = (uint8_t)((code ^ sign) - sign);
+    }
+}

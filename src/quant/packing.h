@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TFLite's packing of codes narrower than a byte: element i lies in byte i / (8 / bits), the first element
+ * of a byte in its low bits (tflite/kernels/internal/portable_tensor_utils.cc).  bits is 2 or 4.
+ */
+#ifndef TQ_QUANT_PACKING_H
+#define TQ_QUANT_PACKING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The bytes that hold `count` codes; the last one's unused bits are zero.  Cannot overflow. */
+static inline size_t tq_packed_size(size_t count, int bits)
+{
+    size_t each = 8 / (size_t)bits;
+    return count / each + (count % each != 0);
+}
+
+/* codes: the low bits of each byte. */
+void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
+
+/* low: the type's lowest code, 0 or -2^(bits - 1), which tells whether codes are sign-extended. */
+void tq_unpack_codes(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes);
+
+#endif

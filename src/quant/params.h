@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scale and zero point from a real range, by the rules of quant/params.def; and a bias's.
+ */
+#ifndef TQ_QUANT_PARAMS_H
+#define TQ_QUANT_PARAMS_H
+
+#include "base/status.h"
+#include "quant/codes.h"
+
+typedef enum tq_params_rule {
+#define PARAMS_RULE(symbol, name, int16_is_symmetric, text) TQ_PARAMS_##symbol,
+#include "quant/params.def"
+#undef PARAMS_RULE
+    TQ_PARAMS_RULES
+} tq_params_rule;
+
+const char *tq_params_rule_name(tq_params_rule rule);
+const char *tq_params_rule_text(tq_params_rule rule);
+
+typedef struct tq_params {
+    float scale;
+    int32_t zero_point;
+} tq_params;
+
+/* What is to be represented: the codes, and how they lie about zero. */
+typedef struct tq_params_target {
+    tq_params_rule rule;
+    tq_code code;
+    bool symmetric, narrow;
+} tq_params_target;
+
+/* min <= max, both finite; the range is widened to hold 0.  Fails where that is not so and where
+   the scale would be infinite.  The scale is 0 for the range [0, 0] under rules that say so, and
+   where it underflows. */
+tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params,
+                           tq_error *error);
+
+/* The middle code and the codes above it: symmetric ranges map to middle +- half. */
+typedef struct tq_code_centre {
+    int32_t middle, half;
+} tq_code_centre;
+
+tq_code_centre tq_code_centre_of(tq_code code);
+
+#endif

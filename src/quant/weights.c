@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of quant/weights.def, in float32 as their sources compute.
+ */
+#include "quant/weights.h"
+
+#include <math.h>
+
+#include "quant/params.h"
+#include "quant/rounding.h"
+
+static const struct {
+    const char *name, *text;
+} rows[] = {
+#define WEIGHT_RULE(symbol, name, text) {name, text},
+#include "quant/weights.def"
+#undef WEIGHT_RULE
+};
+
+const char *tq_weight_rule_name(tq_weight_rule rule)
+{
+    return rows[rule].name;
+}
+
+const char *tq_weight_rule_text(tq_weight_rule rule)
+{
+    return rows[rule].text;
+}
+
+void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
+{
+    for (size_t c = 0; c < l.channels; c++)
+        bounds[c] = 0;
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++) {
+            float bound = bounds[c];
+            for (const float *end = w + l.inner; w < end; w++) {
+                float a = fabsf(*w);
+                bound = a <= bound || bound != bound ? bound : a; /* a NaN comes in and stays */
+            }
+            bounds[c] = bound;
+        }
+}
+
+static float scale_of(const tq_weight_target *target, float bound, float half)
+{
+    const float near_zero = 1e-6f / 2, least = 1e-9f;
+    switch (target->rule) {
+    case TQ_WEIGHTS_TFLITE:
+        return bound == 0 && !target->per_channel ? 1 : bound / half;
+    case TQ_WEIGHTS_MLIR:
+        bound = bound > near_zero ? bound : near_zero;
+        return (bound + bound) / (2 * half);
+    case TQ_WEIGHTS_AI_EDGE:
+        return (bound > least ? bound : least) / half;
+    case TQ_WEIGHT_RULES: break;
+    }
+    return 0;
+}
+
+/* What a weight is multiplied by; divided by, under AI_EDGE. */
+static float factor_of(const tq_weight_target *target, float scale, float bound, float half)
+{
+    if (target->rule == TQ_WEIGHTS_AI_EDGE)
+        return scale;
+    if (target->rule == TQ_WEIGHTS_MLIR && target->per_channel)
+        return tq_inverse_scale(scale);
+    return bound == 0 ? 0 : half / bound;
+}
+
+tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
+                           tq_error *error)
+{
+    bool only_int8 = target->rule == TQ_WEIGHTS_MLIR;
+    if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_int32 ||
+        (only_int8 && target->code != TQ_CODE_int8))
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
+                       tq_code_name(target->code), rows[target->rule].name,
+                       only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
+    float half = (float)tq_code_centre_of(target->code).half;
+    for (size_t c = 0; c < channels; c++)
+        if (!isfinite(bounds_to_factors[c]) || !isfinite(scale_of(target, bounds_to_factors[c], half)))
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                           "w holds %g in channel %zu; weights must be finite, and so must their scale",
+                           (double)bounds_to_factors[c], c);
+    for (size_t c = 0; c < channels; c++) {
+        float bound = bounds_to_factors[c];
+        scales[c] = scale_of(target, bound, half);
+        bounds_to_factors[c] = factor_of(target, scales[c], bound, half);
+    }
+    return TQ_OK;
+}
+
+/* How a rule rounds, and its limits. */
+typedef struct coder {
+    bool divides;
+    int32_t low, high;
+} coder;
+
+static int32_t code_of(float w, float factor, const coder *k)
+{
+    return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
+}
+
+void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view l, const float *factors,
+                     int8_t *q8, int16_t *q16)
+{
+    tq_code_centre centre = tq_code_centre_of(target->code);
+    coder k = {target->rule == TQ_WEIGHTS_AI_EDGE, -centre.half, centre.half};
+    if (k.divides && tq_code_bits(target->code) < 8)
+        k.low = tq_code_range_of(target->code, false).low;
+    size_t at = 0;
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++)
+            for (size_t end = at + l.inner; at < end; at++) {
+                if (q8)
+                    q8[at] = (int8_t)code_of(w[at], factors[c], &k);
+                else
+                    q16[at] = (int16_t)code_of(w[at], factors[c], &k);
+            }
+}
+
+int64_t tq_bias_code(float b, float scale, int64_t limit)
+{
+    float rounded = scale == 0 ? 0 : roundf(b * tq_inverse_scale(scale));
+    if (rounded != rounded)
+        return 0;
+    /* (float)limit is limit + 1, so what is below it converts. */
+    return rounded >= (float)limit ? limit : rounded <= -(float)limit ? -limit : (int64_t)rounded;
+}
