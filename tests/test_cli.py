@@ -157,7 +157,8 @@ def test_problems(run, model, tmp_path):
     text = fine(run("problems", tmp_path / "bad.tflite"), code=1)
     assert text == "".join(f"{p.severity} {p.code}: {p.place}: {p.text}\n" for p in problems)
     rows = json.loads(fine(run("problems", "--json", tmp_path / "bad.tflite"), code=1))
-    assert rows == [{"code": p.code, "place": p.place, "text": p.text} for p in problems]
+    fields = ("code", "place", "text", "severity")
+    assert rows == [{name: getattr(p, name) for name in fields} for p in problems]
 
 
 def test_demo(run):
