@@ -352,7 +352,8 @@ def test_no_standard_output_at_all(tmp_path):
 
 def test_an_interrupt_is_quiet(tmp_path):
     code = (
-        "import sys, time, tq.cli\n"
+        "import signal, sys, time, tq.cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
         "def wait(args): print('ready', file=sys.stderr, flush=True); time.sleep(60)\n"
         "tq.cli._demo = wait\n"
         "sys.exit(tq.cli.main(['demo']))\n"
