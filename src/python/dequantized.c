@@ -2,6 +2,7 @@
  *
  * Tensor.dequantized(): which scale belongs to which element, and the real values.
  */
+#include "kernels/elementwise.h"
 #include "model/quantization.h"
 #include "python/data.h"
 #include "python/errors.h"
@@ -90,15 +91,57 @@ static int find_parameters(PartObject *tensor, int rank, const npy_intp *shape, 
 }
 
 /* Codes are stored in whole bytes by now: of 8 bits or more, as the row's sign says. */
-static tq_code code_of(const tq_type_row *row)
+static tq_scalar scalar_of(const tq_type_row *row)
 {
     int is_unsigned = row->low >= 0;
     switch (row->bits) {
-    case 16: return is_unsigned ? TQ_CODE_U16 : TQ_CODE_I16;
-    case 32: return is_unsigned ? TQ_CODE_U32 : TQ_CODE_I32;
-    case 64: return is_unsigned ? TQ_CODE_U64 : TQ_CODE_I64;
-    default: return is_unsigned ? TQ_CODE_U8 : TQ_CODE_I8;
+    case 16: return is_unsigned ? TQ_U16 : TQ_I16;
+    case 32: return is_unsigned ? TQ_U32 : TQ_I32;
+    case 64: return is_unsigned ? TQ_U64 : TQ_I64;
+    default: return is_unsigned ? TQ_U8 : TQ_I8;
     }
+}
+
+/* The map as the kernels' layout: one run of dimensions with scales of their own, row by row, and those
+   before and after it without.  False where it is not so, as with blocks that do not divide. */
+static bool layout_of(const tq_scale_map *map, tq_layout *out)
+{
+    *out = (tq_layout){1, 1, 1, 1};
+    int d = 0;
+    while (d < map->rank && map->stride[d] == 0)
+        out->outer *= (size_t)map->dims[d++];
+    uint64_t left = map->scales;
+    for (; d < map->rank && map->stride[d] != 0; d++) {
+        uint64_t block = map->block[d], own = map->dims[d] / block;
+        if (map->dims[d] % block || map->stride[d] * own != left)
+            return false;
+        left = map->stride[d];
+        out->channels *= (size_t)own;
+        out->inner = (size_t)block;
+        if (block > 1 && d + 1 < map->rank)
+            return false;
+    }
+    for (; d < map->rank && map->stride[d] == 0; d++)
+        out->inner *= (size_t)map->dims[d];
+    return d == map->rank;
+}
+
+/* The kernels' way, for codes of up to 16 bits: those of more they round twice.  False: not possible. */
+static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, const int64_t *zero_point, uint64_t zeros,
+                       float *out)
+{
+    static const tq_element elements[] = {[TQ_I8] = TQ_i8, [TQ_U8] = TQ_u8, [TQ_I16] = TQ_i16, [TQ_U16] = TQ_u16};
+    tq_array_job job = {.in = codes, .out = out, .out_type = TQ_f32, .threads = 1};
+    int32_t zero = zeros ? (int32_t)zero_point[0] : 0;
+    for (uint64_t i = 0; i < zeros; i++)
+        if (zero_point[i] != zero)
+            return false; /* not one for all, which is rare, or more than 32 bits */
+    if (type > TQ_U16 || !layout_of(&p->map, &job.layout))
+        return false;
+    job.in_type = elements[type];
+    tq_column_f32 scale = {PyArray_DATA((PyArrayObject *)p->scale), p->map.scales > 1};
+    tq_column_i32 zero_points = {&zero, false};
+    return tq_dequantize_array(&job, scale, zero_points, NULL) == TQ_OK;
 }
 
 static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_type_row *row)
@@ -115,7 +158,8 @@ static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_t
         float *values = PyArray_DATA((PyArrayObject *)out);
         const void *data = PyArray_DATA(codes);
         Py_BEGIN_ALLOW_THREADS
-        tq_dequantize_codes(code_of(row), data, &p.map, scale, zero_point, zeros, values);
+        if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
+            tq_dequantize_codes(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
         Py_END_ALLOW_THREADS
     }
     release(&p);

@@ -39,8 +39,9 @@ RUN(u64, uint64_t)
 static const struct {
     void (*run)(const uint8_t *codes, uint64_t count, double scale, double zero, float *out);
     size_t size;
-} types[] = {
-    {run_i8, 1}, {run_u8, 1}, {run_i16, 2}, {run_u16, 2}, {run_i32, 4}, {run_u32, 4}, {run_i64, 8}, {run_u64, 8},
+} types[TQ_SCALAR_COUNT] = {
+    [TQ_I8] = {run_i8, 1},   [TQ_U8] = {run_u8, 1},   [TQ_I16] = {run_i16, 2}, [TQ_U16] = {run_u16, 2},
+    [TQ_I32] = {run_i32, 4}, [TQ_U32] = {run_u32, 4}, [TQ_I64] = {run_i64, 8}, [TQ_U64] = {run_u64, 8},
 };
 
 /* The last dimensions along which scales do not vary, as one run. */
@@ -58,7 +59,7 @@ static uint64_t shared_run(const tq_scale_map *map, int *outer_rank)
     return run;
 }
 
-void tq_dequantize_codes(tq_code type, const void *codes, const tq_scale_map *map, const float *scale,
+void tq_dequantize_codes(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
                          const int64_t *zero_point, uint64_t zero_point_count, float *out)
 {
     parameters p = {scale, zero_point, zero_point_count};
