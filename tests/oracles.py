@@ -131,7 +131,9 @@ def multiply(x, m, e, rule):
 def requantize_one(q, real, input_zero, zero, dtype, rule):
     acc = clamp(q - input_zero, *INT32)
     if rule == "float64-away":
-        product = away(Fraction(float(acc) * real)) if abs(float(acc) * real) < 2.0**80 else (2**80 if acc > 0 else -(2**80))
+        product = (
+            away(Fraction(float(acc) * real)) if abs(float(acc) * real) < 2.0**80 else (2**80 if acc > 0 else -(2**80))
+        )
     elif rule == "float32-even":
         factor = float32_of(Fraction(real))
         t = float32_of(float32_of(Fraction(acc)) * factor)

@@ -155,7 +155,7 @@ def test_problems(run, model, tmp_path):
     problems = tq.Model(tmp_path / "bad.tflite").problems
     assert problems
     text = fine(run("problems", tmp_path / "bad.tflite"), code=1)
-    assert text == "".join(f"{p.code}: {p.place}: {p.text}\n" for p in problems)
+    assert text == "".join(f"{p.severity} {p.code}: {p.place}: {p.text}\n" for p in problems)
     rows = json.loads(fine(run("problems", "--json", tmp_path / "bad.tflite"), code=1))
     assert rows == [{"code": p.code, "place": p.place, "text": p.text} for p in problems]
 

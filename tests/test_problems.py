@@ -205,6 +205,62 @@ def test_each_misaligned_thing_is_named(by):
     assert codes(shifted(pack(relu()), 16)) == set()
 
 
+@case("field-outside")
+def table_smaller_than_its_fields():
+    data = bytearray(pack(relu()))
+    root = struct.unpack_from("<I", data)[0]
+    vtable = root - struct.unpack_from("<i", data, root)[0]
+    struct.pack_into("<H", data, vtable + 2, 4)
+    return bytes(data)
+
+
+@case("no-buffers")
+def no_buffers():
+    model = make_model()
+    model.buffers = None
+    return pack(model)
+
+
+@case("string-end")
+def description_without_nul():
+    data = pack(relu())
+    return data.replace(b"made for a test\0", b"made for a test!")
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe4", b"\x80", b"\xf0\x80\x80\x80"]
+)
+def test_text_that_is_not_utf8(text):
+    assert codes(pack(relu(description=text))) == {"string-encoding"}
+
+
+@pytest.mark.parametrize("text", ["", "a\0b", "\u00e4\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"])
+def test_text_that_is_utf8(text):
+    assert codes(pack(relu(description=text))) == set()
+
+
+@case("string-encoding")
+def name_in_latin_1():
+    model = relu()
+    model.subgraphs[0].tensors[0].name = "\u00e4".encode("latin-1")
+    return pack(model)
+
+
+@case("subgraph-parts")
+def subgraph_without_operators():
+    model = relu()
+    model.subgraphs[0].operators = None
+    model.subgraphs[0].outputs = [0]
+    return pack(model)
+
+
+@case("subgraph-parts")
+def subgraph_without_tensors():
+    model = make_model()
+    model.subgraphs[0].tensors = None
+    return pack(model)
+
+
 def late_constant(by, type="FLOAT32"):
     """A constant behind the flatbuffer, `by` bytes past a multiple of 16."""
     model = make_model([tensor("w", [2], type)], [], [], [0])
@@ -677,6 +733,18 @@ def perm_too_short():
 def begin_and_end_differ():
     inputs = [x(4, 4), ints([0, 0]), ints([1]), ints([1, 1])]
     return one("STRIDED_SLICE", inputs, [y(1, 4)], schema.StridedSliceOptionsT())
+
+
+@case("constant-count")
+def slices_of_more_than_there_is():
+    inputs = [x(4), ints([0, 0]), ints([1, 1]), ints([1, 1])]
+    return one("STRIDED_SLICE", inputs, [y(1, 1)], schema.StridedSliceOptionsT())
+
+
+def test_slices_with_new_axes_are_no_problem():
+    inputs = [x(4), ints([0, 0, 0]), ints([1, 1, 1]), ints([1, 1, 1])]
+    options = schema.StridedSliceOptionsT(newAxisMask=1, ellipsisMask=2)
+    assert codes(one("STRIDED_SLICE", inputs, [y(1, 1)], options)) == set()
 
 
 @case("constant-count")

@@ -68,6 +68,17 @@ class Buffer:
 class Quantization:
     """How a tensor's codes stand for real numbers; false where the file says nothing."""
 
+    def __init__(
+        self,
+        scale: ArrayLike,
+        zero_point: ArrayLike = 0,
+        *,
+        dtype: DTypeLike | NarrowType = "int8",
+        quantized_dimension: int = 0,
+        min: ArrayLike | None = None,
+        max: ArrayLike | None = None,
+    ) -> None: ...
+    dtype: str | None  # of the codes: "int8", "int4"; None where elements are no codes
     scale: NDArray[np.float32]  # blockwise: the scale tensor's values, in its dtype and shape
     zero_point: NDArray[np.int64]
     min: NDArray[np.float32]  # as stored; empty where the file stores none
@@ -78,6 +89,25 @@ class Quantization:
     block_size: int
     kind: str  # "none", "per-tensor", "per-axis", "blockwise", "multi-axis", "custom"
     details: dict[str, Any] | None  # the details union's table, with its name under "type"
+    def quantize(
+        self,
+        x: ArrayLike,
+        /,
+        *,
+        narrow_range: bool = False,
+        rounding: QuantizeRounding = "away",
+        out: NDArray[Any] | None = None,
+        num_threads: int | None = None,
+    ) -> NDArray[Any]: ...
+    def dequantize(
+        self,
+        q: ArrayLike,
+        /,
+        *,
+        dtype: DTypeLike = "float32",
+        out: NDArray[Any] | None = None,
+        num_threads: int | None = None,
+    ) -> NDArray[Any]: ...
     def __bool__(self) -> bool: ...
     def __str__(self) -> str: ...  # Netron's line, or one line a channel
     def _repr_html_(self) -> str: ...

@@ -117,8 +117,10 @@ def _problems(args: argparse.Namespace) -> Result:
     problems = _open(args.file).problems
     code = FOUND if problems else FINE
     if args.json:
-        return _dumps([{"code": p.code, "place": p.place, "text": p.text} for p in problems]), code
-    return "\n".join(f"{p.code}: {p.place}: {p.text}" for p in problems), code
+        return _dumps(
+            [{"code": p.code, "place": p.place, "text": p.text, "severity": p.severity} for p in problems]
+        ), code
+    return "\n".join(f"{p.severity} {p.code}: {p.place}: {p.text}" for p in problems), code
 
 
 def _export(args: argparse.Namespace) -> Result:

@@ -53,6 +53,8 @@ void tq_check_file(tq_walk *walk)
         tq_report(walk, TQ_PROBLEM_VERSION, place, "the schema version is %lld; TFLite reads %d", (long long)version, SCHEMA_VERSION);
     if (!model->subgraphs.count)
         tq_report(walk, TQ_PROBLEM_NO_SUBGRAPHS, place, "the model has no subgraph; it needs at least one");
+    if (!model->buffers.at)
+        tq_report(walk, TQ_PROBLEM_NO_BUFFERS, place, "there is no list of buffers; it may be empty, but not missing");
     for (uint32_t i = 0; i < model->operator_codes.count; i++)
         check_operator_code(walk, i);
     for (uint32_t i = 0; i < model->buffers.count; i++)

@@ -108,6 +108,9 @@ static void check_given(tq_walk *walk)
 
 void tq_check_flow(tq_walk *walk)
 {
+    if (!walk->subgraph.tensors.at || !walk->subgraph.operators.at)
+        tq_report(walk, TQ_PROBLEM_SUBGRAPH_PARTS, tq_place_in(walk, TQ_PLACE_SUBGRAPH, 0, 0), "there is no list of %s; it may be empty, but not missing",
+                  walk->subgraph.tensors.at ? "operators" : "tensors");
     check_list(walk, &walk->subgraph.inputs, TQ_PLACE_SUBGRAPH_INPUT, TQ_TENSOR_INPUT, "input");
     check_list(walk, &walk->subgraph.outputs, TQ_PLACE_SUBGRAPH_OUTPUT, TQ_TENSOR_OUTPUT, "output");
     note_writers(walk);

@@ -18,6 +18,48 @@ static void check_place(tq_walk *walk, tq_table_id id, const tq_field *field, si
                   tq_tables[id].name, field->name, what, (unsigned long long)at, size);
 }
 
+/* How many bytes the character of UTF-8 at `p` takes, of `left` there; 0: none.  The lowest second byte
+   of the longer forms rules out characters that a shorter form has, surrogates, and what passes U+10FFFF. */
+static size_t character_size(const uint8_t *p, size_t left)
+{
+    unsigned first = p[0], low = 0x80, high = 0xbf;
+    size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    if (size > left)
+        return 0;
+    low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : low;
+    high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : high;
+    if (size > 1 && (p[1] < low || p[1] > high))
+        return 0;
+    for (size_t i = 2; i < size; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    return size;
+}
+
+static bool is_utf8(tq_bytes text)
+{
+    for (size_t i = 0, size; i < text.size; i += size) {
+        size = character_size(text.data + i, text.size - i);
+        if (!size)
+            return false;
+    }
+    return true;
+}
+
+static void check_string(tq_walk *walk, tq_table_id id, const tq_field *field, tq_bytes string)
+{
+    tq_bytes file = walk->model->file;
+    size_t at = (size_t)(string.data - file.data);
+    tq_place place = tq_place_of(TQ_PLACE_MODEL, 0);
+    check_place(walk, id, field, at - 4, 4, "a string");
+    if (at + string.size >= file.size || file.data[at + string.size])
+        tq_report(walk, TQ_PROBLEM_STRING_END, place, "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name,
+                  field->name, (unsigned long long)at, (unsigned long long)string.size);
+    if (!is_utf8(string))
+        tq_report(walk, TQ_PROBLEM_STRING_ENCODING, place, "%s.%s: the string at byte %llu is not UTF-8", tq_tables[id].name, field->name,
+                  (unsigned long long)at);
+}
+
 static void walk_vector(tq_walk *walk, tq_table_id id, tq_field_id field_id, const tq_table *table)
 {
     const tq_field *field = &tq_fields[field_id];
@@ -41,7 +83,13 @@ static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, cons
     if (!at)
         return;
     bool is_number = field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM; /* else an offset */
-    check_place(walk, id, field, at, is_number ? tq_scalar_size[field->scalar] : 4, "a field");
+    unsigned size = is_number ? tq_scalar_size[field->scalar] : 4;
+    unsigned table_size = tq_load_u16(table->file.data + table->vtable + 2); /* the accessor's check held its header */
+    check_place(walk, id, field, at, size, "a field");
+    if (at - table->at + size > table_size)
+        tq_report(walk, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
+                  "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name, field->name,
+                  (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
     switch ((tq_field_shape)field->shape) {
     case TQ_SHAPE_SCALAR:
     case TQ_SHAPE_ENUM:
@@ -62,7 +110,7 @@ static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, cons
     case TQ_SHAPE_STRING: {
         tq_bytes string = tq_get_string(table, field_id);
         if (string.data)
-            check_place(walk, id, field, (size_t)(string.data - table->file.data) - 4, 4, "a string");
+            check_string(walk, id, field, string);
         return;
     }
     case TQ_SHAPE_VEC_SCALAR:
@@ -76,9 +124,10 @@ static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, cons
 /* Recursion is as deep as the schema nests: no table holds itself. */
 static void walk_table(tq_walk *walk, tq_table_id id, const tq_table *table)
 {
-    if (table->at % 4)
-        tq_report(walk, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0), "a %s table at byte %llu, which is no multiple of 4",
-                  tq_tables[id].name, (unsigned long long)table->at);
+    if (table->at % 4 || table->vtable % 2)
+        tq_report(walk, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+                  "a %s table at byte %llu, its vtable at %llu; they need multiples of 4 and 2", tq_tables[id].name,
+                  (unsigned long long)table->at, (unsigned long long)table->vtable);
     for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first && !walk->stopped; i++)
         walk_field(walk, id, (tq_field_id)i, table);
 }

@@ -172,6 +172,17 @@ static void check_slice(tq_walk *walk, const tq_node *node)
     }
 }
 
+/* Entries of a strided slice that walk a dimension: all but new axes and the ellipsis. */
+static uint64_t walked_dimensions(const tq_node *node, uint64_t entries)
+{
+    uint64_t skipped = (uint64_t)(tq_get_int(&node->options.table, TQ_StridedSliceOptions_new_axis_mask) |
+                                  tq_get_int(&node->options.table, TQ_StridedSliceOptions_ellipsis_mask));
+    uint64_t walked = 0;
+    for (uint64_t i = 0; i < entries; i++)
+        walked += i >= 32 || !(skipped >> i & 1);
+    return walked;
+}
+
 static void check_strided_slice(tq_walk *walk, const tq_node *node)
 {
     tq_integers parts[3];
@@ -181,6 +192,11 @@ static void check_strided_slice(tq_walk *walk, const tq_node *node)
     if (known && (parts[0].count != parts[1].count || parts[0].count != parts[2].count))
         tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_whole(walk, node), "there are %llu begins, %llu ends and %llu strides",
                   (unsigned long long)parts[0].count, (unsigned long long)parts[1].count, (unsigned long long)parts[2].count);
+    tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
+    uint64_t walked = known ? walked_dimensions(node, parts[0].count) : 0;
+    if (data.known && walked > data.shape.count)
+        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_place(walk, node, 1), "the slice has %llu entries; the input has %u dimensions",
+                  (unsigned long long)walked, data.shape.count);
     uint32_t ellipsis = (uint32_t)tq_get_int(&node->options.table, TQ_StridedSliceOptions_ellipsis_mask);
     if (ellipsis & (ellipsis - 1))
         tq_report(walk, TQ_PROBLEM_OPTION_RANGE, tq_node_whole(walk, node), "ellipsis_mask is %u; it may have one bit at most", ellipsis);

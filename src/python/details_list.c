@@ -155,6 +155,7 @@ static PyType_Slot slots[] = {
     {Py_tp_hash, PyObject_HashNotImplemented},
     {Py_tp_methods, methods},
     {Py_nb_add, slot_add},
+    {Py_nb_inplace_add, slot_inplace_concat},
     {Py_sq_length, slot_length},
     {Py_sq_item, slot_item},
     {Py_sq_ass_item, slot_assign_item},

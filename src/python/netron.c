@@ -11,6 +11,7 @@
 #include "python/netron.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,27 +64,49 @@ static int js_number(double value, char out[64])
     return snprintf(out, 64, "%s%.*s.%.*s", sign, n, digits, count - n, digits + n);
 }
 
+typedef struct {
+    const float *data;
+    npy_intp count;
+} floats;
+
+typedef struct {
+    floats scale, min, max;
+    const int64_t *zero_point;
+    npy_intp zero_points;
+} values;
+
+static floats floats_of(PyObject *array)
+{
+    return (floats){PyArray_DATA((PyArrayObject *)array), PyArray_SIZE((PyArrayObject *)array)};
+}
+
+/* Past the end 0, which shows nothing. */
+static float at(floats f, npy_intp i)
+{
+    return i < f.count ? f.data[i] : 0;
+}
+
 /* The line of one index; `out` has room for it: four numbers of at most 30 characters each. */
-static int line_of(const tq_quantization *q, uint32_t i, char out[256])
+static int line_of(const values *v, npy_intp i, char out[256])
 {
     static const char le[] = " \xe2\x89\xa4 ";
     char middle[128] = "q", number[64];
     bool inner = false;
-    int64_t zero = tq_vector_i64(&q->zero_point, i); /* 0 past the end, which shows nothing, as intended */
+    int64_t zero = i < v->zero_points ? v->zero_point[i] : 0;
     if (zero) {
         uint64_t size = zero > 0 ? (uint64_t)zero : -(uint64_t)zero;
         snprintf(middle, sizeof middle, "q %c %llu", zero > 0 ? '-' : '+', (unsigned long long)size);
         inner = true;
     }
-    float scale = tq_vector_f32(&q->scale, i);
-    if (i < q->scale.count && scale != 1) {
+    float scale = at(v->scale, i);
+    if (i < v->scale.count && scale != 1) {
         char codes[64];
         snprintf(codes, sizeof codes, "%.60s", middle);
         if (js_number(scale, number) < 0)
             return -1;
         snprintf(middle, sizeof middle, inner ? "%s * (%s)" : "%s * %s", number, codes);
     }
-    float low = tq_vector_f32(&q->min, i), high = tq_vector_f32(&q->max, i);
+    float low = at(v->min, i), high = at(v->max, i);
     size_t length = 0;
     if (low != 0) {
         if (js_number(low, number) < 0)
@@ -99,22 +122,24 @@ static int line_of(const tq_quantization *q, uint32_t i, char out[256])
     return 0;
 }
 
-static uint32_t larger(uint32_t a, uint32_t b)
+static npy_intp larger(npy_intp a, npy_intp b)
 {
     return a > b ? a : b;
 }
 
-PyObject *tq_py_netron_line(const tq_quantization *q)
+PyObject *tq_py_netron_line(PyObject *scale, PyObject *zero_point, PyObject *min, PyObject *max)
 {
-    uint32_t count = larger(larger(q->scale.count, q->zero_point.count), larger(q->min.count, q->max.count));
+    values v = {floats_of(scale), floats_of(min), floats_of(max), PyArray_DATA((PyArrayObject *)zero_point),
+                PyArray_SIZE((PyArrayObject *)zero_point)};
+    npy_intp count = larger(larger(v.scale.count, v.zero_points), larger(v.min.count, v.max.count));
     char width[16], line[256];
-    int digits = snprintf(width, sizeof width, "%u", count);
+    int digits = snprintf(width, sizeof width, "%lld", (long long)count);
     PyObject *lines = PyList_New(count), *newline = PyUnicode_FromString("\n"), *text = NULL;
-    for (uint32_t i = 0; lines && i < count; i++) {
+    for (npy_intp i = 0; lines && i < count; i++) {
         char numbered[300];
         PyObject *item = NULL;
-        if (line_of(q, i, line) == 0) {
-            snprintf(numbered, sizeof numbered, "%*u: %s", digits, i, line);
+        if (line_of(&v, i, line) == 0) {
+            snprintf(numbered, sizeof numbered, "%*lld: %s", digits, (long long)i, line);
             item = PyUnicode_FromString(count > 1 ? numbered : line);
         }
         if (!item)

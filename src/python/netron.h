@@ -2,10 +2,10 @@
 #ifndef TQ_PYTHON_NETRON_H
 #define TQ_PYTHON_NETRON_H
 
-#include "model/quantization.h"
 #include "python/state.h"
 
-/* The text that Netron shows for a tensor's quantization: '' where it shows none. */
-PyObject *tq_py_netron_line(const tq_quantization *q);
+/* The text that Netron shows for a tensor's quantization, '' where it shows none.  Contiguous arrays of any
+   shape: scale, min and max float32, zero_point int64. */
+PyObject *tq_py_netron_line(PyObject *scale, PyObject *zero_point, PyObject *min, PyObject *max);
 
 #endif
