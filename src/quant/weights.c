@@ -59,13 +59,29 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
 }
 
 /* What a weight is multiplied by; divided by, under AI_EDGE. */
+float tq_weight_factor(const tq_weight_target *target, float scale)
+{
+    return target->rule == TQ_WEIGHTS_AI_EDGE ? scale : tq_inverse_scale(scale);
+}
+
 static float factor_of(const tq_weight_target *target, float scale, float bound, float half)
 {
-    if (target->rule == TQ_WEIGHTS_AI_EDGE)
-        return scale;
-    if (target->rule == TQ_WEIGHTS_MLIR && target->per_channel)
-        return tq_inverse_scale(scale);
+    if (target->rule == TQ_WEIGHTS_AI_EDGE || (target->rule == TQ_WEIGHTS_MLIR && target->per_channel))
+        return tq_weight_factor(target, scale);
     return bound == 0 ? 0 : half / bound;
+}
+
+void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale)
+{
+    const double most = INT32_MAX / 2;
+    float usual = tq_bias_scale(input_scale, *weight_scale);
+    double code = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
+    if (per_channel ? code <= most : code < most) {
+        *bias_scale = usual;
+        return;
+    }
+    *bias_scale = (float)(b_bound / most);
+    *weight_scale = (float)(b_bound / most / input_scale);
 }
 
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
