@@ -33,6 +33,8 @@ def away(x):
 
 
 def nearest(zero_point, round_, low, high):
+    if math.isnan(zero_point):  # 0 / 0, where the scale underflowed
+        return low
     zero_point = float(zero_point)  # or NumPy would round `high` to float32 to compare
     return low if zero_point < low else high if zero_point > high else int(round_(zero_point))
 
@@ -72,12 +74,14 @@ def mlir(lo, hi, q, half, bits):
 def power_of_two(lo, hi, q, half, bits):
     if lo == hi:
         return 0.0, None if half else q[0]
-    exact = Fraction(max(-lo, hi)) if half else (Fraction(hi - lo) / (q[1] - q[0]))
+    exact = Fraction(float(max(-lo, hi))) if half else Fraction(float((hi - lo) / (float(q[1]) - float(q[0]))))
+    if exact == 0:
+        return 0.0, q[0]
     power = Fraction(2) ** -1100
     while power < exact:
         power *= 2
     scale = power / 2 ** (bits - 1) if half else power
-    return float(scale), None if half else nearest(q[0] - lo / float(scale), away, *q)
+    return float(scale), None if half else nearest(q[0] - lo / np.float64(float(scale)), away, *q)
 
 
 def ai_edge(lo, hi, q, half, bits):
@@ -93,7 +97,7 @@ ORACLES = dict(zip(RULES, [toco, tflite, mlir, power_of_two, ai_edge], strict=Tr
 
 def choose(lo, hi, dtype, symmetric, narrow, rule):
     """(scale, zero_point) by the oracles."""
-    lo, hi = min(float(lo), 0.0), max(float(hi), 0.0)
+    lo, hi = np.float64(min(float(lo), 0.0)), np.float64(max(float(hi), 0.0))
     low, high = RANGES[dtype]
     symmetric = symmetric or (dtype == "int16" and rule in ("tflite", "mlir", "power-of-two"))
     middle = 0 if low < 0 else 2 ** (BITS[dtype] - 1)
@@ -121,6 +125,9 @@ CASES = [
     (-0.5, 254.5),
     (-1.5, 253.5),
     (-1e-20, 1e-20),
+    (0, 5e-324),
+    (-1e-323, 5e-324),
+    (0, 1e-45),
     (0, 1e-38),
     (-255 / 2, 255 / 2),
 ]
