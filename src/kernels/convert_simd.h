@@ -3,20 +3,20 @@
  * Convert between floating-point types: kernels/half.h, and C's own rounding from float64.
  */
 #define WIDEN(in)                                                                                              \
-    INLINE void step_convert_##in##_f32(const element_##in *x, float *y, const void *p, size_t at, bool lanes, \
-                                        bool stream)                                                           \
+    INLINE void step_convert_##in##_f32(const element_##in *x, float *y, const void *p, const int *row, size_t at, \
+                                        bool lanes, bool stream)                                               \
     {                                                                                                          \
         vf value[4];                                                                                           \
-        (void)p, (void)at, (void)lanes;                                                                        \
+        (void)p, (void)row, (void)at, (void)lanes;                                                                        \
         for (int k = 0; k < 4; k++)                                                                            \
             value[k] = convert_##in##_f32(x + k * LANES);                                                      \
         store4_f32(y, value, stream);                                                                          \
     }
 #define NARROW(out)                                                                                            \
-    INLINE void step_convert_f32_##out(const float *x, element_##out *y, const void *p, size_t at, bool lanes, \
-                                       bool stream)                                                            \
+    INLINE void step_convert_f32_##out(const float *x, element_##out *y, const void *p, const int *row, size_t at, \
+                                       bool lanes, bool stream)                                                \
     {                                                                                                          \
-        (void)p, (void)at, (void)lanes, (void)stream;                                                          \
+        (void)p, (void)row, (void)at, (void)lanes, (void)stream;                                                          \
         for (int k = 0; k < 4; k++)                                                                            \
             convert_f32_##out(x + k * LANES, y + k * LANES);                                                   \
     }
@@ -30,5 +30,6 @@ NARROW(bf16)
     INLINE void sweep_convert_##in##_##out(const element_##in *x, element_##out *y, size_t n, const void *p, \
                                            size_t first, bool lanes)                                       \
     {                                                                                                      \
+        const int row = 0;                                                                                 \
         WALK(in, out, step_convert_##in##_##out, false);                                                   \
     }

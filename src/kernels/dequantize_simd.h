@@ -2,16 +2,26 @@
  *
  * Dequantize, codes to float32: tq_dequantize of quant/rounding.h, where q - zero point fits int32.
  */
+struct dequantize_lane {
+    vf scale;
+    vi zero_point;
+};
+
+INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, size_t at, bool lanes)
+{
+    if (lanes)
+        return (struct dequantize_lane){load_f32(p->scale + at), load_s32(p->zero_point + at)};
+    return (struct dequantize_lane){splat_f32(p->scale[at]), splat_s32(p->zero_point[at])};
+}
+
 #define DEFINE_dequantize(in, out)                                                                              \
-    INLINE void step_dequantize_##in(const element_##in *x, float *y, const tq_dequantize_params *p, size_t at, \
-                                     bool lanes, bool stream)                                                   \
+    INLINE void step_dequantize_##in(const element_##in *x, float *y, const tq_dequantize_params *p,            \
+                                     const struct dequantize_lane *row, size_t at, bool lanes, bool stream)     \
     {                                                                                                           \
         vf value[4];                                                                                            \
         for (int k = 0; k < 4; k++) {                                                                           \
-            size_t here = lanes ? at + (size_t)k * LANES : at;                                                  \
-            vi zero_point = lanes ? load_s32(p->zero_point + here) : splat_s32(p->zero_point[here]);            \
-            vf scale = lanes ? load_f32(p->scale + here) : splat_f32(p->scale[here]);                           \
-            value[k] = mul_f32(float_of_s32(sub_s32(load_##in(x + k * LANES), zero_point)), scale);             \
+            struct dequantize_lane c = lanes ? dequantize_load(p, at + (size_t)k * LANES, true) : *row;         \
+            value[k] = mul_f32(float_of_s32(sub_s32(load_##in(x + k * LANES), c.zero_point)), c.scale);         \
         }                                                                                                       \
         store4_f32(y, value, stream);                                                                           \
     }                                                                                                           \
@@ -23,5 +33,6 @@
                 x, y, n, p, first);                                                                             \
             return;                                                                                             \
         }                                                                                                       \
+        const struct dequantize_lane row = dequantize_load(p, first, false);                                    \
         WALK(in, f32, step_dequantize_##in, p->stream);                                                         \
     }

@@ -25,7 +25,7 @@
 
 /* ---- columns ---- */
 
-#define MAX_COLUMNS 8
+#define MAX_COLUMNS 10
 
 struct columns {
     char *data[MAX_COLUMNS];
@@ -274,25 +274,27 @@ static void join_runs(tq_layout *layout, bool many)
 
 /* ---- quantize ---- */
 
-enum { Q_SCALE, Q_INVERSE, Q_BELOW, Q_ABOVE, Q_ZERO, Q_COLUMNS };
+enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
+
+/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
+static float fixed_offset(double real)
+{
+    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
+}
 
 static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale, tq_column_i32 zero_point)
 {
     float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
-    float *below = (float *)c->data[Q_BELOW], *above = (float *)c->data[Q_ABOVE];
+    float *slope = (float *)c->data[Q_SLOPE], *offset = (float *)c->data[Q_OFFSET];
     int32_t *zeros = (int32_t *)c->data[Q_ZERO];
-    float widest = 0;
     for (size_t i = 0; i < c->entries; i++) {
-        int32_t zero = zero_point.data[zero_point.many ? i : 0];
         scales[i] = scale.data[scale.many ? i : 0];
+        zeros[i] = zero_point.data[zero_point.many ? i : 0];
         inverse[i] = tq_inverse_scale(scales[i]);
-        zeros[i] = zero;
-        below[i] = (float)((int64_t)p->low - zero);
-        above[i] = (float)((int64_t)p->high - zero);
-        widest = fmaxf(widest, fmaxf(-below[i], above[i]));
-        p->divide |= !isnormal(inverse[i]);
+        slope[i] = inverse[i] * 65536;
+        offset[i] = fixed_offset(zeros[i]);
+        p->exact |= !isnormal(inverse[i]) || !isnormal(slope[i]);
     }
-    p->near = 0.5f - widest * 0x1p-22f; /* exact where it is used, for 8-bit codes */
 }
 
 tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
@@ -311,6 +313,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     struct columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS};
     size_t sets = count_sets(&joined.layout, many);
     tq_quantize_params p = {.low = low, .high = high, .stream = is_large(job)};
+    p.clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
 
     tq_status status = plan(&w, &joined, operations[rule], error);
     if (status == TQ_OK)
@@ -320,8 +323,9 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
-        p.scale = (float *)c.data[Q_SCALE], p.inverse = (float *)c.data[Q_INVERSE], p.below = (float *)c.data[Q_BELOW];
-        p.above = (float *)c.data[Q_ABOVE], p.zero_point = (int32_t *)c.data[Q_ZERO];
+        p.scale = (float *)c.data[Q_SCALE], p.inverse = (float *)c.data[Q_INVERSE];
+        p.slope = (float *)c.data[Q_SLOPE], p.offset = (float *)c.data[Q_OFFSET];
+        p.zero_point = (int32_t *)c.data[Q_ZERO];
         w.params = &p;
         perform(&w, &joined);
     }
@@ -370,11 +374,44 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
 
 /* ---- requantize ---- */
 
-enum { R_REAL, R_REAL_F32, R_MULTIPLIER, R_LEFT, R_RIGHT, R_ZERO, R_INPUT_ZERO, R_COLUMNS };
+enum {
+    R_REAL,
+    R_REAL_F32,
+    R_MULTIPLIER,
+    R_LEFT,
+    R_RIGHT,
+    R_SLOPE,
+    R_OFFSET,
+    R_OFFSET_NEGATIVE,
+    R_ZERO,
+    R_INPUT_ZERO,
+    R_COLUMNS
+};
+
+/* How far a rule shifts its ties, for acc >= 0 and acc < 0: see kernels/requantize_simd.h. */
+static void find_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, double shift[2])
+{
+    double unit = m->shift < 0 ? ldexp(0.5, m->shift) : 0;
+    shift[0] = rule == TQ_REQUANTIZE_DOUBLE || rule == TQ_REQUANTIZE_UP ? unit : 0;
+    shift[1] = rule == TQ_REQUANTIZE_DOUBLE ? -shift[0] : shift[0];
+}
+
+/* The real multiplier that a rule's fixed-point parts stand for, or its own. */
+static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule rule)
+{
+    return rule == TQ_REQUANTIZE_FLOAT64_AWAY ? m->f64 : ldexp(m->fixed, m->shift - 31);
+}
 
 static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
-                            int32_t zero_point, int32_t input_zero_point)
+                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
 {
+    double shift[2];
+    find_tie_shift(m, rule, shift);
+    float slope = (float)(effective_multiplier(m, rule) * 65536);
+    ((float *)c->data[R_SLOPE])[i] = slope;
+    ((float *)c->data[R_OFFSET])[i] = fixed_offset(zero_point + shift[0]);
+    ((float *)c->data[R_OFFSET_NEGATIVE])[i] = fixed_offset(zero_point + shift[1]);
+    p->exact |= !isnormal(slope);
     ((double *)c->data[R_REAL])[i] = m->f64;
     ((float *)c->data[R_REAL_F32])[i] = m->f32;
     ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;
@@ -401,7 +438,7 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
     join_runs(&joined.layout, many);
     struct walk w;
-    struct columns c = {.size = {8, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
+    struct columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
     size_t sets = count_sets(&joined.layout, many);
     tq_requantize_params p = {.low = tq_element_low(job->out_type), .high = (int32_t)tq_element_high(job->out_type)};
 
@@ -413,14 +450,17 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
             tq_multiplier m = tq_multiplier_of(multiplier.data[multiplier.many ? i : 0], rule);
             int32_t zero = zero_point.data[zero_point.many ? i : 0];
             int32_t input_zero = input_zero_point.data[input_zero_point.many ? i : 0];
-            fill_requantize(&p, &c, i, &m, zero, input_zero);
+            fill_requantize(&p, &c, i, &m, rule, zero, input_zero);
             p.wide |= (job->in_type == TQ_i32 && input_zero != 0) || (job->out_type == TQ_i32 && zero != 0);
         }
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
-        p.real = (double *)c.data[R_REAL], p.real_f32 = (float *)c.data[R_REAL_F32], p.multiplier = (int32_t *)c.data[R_MULTIPLIER];
+        p.real = (double *)c.data[R_REAL], p.real_f32 = (float *)c.data[R_REAL_F32];
+        p.multiplier = (int32_t *)c.data[R_MULTIPLIER];
         p.left = (int32_t *)c.data[R_LEFT], p.right = (int32_t *)c.data[R_RIGHT];
+        p.slope = (float *)c.data[R_SLOPE], p.offset = (float *)c.data[R_OFFSET];
+        p.offset_negative = (float *)c.data[R_OFFSET_NEGATIVE];
         p.zero_point = (int32_t *)c.data[R_ZERO], p.input_zero_point = (int32_t *)c.data[R_INPUT_ZERO];
         w.params = &p;
         perform(&w, &joined);

@@ -18,7 +18,8 @@
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 
 /* The body of a sweep(x, y, n, p, first, lanes): walks n elements from x to y in blocks, of which
-   step(x, y, p, at, lanes, stream) does one with the parameters of entry `at`.  What is left over goes
+   step(x, y, p, &row, at, lanes, stream) does one with the parameters of entry `at`; row holds those of
+   entry `first`, in registers, for a row kernel.  What is left over goes
    through a copy on the stack, so that nothing outside the arrays is touched.  Non-temporal stores want
    aligned addresses: then a partial block goes first. */
 #define PART(in, out, step, size)                                       \
@@ -27,7 +28,7 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
         element_##in from_part[BLOCK] = {0};                            \
         element_##out to_part[BLOCK];                                   \
         memcpy(from_part, x + i, part * sizeof *x);                     \
-        step(from_part, to_part, p, lanes ? first + i : first, lanes, false); \
+        step(from_part, to_part, p, &row, lanes ? first + i : first, lanes, false); \
         memcpy(y + i, to_part, part * sizeof *y);                       \
         i += part;                                                      \
     } while (0)
@@ -40,11 +41,11 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
             if (past)                                                                             \
                 PART(in, out, step, (STREAM_ALIGNMENT - past) / sizeof *y);                       \
             for (; i + BLOCK <= n; i += BLOCK)                                                    \
-                step(x + i, y + i, p, lanes ? first + i : first, lanes, true);                    \
+                step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, true);                    \
             end_stream();                                                                         \
         }                                                                                         \
         for (; i + BLOCK <= n; i += BLOCK)                                                        \
-            step(x + i, y + i, p, lanes ? first + i : first, lanes, false);                       \
+            step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, false);                       \
         if (i < n)                                                                                \
             PART(in, out, step, n - i);                                                           \
     } while (0)
@@ -62,6 +63,11 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
     DEFINE_##operation(in, out)               \
     LAYOUT(operation, in, out, row, false)    \
     LAYOUT(operation, in, out, lanes, true)
+
+/* What loops seldom need. */
+#define RARELY static __attribute__((noinline, cold)) TARGET
+
+#include "kernels/fixed_simd.h"
 
 #include "kernels/convert_simd.h"
 #include "kernels/dequantize_simd.h"

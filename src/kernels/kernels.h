@@ -40,15 +40,18 @@ int64_t tq_element_high(tq_element element);
 
 #define TQ_COLUMN_PADDING 64 /* the widest block of a kernel: four vectors of sixteen lanes */
 
-/* low <= every zero point <= high; scales are finite and > 0. */
+/* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
+   the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */
+#define TQ_FIXED_ERROR 5
+
+/* low <= every zero point <= high; scales are > 0. */
 typedef struct tq_quantize_params {
     const float *scale, *inverse; /* inverse: tq_inverse_scale */
-    const float *below, *above;   /* low - zero point, high - zero point: exact, but for int32 codes */
+    const float *slope, *offset;
     const int32_t *zero_point;
     int32_t low, high;
-    float near; /* a product at least this far from its nearest integer is too near a tie to trust;
-                   derived where it is used, in quantize_simd.h */
-    bool divide; /* an inverse is not a normal number, so no product can be trusted */
+    bool clamp;  /* low to high is less than the element's range */
+    bool exact;  /* fixed point cannot be trusted: a slope is not a normal number */
     bool stream; /* the output is too large for the caches */
 } tq_quantize_params;
 
@@ -60,11 +63,13 @@ typedef struct tq_dequantize_params {
 } tq_dequantize_params;
 
 typedef struct tq_requantize_params {
-    const double *real;                          /* the multiplier, and its other forms */
+    const double *real;                       /* the multiplier, and its other forms */
     const float *real_f32;
-    const int32_t *multiplier, *left, *right;    /* left and right: its shift, split by sign */
+    const int32_t *multiplier, *left, *right; /* left and right: its shift, split by sign */
+    const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
-    int32_t low, high;
+    int32_t low, high; /* all of the element's range */
+    bool exact;        /* as above */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
 } tq_requantize_params;

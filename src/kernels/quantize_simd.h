@@ -2,81 +2,97 @@
  *
  * Quantize, float32 to 8- and 16-bit codes: tq_quantize_away and tq_quantize_even of quant/rounding.h.
  *
- * The rule "away" divides, and division is slow next to memory.  With u = 2^-24, t = f32(x / s) the
- * quotient wanted, i = f32(1 / s) and y = f32(x * i), each operation errs by a factor within 1 +- u while
- * i is a normal number, so |y - t| <= 3.01 u |x / s|, and for |y| <= L that is below 4 u L = L * 2^-22.
- * (Where x * i underflows, |t| is far below 1/2 as well, and where it overflows, both saturate.)
- * So if y is further than L * 2^-22 from every tie, y and t lie between the same two ties, and round to the
- * same integer, whichever way ties go.  y is first clamped to [low - z, high - z], whose ends are integers,
- * and L is the larger of their sizes: a y beyond an end has t beyond that end less a half, and clamps the
- * same.  A block with a lane within the bound of a tie, or with a NaN, is done again by division.
- * For 8-bit codes that is one block in some hundreds on spread-out data, and every block at worst.
- *
- * 16-bit codes lie near ties too often for that (L * 2^-22 is 1/64), but divisions keep up with the bytes
- * they move: they divide at once.
+ * 8-bit codes go through fixed_simd.h, and by the exact rule where that says so: a division is slow next to
+ * memory.  16-bit codes lie near ties too often for that; they follow the rule at once.
  */
 struct quantize_lane {
-    vf below, above;
+    vf scale, inverse, slope, offset, below, above;
     vi zero_point;
 };
 
 INLINE struct quantize_lane quantize_load(const tq_quantize_params *p, size_t at, bool lanes)
 {
-    if (lanes)
-        return (struct quantize_lane){load_f32(p->below + at), load_f32(p->above + at), load_s32(p->zero_point + at)};
-    return (struct quantize_lane){splat_f32(p->below[at]), splat_f32(p->above[at]), splat_s32(p->zero_point[at])};
+    struct quantize_lane c;
+    c.scale = lanes ? load_f32(p->scale + at) : splat_f32(p->scale[at]);
+    c.inverse = lanes ? load_f32(p->inverse + at) : splat_f32(p->inverse[at]);
+    c.slope = lanes ? load_f32(p->slope + at) : splat_f32(p->slope[at]);
+    c.offset = lanes ? load_f32(p->offset + at) : splat_f32(p->offset[at]);
+    c.zero_point = lanes ? load_s32(p->zero_point + at) : splat_s32(p->zero_point[at]);
+    /* exact: 8- and 16-bit codes */
+    c.below = float_of_s32(sub_s32(splat_s32(p->low), c.zero_point));
+    c.above = float_of_s32(sub_s32(splat_s32(p->high), c.zero_point));
+    return c;
 }
 
-/* BLOCK codes; false where a lane is too near a tie and codes are not to be used. */
-INLINE bool quantize_by_product(const float *x, vi code[4], const tq_quantize_params *p, size_t at, bool lanes,
-                                bool even)
+INLINE vi quantize_vector(vf x, const struct quantize_lane *c, bool even)
 {
-    vi worst = none_near();
-    for (int k = 0; k < 4; k++) {
-        size_t here = lanes ? at + (size_t)k * LANES : at;
-        struct quantize_lane c = quantize_load(p, here, lanes);
-        vf inverse = lanes ? load_f32(p->inverse + here) : splat_f32(p->inverse[here]);
-        vf y = clamp_f32(mul_f32(load_f32(x + k * LANES), inverse), c.below, c.above);
-        vi nearest = even_s32(even ? zero_if_nan(y) : y);
-        if (!even)
-            worst = track_near(worst, y, nearest);
-        code[k] = add_s32(nearest, c.zero_point);
-    }
-    return even || !any_near(worst, p->near);
+    vf quotient = even ? mul_f32(x, c->inverse) : div_f32(x, c->scale);
+    vf y = zero_if_nan(clamp_f32(quotient, c->below, c->above)); /* the bounds are integers: no tie moves */
+    return add_s32(even ? even_s32(y) : away_s32(y), c->zero_point);
 }
 
-INLINE void quantize_by_division(const float *x, vi code[4], const tq_quantize_params *p, size_t at, bool lanes)
+INLINE void quantize_exactly(const float *x, vi code[4], const tq_quantize_params *p, const struct quantize_lane *row,
+                             size_t at, bool lanes, bool even)
 {
     for (int k = 0; k < 4; k++) {
-        size_t here = lanes ? at + (size_t)k * LANES : at;
-        struct quantize_lane c = quantize_load(p, here, lanes);
-        vf scale = lanes ? load_f32(p->scale + here) : splat_f32(p->scale[here]);
-        vf t = clamp_f32(div_f32(load_f32(x + k * LANES), scale), c.below, c.above);
-        code[k] = add_s32(away_s32(zero_if_nan(t)), c.zero_point);
+        struct quantize_lane c = lanes ? quantize_load(p, at + (size_t)k * LANES, true) : *row;
+        code[k] = quantize_vector(load_f32(x + k * LANES), &c, even);
     }
 }
 
-INLINE void quantize_block(const float *x, vi code[4], const tq_quantize_params *p, size_t at, bool lanes, bool even,
-                           bool narrow)
+INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p, const struct quantize_lane *row,
+                           size_t at, bool lanes)
 {
-    if (even)
-        quantize_by_product(x, code, p, at, lanes, true);
-    else if (!narrow || p->divide || !quantize_by_product(x, code, p, at, lanes, false))
-        quantize_by_division(x, code, p, at, lanes);
+    for (int k = 0; k < 4; k++) {
+        size_t here = at + (size_t)k * LANES;
+        vf slope = lanes ? load_f32(p->slope + here) : row->slope;
+        vf offset = lanes ? load_f32(p->offset + here) : row->offset;
+        v[k] = fixed_of(load_f32(x + k * LANES), slope, offset);
+    }
 }
 
-#define DEFINE_quantize(rule, is_even, out)                                                                     \
-    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,     \
-                                             size_t at, bool lanes, bool stream)                                \
-    {                                                                                                           \
-        vi code[4];                                                                                             \
-        quantize_block(x, code, p, at, lanes, is_even, sizeof *y == 1);                                         \
-        store4_##out(y, code, stream);                                                                          \
-    }                                                                                                           \
-    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n,                   \
-                                                  const tq_quantize_params *p, size_t first, bool lanes)        \
-    {                                                                                                           \
-        WALK(f32, out, step_quantize_##rule##_##out, p->stream);                                                \
+#define DEFINE_quantize_16(rule, is_even, out)                                                                   \
+    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
+                                             const struct quantize_lane *row, size_t at, bool lanes, bool stream) \
+    {                                                                                                            \
+        vi code[4];                                                                                              \
+        quantize_exactly(x, code, p, row, at, lanes, is_even);                                                   \
+        store4_##out(y, code, stream);                                                                           \
     }
-#define DEFINE_quantize_away(in, out) DEFINE_quantize(away, false, out)
-#define DEFINE_quantize_even(in, out) DEFINE_quantize(even, true, out)
+
+/* The exact rule is a function of its own, out of the way of the loop's registers. */
+#define DEFINE_quantize_8(rule, is_even, out)                                                                    \
+    RARELY void exact_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,     \
+                                              size_t at, bool lanes)                                             \
+    {                                                                                                            \
+        struct quantize_lane row = quantize_load(p, at, lanes);                                                  \
+        vi code[4];                                                                                              \
+        quantize_exactly(x, code, p, &row, at, lanes, is_even);                                                  \
+        store4_##out(y, code, false);                                                                            \
+    }                                                                                                            \
+    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
+                                             const struct quantize_lane *row, size_t at, bool lanes, bool stream) \
+    {                                                                                                            \
+        vi v[4];                                                                                                 \
+        quantize_fixed(x, v, p, row, at, lanes);                                                                 \
+        if (p->exact || !store_fixed_##out(y, v, p->clamp, p->low, p->high, stream))                             \
+            exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                   \
+    }
+
+#define DEFINE_quantize(rule, is_even, out, width)                                                               \
+    DEFINE_quantize_##width(rule, is_even, out)                                                                  \
+    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n,                    \
+                                                  const tq_quantize_params *params, size_t first, bool lanes)    \
+    {                                                                                                            \
+        const tq_quantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
+        const struct quantize_lane row = quantize_load(p, first, false);                                         \
+        WALK(f32, out, step_quantize_##rule##_##out, p->stream);                                                 \
+    }
+
+#define WIDTH_i8 8
+#define WIDTH_u8 8
+#define WIDTH_i16 16
+#define WIDTH_u16 16
+#define DEFINE_quantize_of(rule, is_even, out, width) DEFINE_quantize(rule, is_even, out, width)
+#define DEFINE_quantize_away(in, out) DEFINE_quantize_of(away, false, out, WIDTH_##out)
+#define DEFINE_quantize_even(in, out) DEFINE_quantize_of(even, true, out, WIDTH_##out)

@@ -3,35 +3,49 @@
  * Requantize, integers to codes: tq_requantize of quant/rounding.h by each rule, where q - input zero
  * point and product + zero point fit int32.  Multipliers are not negative.
  *
- * The product is clamped to [low - z, high - z] before z is added, which cannot overflow and gives the
- * same code.
+ * 8-bit codes go through fixed_simd.h, and by the exact rule where that says so.  For that, each rule is a
+ * floor.  With acc = q - input zero point, r = acc * M, M = m * 2^-(31 + n), and n > 0,
+ *     single             floor(r + 1/2)
+ *     up, double         H = floor(acc * m / 2^31 + 1/2), and floors nest, so that
+ *                        floor((H + 2^(n-1)) / 2^n) = floor(r + 1/2 + d), d = 2^-(n + 1);
+ *                        double takes one off H where H < 0 (or acc < 0, which differs for H = 0 alone, where
+ *                        it changes nothing): there d = 2^-(n+1) - 2^-n = -2^-(n+1)
+ *     float64-away       floor(r + 1/2), but for its ties and 2^-45 of r, rounded to float64
+ * and for n = 0 all of them are floor(r + 1/2).  A left shift that saturates leaves |r| > 2^30: the code
+ * saturates too.  float32-even is as cheap by itself.
+ *
+ * In the exact rules the product is clamped to [low - z, high - z] before z is added, which cannot overflow and
+ * gives the same code.
  */
 struct requantize_lane {
     vi multiplier, left, right, zero_point, input_zero_point;
-    vf real_f32;
+    vf real_f32, slope, offset, offset_negative;
     vd real;
 };
 
 INLINE struct requantize_lane requantize_load(const tq_requantize_params *p, size_t at, bool lanes)
 {
-    if (lanes)
-        return (struct requantize_lane){load_s32(p->multiplier + at),       load_s32(p->left + at),
-                                        load_s32(p->right + at),            load_s32(p->zero_point + at),
-                                        load_s32(p->input_zero_point + at), load_f32(p->real_f32 + at),
-                                        load_f64(p->real + at)};
-    return (struct requantize_lane){splat_s32(p->multiplier[at]),       splat_s32(p->left[at]),
-                                    splat_s32(p->right[at]),            splat_s32(p->zero_point[at]),
-                                    splat_s32(p->input_zero_point[at]), splat_f32(p->real_f32[at]),
-                                    splat_f64(p->real[at])};
+    struct requantize_lane c;
+    c.multiplier = lanes ? load_s32(p->multiplier + at) : splat_s32(p->multiplier[at]);
+    c.left = lanes ? load_s32(p->left + at) : splat_s32(p->left[at]);
+    c.right = lanes ? load_s32(p->right + at) : splat_s32(p->right[at]);
+    c.zero_point = lanes ? load_s32(p->zero_point + at) : splat_s32(p->zero_point[at]);
+    c.input_zero_point = lanes ? load_s32(p->input_zero_point + at) : splat_s32(p->input_zero_point[at]);
+    c.real_f32 = lanes ? load_f32(p->real_f32 + at) : splat_f32(p->real_f32[at]);
+    c.slope = lanes ? load_f32(p->slope + at) : splat_f32(p->slope[at]);
+    c.offset = lanes ? load_f32(p->offset + at) : splat_f32(p->offset[at]);
+    c.offset_negative = lanes ? load_f32(p->offset_negative + at) : splat_f32(p->offset_negative[at]);
+    c.real = lanes ? load_f64(p->real + at) : splat_f64(p->real[at]);
+    return c;
 }
 
-/* Each rule: the product of acc, not yet clamped, but in range of int32. */
+/* Each rule exactly: the product of acc, not yet clamped, but in range of int32. */
 INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_left)
 {
     return high_mul(shifts_left ? shift_left_saturating(acc, c->left) : acc, c->multiplier);
 }
-#define RULE_double(acc, c, below, above) shift_away(requantize_high(acc, c, shifts_left), (c)->right)
-#define RULE_up(acc, c, below, above) shift_up(requantize_high(acc, c, shifts_left), (c)->right)
+#define RULE_double(acc, c, below, above) shift_away(requantize_high(acc, c, p->shifts_left), (c)->right)
+#define RULE_up(acc, c, below, above) shift_up(requantize_high(acc, c, p->shifts_left), (c)->right)
 #define RULE_single(acc, c, below, above) \
     mul_single(acc, (c)->multiplier, add_s32(sub_s32(splat_s32(31), (c)->left), (c)->right))
 #define RULE_float64_away(acc, c, below, above) mul_f64_away(acc, (c)->real, below, above)
@@ -44,48 +58,85 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
 #define BEYOND_float64_away(p) false
 #define BEYOND_float32_even(p) false
 
-/* Whether there are left shifts that take a body of their own. */
-#define LEFT_double(p) (p)->shifts_left
-#define LEFT_up(p) (p)->shifts_left
-#define LEFT_single(p) false
-#define LEFT_float64_away(p) false
-#define LEFT_float32_even(p) false
+/* How acc becomes fixed point. */
+#define OFFSET_double(acc, c) choose_by_sign(acc, (c).offset, (c).offset_negative)
+#define OFFSET_up(acc, c) (c).offset
+#define OFFSET_single(acc, c) (c).offset
+#define OFFSET_float64_away(acc, c) (c).offset
 
-#define DEFINE_requantize(rule, in, out)                                                                        \
-    INLINE void step_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y,                  \
-                                                      const tq_requantize_params *p, size_t at, bool lanes,     \
-                                                      bool shifts_left)                                         \
-    {                                                                                                           \
-        vi code[4];                                                                                             \
-        for (int k = 0; k < 4; k++) {                                                                           \
-            struct requantize_lane c = requantize_load(p, lanes ? at + (size_t)k * LANES : at, lanes);          \
-            vi below = sub_s32(splat_s32(p->low), c.zero_point);                                                \
-            vi above = sub_s32(splat_s32(p->high), c.zero_point);                                               \
-            vi acc = sub_s32(load_##in(x + k * LANES), c.input_zero_point);                                     \
-            code[k] = add_s32(clamp_s32(RULE_##rule(acc, &c, below, above), below, above), c.zero_point);       \
-        }                                                                                                       \
-        (void)shifts_left;                                                                                      \
-        store4_##out(y, code, false);                                                                           \
-    }                                                                                                           \
-    INLINE void step_left_##rule##_##in##_##out(const element_##in *x, element_##out *y,                        \
-                                                const tq_requantize_params *p, size_t at, bool lanes,           \
-                                                bool unused)                                                    \
-    {                                                                                                           \
-        step_requantize_##rule##_##in##_##out(x, y, p, at, lanes, !unused);                                     \
-    }                                                                                                           \
-    INLINE void sweep_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t n,       \
-                                                       const tq_requantize_params *p, size_t first, bool lanes) \
-    {                                                                                                           \
-        if (p->wide || BEYOND_##rule(p))                                                                        \
-            (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                        \
-                   : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, p, first);                     \
-        else if (LEFT_##rule(p))                                                                                \
-            WALK(in, out, step_left_##rule##_##in##_##out, false);                                              \
-        else                                                                                                    \
-            WALK(in, out, step_requantize_##rule##_##in##_##out, false);                                        \
+#define DEFINE_requantize_exact(rule, in, out)                                                                     \
+    INLINE void exactly_##rule##_##in##_##out(const element_##in *x, element_##out *y,                             \
+                                              const tq_requantize_params *p, const struct requantize_lane *row,    \
+                                              size_t at, bool lanes)                                               \
+    {                                                                                                              \
+        vi code[4];                                                                                                \
+        for (int k = 0; k < 4; k++) {                                                                              \
+            struct requantize_lane c = lanes ? requantize_load(p, at + (size_t)k * LANES, true) : *row;            \
+            vi below = sub_s32(splat_s32(p->low), c.zero_point);                                                   \
+            vi above = sub_s32(splat_s32(p->high), c.zero_point);                                                  \
+            vi acc = sub_s32(load_##in(x + k * LANES), c.input_zero_point);                                        \
+            code[k] = add_s32(clamp_s32(RULE_##rule(acc, &c, below, above), below, above), c.zero_point);          \
+        }                                                                                                          \
+        store4_##out(y, code, false);                                                                              \
     }
-#define DEFINE_requantize_double(in, out) DEFINE_requantize(double, in, out)
-#define DEFINE_requantize_single(in, out) DEFINE_requantize(single, in, out)
-#define DEFINE_requantize_up(in, out) DEFINE_requantize(up, in, out)
-#define DEFINE_requantize_float64_away(in, out) DEFINE_requantize(float64_away, in, out)
-#define DEFINE_requantize_float32_even(in, out) DEFINE_requantize(float32_even, in, out)
+
+#define DEFINE_step_exact(rule, in, out)                                                                           \
+    DEFINE_requantize_exact(rule, in, out)                                                                         \
+    INLINE void step_##rule##_##in##_##out(const element_##in *x, element_##out *y,                                \
+                                           const tq_requantize_params *p, const struct requantize_lane *row,       \
+                                           size_t at, bool lanes, bool stream)                                     \
+    {                                                                                                              \
+        (void)stream;                                                                                              \
+        exactly_##rule##_##in##_##out(x, y, p, row, at, lanes);                                                    \
+    }
+
+#define DEFINE_step_fixed(rule, in, out)                                                                           \
+    DEFINE_requantize_exact(rule, in, out)                                                                         \
+    RARELY void exact_##rule##_##in##_##out(const element_##in *x, element_##out *y,                               \
+                                            const tq_requantize_params *p, size_t at, bool lanes)                  \
+    {                                                                                                              \
+        struct requantize_lane row = requantize_load(p, at, false);                                                \
+        exactly_##rule##_##in##_##out(x, y, p, &row, at, lanes);                                                   \
+    }                                                                                                              \
+    INLINE void step_##rule##_##in##_##out(const element_##in *x, element_##out *y,                                \
+                                           const tq_requantize_params *p, const struct requantize_lane *row,       \
+                                           size_t at, bool lanes, bool stream)                                     \
+    {                                                                                                              \
+        vi v[4];                                                                                                   \
+        (void)stream;                                                                                              \
+        for (int k = 0; k < 4; k++) {                                                                              \
+            struct requantize_lane c = lanes ? requantize_load(p, at + (size_t)k * LANES, true) : *row;            \
+            vi acc = load_##in(x + k * LANES);                                                                     \
+            acc = sizeof *x == 4 ? acc : sub_s32(acc, c.input_zero_point); /* not wide: int32 has 0 */             \
+            v[k] = fixed_of(float_of_s32(acc), c.slope, OFFSET_##rule(acc, c));                                    \
+        }                                                                                                          \
+        if (p->exact || !store_fixed_##out(y, v, false, 0, 0, false))                                              \
+            exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
+    }
+
+#define DEFINE_requantize(rule, in, out, way)                                                                      \
+    DEFINE_step_##way(rule, in, out)                                                                               \
+    INLINE void sweep_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t n,          \
+                                                       const tq_requantize_params *params, size_t first,           \
+                                                       bool lanes)                                                 \
+    {                                                                                                              \
+        const tq_requantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
+        if (p->wide || BEYOND_##rule(p)) {                                                                         \
+            (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                           \
+                   : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, p, first);                        \
+            return;                                                                                                \
+        }                                                                                                          \
+        const struct requantize_lane row = requantize_load(p, first, false);                                       \
+        WALK(in, out, step_##rule##_##in##_##out, false);                                                          \
+    }
+
+#define WAY_i8 fixed
+#define WAY_u8 fixed
+#define WAY_i16 exact
+#define WAY_i32 exact
+#define DEFINE_requantize_by(rule, in, out, way) DEFINE_requantize(rule, in, out, way)
+#define DEFINE_requantize_double(in, out) DEFINE_requantize_by(double, in, out, WAY_##out)
+#define DEFINE_requantize_single(in, out) DEFINE_requantize_by(single, in, out, WAY_##out)
+#define DEFINE_requantize_up(in, out) DEFINE_requantize_by(up, in, out, WAY_##out)
+#define DEFINE_requantize_float64_away(in, out) DEFINE_requantize_by(float64_away, in, out, WAY_##out)
+#define DEFINE_requantize_float32_even(in, out) DEFINE_requantize(float32_even, in, out, exact)

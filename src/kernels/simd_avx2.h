@@ -97,17 +97,45 @@ INLINE vi away_s32(vf x)
     return _mm256_cvttps_epi32(_mm256_add_ps(x, _mm256_or_ps(sign, splat_f32(0x1.fffffep-2f))));
 }
 
-/* The largest distance from an integer so far, as the bits of a float without its sign; a NaN is larger
-   than every number. */
-INLINE vi none_near(void) { return _mm256_setzero_si256(); }
-INLINE vi track_near(vi worst, vf x, vi nearest)
+/* ---- 16.16 fixed point: fixed_simd.h ---- */
+
+/* NaN and what does not fit int32 give INT32_MIN. */
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, slope, offset)); }
+
+INLINE vi min_words(vi a, vi b) { return _mm256_min_epu16(a, b); }
+
+/* Whether the lower 16 bits of a lane are at most `limit`. */
+INLINE bool any_low_up_to(vi x, uint16_t limit)
 {
-    vi distance = _mm256_castps_si256(_mm256_sub_ps(x, float_of_s32(nearest)));
-    return _mm256_max_epi32(worst, _mm256_and_si256(distance, splat_s32(0x7FFFFFFF)));
+    vi low = _mm256_or_si256(x, splat_s32((int32_t)0xFFFF0000));
+    vi least = _mm256_min_epu16(low, _mm256_set1_epi16((int16_t)limit));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(least, low)) != 0;
 }
-INLINE bool any_near(vi worst, float limit)
+
+/* The upper 16 bits of two vectors, as a0 b0 a1 b1 ... */
+INLINE vi join_high(vi a, vi b) { return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA); }
+
+/* Joined words to 32 codes in the elements' order, saturating. */
+INLINE vi order_codes(vi bytes)
 {
-    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(worst, splat_s32((int32_t)tq_bits_of_float(limit) - 1))) != 0;
+    const vi quads = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1, 3, 5, 7, 8,
+                                      10, 12, 14, 9, 11, 13, 15);
+    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, quads), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm256_packs_epi16(ab, cd)); }
+INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm256_packus_epi16(ab, cd)); }
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
+{
+    return _mm256_min_epi8(_mm256_max_epi8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
+}
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
+{
+    return _mm256_min_epu8(_mm256_max_epu8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
+}
+
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return _mm256_blendv_ps(positive, negative, _mm256_castsi256_ps(x));
 }
 
 /* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more

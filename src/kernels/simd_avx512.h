@@ -98,15 +98,32 @@ INLINE vi away_s32(vf x)
     return _mm512_cvttps_epi32(_mm512_add_ps(x, _mm512_or_ps(sign, splat_f32(0x1.fffffep-2f))));
 }
 
-INLINE vi none_near(void) { return _mm512_setzero_si512(); }
-INLINE vi track_near(vi worst, vf x, vi nearest)
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, slope, offset)); }
+INLINE vi min_words(vi a, vi b) { return _mm512_min_epu16(a, b); }
+INLINE bool any_low_up_to(vi x, uint16_t limit)
 {
-    vi distance = _mm512_castps_si512(_mm512_sub_ps(x, float_of_s32(nearest)));
-    return _mm512_max_epi32(worst, _mm512_and_si512(distance, splat_s32(0x7FFFFFFF)));
+    return _mm512_mask_cmple_epu16_mask(0x55555555, x, _mm512_set1_epi16((int16_t)limit)) != 0;
 }
-INLINE bool any_near(vi worst, float limit)
+INLINE vi join_high(vi a, vi b) { return _mm512_mask_mov_epi16(_mm512_srli_epi32(a, 16), 0xAAAAAAAA, b); }
+INLINE vi order_codes(vi bytes)
 {
-    return _mm512_cmpgt_epi32_mask(worst, splat_s32((int32_t)tq_bits_of_float(limit) - 1)) != 0;
+    const vi quads = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    return order_bytes(_mm512_shuffle_epi8(bytes, quads));
+}
+INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm512_packs_epi16(ab, cd)); }
+INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm512_packus_epi16(ab, cd)); }
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
+{
+    return _mm512_min_epi8(_mm512_max_epi8(x, _mm512_set1_epi8((char)low)), _mm512_set1_epi8((char)high));
+}
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
+{
+    return _mm512_min_epu8(_mm512_max_epu8(x, _mm512_set1_epi8((char)low)), _mm512_set1_epi8((char)high));
+}
+
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(x), negative);
 }
 
 INLINE vi shift_left_saturating(vi x, vi left)

@@ -96,12 +96,52 @@ INLINE vf zero_if_nan(vf x)
 }
 INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
 
-INLINE vi none_near(void) { return splat_s32(0); }
-INLINE vi track_near(vi worst, vf x, vi nearest)
+/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h distrusts, but for the
+   positive limit, whose code is right. */
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
+
+INLINE vi min_words(vi a, vi b)
 {
-    return vmaxq_s32(worst, vreinterpretq_s32_f32(vabsq_f32(vsubq_f32(x, float_of_s32(nearest)))));
+    return vreinterpretq_s32_u16(vminq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_s32(b)));
 }
-INLINE bool any_near(vi worst, float limit) { return vmaxvq_s32(worst) >= (int32_t)tq_bits_of_float(limit); }
+INLINE bool any_low_up_to(vi x, uint16_t limit)
+{
+    return vminvq_u32(vandq_u32(vreinterpretq_u32_s32(x), vdupq_n_u32(0xFFFF))) <= limit;
+}
+
+/* The words come in the elements' own order. */
+INLINE vi join_high(vi a, vi b)
+{
+    return vreinterpretq_s32_s16(vuzp2q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+}
+INLINE vi codes_i8(vi ab, vi cd)
+{
+    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(vreinterpretq_s16_s32(ab)), vqmovn_s16(vreinterpretq_s16_s32(cd))));
+}
+INLINE vi codes_u8(vi ab, vi cd)
+{
+    return vreinterpretq_s32_u8(
+        vcombine_u8(vqmovun_s16(vreinterpretq_s16_s32(ab)), vqmovun_s16(vreinterpretq_s16_s32(cd))));
+}
+INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
+{
+    int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vdupq_n_s8((int8_t)low));
+    return vreinterpretq_s32_s8(vminq_s8(codes, vdupq_n_s8((int8_t)high)));
+}
+INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
+{
+    uint8x16_t codes = vmaxq_u8(vreinterpretq_u8_s32(x), vdupq_n_u8((uint8_t)low));
+    return vreinterpretq_s32_u8(vminq_u8(codes, vdupq_n_u8((uint8_t)high)));
+}
+INLINE void put(void *p, vi x, bool stream)
+{
+    (void)stream;
+    vst1q_s32(p, x);
+}
+INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+{
+    return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(x, 31)), negative, positive);
+}
 
 /* The instruction's shift is a signed byte: 127 places and more would come out as another number. */
 INLINE vi shift_left_saturating(vi x, vi left) { return vqshlq_s32(x, vminq_s32(left, splat_s32(32))); }
