@@ -344,7 +344,7 @@ def test_explain_takes_a_pair_zero_points_and_dtypes():
         (lambda: tq.explain_requantize(1, float("nan")), ValueError, "multiplier is nan"),
         (lambda: tq.explain_requantize(1, 0.5, 128), ValueError, "zero_point is 128; int8 needs one from -128 to 127"),
         (lambda: tq.explain_requantize(1, 0.5, rounding="no"), ValueError, "rounding is 'no'"),
-        (lambda: tq.explain_requantize(1, 0.5, dtype="int7"), ValueError, "dtype is 'int7'"),
+        (lambda: tq.explain_requantize(1, 0.5, dtype="int7"), TypeError, "dtype is 'int7'"),
         (lambda: tq.explain_requantize(1, (2**30, 99)), ValueError, "shift 99"),
         (lambda: tq.explain_requantize(1, (1, 2, 3)), TypeError, "multiplier is a tuple"),
     ],

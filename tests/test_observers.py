@@ -146,6 +146,14 @@ def test_least_and_greatest_of_any_type_and_length(dtype, size):
         assert (observer.min, observer.max) == (math.inf, -math.inf)
 
 
+def test_a_zero_of_either_sign_is_zero():
+    for make in (tq.MinMaxObserver, tq.HistogramObserver):
+        for x in ([-0.0], [0.0, -0.0], [-0.0, 0.0], [-0.0] * 40, [0.0] * 20 + [-0.0] * 20):
+            for dtype in (np.float32, np.float64):
+                observer = make().update(np.array(x, dtype))
+                assert (str(float(observer.min)), str(float(observer.max))) == ("0.0", "0.0")
+
+
 def test_values_at_every_place():
     for n in (1, 16, 33, 50):
         for at in range(n):
