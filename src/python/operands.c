@@ -157,8 +157,8 @@ static void raise_choice(PyObject *value, const char *name, const char *const *n
     for (int i = 0; i < count && list; i++)
         Py_SETREF(list, PyUnicode_FromFormat("%U%s'%s'", list, i == 0 ? "" : i + 1 < count ? ", " : " or ", names[i]));
     if (list)
-        PyErr_Format(PyUnicode_Check(value) ? PyExc_ValueError : PyExc_TypeError, "%s is %R; it must be %U", name, value,
-                     list);
+        PyErr_Format(PyUnicode_Check(value) ? PyExc_ValueError : PyExc_TypeError, "%s is %R; it must be %U", name,
+                     value, list);
     Py_XDECREF(list);
 }
 

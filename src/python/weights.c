@@ -38,8 +38,8 @@ static tq_status quantize_all(const tq_weight_target *target, const float *w, tq
     tq_status status = tq_weight_scales(target, bounds, view.channels, scales, error);
     for (size_t c = 0; given && !status && c < view.channels; c++) {
         if (!isfinite(given[c]) || given[c] <= 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "scale is %g in channel %zu; it must be finite and over 0",
-                           (double)given[c], c);
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                           "scale is %g in channel %zu; it must be finite and over 0", (double)given[c], c);
         scales[c] = given[c];
         bounds[c] = tq_weight_factor(target, given[c]);
     }
@@ -111,8 +111,8 @@ static int scales_of(PyObject *value, const tq_weight_target *target, tq_axis_vi
     if (!scales)
         return -1;
     if (PyArray_NDIM(scales) != target->per_channel || (size_t)PyArray_SIZE(scales) != view.channels) {
-        PyErr_Format(PyExc_ValueError, "scale has %zd values in %d dimensions; it must have %zu in %d", PyArray_SIZE(scales),
-                     PyArray_NDIM(scales), view.channels, (int)target->per_channel);
+        PyErr_Format(PyExc_ValueError, "scale has %zd values in %d dimensions; it must have %zu in %d",
+                     PyArray_SIZE(scales), PyArray_NDIM(scales), view.channels, (int)target->per_channel);
         Py_DECREF(scales);
         return -1;
     }
@@ -236,7 +236,8 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
     static const char *const types[] = {"int32", "int64"};
     PyObject *values[3], *dtype = NULL;
     PyArrayObject *in[3] = {NULL}, *out = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:quantize_bias", names, &values[0], &values[1], &values[2], &dtype))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:quantize_bias", names, &values[0], &values[1], &values[2],
+                                     &dtype))
         return NULL;
     int index = tq_py_choice(dtype, "dtype", types, 2, 0);
     bias_context context = {index == 1};

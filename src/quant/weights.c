@@ -9,23 +9,11 @@
 #include "quant/params.h"
 #include "quant/rounding.h"
 
-static const struct {
-    const char *name, *text;
-} rows[] = {
-#define WEIGHT_RULE(symbol, name, text) {name, text},
+static const char *const names[] = {
+#define WEIGHT_RULE(symbol, name, text) name,
 #include "quant/weights.def"
 #undef WEIGHT_RULE
 };
-
-const char *tq_weight_rule_name(tq_weight_rule rule)
-{
-    return rows[rule].name;
-}
-
-const char *tq_weight_rule_text(tq_weight_rule rule)
-{
-    return rows[rule].text;
-}
 
 void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
 {
@@ -91,7 +79,7 @@ tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_fact
     if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_int32 ||
         (only_int8 && target->code != TQ_CODE_int8))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
-                       tq_code_name(target->code), rows[target->rule].name,
+                       tq_code_name(target->code), names[target->rule],
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
     float half = (float)tq_code_centre_of(target->code).half;
     for (size_t c = 0; c < channels; c++)

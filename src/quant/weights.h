@@ -16,9 +16,6 @@ typedef enum tq_weight_rule {
     TQ_WEIGHT_RULES
 } tq_weight_rule;
 
-const char *tq_weight_rule_name(tq_weight_rule rule);
-const char *tq_weight_rule_text(tq_weight_rule rule);
-
 typedef struct tq_weight_target {
     tq_weight_rule rule;
     tq_code code;
