@@ -79,7 +79,7 @@ def test_what_is_no_finite_number_saturates(dtype, rule):
 
 @pytest.mark.parametrize("dtype", CODES)
 def test_narrow_range_leaves_out_the_lowest_code(dtype):
-    low, high = RANGES[dtype]
+    low, _ = RANGES[dtype]
     x = np.linspace(-1e6, 1e6, 999, dtype=np.float32)
     zero = max(low + 1, 0)
     found = tq.quantize(x, 1.0, zero, dtype=dtype, narrow_range=True)
@@ -187,7 +187,9 @@ def along(values, rank, axis):
     return np.asarray(values).reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
-@pytest.mark.parametrize("shape", [(7,), (64, 3), (3, 64), (5, 1), (2, 3, 4, 5), (3, 130, 2), (40, 9), (1, 5, 70), (6, 2, 31, 2)])
+@pytest.mark.parametrize(
+    "shape", [(7,), (64, 3), (3, 64), (5, 1), (2, 3, 4, 5), (3, 130, 2), (40, 9), (1, 5, 70), (6, 2, 31, 2)]
+)
 @pytest.mark.parametrize("rule", ["away", "even"])
 def test_per_axis_on_any_axis(shape, rule):
     rng = np.random.default_rng(6)
@@ -206,8 +208,18 @@ def test_per_axis_on_any_axis(shape, rule):
         assert same(tq.quantize(x, 0.5, zero, axis=axis), oracles.quantize(x, 0.5, z, "int8", "away"))
 
 
-@pytest.mark.parametrize("shape,axis,size", [((64,), 0, 8), ((6, 64), 1, 32), ((64, 6), 0, 16), ((2, 12, 3, 5), 1, 4),
-                                             ((3, 4, 8), -1, 1), ((3, 4, 8), -1, 8), ((70, 4), 0, 35)])
+@pytest.mark.parametrize(
+    "shape,axis,size",
+    [
+        ((64,), 0, 8),
+        ((6, 64), 1, 32),
+        ((64, 6), 0, 16),
+        ((2, 12, 3, 5), 1, 4),
+        ((3, 4, 8), -1, 1),
+        ((3, 4, 8), -1, 8),
+        ((70, 4), 0, 35),
+    ],
+)
 def test_blocks(shape, axis, size):
     rng = np.random.default_rng(7)
     x = rng.normal(0, 3, shape).astype(np.float32)
@@ -226,8 +238,18 @@ def test_blocks(shape, axis, size):
 def test_strides_orders_and_byte_orders():
     rng = np.random.default_rng(8)
     base = rng.normal(0, 40, (6, 8, 10)).astype(np.float32)
-    views = [base[::2], base[:, ::-1], base.T, base[..., 3], np.asfortranarray(base), base.astype(">f4"),
-             base[1:, 2:, 3:], np.broadcast_to(base[0, 0], (4, 10)), base.astype(">f8"), base.astype(">f2")]
+    views = [
+        base[::2],
+        base[:, ::-1],
+        base.T,
+        base[..., 3],
+        np.asfortranarray(base),
+        base.astype(">f4"),
+        base[1:, 2:, 3:],
+        np.broadcast_to(base[0, 0], (4, 10)),
+        base.astype(">f8"),
+        base.astype(">f2"),
+    ]
     odd = np.frombuffer(b"\0" + base.tobytes(), np.uint8)[1:].view(np.float32)
     for x in [*views, odd]:
         before = x.copy()
@@ -264,7 +286,15 @@ def test_things_that_are_like_arrays():
         def __dlpack_device__(self):
             return (1, 0)
 
-    for x in [[1.0, 2.0], (1, 2), Offers(), Lends(), memoryview(np.float32([1, 2])), np.array([1, 2]), np.array([1, 2], np.uint8)]:
+    for x in [
+        [1.0, 2.0],
+        (1, 2),
+        Offers(),
+        Lends(),
+        memoryview(np.float32([1, 2])),
+        np.array([1, 2]),
+        np.array([1, 2], np.uint8),
+    ]:
         assert tq.quantize(x, 0.5).tolist() == [2, 4]
     assert tq.dequantize([1, -2], 0.5).tolist() == [0.5, -1.0]
     assert tq.dequantize(memoryview(np.int8([1, -2])), 0.5).tolist() == [0.5, -1.0]
@@ -351,7 +381,9 @@ def test_any_number_of_threads_gives_the_same(threads):
     assert same(tq.quantize(x, 0.5, num_threads=threads), tq.quantize(x, 0.5, num_threads=1))
     q = tq.quantize(x, scale, axis=1, num_threads=threads)
     assert same(q, oracles.quantize(x, scale, 0, "int8", "away"))
-    assert same(tq.quantize(x, rows, axis=0, num_threads=threads), oracles.quantize(x, rows[:, None], 0, "int8", "away"))
+    assert same(
+        tq.quantize(x, rows, axis=0, num_threads=threads), oracles.quantize(x, rows[:, None], 0, "int8", "away")
+    )
     assert same(tq.dequantize(q, scale, axis=1, num_threads=threads), oracles.dequantize(q, scale, 0))
 
 
@@ -379,12 +411,14 @@ def test_zero_points_outside_the_type():
     for dtype in CODES:
         low, high = RANGES[dtype]
         for zero in (low - 1, high + 1, 2**80, -(2**80)):
-            refuses(ValueError, f"zero_point is {zero}: it must be a code of {dtype}", tq.quantize, x, 1.0, zero, dtype=dtype)
+            pattern = f"zero_point is {zero}: it must be a code of {dtype}"
+            refuses(ValueError, pattern, tq.quantize, x, 1.0, zero, dtype=dtype)
         refuses(ValueError, r"zero_point\[2\] is", tq.quantize, x, 1.0, [0, 0, high + 1], dtype=dtype, axis=1)
     refuses(ValueError, "zero_point is -128", tq.quantize, x, 1.0, -128, narrow_range=True)
     refuses(ValueError, "zero_point is 0", tq.quantize, x, 1.0, dtype="uint8", narrow_range=True)
     refuses(ValueError, "zero_point is 128: it must be a code of int8", tq.dequantize, np.ones(3, np.int8), 1.0, 128)
-    refuses(ValueError, r"zero_point\[0\]", tq.quantize, x, 1.0, np.full(3, 2**64 - 1, np.uint64), axis=1, dtype="int32")
+    huge = np.full(3, 2**64 - 1, np.uint64)
+    refuses(ValueError, r"zero_point\[0\]", tq.quantize, x, 1.0, huge, axis=1, dtype="int32")
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, 0.5)
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, [0.0, 1.0, 2.0], axis=1)
 
@@ -392,17 +426,19 @@ def test_zero_points_outside_the_type():
 def test_shapes_that_do_not_fit():
     x = np.ones((2, 3, 4), np.float32)
     refuses(ValueError, r"scale has shape \(2,\).*axis", tq.quantize, x, [1.0, 2.0])
-    refuses(ValueError, r"scale has shape \(2,\): it needs one value, or 3, the length of axis 1", tq.quantize, x, [1.0, 2.0], axis=1)
+    refuses(
+        ValueError, r"scale has shape \(2,\): it needs one value, or 3, the len", tq.quantize, x, [1.0, 2.0], axis=1
+    )
     refuses(ValueError, r"zero_point has shape \(4,\)", tq.quantize, x, 1.0, [1, 2, 3, 4], axis=1)
     refuses(ValueError, r"scale has shape \(3, 1\)", tq.quantize, x, np.ones((3, 1)), axis=1)
     for axis in (3, -4, 10**30):
         refuses(ValueError, "axis is .*must be from -3 to 2", tq.quantize, x, 1.0, axis=axis)
     refuses(TypeError, "axis is a float", tq.quantize, x, 1.0, axis=1.0)
     refuses(ValueError, "axis is 0: an array of no dimensions", tq.quantize, 1.0, 1.0, axis=0)
-    refuses(ValueError, "block_size is 3: it must divide the length of axis 2, which is 4", tq.quantize, x, 1.0, block_size=3)
+    refuses(ValueError, "block_size is 3: it must divide .* axis 2, which is 4", tq.quantize, x, 1.0, block_size=3)
     for size in (0, -1):
         refuses(ValueError, "block_size is", tq.quantize, x, 1.0, block_size=size)
-    refuses(ValueError, r"scale has shape \(2, 3\): it needs one value, or 12", tq.quantize, x, np.ones((2, 3)), block_size=2)
+    refuses(ValueError, r"scale has shape \(2, 3\): .* or 12", tq.quantize, x, np.ones((2, 3)), block_size=2)
     refuses(ValueError, "num_threads is 0", tq.quantize, x, 1.0, num_threads=0)
 
 
@@ -430,8 +466,9 @@ def test_types_that_are_refused():
 def test_outs_that_are_refused():
     x = np.ones((2, 3), np.float32)
     refuses(TypeError, "out is a list", tq.quantize, x, 1.0, out=[1])
-    refuses(TypeError, "out has dtype dtype..uint8.*must be dtype..int8", tq.quantize, x, 1.0, out=np.empty((2, 3), np.uint8))
-    refuses(ValueError, r"out has shape \(3, 2\): it must be \(2, 3\)", tq.quantize, x, 1.0, out=np.empty((3, 2), np.int8))
+    wrong, turned = np.empty((2, 3), np.uint8), np.empty((3, 2), np.int8)
+    refuses(TypeError, "out has dtype dtype..uint8.*must be dtype..int8", tq.quantize, x, 1.0, out=wrong)
+    refuses(ValueError, r"out has shape \(3, 2\): it must be \(2, 3\)", tq.quantize, x, 1.0, out=turned)
     out = np.empty((2, 3), np.int8)
     out.flags.writeable = False
     refuses(ValueError, "out is read-only", tq.quantize, x, 1.0, out=out)
@@ -450,7 +487,12 @@ def test_pack_and_unpack(name):
         expected = np.zeros((count * bits + 7) // 8, np.uint8)
         for i, code in enumerate(codes):
             expected[i * bits // 8] |= (int(code) & (2**bits - 1)) << (i * bits % 8)
-        for values in [codes.tolist(), codes.astype(np.int8), codes.astype(np.int16), codes.astype(getattr(ml_dtypes, name))]:
+        for values in [
+            codes.tolist(),
+            codes.astype(np.int8),
+            codes.astype(np.int16),
+            codes.astype(getattr(ml_dtypes, name)),
+        ]:
             if count:
                 assert same(tq.pack(values, name), expected)
         back = tq.unpack(expected, count, name)
@@ -491,6 +533,7 @@ def test_every_float32():
                 expected[np.isnan(x)] = zero
                 for isa in isas:
                     tq._core._force_isa(isa)
-                    assert same(tq.quantize(x, scale, zero, rounding=rule, num_threads=1), expected), (hex(start), isa, rule)
+                    found = tq.quantize(x, scale, zero, rounding=rule, num_threads=1)
+                    assert same(found, expected), (hex(start), isa, rule)
     finally:
         tq._core._force_isa(None)

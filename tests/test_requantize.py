@@ -13,7 +13,23 @@ import tq
 
 RULES = ["double", "single", "up", "float64-away", "float32-even"]
 TYPES = ["int8", "uint8", "int16", "int32"]
-MULTIPLIERS = [0.0014402704, 0.5, 2.0**-7, 0.75, 1.0, 1.5, 127.9, 2.0**-31, 2.0**-32, 2.0**-40, 3e-9, 0.999999999999, 1e-3, 0.0, 2.0**20 + 0.3]
+MULTIPLIERS = [
+    0.0014402704,
+    0.5,
+    2.0**-7,
+    0.75,
+    1.0,
+    1.5,
+    127.9,
+    2.0**-31,
+    2.0**-32,
+    2.0**-40,
+    3e-9,
+    0.999999999999,
+    1e-3,
+    0.0,
+    2.0**20 + 0.3,
+]
 
 
 def values(dtype, rng, multiplier=1.0, count=150):
@@ -91,7 +107,9 @@ def test_one_multiplier_a_channel(shape, rule):
             n = shape[axis]
             multiplier = 10.0 ** rng.uniform(-6, 0.5, n)
             zero, input_zero = rng.integers(0, 100, n), rng.integers(0, 100, n)
-            spread = [v.reshape([-1 if i == axis else 1 for i in range(q.ndim)]) for v in (multiplier, input_zero, zero)]
+            spread = [
+                v.reshape([-1 if i == axis else 1 for i in range(q.ndim)]) for v in (multiplier, input_zero, zero)
+            ]
             found = tq.requantize(q, multiplier, zero, input_zero_point=input_zero, dtype=to, axis=axis, rounding=rule)
             assert same(found, oracles.requantize(q, *spread, to, rule))
             found = tq.requantize(q, multiplier, 7, dtype=to, axis=axis - q.ndim, rounding=rule, num_threads=2)
@@ -100,8 +118,19 @@ def test_one_multiplier_a_channel(shape, rule):
 
 def test_litert_requantizes_the_same():
     rng = np.random.default_rng(3)
-    pairs = [("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("uint8", "uint8"), ("int8", "int16"), ("uint8", "int16"),
-             ("int16", "int8"), ("int16", "int16"), ("int16", "int32"), ("int32", "int8"), ("int32", "int16")]
+    pairs = [
+        ("int8", "int8"),
+        ("int8", "uint8"),
+        ("uint8", "int8"),
+        ("uint8", "uint8"),
+        ("int8", "int16"),
+        ("uint8", "int16"),
+        ("int16", "int8"),
+        ("int16", "int16"),
+        ("int16", "int32"),
+        ("int32", "int8"),
+        ("int32", "int16"),
+    ]
     jobs, found = [], []
     for of, to in pairs:
         for _ in range(8):
@@ -142,7 +171,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="finite as float32"):
         tq.requantize(q, 1e39, rounding="float32-even")
     assert tq.requantize(q, 1e39).tolist() == [[127] * 3] * 2
-    with pytest.raises(TypeError, match="^q has dtype"):
+    with pytest.raises(TypeError, match=r"^q has dtype"):
         tq.requantize(np.ones(3, np.float32), 1.0)
     with pytest.raises(TypeError, match="q's dtype is uint16"):
         tq.requantize(np.ones(3, np.uint16), 1.0)

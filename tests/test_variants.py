@@ -21,9 +21,24 @@ from tq import _core
 ROWS = _core.kernel_variants()
 ISAS = sorted({row["isa"] for row in ROWS if row["available"] and row["isa"] != "scalar"})
 LONGEST = 4 * 4 * 16  # four blocks of four of the widest vectors
-SHORT = {"i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32", "f32": "float32", "f64": "float64",
-         "f16": "float16", "bf16": "bfloat16"}
-RULES = {"double": "double", "single": "single", "up": "up", "float64_away": "float64-away", "float32_even": "float32-even"}
+SHORT = {
+    "i8": "int8",
+    "u8": "uint8",
+    "i16": "int16",
+    "u16": "uint16",
+    "i32": "int32",
+    "f32": "float32",
+    "f64": "float64",
+    "f16": "float16",
+    "bf16": "bfloat16",
+}
+RULES = {
+    "double": "double",
+    "single": "single",
+    "up": "up",
+    "float64_away": "float64-away",
+    "float32_even": "float32-even",
+}
 
 pytestmark = pytest.mark.skipif(not ISAS, reason="this machine has only scalar kernels")
 
@@ -43,7 +58,9 @@ def inputs(kind, scale, out, rng, count):
         with np.errstate(all="ignore"):
             return np.resize(x, count).astype(dtype_of(kind))
     low, high = RANGES[SHORT[kind]]
-    x = np.concatenate([rng.integers(low, high + 1, count // 2), np.clip(rng.integers(-30000, 30000, count // 2), low, high)])
+    x = np.concatenate(
+        [rng.integers(low, high + 1, count // 2), np.clip(rng.integers(-30000, 30000, count // 2), low, high)]
+    )
     rng.shuffle(x)
     x[:: max(count // 7, 1)] = low
     x[3 :: max(count // 5, 1)] = high
@@ -60,26 +77,57 @@ def calls(name, rng, count):
         zeros = np.resize([0, 3, 7], count) if of != "i32" else np.zeros(count, int)
         x = inputs(of, 1, "int8", rng, count)
         for s, z, axis in [(0.05, 0 if of == "i32" else 3, None), (scales, zeros, 0), (0.05, 3, None)]:
-            yield x, np.dtype(np.float32), lambda x, out, n, s=s, z=z, axis=axis: tq.dequantize(
-                x, *cut(n, s, z, axis), axis=axis, out=out)
+            yield (
+                x,
+                np.dtype(np.float32),
+                lambda x, out, n, s=s, z=z, axis=axis: tq.dequantize(x, *cut(n, s, z, axis), axis=axis, out=out),
+            )
     elif operation.startswith("quantize"):
         rule = operation.split("_")[1]
         for scale in (0.0235, 2.0**-3, 2.0**-126, 2.0**127):
             x = inputs(of, scale, SHORT[to], rng, count)
             scales = np.float32(scale) * (np.float32(1) + (many % 97).astype(np.float32) / 100)
             zeros = np.resize([zero, 0, 5, RANGES[SHORT[to]][1], RANGES[SHORT[to]][0]], count)
-            for s, z, axis, narrow in [(scale, zero, None, False), (scale, zero, None, True), (scales if scale < 1e9 else scale, zeros, 0, False)]:
-                yield x, np.dtype(SHORT[to]), lambda x, out, n, s=s, z=z, axis=axis, narrow=narrow: tq.quantize(
-                    x, *cut(n, s, z, axis), axis=axis, dtype=SHORT[to], narrow_range=narrow, rounding=rule, out=out)
+            for s, z, axis, narrow in [
+                (scale, zero, None, False),
+                (scale, zero, None, True),
+                (scales if scale < 1e9 else scale, zeros, 0, False),
+            ]:
+                yield (
+                    x,
+                    np.dtype(SHORT[to]),
+                    lambda x, out, n, s=s, z=z, axis=axis, narrow=narrow: tq.quantize(
+                        x, *cut(n, s, z, axis), axis=axis, dtype=SHORT[to], narrow_range=narrow, rounding=rule, out=out
+                    ),
+                )
     elif operation.startswith("requantize"):
         rule = RULES[operation.split("_", 1)[1]]
         x = inputs(of, 1, "int8", rng, count)
         spread = [2.0 ** (k % 37 - 34) * (1 + k % 5 / 7) for k in range(count)]
-        for m, z, zi, axis in [(0.0031, zero, 0, None), (2.0**-8, zero, 2, None), (1.7, 0, 1, None), (0.9, 0, 0, None), (700.3, zero, 0, None),
-                               (2.0**-33, zero, 0, None), (np.array(spread), np.resize([zero, 0, 9], count), np.resize([0, 1, 2], count), 0),
-                               (np.array(spread), 0, 0, 0), (1e-3 * (1 + many % 13), zero, 0, 0)]:
-            yield x, np.dtype(SHORT[to]), lambda x, out, n, m=m, z=z, zi=zi, axis=axis: tq.requantize(
-                x, *cut(n, m, z, axis), input_zero_point=cut(n, zi, 0, axis)[0], axis=axis, dtype=SHORT[to], rounding=rule, out=out)
+        for m, z, zi, axis in [
+            (0.0031, zero, 0, None),
+            (2.0**-8, zero, 2, None),
+            (1.7, 0, 1, None),
+            (0.9, 0, 0, None),
+            (700.3, zero, 0, None),
+            (2.0**-33, zero, 0, None),
+            (np.array(spread), np.resize([zero, 0, 9], count), np.resize([0, 1, 2], count), 0),
+            (np.array(spread), 0, 0, 0),
+            (1e-3 * (1 + many % 13), zero, 0, 0),
+        ]:
+            yield (
+                x,
+                np.dtype(SHORT[to]),
+                lambda x, out, n, m=m, z=z, zi=zi, axis=axis: tq.requantize(
+                    x,
+                    *cut(n, m, z, axis),
+                    input_zero_point=cut(n, zi, 0, axis)[0],
+                    axis=axis,
+                    dtype=SHORT[to],
+                    rounding=rule,
+                    out=out,
+                ),
+            )
     elif to == "f32":  # convert, on the way into quantize
         x = inputs(of, 1.0, "int8", rng, count)
         if of != "f64":
@@ -130,7 +178,13 @@ def test_many_values(isa, name):
 def test_every_misalignment(isa):
     rng = np.random.default_rng(3)
     memory, target = np.zeros(4096, np.uint8), np.zeros(4096, np.uint8)
-    for name in ["quantize_away_f32_i8", "quantize_even_f32_i16", "dequantize_u8_f32", "requantize_double_i32_i8", "requantize_up_i8_u8"]:
+    for name in [
+        "quantize_away_f32_i8",
+        "quantize_even_f32_i16",
+        "dequantize_u8_f32",
+        "requantize_double_i32_i8",
+        "requantize_up_i8_u8",
+    ]:
         _, of, to = name.rsplit("_", 2)
         size, out_size = np.dtype(SHORT[of]).itemsize, np.dtype(SHORT[to]).itemsize
         for x, dtype, function in itertools.islice(calls(name, rng, 150), 3):
@@ -228,12 +282,26 @@ def test_listing():
     assert all(row["available"] for row in ROWS if row["chosen"])
 
 
-@pytest.mark.parametrize("mask,gone", [("avx512", {"avx512"}), ("avx2", {"avx2", "avx512"}), ("avx512,avx2,neon", {"avx2", "avx512", "neon"}),
-                                       (" neon, nonsense", {"neon"}), ("", set()), ("scalar", set())])
+@pytest.mark.parametrize(
+    "mask,gone",
+    [
+        ("avx512", {"avx512"}),
+        ("avx2", {"avx2", "avx512"}),
+        ("avx512,avx2,neon", {"avx2", "avx512", "neon"}),
+        (" neon, nonsense", {"neon"}),
+        ("", set()),
+        ("scalar", set()),
+    ],
+)
 def test_the_environment_masks_instruction_sets(mask, gone):
     script = "import tq, json; print(json.dumps([r['isa'] for r in tq._core.kernel_variants() if r['available']]))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | {"TQ_DISABLE_CPU": mask},
-                          check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TQ_DISABLE_CPU": mask},
+        check=True,
+    )
     assert set(json.loads(done.stdout)) == {row["isa"] for row in ROWS if row["available"]} - gone
 
 
