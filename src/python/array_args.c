@@ -590,6 +590,27 @@ static bool is_scale(float scale)
 
 #define SCALE_RULE "a scale must be finite, above 0 and not denormal as float32 (at least 2**-126)"
 
+/* Rounds to float32 here and not in NumPy, which would warn of what is refused anyway. */
+static bool many_scales(tq_py_column *c, PyArrayObject *wide)
+{
+    npy_intp count = PyArray_SIZE(wide);
+    const double *from = PyArray_DATA(wide);
+    c->array = (PyArrayObject *)PyArray_SimpleNew(1, &count, NPY_FLOAT32);
+    if (!c->array)
+        return false;
+    float *to = PyArray_DATA(c->array);
+    c->data = to;
+    c->many = count != 1;
+    for (npy_intp i = 0; i < count; i++) {
+        to[i] = (float)from[i];
+        if (!is_scale(to[i])) {
+            tq_py_column_free(c);
+            return refuse_entry("scale", i, count != 1, from[i], SCALE_RULE);
+        }
+    }
+    return true;
+}
+
 bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p)
 {
     double value;
@@ -601,19 +622,12 @@ bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p)
         c->one.f32 = (float)value;
         return is_scale(c->one.f32) || refuse_entry("scale", 0, false, value, SCALE_RULE);
     }
-    c->array = parameter_array(object, "scale", "fiu", "real numbers", NPY_FLOAT32, p);
-    if (!c->array)
+    PyArrayObject *wide = parameter_array(object, "scale", "fiu", "real numbers", NPY_FLOAT64, p);
+    if (!wide)
         return false;
-    npy_intp count = PyArray_SIZE(c->array);
-    const float *scale = c->data = PyArray_DATA(c->array);
-    c->many = count != 1;
-    for (npy_intp i = 0; i < count; i++)
-        if (!is_scale(scale[i])) {
-            refuse_entry("scale", i, c->many, scale[i], SCALE_RULE);
-            tq_py_column_free(c);
-            return false;
-        }
-    return true;
+    bool read = many_scales(c, wide);
+    Py_DECREF(wide);
+    return read;
 }
 
 bool tq_py_multipliers(tq_py_column *c, PyObject *object, const tq_py_parameters *p, bool float32)
