@@ -378,7 +378,10 @@ def least_divergence(observer, codes, symmetric):
     low, high = (-bound, bound) if symmetric else (observer.min, observer.max)
     if not lost:
         return low, high
-    best = max(r for r, v in lost.items() if v <= min(lost.values()) + 1e-12)
+    best, least = None, math.inf
+    for reach, value in lost.items():  # the widest first
+        if value < least - 1e-9:
+            best, least = reach, value
     if best == max(lost):
         return low, high
     edge = edges[best + half]

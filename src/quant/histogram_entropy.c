@@ -96,6 +96,10 @@ static void window_of(int32_t reach, int32_t first, int32_t last, bool symmetric
     *to = symmetric ? reach : least_int(reach, last + 1);
 }
 
+/* Divergences this near, in nats, are equal: rounding parts them.  An average of logarithms below 64, each right
+   to 2^-52, from running sums, errs by far less. */
+#define SAME 1e-9
+
 static void entropy_search(const tq_histogram *h, const sums *s, const tq_params_target *target, double *low,
                            double *high)
 {
@@ -114,7 +118,7 @@ static void entropy_search(const tq_histogram *h, const sums *s, const tq_params
         if (to - from < codes || !between(s, from, to))
             break;
         double lost = divergence(h, s, from, to, (int32_t)codes);
-        if (lost < least) {
+        if (lost < least - SAME) {
             least = lost;
             best = reach;
         }
