@@ -38,7 +38,10 @@ setup(
             sources=files("src/**/*.c"),
             depends=files("src/**/*.h", "src/**/*.def", "schema/*"),
             include_dirs=["src", ".", numpy.get_include()],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_23_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION")],
+            define_macros=[
+                ("NPY_NO_DEPRECATED_API", "NPY_1_23_API_VERSION"),
+                ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION"),
+            ],
             extra_compile_args=FLAGS + EXTRA,
             extra_link_args=LINK + EXTRA,
         )

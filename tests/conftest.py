@@ -1,14 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Options and fixtures that several test files share."""
+
+import os
+import sys
+from pathlib import Path
+
 import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# `python -m pytest` puts the repository in front of what is installed; its tq/ has the extension only where it was
+# built in place.  What tests start must find the same package.
+if not any(path.suffix in (".so", ".pyd") for path in (ROOT / "tq").glob("_core.*")):
+    sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT]
+    os.environ["PYTHONSAFEPATH"] = "1"
+    if sys.version_info < (3, 11):
+        os.chdir(ROOT / "tests")
+
+CORPUS = Path(os.environ.get("TQ_MODELS") or ROOT.parent / "shared" / "models")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="run the tests that take minutes")
+    parser.addoption("--slow", action="store_true", help="also run the tests that take minutes")
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--slow"):
-        skip = pytest.mark.skip(reason="takes minutes: run with --slow")
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(skip)
+    if config.getoption("--slow"):
+        return
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    """Every real model that lies beside the repository, as sorted paths.  For tests marked `corpus`."""
+    files = sorted(CORPUS.rglob("*.tflite"))
+    if not files:
+        pytest.skip(f"no models in {CORPUS}; TQ_MODELS names another folder")
+    return files

@@ -2,8 +2,8 @@
 """Fixed-point arithmetic against exact integers and fractions, written from the definitions."""
 
 import doctest
+import importlib
 import math
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -356,7 +356,7 @@ def test_explain_errors(call, error, words):
 
 
 def test_the_table_in_the_documentation():
-    shown = doctest.testmod(sys.modules["tq.explain"])
+    shown = doctest.testmod(importlib.import_module("tq.explain"))
     assert shown.attempted and not shown.failed
 
 

@@ -1,13 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks and explains TensorFlow Lite models."""
+"""tq: reads, checks and explains TensorFlow Lite models.
+
+    m = tq.Model("model.tflite")
+    print(m)                              # every operator and tensor, with its quantization
+    m.tensors["conv/weights"].data        # a NumPy view, nothing copied
+    m.get_tensor_details()                # TFLite's dicts, with the min and max that TFLite drops
+
+The schema's enums are here by name: tq.TensorType, tq.BuiltinOperator, tq.Padding ...
+"""
+
+from __future__ import annotations
+
+from typing import Any
 
 from tq._core import (
+    Buffer,
     Error,
+    ExternalBuffer,
+    Model,
     ModelError,
+    Operator,
+    OperatorCode,
+    Problem,
+    Quantization,
     QuantizationParams,
     QuantizedWeights,
+    Signature,
+    Subgraph,
+    Tensor,
     bias_quantization_params,
     choose_quantization_params,
+    decode_flexbuffer,
     dequantize,
     fake_quant,
     fake_quant_gradient,
@@ -25,22 +48,35 @@ from tq._core import (
     saturating_rounding_doubling_high_mul,
     unpack,
 )
-from tq.explain import RequantizeExplanation, explain_requantize
-from tq.observers import HistogramObserver, MinMaxObserver, MovingAverageObserver
+
+__version__ = "0.1.0"
 
 __all__ = [
+    "Buffer",
     "Error",
+    "ExternalBuffer",
     "HistogramObserver",
     "MinMaxObserver",
+    "Model",
     "ModelError",
     "MovingAverageObserver",
+    "Operator",
+    "OperatorCode",
+    "Problem",
+    "Quantization",
     "QuantizationParams",
     "QuantizedWeights",
     "RequantizeExplanation",
+    "Signature",
+    "Subgraph",
+    "Tensor",
     "bias_quantization_params",
     "choose_quantization_params",
+    "decode_flexbuffer",
     "dequantize",
+    "diff",
     "explain_requantize",
+    "export_npz",
     "fake_quant",
     "fake_quant_gradient",
     "fit_scales_to_bias",
@@ -57,3 +93,29 @@ __all__ = [
     "saturating_rounding_doubling_high_mul",
     "unpack",
 ]
+
+# What is written in Python is imported when it is first used: {name: module}.
+_LAZY = {
+    "HistogramObserver": "tq.observers",
+    "MinMaxObserver": "tq.observers",
+    "MovingAverageObserver": "tq.observers",
+    "RequantizeExplanation": "tq.explain",
+    "diff": "tq.compare",
+    "explain_requantize": "tq.explain",
+    "export_npz": "tq.export",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    elif name[:1].isupper():
+        value = getattr(importlib.import_module("tq.enums"), name, None)
+    else:
+        value = None
+    if value is None:
+        raise AttributeError(f"module 'tq' has no attribute {name!r}")
+    globals()[name] = value
+    return value

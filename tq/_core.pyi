@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypedDict, overload
+"""Types of the C core.  Docstrings stand in the C sources; here, one line each."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from typing_extensions import Buffer as _SupportsBuffer
+
+from tq.plots import Axes
+from tq.summary import Summary
+
+_T = TypeVar("_T", covariant=True)
+_Details = dict[str, Any]
 
 class Error(Exception): ...
 
@@ -11,100 +21,191 @@ class ModelError(Error, ValueError):
     code: str
     offset: int | None
 
-class KernelVariant(TypedDict):
+class Sequence(Generic[_T]):
+    """A read-only view: items are made when asked for.  A str finds the first item of that name."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int | str) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_T]: ...
+    def __iter__(self) -> Iterator[_T]: ...
+
+class OperatorCode(NamedTuple):
+    name: str  # "CONV_2D", or a custom operator's own name
+    code: Any  # BuiltinOperator; int where the schema does not know it
+    custom_code: str | None
+    version: int
+
+class Signature(NamedTuple):
+    key: str
+    subgraph_index: int
+    inputs: dict[str, int]  # name -> tensor index in that subgraph, as stored
+    outputs: dict[str, int]
+
+class Problem(NamedTuple):
+    code: str  # "scale-count"
+    place: str  # "subgraph 0, tensor 4 'conv/weights'"
+    text: str  # what was found and what is needed
+    severity: str  # "error": TFLite refuses it or cannot do what the file says; "warning": hardly meant
+
+class ExternalBuffer(NamedTuple):
+    id: int
+    group: str | None  # the side file's name
+    offset: int
+    length: int
+    packing: str | None
+
+class Buffer:
+    """One of the model's buffers."""
+
+    index: int
+    nbytes: int
+    offset: int | None  # of the first byte in the file; None without data
+    data: NDArray[np.uint8] | None  # read-only view
+    is_inline: bool  # its data stands in the flatbuffer, rather than behind it and found by offset
+
+class Quantization:
+    """How a tensor's codes stand for real numbers; false where the file says nothing."""
+
+    def __init__(
+        self,
+        scale: ArrayLike,
+        zero_point: ArrayLike = 0,
+        *,
+        dtype: DTypeLike | NarrowType = "int8",
+        quantized_dimension: int = 0,
+        min: ArrayLike | None = None,
+        max: ArrayLike | None = None,
+    ) -> None: ...
+    dtype: str | None  # of the codes: "int8", "int4"; None where elements are no codes
+    scale: NDArray[np.float32]  # blockwise: the scale tensor's values, in its dtype and shape
+    zero_point: NDArray[np.int64]
+    min: NDArray[np.float32]  # as stored; empty where the file stores none
+    max: NDArray[np.float32]
+    range_min: NDArray[np.float32]  # scale * (lowest code - zero_point), one a scale
+    range_max: NDArray[np.float32]
+    quantized_dimension: int
+    block_size: int
+    kind: str  # "none", "per-tensor", "per-axis", "blockwise", "multi-axis", "custom"
+    details: dict[str, Any] | None  # the details union's table, with its name under "type"
+    def quantize(
+        self,
+        x: ArrayLike,
+        /,
+        *,
+        narrow_range: bool = False,
+        rounding: QuantizeRounding = "away",
+        out: NDArray[Any] | None = None,
+        num_threads: int | None = None,
+    ) -> NDArray[Any]: ...
+    def dequantize(
+        self,
+        q: ArrayLike,
+        /,
+        *,
+        dtype: DTypeLike = "float32",
+        out: NDArray[Any] | None = None,
+        num_threads: int | None = None,
+    ) -> NDArray[Any]: ...
+    def __bool__(self) -> bool: ...
+    def __str__(self) -> str: ...  # Netron's line, or one line a channel
+    def _repr_html_(self) -> str: ...
+
+class Tensor:
+    model: Model
+    subgraph: Subgraph
+    index: int
     name: str
-    isa: str
-    available: bool
-    chosen: bool
+    shape: tuple[int, ...]
+    shape_signature: tuple[int, ...]  # equals shape where the file stores none
+    type: Any  # TensorType; int where the schema does not know it
+    dtype: np.dtype[Any]
+    is_variable: bool
+    is_constant: bool
+    has_rank: bool
+    buffer: int  # index into model.buffers; 0: none
+    external_buffer: ExternalBuffer | None
+    nbytes: int  # what shape and type need; of strings, what the buffer holds
+    quantization: Quantization
+    sparsity: dict[str, Any] | None
+    variant_tensors: list[dict[str, Any]]
+    producer: Operator | None
+    consumers: list[Operator]
+    data: NDArray[Any] | None  # read-only; None: not a constant.  Sparse: the stored values, flat
+    def dequantized(self) -> NDArray[np.float32]: ...
+    def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None where it is not
+    def densify(self) -> NDArray[Any]: ...
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...
+    def _repr_html_(self) -> str: ...
 
-QuantizeRounding = Literal["away", "even"]
-RequantizeRounding = Literal["double", "single", "up", "float64-away", "float32-even"]
-NarrowType = Literal["int4", "uint4", "int2"]
+class Operator:
+    model: Model
+    subgraph: Subgraph
+    index: int
+    name: str
+    code: Any  # BuiltinOperator; int where the schema does not know it
+    version: int
+    inputs: list[Tensor | None]  # None: -1, an optional input left out, or an index out of range
+    outputs: list[Tensor | None]
+    intermediates: list[Tensor | None]
+    input_indices: tuple[int, ...]  # as stored
+    output_indices: tuple[int, ...]
+    intermediate_indices: tuple[int, ...]
+    mutating_variable_inputs: list[bool]
+    options: dict[str, Any]  # builtin options, or a custom operator's decoded flexbuffer
+    options_type: str | None  # "Conv2DOptions", "flexbuffer"
+    custom_options: bytes | None
+    debug_metadata_index: int
+    def _repr_html_(self) -> str: ...
 
-@overload
-def quantize(
-    x: ArrayLike,
-    scale: ArrayLike,
-    zero_point: ArrayLike = 0,
-    *,
-    dtype: Literal["int8"] = "int8",
-    axis: int | None = None,
-    block_size: int | None = None,
-    narrow_range: bool = False,
-    rounding: QuantizeRounding = "away",
-    out: NDArray[np.int8] | None = None,
-    num_threads: int | None = None,
-) -> NDArray[np.int8]: ...
-@overload
-def quantize(
-    x: ArrayLike,
-    scale: ArrayLike,
-    zero_point: ArrayLike = 0,
-    *,
-    dtype: DTypeLike | NarrowType,
-    axis: int | None = None,
-    block_size: int | None = None,
-    narrow_range: bool = False,
-    rounding: QuantizeRounding = "away",
-    out: NDArray[Any] | None = None,
-    num_threads: int | None = None,
-) -> NDArray[Any]: ...
-@overload
-def dequantize(
-    q: ArrayLike,
-    scale: ArrayLike,
-    zero_point: ArrayLike = 0,
-    *,
-    axis: int | None = None,
-    block_size: int | None = None,
-    dtype: Literal["float32"] = "float32",
-    out: NDArray[np.float32] | None = None,
-    num_threads: int | None = None,
-) -> NDArray[np.float32]: ...
-@overload
-def dequantize(
-    q: ArrayLike,
-    scale: ArrayLike,
-    zero_point: ArrayLike = 0,
-    *,
-    axis: int | None = None,
-    block_size: int | None = None,
-    dtype: DTypeLike,
-    out: NDArray[Any] | None = None,
-    num_threads: int | None = None,
-) -> NDArray[Any]: ...
-@overload
-def requantize(
-    q: ArrayLike,
-    multiplier: ArrayLike,
-    zero_point: ArrayLike = 0,
-    *,
-    input_zero_point: ArrayLike = 0,
-    dtype: Literal["int8"] = "int8",
-    axis: int | None = None,
-    rounding: RequantizeRounding = "double",
-    out: NDArray[np.int8] | None = None,
-    num_threads: int | None = None,
-) -> NDArray[np.int8]: ...
-@overload
-def requantize(
-    q: ArrayLike,
-    multiplier: ArrayLike,
-    zero_point: ArrayLike = 0,
-    *,
-    input_zero_point: ArrayLike = 0,
-    dtype: DTypeLike,
-    axis: int | None = None,
-    rounding: RequantizeRounding = "double",
-    out: NDArray[Any] | None = None,
-    num_threads: int | None = None,
-) -> NDArray[Any]: ...
-def pack(values: ArrayLike, dtype: DTypeLike | NarrowType) -> NDArray[np.uint8]: ...
-def unpack(
-    packed: bytes | bytearray | memoryview | NDArray[Any], shape: int | Sequence[int], dtype: DTypeLike | NarrowType
-) -> NDArray[Any]: ...
-def kernel_variants() -> list[KernelVariant]: ...
-def _force_isa(isa: str | None) -> None: ...
+class Subgraph:
+    model: Model
+    index: int
+    name: str | None
+    tensors: Sequence[Tensor]
+    operators: Sequence[Operator]
+    inputs: list[Tensor | None]
+    outputs: list[Tensor | None]
+    input_indices: tuple[int, ...]
+    output_indices: tuple[int, ...]
+    debug_metadata_index: int
+
+class Model:
+    """A .tflite file, open."""
+
+    def __init__(self, source: str | os.PathLike[str] | _SupportsBuffer) -> None: ...
+    path: str | None
+    nbytes: int  # of the whole file
+    has_identifier: bool
+    version: int
+    description: str
+    min_runtime_version: str | None
+    operator_codes: Sequence[OperatorCode]
+    subgraphs: Sequence[Subgraph]
+    tensors: Sequence[Tensor]  # these four: of subgraph 0
+    operators: Sequence[Operator]
+    inputs: list[Tensor | None]
+    outputs: list[Tensor | None]
+    signatures: Sequence[Signature]
+    metadata: Mapping[str, bytes]
+    buffers: Sequence[Buffer]
+    external_buffers: Sequence[ExternalBuffer]
+    problems: list[Problem]
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[_Details]: ...
+    def get_input_details(self, subgraph_index: int = 0) -> list[_Details]: ...
+    def get_output_details(self, subgraph_index: int = 0) -> list[_Details]: ...
+    def summary(self) -> Summary: ...
+    def __str__(self) -> str: ...  # the listing
+    def _repr_html_(self) -> str: ...
+
+def decode_flexbuffer(buffer: _SupportsBuffer, /) -> Any: ...  # dict, list, int, float, bool, str, bytes or None
+def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -> (field, slot, kind, default)
+def schema_enums() -> dict[str, list[tuple[str, int]]]: ...
+def schema_unions() -> dict[str, list[tuple[str, int]]]: ...
+def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, options table
+def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
+def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
 
 # ---- fixed point: an array where an argument is one, else a scalar ----
 
@@ -199,3 +300,100 @@ def _histogram_range(
 def _requantize_steps(
     acc: int, multiplier: float | tuple[int, int], zero_point: int, rounding: str, dtype: DTypeLike
 ) -> tuple[dict[str, Any], str, int, int]: ...
+
+# ---- arrays ----
+
+class KernelVariant(TypedDict):
+    name: str
+    isa: str
+    available: bool
+    chosen: bool
+
+QuantizeRounding = Literal["away", "even"]
+RequantizeRounding = Literal["double", "single", "up", "float64-away", "float32-even"]
+NarrowType = Literal["int4", "uint4", "int2"]
+
+@overload
+def quantize(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    dtype: Literal["int8"] = "int8",
+    axis: int | None = None,
+    block_size: int | None = None,
+    narrow_range: bool = False,
+    rounding: QuantizeRounding = "away",
+    out: NDArray[np.int8] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[np.int8]: ...
+@overload
+def quantize(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    dtype: DTypeLike | NarrowType,
+    axis: int | None = None,
+    block_size: int | None = None,
+    narrow_range: bool = False,
+    rounding: QuantizeRounding = "away",
+    out: NDArray[Any] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def dequantize(
+    q: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    axis: int | None = None,
+    block_size: int | None = None,
+    dtype: Literal["float32"] = "float32",
+    out: NDArray[np.float32] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[np.float32]: ...
+@overload
+def dequantize(
+    q: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    axis: int | None = None,
+    block_size: int | None = None,
+    dtype: DTypeLike,
+    out: NDArray[Any] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[Any]: ...
+@overload
+def requantize(
+    q: ArrayLike,
+    multiplier: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    input_zero_point: ArrayLike = 0,
+    dtype: Literal["int8"] = "int8",
+    axis: int | None = None,
+    rounding: RequantizeRounding = "double",
+    out: NDArray[np.int8] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[np.int8]: ...
+@overload
+def requantize(
+    q: ArrayLike,
+    multiplier: ArrayLike,
+    zero_point: ArrayLike = 0,
+    *,
+    input_zero_point: ArrayLike = 0,
+    dtype: DTypeLike,
+    axis: int | None = None,
+    rounding: RequantizeRounding = "double",
+    out: NDArray[Any] | None = None,
+    num_threads: int | None = None,
+) -> NDArray[Any]: ...
+def pack(values: ArrayLike, dtype: DTypeLike | NarrowType) -> NDArray[np.uint8]: ...
+def unpack(
+    packed: bytes | bytearray | memoryview | NDArray[Any], shape: int | Iterable[int], dtype: DTypeLike | NarrowType
+) -> NDArray[Any]: ...
+def kernel_variants() -> list[KernelVariant]: ...
+def _force_isa(isa: str | None) -> None: ...

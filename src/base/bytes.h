@@ -21,21 +21,23 @@ static inline bool tq_bytes_hold(tq_bytes bytes, uint64_t offset, uint64_t lengt
     return offset <= bytes.size && length <= bytes.size - offset;
 }
 
-/* Compilers turn these into one load where the machine is little-endian and allows it. */
-static inline uint16_t tq_load_u16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define TQ_FROM_LITTLE(value, bits) __builtin_bswap##bits(value)
+#else
+#define TQ_FROM_LITTLE(value, bits) (value)
+#endif
 
-static inline uint32_t tq_load_u32(const uint8_t *p)
-{
-    return (uint32_t)tq_load_u16(p) | (uint32_t)tq_load_u16(p + 2) << 16;
-}
-
-static inline uint64_t tq_load_u64(const uint8_t *p)
-{
-    return (uint64_t)tq_load_u32(p) | (uint64_t)tq_load_u32(p + 4) << 32;
-}
+#define TQ_LOADER(bits)                                      \
+    static inline uint##bits##_t tq_load_u##bits(const uint8_t *p) \
+    {                                                        \
+        uint##bits##_t value;                                \
+        memcpy(&value, p, sizeof value);                     \
+        return TQ_FROM_LITTLE(value, bits);                  \
+    }
+TQ_LOADER(16)
+TQ_LOADER(32)
+TQ_LOADER(64)
+#undef TQ_LOADER
 
 static inline float tq_load_f32(const uint8_t *p)
 {

@@ -3,6 +3,7 @@
  * Fake quantization and its gradient.
  */
 #include "python/fake_quant.h"
+#include "python/errors.h"
 
 #include "python/operands.h"
 #include "quant/fake_quant.h"

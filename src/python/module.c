@@ -6,24 +6,73 @@
 #include "python/state.h"
 
 #include "python/arrays.h"
+#include "python/buffer.h"
+#include "python/details_list.h"
 #include "python/errors.h"
 #include "python/fake_quant.h"
+#include "python/file.h"
 #include "python/fixed_point.h"
+#include "python/flex.h"
+#include "python/model.h"
 #include "python/observers.h"
+#include "python/operator.h"
 #include "python/parameters.h"
+#include "python/problems.h"
+#include "python/quantization.h"
+#include "python/records.h"
+#include "python/schema.h"
+#include "python/sequence.h"
+#include "python/subgraph.h"
+#include "python/tensor.h"
 #include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
 {
+    /* A Python subclass has no module of ours; its first base from C has. */
     PyTypeObject *type = Py_TYPE(self);
-    /* A Python subclass has no module state of its own; its first C base has. */
-    while (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || ((PyHeapTypeObject *)type)->ht_module == NULL)
+    while (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !((PyHeapTypeObject *)type)->ht_module)
         type = type->tp_base;
     return PyType_GetModuleState(type);
 }
 
+int tq_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot)
+{
+    *slot = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (!*slot)
+        return -1;
+    const char *name = strrchr(spec->name, '.') + 1;
+    return *name == '_' ? 0 : PyModule_AddObjectRef(module, name, *slot);
+}
+
+static int add_keys(PyObject *module, tq_state *state)
+{
+    (void)module;
+#define KEY(name)                                          \
+    state->key.name = PyUnicode_InternFromString(#name);   \
+    if (!state->key.name)                                  \
+        return -1;
+    TQ_KEYS(KEY)
+#undef KEY
+    return 0;
+}
+
 static int (*const parts[])(PyObject *module, tq_state *state) = {
+    add_keys,
     tq_py_add_errors,
+    tq_py_add_schema,
+    tq_py_add_records,
+    tq_py_add_sequence,
+    tq_py_add_file,
+    tq_py_add_buffer,
+    tq_py_add_model,
+    tq_py_add_quantization,
+    tq_py_add_subgraph,
+    tq_py_add_operator,
+    tq_py_add_tensor,
+    tq_py_add_flex,
+    tq_py_add_details,
+    tq_py_add_details_list,
+    tq_py_add_problems,
     tq_py_add_fixed_point,
     tq_py_add_parameters,
     tq_py_add_weights,
@@ -49,6 +98,10 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
 #define OBJECT(name) Py_VISIT(state->name);
 #include "python/state.def"
 #undef OBJECT
+    for (int i = 0; i < TQ_TYPE_COUNT; i++) {
+        Py_VISIT(state->dtypes[i]);
+        Py_VISIT(state->classes[i]);
+    }
     return 0;
 }
 
@@ -58,6 +111,13 @@ static int clear(PyObject *module)
 #define OBJECT(name) Py_CLEAR(state->name);
 #include "python/state.def"
 #undef OBJECT
+#define KEY(name) Py_CLEAR(state->key.name);
+    TQ_KEYS(KEY)
+#undef KEY
+    for (int i = 0; i < TQ_TYPE_COUNT; i++) {
+        Py_CLEAR(state->dtypes[i]);
+        Py_CLEAR(state->classes[i]);
+    }
     return 0;
 }
 

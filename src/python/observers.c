@@ -5,6 +5,7 @@
  * These functions are tq's own: they check what keeps memory safe, and no more.
  */
 #include "python/observers.h"
+#include "python/errors.h"
 
 #include "python/operands.h"
 #include "quant/histogram.h"

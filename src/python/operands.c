@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/operands.h"
+#include "python/errors.h"
 
 #include <string.h>
 

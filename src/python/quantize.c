@@ -3,6 +3,7 @@
  * quantize() and dequantize().
  */
 #include "python/array_args.h"
+#include "python/errors.h"
 #include "python/arrays.h"
 
 const char tq_py_quantize_doc[] =

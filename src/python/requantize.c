@@ -3,6 +3,7 @@
  * requantize().
  */
 #include "python/array_args.h"
+#include "python/errors.h"
 #include "python/arrays.h"
 
 const char tq_py_requantize_doc[] =

@@ -19,11 +19,27 @@
 #include <numpy/arrayobject.h>
 
 #include "base/status.h"
+#include "model/types.h"
+
+/* Strings that dict keys and attribute names are made of, interned once: KEY(name). */
+#define TQ_KEYS(KEY)                                                                              \
+    KEY(name) KEY(index) KEY(shape) KEY(shape_signature) KEY(dtype) KEY(quantization)             \
+    KEY(quantization_parameters) KEY(sparsity_parameters) KEY(scales) KEY(zero_points)            \
+    KEY(quantized_dimension) KEY(block_size) KEY(min) KEY(max) KEY(range_min) KEY(range_max)      \
+    KEY(traversal_order) KEY(block_map) KEY(dim_metadata) KEY(format) KEY(dense_size)             \
+    KEY(array_segments) KEY(array_indices)
 
 typedef struct tq_state {
 #define OBJECT(name) PyObject *name;
 #include "python/state.def"
 #undef OBJECT
+    struct {
+#define KEY(name) PyObject *name;
+        TQ_KEYS(KEY)
+#undef KEY
+    } key;
+    PyObject *dtypes[TQ_TYPE_COUNT];  /* by TensorType: what Tensor.data holds; NULL until asked for */
+    PyObject *classes[TQ_TYPE_COUNT]; /* by TensorType: what get_tensor_details reports; likewise */
 } tq_state;
 
 extern struct PyModuleDef tq_module;
@@ -31,9 +47,8 @@ extern struct PyModuleDef tq_module;
 /* The state behind a method's `self`, whose type (or a base of it) this module made. */
 tq_state *tq_state_of(PyObject *self);
 
-/* Sets the Python exception that `error` stands for, with attributes `code` and `offset` where the
-   exception is one of tq's own.  `path` (may be NULL) is the file name that an OSError carries.
-   Returns NULL, so that a function can end with it. */
-PyObject *tq_py_raise(tq_state *state, const tq_error *error, PyObject *path);
+/* Makes a type of this module from its spec, keeps it in *slot and, unless its name starts with an
+   underscore, puts it in the module. */
+int tq_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot);
 
 #endif

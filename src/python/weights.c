@@ -3,6 +3,7 @@
  * Codes and scales of constant weights and biases.
  */
 #include "python/weights.h"
+#include "python/errors.h"
 
 #include <math.h>
 

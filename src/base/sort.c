@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Heapsort: qsort may allocate or be quadratic, and takes no context.
+ */
+#include "base/sort.h"
+
+static void sift(uint32_t *places, size_t root, size_t count, tq_before *before, const void *context)
+{
+    uint32_t moved = places[root];
+    for (size_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && before(context, places[child], places[child + 1]))
+            child++;
+        if (!before(context, moved, places[child]))
+            break;
+        places[root] = places[child];
+    }
+    places[root] = moved;
+}
+
+void tq_sort_places(uint32_t *places, size_t count, tq_before *before, const void *context)
+{
+    for (size_t i = count / 2; i-- > 0;)
+        sift(places, i, count, before, context);
+    for (size_t end = count; end-- > 1;) {
+        uint32_t last = places[end];
+        places[end] = places[0];
+        places[0] = last;
+        sift(places, 0, end, before, context);
+    }
+}

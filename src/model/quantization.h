@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A tensor's quantization as the file stores it, and what each of its parts belongs to.
+ */
+#ifndef TQ_MODEL_QUANTIZATION_H
+#define TQ_MODEL_QUANTIZATION_H
+
+#include "model/model.h"
+
+typedef enum tq_quantization_kind {
+    TQ_QUANTIZATION_NONE,       /* nothing that maps codes to real numbers */
+    TQ_QUANTIZATION_PER_TENSOR, /* one scale */
+    TQ_QUANTIZATION_PER_AXIS,   /* one scale an index of quantized_dimension */
+    TQ_QUANTIZATION_BLOCKWISE,  /* scales in another tensor, one a block */
+    TQ_QUANTIZATION_MULTI_AXIS, /* scales in another tensor, along several dimensions */
+    TQ_QUANTIZATION_CUSTOM,     /* bytes that this schema does not describe */
+    TQ_QUANTIZATION_KIND_COUNT
+} tq_quantization_kind;
+
+typedef struct tq_quantization {
+    tq_table table; /* at == 0: the tensor has no QuantizationParameters */
+    tq_quantization_kind kind;
+    tq_vector scale, zero_point, min, max;
+    int32_t quantized_dimension;
+    /* blockwise and multi-axis: tensors of the same subgraph that hold the parameters */
+    int32_t scales_tensor, zero_points_tensor; /* -1: none.  An absent field means tensor 0 */
+    int32_t block_size;                        /* 0: no blocks */
+    tq_vector quantized_dimensions;            /* multi-axis */
+    tq_bytes custom;
+} tq_quantization;
+
+tq_quantization tq_tensor_quantization(const tq_table *tensor);
+
+/* "per-axis" and so on. */
+const char *tq_quantization_kind_name(tq_quantization_kind kind);
+
+#endif

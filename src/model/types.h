@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facts about tensor types: the rows of types.def.
+ */
+#ifndef TQ_MODEL_TYPES_H
+#define TQ_MODEL_TYPES_H
+
+#include <stdint.h>
+
+typedef enum tq_type_kind {
+    TQ_KIND_FLOAT, TQ_KIND_INTEGER, TQ_KIND_COMPLEX, TQ_KIND_BOOLEAN, TQ_KIND_STRING, TQ_KIND_OPAQUE
+} tq_type_kind;
+
+typedef struct tq_type_row {
+    const char *name;
+    uint8_t bits;
+    uint8_t kind; /* tq_type_kind */
+    const char *dtype, *details_dtype;
+    double low, high;
+} tq_type_row;
+
+#define TQ_TYPE_COUNT 23
+
+/* The row of a TensorType, or NULL for a number that this schema does not know. */
+const tq_type_row *tq_type(int64_t type);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From what the core reads to Python objects.  Each returns a new reference, or NULL with an exception.
+ */
+#ifndef TQ_PYTHON_CONVERT_H
+#define TQ_PYTHON_CONVERT_H
+
+#include "flatbuffer/table.h"
+#include "python/state.h"
+
+/* UTF-8; a byte that is not becomes "\xNN", so that every name can be printed. */
+PyObject *tq_py_text(tq_bytes bytes);
+PyObject *tq_py_text_or_none(tq_bytes bytes); /* data NULL: None */
+
+PyObject *tq_py_bytes(tq_bytes bytes); /* a copy; data NULL: None */
+
+/* One-dimensional arrays of a vector's elements, copied. */
+PyObject *tq_py_array_i32(const tq_vector *vector);
+PyObject *tq_py_array_f32(const tq_vector *vector);
+PyObject *tq_py_array_i64(const tq_vector *vector);
+PyObject *tq_py_array_i32_from_i64(const tq_vector *vector); /* LiteRT's int32 zero points: cut off */
+
+PyObject *tq_py_tuple_i32(const tq_vector *vector);
+
+/* The member of a schema enum, or the int itself where the schema does not know it. */
+PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value);
+
+/* A table as a dict by its schema rows: absent scalars have their defaults, absent offsets are None;
+   enums are members, vectors lists, [ubyte] bytes, tables dicts, unions dicts with their table's name
+   under "type". */
+PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table);
+
+/* One field of a table, as in tq_py_table, by its name, a str; None where the file does not store it.
+   ValueError: the table has no such field. */
+PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name);
+
+/* A union as such a dict; None where it is not set or its type is not known. */
+PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
+
+/* dict[key] = value, which is consumed (and may be NULL: then -1). */
+int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
+int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);
+
+/* module.function(argument): how C types reach the parts of tq that are written in Python. */
+PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
+
+#endif

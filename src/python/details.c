@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * get_tensor_details: LiteRT's dicts, with the range that it drops.
+ *
+ * The rules are those of LiteRT 2.3 (python/interpreter.py, python/interpreter_wrapper, and
+ * InterpreterBuilder::ParseQuantization), as far as it answers:
+ *   shape_signature   the shape for constants, and where the file stores none or an empty one
+ *   scales            empty counts as unquantized: no zero points, dimension 0
+ *   blockwise         scales are the scale tensor's bytes as float16, zero_points those of the
+ *                     zero-point tensor as int32, both flat and whatever the tensors' types are;
+ *                     Quantization.scale has the values
+ *   multi-axis        everything empty
+ *   quantization      (scale, zero point) of exactly one scale
+ *   zero points       cut off to int32
+ *   sparsity          only of tensors with a buffer
+ * Where LiteRT refuses a model or leaves a tensor out, the file's own values stand.
+ */
+#include "python/details.h"
+
+#include "model/quantization.h"
+#include "model/tensor.h"
+#include "python/convert.h"
+#include "python/dtypes.h"
+#include "python/quantization.h"
+#include "python/tensor.h"
+
+static PyObject *empty(int type)
+{
+    npy_intp none = 0;
+    return PyArray_SimpleNew(1, &none, type);
+}
+
+/* The name as a C string: LiteRT's ends at a NUL. */
+static PyObject *name_of(const tq_table *tensor)
+{
+    tq_bytes name = tq_get_string(tensor, TQ_Tensor_name);
+    const uint8_t *end = name.data ? memchr(name.data, 0, name.size) : NULL;
+    if (end)
+        name.size = (size_t)(end - name.data);
+    return tq_py_text(name);
+}
+
+static PyObject *signature_of(const tq_model *model, const tq_table *tensor, const tq_vector *shape)
+{
+    tq_vector signature = tq_get_vector(tensor, TQ_Tensor_shape_signature);
+    bool shown = signature.count && !tq_tensor_is_constant(model, tensor);
+    return tq_py_array_i32(shown ? &signature : shape);
+}
+
+/* (scale, zero point) where there is exactly one scale. */
+static PyObject *legacy_tuple(tq_state *state, const tq_quantization *q)
+{
+    if (q->kind != TQ_QUANTIZATION_PER_TENSOR)
+        return Py_NewRef(state->no_scale);
+    int32_t zero = (int32_t)(uint32_t)(uint64_t)tq_vector_i64(&q->zero_point, 0);
+    PyObject *tuple = PyTuple_New(2);
+    PyObject *scale = PyFloat_FromDouble(tq_vector_f32(&q->scale, 0)), *zero_point = PyLong_FromLong(zero);
+    if (tuple && scale && zero_point) {
+        PyTuple_SET_ITEM(tuple, 0, scale);
+        PyTuple_SET_ITEM(tuple, 1, zero_point);
+        return tuple;
+    }
+    Py_XDECREF(tuple);
+    Py_XDECREF(scale);
+    Py_XDECREF(zero_point);
+    return NULL;
+}
+
+/* ---- quantization_parameters ---- */
+
+/* Whether all of a vector's 64-bit elements are 0, as zero points along an axis nearly always are. */
+static bool all_zero(const tq_vector *vector)
+{
+    const uint8_t *p = vector->file.data + vector->at;
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < vector->count; i++)
+        bits |= tq_load_u64(p + 8 * (size_t)i);
+    return bits == 0;
+}
+
+/* out[i] = f32(f64(scale[i]) * factor).  Where float32 holds the factor, a float32 multiplication rounds
+   the same product, which float64 holds exactly, to the same result, and takes half the time. */
+static void multiply_scales(const tq_vector *scales, double factor, float *out)
+{
+    const uint8_t *p = scales->file.data + scales->at;
+    float narrow = (float)factor;
+    if ((double)narrow == factor)
+        for (uint32_t i = 0; i < scales->count; i++)
+            out[i] = tq_load_f32(p + 4 * (size_t)i) * narrow;
+    else
+        for (uint32_t i = 0; i < scales->count; i++)
+            out[i] = (float)(tq_load_f32(p + 4 * (size_t)i) * factor);
+}
+
+/* What `code` stands for under each scale. */
+static PyObject *range_end(const tq_quantization *q, double code)
+{
+    npy_intp count = q->scale.count;
+    PyObject *array = PyArray_SimpleNew(1, &count, NPY_FLOAT32);
+    if (!array)
+        return NULL;
+    float *out = PyArray_DATA((PyArrayObject *)array);
+    uint32_t zeros = q->zero_point.count;
+    if (zeros <= 1 || all_zero(&q->zero_point)) {
+        multiply_scales(&q->scale, code - (double)tq_vector_i64(&q->zero_point, 0), out);
+        return array;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        double zero = (double)tq_vector_i64(&q->zero_point, i < zeros ? i : zeros - 1);
+        out[i] = tq_py_real(tq_vector_f32(&q->scale, i), code, zero);
+    }
+    return array;
+}
+
+/* One scale or one an index of the axis: everything stands in the file's own vectors. */
+static int set_affine(tq_state *state, PyObject *dict, const tq_type_row *row, const tq_quantization *q)
+{
+    int failed = tq_py_set(dict, state->key.scales, tq_py_array_f32(&q->scale));
+    if (q->zero_point.count)
+        failed |= tq_py_set(dict, state->key.zero_points, tq_py_array_i32_from_i64(&q->zero_point));
+    if (row && row->kind == TQ_KIND_INTEGER) {
+        failed |= tq_py_set(dict, state->key.range_min, range_end(q, row->low));
+        failed |= tq_py_set(dict, state->key.range_max, range_end(q, row->high));
+    }
+    return failed;
+}
+
+/* A parameter tensor without data stands for zeros; of no more bytes than this, since its shape may
+   say anything. */
+enum { LARGEST_ZEROS = 1 << 20 };
+
+/* LiteRT takes the parameter tensor's bytes for `item`-byte numbers of `type`, whatever its own type
+   is, and one that has no data yet for zeros. */
+static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, size_t item)
+{
+    tq_subgraph subgraph = tq_py_subgraph_of(tensor);
+    tq_table other = tq_vector_table(&subgraph.tensors, index < 0 ? SIZE_MAX : (size_t)index);
+    tq_bytes bytes = {NULL, 0};
+    uint64_t size = 0;
+    if (tq_get_int(&other, TQ_Tensor_external_buffer))
+        return tq_py_parameter_values(tensor, index, type);
+    if (!other.at || tq_tensor_bytes(&tensor->model->model, &other, &bytes, NULL) != TQ_OK)
+        return empty(type);
+    if (bytes.data)
+        size = bytes.size;
+    else if (tq_tensor_size(&other, &size, NULL) != TQ_OK || size > LARGEST_ZEROS)
+        size = 0;
+    npy_intp count = (npy_intp)(size / item);
+    PyObject *array = PyArray_ZEROS(1, &count, type, 0);
+    if (array && bytes.data)
+        memcpy(PyArray_DATA((PyArrayObject *)array), bytes.data, (size_t)count * item);
+    return array;
+}
+
+/* Blocks: scales and zero points stand in tensors of their own. */
+static int set_blockwise(tq_state *state, PyObject *dict, PartObject *tensor, int64_t type, const tq_quantization *q)
+{
+    PyObject *scale, *zero_point, *range_min, *range_max;
+    if (tq_py_tensor_scales(tensor, q, &scale, &zero_point) < 0)
+        return -1;
+    int failed = tq_py_range(type, scale, zero_point, &range_min, &range_max);
+    Py_DECREF(scale);
+    Py_DECREF(zero_point);
+    if (failed < 0)
+        return -1;
+    failed |= tq_py_set(dict, state->key.range_min, range_min);
+    failed |= tq_py_set(dict, state->key.range_max, range_max);
+    failed |= tq_py_set(dict, state->key.scales, parameter_bytes(tensor, q->scales_tensor, NPY_FLOAT16, 2));
+    failed |= tq_py_set(dict, state->key.zero_points, parameter_bytes(tensor, q->zero_points_tensor, NPY_INT32, 4));
+    return failed;
+}
+
+static int set_quantized(PartObject *tensor, PyObject *dict, const tq_table *view, const tq_quantization *q)
+{
+    tq_state *state = tq_state_of((PyObject *)tensor);
+    int64_t type = tq_get_int(view, TQ_Tensor_type);
+    int failed = q->kind == TQ_QUANTIZATION_BLOCKWISE ? set_blockwise(state, dict, tensor, type, q)
+                                                      : set_affine(state, dict, tq_type(type), q);
+    if (q->quantized_dimension)
+        failed |= tq_py_set(dict, state->key.quantized_dimension, PyLong_FromLong(q->quantized_dimension));
+    if (q->block_size)
+        failed |= tq_py_set(dict, state->key.block_size, PyLong_FromLong(q->block_size));
+    return failed;
+}
+
+/* A copy of the template, in which everything is empty or 0, with what the file says. */
+static PyObject *parameters_of(tq_state *state, PyObject *tensor, const tq_table *view, const tq_quantization *q)
+{
+    PyObject *dict = PyDict_Copy(state->parameters_template);
+    int failed = !dict;
+    if (!failed && q->min.count)
+        failed |= tq_py_set(dict, state->key.min, tq_py_array_f32(&q->min));
+    if (!failed && q->max.count)
+        failed |= tq_py_set(dict, state->key.max, tq_py_array_f32(&q->max));
+    bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS || q->kind == TQ_QUANTIZATION_BLOCKWISE;
+    if (!failed && shown)
+        failed |= set_quantized((PartObject *)tensor, dict, view, q);
+    if (failed)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+/* ---- the whole ---- */
+
+static PyObject *details_of(tq_state *state, PyObject *tensor, const tq_table *view)
+{
+    const tq_model *model = &((PartObject *)tensor)->model->model;
+    tq_vector shape = tq_get_vector(view, TQ_Tensor_shape);
+    tq_quantization q = tq_tensor_quantization(view);
+    bool sparse = tq_get_table(view, TQ_Tensor_sparsity).at && tq_tensor_is_constant(model, view);
+    PyObject *dict = PyDict_Copy(state->details_template);
+    if (!dict)
+        return NULL;
+    int failed = tq_py_set(dict, state->key.name, name_of(view));
+    failed |= tq_py_set(dict, state->key.index, PyLong_FromUnsignedLong(((PartObject *)tensor)->index));
+    failed |= tq_py_set(dict, state->key.shape, tq_py_array_i32(&shape));
+    failed |= tq_py_set(dict, state->key.shape_signature, signature_of(model, view, &shape));
+    failed |= tq_py_set(dict, state->key.dtype, Py_XNewRef(tq_py_details_class(state, tq_get_int(view, TQ_Tensor_type))));
+    failed |= tq_py_set(dict, state->key.quantization, legacy_tuple(state, &q));
+    failed |= tq_py_set(dict, state->key.quantization_parameters, parameters_of(state, tensor, view, &q));
+    failed |= tq_py_set(dict, state->key.sparsity_parameters, sparse ? tq_py_sparsity(state, view) : PyDict_New());
+    if (failed)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of what)
+{
+    tq_state *state = tq_state_of((PyObject *)model);
+    tq_subgraph view = tq_model_subgraph(&model->model, subgraph);
+    const tq_vector *chosen = what == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
+    uint32_t count = what == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
+    PyObject *list = PyList_New(0), *part = tq_py_part(state->Tensor, model, subgraph, 0);
+    for (uint32_t i = 0; list && part && i < count; i++) {
+        int64_t index = what == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
+        if (index < 0 || index >= view.tensors.count)
+            continue;
+        ((PartObject *)part)->index = (uint32_t)index; /* one object serves all: nobody else sees it */
+        tq_table tensor = tq_vector_table(&view.tensors, (size_t)index);
+        PyObject *dict = details_of(state, part, &tensor);
+        if (!dict || PyList_Append(list, dict) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(dict);
+    }
+    if (!part)
+        Py_CLEAR(list);
+    Py_XDECREF(part);
+    return list;
+}
+
+/* ---- the templates ---- */
+
+int tq_py_add_details(PyObject *module, tq_state *state)
+{
+    (void)module;
+    PyObject *parameters = state->parameters_template = PyDict_New();
+    PyObject *details = state->details_template = PyDict_New();
+    PyObject *no_f32 = empty(NPY_FLOAT32), *no_i32 = empty(NPY_INT32);
+    state->no_scale = Py_BuildValue("(di)", 0.0, 0);
+    int failed = !parameters || !details || !no_f32 || !no_i32 || !state->no_scale;
+    struct {
+        PyObject *dict, *key, *value;
+    } rows[] = {
+        {details, state->key.name, Py_None},
+        {details, state->key.index, Py_None},
+        {details, state->key.shape, Py_None},
+        {details, state->key.shape_signature, Py_None},
+        {details, state->key.dtype, Py_None},
+        {details, state->key.quantization, Py_None},
+        {details, state->key.quantization_parameters, Py_None},
+        {details, state->key.sparsity_parameters, Py_None},
+        {parameters, state->key.scales, no_f32},
+        {parameters, state->key.zero_points, no_i32},
+        {parameters, state->key.quantized_dimension, Py_False},
+        {parameters, state->key.block_size, Py_False},
+        {parameters, state->key.min, no_f32},
+        {parameters, state->key.max, no_f32},
+        {parameters, state->key.range_min, no_f32},
+        {parameters, state->key.range_max, no_f32},
+    };
+    for (size_t i = 0; !failed && i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].value == Py_False)
+            failed = tq_py_set(rows[i].dict, rows[i].key, PyLong_FromLong(0));
+        else
+            failed = PyDict_SetItem(rows[i].dict, rows[i].key, rows[i].value);
+    Py_XDECREF(no_f32);
+    Py_XDECREF(no_i32);
+    return failed ? -1 : 0;
+}

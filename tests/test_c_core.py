@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds tests/c with every C file of the core under the address and undefined-behaviour sanitizers, and runs it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+FLAGS = ["-std=c11", "-g", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", *SANITIZE]
+# What a Python built with sanitizers preloads must not reach a program that has its own.
+NO_PRELOAD = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+
+
+def core_sources():
+    return sorted(path for path in (ROOT / "src").rglob("*.c") if "python" not in path.relative_to(ROOT / "src").parts)
+
+
+def compiler_with_sanitizers(name, folder):
+    """The compiler's path, or a skip where it is missing or lacks the sanitizers' runtime."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"there is no {name}")
+    probe = folder / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    built = subprocess.run([path, *SANITIZE, probe, "-o", folder / "probe"], capture_output=True, text=True)
+    if built.returncode or subprocess.run([folder / "probe"], env=NO_PRELOAD, capture_output=True).returncode:
+        pytest.skip(f"{name} cannot build and run with the sanitizers")
+    return path
+
+
+@pytest.mark.parametrize("name", ["cc", "clang"])
+def test_core(name, tmp_path):
+    compiler = compiler_with_sanitizers(name, tmp_path)
+    sources = [*core_sources(), *sorted((ROOT / "tests" / "c").glob("*.c"))]
+    program = tmp_path / "test_core"
+    includes = [f"-I{ROOT / 'src'}", f"-I{ROOT}", f"-I{ROOT / 'tests' / 'c'}"]
+    built = subprocess.run(
+        [compiler, *FLAGS, *includes, *sources, "-lm", "-pthread", "-o", program], capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run([program], capture_output=True, text=True, env=NO_PRELOAD, timeout=300)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.endswith(" checks, 0 failed\n")

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C core under the address and undefined-behaviour sanitizers, on millions of damaged files.
+
+tests/fuzz/fuzz_model.c opens a file and walks all of it; tests/fuzz/replay.c feeds it files, truncations of them at
+every length and mutations of every structural byte.  Both are compiled here with each compiler that is found.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import zoo
+
+ROOT = Path(__file__).parents[1]
+CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if path.parent.name != "python"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+
+
+def sources(*names):
+    """The fuzzer's own files, and the core's files of the rooms that it includes."""
+    rooms = {"base", "flatbuffer", "model"}
+    return [ROOT / "tests" / "fuzz" / name for name in names] + [path for path in CORE if path.parent.name in rooms]
+
+
+def compile_with(compiler, flags, files, out):
+    """Compiles, or skips where the compiler or its sanitizer runtime is missing."""
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not on the PATH")
+    probe = out.with_suffix(".probe.c")
+    probe.write_text(
+        "int main(void) { return 0; }\n"
+        if "fuzzer" not in " ".join(flags)
+        else "#include <stddef.h>\nint LLVMFuzzerTestOneInput(const void *d, size_t n) { return !d && n; }\n"
+    )
+    tried = subprocess.run([compiler, *flags, probe, "-o", probe.with_suffix("")], capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"{compiler} has no runtime for {' '.join(flags)}")
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    command = [compiler, "-std=c11", "-O1", "-g", *warnings, *flags, f"-I{ROOT / 'src'}", f"-I{ROOT}", *files]
+    done = subprocess.run([*command, "-o", out, "-lm", "-pthread"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module", params=["gcc", "clang"])
+def replay(request, tmp_path_factory):
+    """Runs the replayer; returns how many cases it ran."""
+    out = tmp_path_factory.mktemp(request.param) / "replay"
+    program = compile_with(request.param, SANITIZE, sources("fuzz_model.c", "replay.c"), out)
+
+    def run(*arguments, seconds=300):
+        done = subprocess.run(
+            [program, *map(str, arguments)], capture_output=True, text=True, timeout=seconds, errors="replace"
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return int(re.search(r"(\d+) cases\n$", done.stdout)[1])
+
+    run.compiler = request.param
+    return run
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    """The made models as files, and the demonstration model where the package carries it."""
+    folder = tmp_path_factory.mktemp("seeds")
+    for name, data in zoo.MODELS.items():
+        (folder / f"{name}.tflite").write_bytes(data)
+    demo = ROOT / "tq" / "demo.tflite"
+    if demo.exists():
+        shutil.copy(demo, folder)
+    return sorted(folder.iterdir())
+
+
+def total_size(files):
+    return sum(path.stat().st_size for path in files)
+
+
+def test_made_models(replay, seeds):
+    assert replay("run", *seeds) == len(seeds)
+
+
+def test_truncated_at_every_length(replay, seeds):
+    assert replay("truncate", *seeds) == total_size(seeds) + len(seeds)
+
+
+def test_every_structural_byte_and_word_mutated(replay, seeds):
+    small = [path for path in seeds if path.stat().st_size < 1 << 16]
+    if replay.compiler != "gcc":  # the slower of the two need not see all
+        small = small[::4]
+    # A word has some 24 extremes, twice; alignment leaves 1 + 1/2 + 1/4 places a byte.  Not all bytes are structure.
+    assert replay("mutate", *small, seconds=600) > 20 * total_size(small)
+
+
+def test_several_mutations_at_once(replay, seeds):
+    assert replay("havoc", 1, 3000, *seeds) > 2000 * len(seeds)
+
+
+def test_tiny_files(replay):
+    assert replay("tiny") > 100_000
+
+
+@pytest.mark.corpus
+def test_corpus(replay, corpus):
+    assert replay("run", *corpus) == len(corpus)
+
+
+@pytest.mark.corpus
+def test_damaged_corpus(replay, corpus):
+    """A handful of real files: their structure, cut and mutated."""
+    small = [path for path in corpus if path.stat().st_size < 2500]
+    chosen = small[:: max(1, len(small) // 8)]
+    assert replay("truncate", *chosen)
+    assert replay("havoc", 2, 300, *corpus[::8])
+    if replay.compiler == "gcc":
+        assert replay("mutate", *chosen, seconds=600)
+
+
+@pytest.mark.slow
+def test_libfuzzer(seeds, tmp_path):
+    """Twenty seconds of coverage-guided search from the made models."""
+    flags = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+    program = compile_with("clang", flags, sources("fuzz_model.c"), tmp_path / "fuzz")
+    found = tmp_path / "corpus"
+    found.mkdir()
+    command = [program, found, seeds[0].parent, "-max_total_time=20", "-max_len=4096", f"-artifact_prefix={tmp_path}/"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, errors="replace")
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.slow
+@pytest.mark.corpus
+def test_more_of_the_corpus_mutated(replay, corpus):
+    chosen = [path for path in corpus if path.stat().st_size < 20_000][::10]
+    assert replay("mutate", *chosen, seconds=3600)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is opened and read is given back: Python objects are counted, C memory and mappings are measured."""
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import zoo
+from test_hostile import damaged
+from walk import open_and_walk, walk
+
+import tq
+
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+pytestmark = pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer keeps freed memory")
+needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+
+
+def resident():
+    if not Path("/proc/self/statm").exists():
+        return 0
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+ROUNDS = 12
+
+
+def growth(action, repeats):
+    """(Python memory blocks, resident bytes) that `repeats` calls leave behind."""
+    gc.collect()
+    blocks, memory = sys.getallocatedblocks(), resident()
+    for _ in range(repeats):
+        action()
+    gc.collect()
+    return sys.getallocatedblocks() - blocks, resident() - memory
+
+
+def assert_no_leak(action, repeats):
+    """Free lists and caches fill up in the first rounds; a leak shows in every round.
+
+    One object a call is `repeats` blocks; a page for every eight calls is the least leak of C memory that shows.
+    """
+    found = []
+    for _ in range(ROUNDS):
+        found.append(growth(action, repeats))
+        blocks, memory = found[-1]
+        if blocks < repeats // 2 and memory <= repeats * PAGE // 8:
+            return
+    raise AssertionError(f"(blocks, bytes) of rounds of {repeats} calls: {found}")
+
+
+def test_opening_and_closing():
+    data = zoo.MODELS["conv"]
+    assert_no_leak(lambda: tq.Model(data), 5_000)
+
+
+def test_opening_files(tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(zoo.MODELS["external"])
+    assert_no_leak(lambda: tq.Model(path), 2_000)
+
+
+def test_details():
+    model = tq.Model(zoo.MODELS["per_axis"])
+    assert_no_leak(model.get_tensor_details, 1_000)
+
+
+@pytest.mark.parametrize("name", [make.__name__ for make in zoo.MAKERS])
+def test_walking(name):
+    data = zoo.MODELS[name]
+    assert_no_leak(lambda: walk(tq.Model(data)), 100)
+
+
+def test_refusals():
+    """Exceptions on their way out of C: damaged files, missing files, wrong arguments."""
+    broken = [data for data in (damaged(zoo.MODELS["conv"], seed) for seed in range(60)) if not opens(data)]
+    assert len(broken) > 5
+    model = tq.Model(zoo.MODELS["conv"])
+
+    def refuse():
+        for data in broken:
+            with pytest.raises(tq.ModelError):
+                tq.Model(data)
+        for source, kind in ((3, TypeError), ("/nowhere/at/all", OSError), ("/", OSError), (b"", tq.ModelError)):
+            with pytest.raises(kind):
+                tq.Model(source)
+        with pytest.raises(IndexError):
+            model.tensors[99]
+        with pytest.raises(KeyError):
+            model.tensors["none"]
+        with pytest.raises(tq.ModelError):
+            model.tensors[0].dequantized()
+
+    assert_no_leak(refuse, 100)
+
+
+def opens(data):
+    try:
+        tq.Model(data)
+    except tq.ModelError:
+        return False
+    return True
+
+
+def test_damaged_models():
+    cases = [damaged(zoo.MODELS[make.__name__], seed) for make in zoo.MAKERS for seed in range(3)]
+
+    def walk_all():
+        for data in cases:
+            open_and_walk(data)
+
+    assert_no_leak(walk_all, 60)
+
+
+@needs_proc
+def test_views_keep_the_file_mapped_and_nothing_else_does(tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(zoo.MODELS["conv"])
+
+    def is_mapped():
+        gc.collect()
+        return str(path) in Path("/proc/self/maps").read_text()
+
+    model = tq.Model(path)
+    assert is_mapped()
+    view = model.tensors[1].data
+    expected = view.tolist()
+    del model
+    assert is_mapped()
+    assert view.tolist() == expected
+    del view
+    assert not is_mapped()
+
+    for part in ("tensors", "operators", "subgraphs", "buffers"):
+        item = getattr(tq.Model(path), part)[0]
+        assert is_mapped(), part
+        assert repr(item)
+        del item
+        assert not is_mapped(), part
+
+
+@needs_proc
+def test_files_are_not_held_open(tmp_path):
+    path = tmp_path / "model.tflite"
+    path.write_bytes(zoo.MODELS["conv"])
+    before = len(os.listdir("/proc/self/fd"))
+    models = [tq.Model(path) for _ in range(50)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(models) == 50
+
+
+def test_a_cycle_through_a_model_is_collected():
+    class Holder(list):
+        alive = 0
+
+        def __init__(self):
+            Holder.alive += 1
+
+        def __del__(self):
+            Holder.alive -= 1
+
+    for _ in range(3):
+        holder = Holder()
+        holder.append((tq.Model(zoo.MODELS["conv"]), holder))
+        del holder
+    gc.collect()
+    assert Holder.alive == 0

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of the house: which room may include which, what is exported, what an import costs."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tq import _core
+
+ROOT = Path(__file__).parents[1]
+# In the order in which data flows; a room includes only itself and rooms before it.
+ROOMS = ["base", "flatbuffer", "model", "quant", "kernels", "ops", "runtime", "convert", "python"]
+SOURCES = sorted(path for suffix in ("c", "h", "def") for path in (ROOT / "src").rglob(f"*.{suffix}"))
+
+
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def includes(path):
+    return re.findall(r'^\s*#\s*include\s+["<]([^">]+)[">]', text_of(path), re.MULTILINE)
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_rooms_include_only_rooms_above(path):
+    room = path.parent.name if path.parent.parent.name == "src" else ""
+    for header in includes(path):
+        first = header.split("/")[0]
+        if first in ROOMS:
+            assert room == "" or ROOMS.index(first) <= ROOMS.index(room), f"{name(path)} includes {header}"
+            assert (ROOT / "src" / header).is_file(), header
+
+
+def test_every_folder_of_src_is_a_room():
+    assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} <= set(ROOMS)
+
+
+def test_every_room_says_what_it_is():
+    missing = [
+        room for room in ROOMS if (ROOT / "src" / room).is_dir() and not (ROOT / "src" / room / "README.md").is_file()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name)
+def test_only_the_binding_knows_python(path):
+    if path.parent.name != "python":
+        headers = includes(path)
+        assert "Python.h" not in headers
+        assert not any("numpy" in header for header in headers)
+        assert "PyObject" not in text_of(path)
+
+
+def committed():
+    """The repository's files, by git where it is one, else by looking."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+        if listed.returncode == 0:
+            return [ROOT / item for item in listed.stdout.split("\0") if item and (ROOT / item).is_file()]
+    folders = ("src", "schema", "tq", "tests", "benchmarks")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+
+
+def test_every_source_begins_with_its_license():
+    expected = {
+        **dict.fromkeys([".c", ".h", ".def"], "/* SPDX-License-Identifier: Apache-2.0"),
+        **dict.fromkeys([".py", ".pyi"], "# SPDX-License-Identifier: Apache-2.0"),
+    }
+    files = [path for path in committed() if path.suffix in expected]
+    assert len(files) > 40
+    wrong = [name(path) for path in files if not text_of(path).startswith(expected[path.suffix])]
+    assert wrong == []
+
+
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="sanitizer builds export more")
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("nm"), reason="needs nm")
+def test_only_the_init_function_is_exported():
+    listed = subprocess.run(["nm", "-D", "--defined-only", _core.__file__], capture_output=True, text=True, check=True)
+    symbols = {line.split()[-1] for line in listed.stdout.splitlines()}
+    assert symbols - {"_init", "_fini"} == {"PyInit__core"}
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("ldd"), reason="needs ldd")
+def test_the_extension_needs_libc_libm_and_threads_alone():
+    listed = subprocess.run(["ldd", _core.__file__], capture_output=True, text=True, check=True).stdout
+    libraries = {line.split()[0].split("/")[-1].split(".so")[0] for line in listed.splitlines()}
+    allowed = {"linux-vdso", "libc", "libm", "libpthread", "libdl", "ld-linux-x86-64", "ld-linux-aarch64", "libgcc_s"}
+    assert libraries - allowed - {"libasan", "libubsan", "libstdc++", "librt", "libresolv"} == set()
+
+
+def test_importing_tq_imports_nothing_heavy():
+    where = str(Path(_core.__file__).parents[1])
+    program = f"""
+import sys
+sys.path.insert(0, {where!r})
+import numpy
+before = set(sys.modules)
+import tq
+print(*(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    new = set(done.stdout.split())
+    heavy = {"argparse", "html", "json", "matplotlib", "ml_dtypes", "typing_extensions", "unittest", "dataclasses"}
+    assert {item for item in new if item.split(".")[0] in heavy} == set()
+    assert len({item for item in new if not item.startswith("tq")}) <= 4, new
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small(tmp_path):
+    """A stripped wheel under 2 MB, which holds what it must."""
+    import zipfile
+
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, ROOT]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 2_000_000
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"tq/py.typed", "tq/_core.pyi", "tq/__init__.py"} <= set(names)
+    assert any(re.fullmatch(r"tq/_core\..*", item) and not item.endswith(".pyi") for item in names)
+    assert not any(item.startswith(("tests/", "src/", "benchmarks/")) for item in names)

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One small made model for each thing that a file can hold: `zoo.MODELS` maps names to bytes.
+
+Tests of the details, of Netron's line, of hostile files and of leaks walk all of it, and it seeds the fuzzer.
+"""
+
+import struct
+from functools import cache
+
+import ai_edge_litert.schema_py_generated as schema
+import flatbuffers.flexbuffers
+import ml_dtypes
+import numpy as np
+from models import build_model, make_model, operator, pack, quantization, signature, strings, subgraph, tensor
+
+ALL_TYPES = [name for name in vars(schema.TensorType) if name.isupper()]
+# Bytes of 6 elements of each type that has a size.
+SIX = {
+    "FLOAT32": 24, "FLOAT16": 12, "INT32": 24, "UINT8": 6, "INT64": 48, "BOOL": 6, "INT16": 12, "COMPLEX64": 48,
+    "INT8": 6, "FLOAT64": 48, "COMPLEX128": 96, "UINT64": 48, "UINT32": 24, "UINT16": 12, "INT4": 3, "BFLOAT16": 12,
+    "INT2": 2, "UINT4": 3, "FLOAT8_E4M3FN": 6, "FLOAT8_E5M2": 6,
+}  # fmt: skip
+
+
+def types():
+    return build_model([tensor(name.lower(), [2, 3], name) for name in ALL_TYPES], inputs=[0], outputs=[1])
+
+
+def constants():
+    content = [tensor(name, [2, 3], name, data=bytes(range(1, size + 1))) for name, size in SIX.items()]
+    content.append(tensor("words", [3], "STRING", data=strings([b"one", b"", "zwölf".encode()])))
+    content.append(tensor("no elements", [0, 3], "INT8", data=b""))
+    return build_model(content)
+
+
+def shapes():
+    return build_model(
+        [
+            tensor("scalar", []),
+            tensor(None, None),
+            tensor("", [1, 1, 1, 1, 1, 1, 1, 1]),
+            tensor("dynamic", [1, 8], shape_signature=[-1, 8]),
+            tensor("equal", [2], shape_signature=[2]),
+            tensor("empty signature", [2], shape_signature=[]),
+            tensor("constant", [1, 2], data=np.zeros(2, np.float32), shape_signature=[-1, 2]),
+            tensor("other rank", [4], shape_signature=[-1, -1]),
+        ],
+        inputs=[3, 0],
+        outputs=[4],
+    )
+
+
+def variables():
+    model = make_model(
+        [tensor("state", [1, 4], shape_signature=[-1, 4]), tensor("codes", [2], "INT8", scale=0.5, zero_point=-3)]
+    )
+    for item in model.subgraphs[0].tensors:
+        item.isVariable = True
+    model.subgraphs[0].tensors[1].hasRank = True
+    return pack(model)
+
+
+def per_tensor():
+    """The seed example's numbers, each integer type, and scales and zero points at their edges."""
+    line = {"scale": 0.012566017, "zero_point": 3, "min": -1.6488091, "max": 1.555525}
+    result = [tensor("seed", [4], "INT8", **line)]
+    for name in ("UINT8", "INT16", "INT32", "INT64", "INT4", "UINT4", "INT2", "UINT16", "UINT32", "UINT64", "FLOAT32"):
+        result.append(tensor(name, [4], name, scale=0.1, zero_point=1))
+    for scale in (1.0, 1e-7, 1.1754944e-38, 1e-45, 3.4e38, 0.0, -0.25, -0.0, float("nan"), float("inf"), 1e21, 5e-5):
+        result.append(tensor(f"scale {scale}", [4], "INT8", scale=scale, zero_point=0))
+    for zero_point in (0, 127, -128, 2**31 - 1, -(2**31), 2**33 + 5, 2**63 - 1, -(2**63)):
+        result.append(tensor(f"zero point {zero_point}", [4], "INT8", scale=0.5, zero_point=zero_point))
+    return build_model(result)
+
+
+def min_max():
+    """Stored ranges without scales, with other lengths, zero, negative zero, and not finite."""
+    inf, nan = float("inf"), float("nan")
+    cases = [
+        {"min": -1.0, "max": 1.0},
+        {"min": -1.0},
+        {"max": 6.0},
+        {"min": 0.0, "max": 0.0, "scale": 0.1, "zero_point": 3},
+        {"min": -0.0, "max": 255.0, "scale": 1.0, "zero_point": 0},
+        {"min": [-1.0, -2.0, -3.0], "max": [1.0], "scale": 0.1, "zero_point": 3},
+        {"min": -inf, "max": inf, "scale": 0.1},
+        {"min": nan, "max": nan, "scale": 0.1},
+        {"zero_point": 7},
+        {"scale": [], "zero_point": [], "min": [], "max": []},
+    ]
+    return build_model([tensor(f"case {i}", [2, 3], "INT8", **case) for i, case in enumerate(cases)])
+
+
+def per_axis():
+    def channels(name, count, shape, axis, type="INT8"):
+        scales = np.float32(0.001) * np.arange(1, count + 1, dtype=np.float32)
+        return tensor(
+            name,
+            shape,
+            type,
+            data=np.arange(np.prod(shape)).astype(np.int8),
+            scale=scales,
+            zero_point=np.arange(count) % 3,
+            min=-scales * 128,
+            max=scales * 127,
+            axis=axis,
+        )
+
+    return build_model(
+        [
+            channels("first", 12, [12, 2], 0),
+            channels("last", 3, [2, 2, 3], 2),
+            channels("one", 1, [1, 5], 0),
+            tensor("float16", [2], "FLOAT16", scale=[0.5, 0.25], zero_point=[0, 0]),
+            tensor("int4", [2, 2], "INT4", data=b"\x21\x43", scale=[0.5, 0.25], zero_point=[0, 0]),
+        ]
+    )
+
+
+def conv():
+    """A small network: a per-axis int8 convolution with bias, and what goes before and after it."""
+    options = schema.Conv2DOptionsT(
+        padding=schema.Padding.VALID, strideW=2, strideH=2, fusedActivationFunction=schema.ActivationFunctionType.RELU6
+    )
+    scales = np.float32([0.01, 0.02])
+    return build_model(
+        [
+            tensor("image", [1, 5, 5, 1], "INT8", scale=0.5, zero_point=-1, min=-64, max=63.5),
+            tensor(
+                "weights", [2, 3, 3, 1], "INT8", data=np.arange(18).astype(np.int8), scale=scales, zero_point=[0, 0]
+            ),
+            tensor("bias", [2], "INT32", data=np.int32([5, -7]), scale=scales * 0.5, zero_point=[0, 0]),
+            tensor("features", [1, 2, 2, 2], "INT8", scale=0.25, zero_point=3),
+            tensor("shape", [2], "INT32", data=np.int32([1, 8])),
+            tensor("flat", [1, 8], "INT8", scale=0.25, zero_point=3, shape_signature=[-1, 8]),
+        ],
+        [
+            operator("CONV_2D", [0, 1, 2], [3], options=options, version=3),
+            operator("RESHAPE", [3, 4], [5], options=schema.ReshapeOptionsT(newShape=[1, 8])),
+        ],
+        inputs=[0],
+        outputs=[5],
+        signatures=[signature("serving_default", {"image": 0}, {"flat": 5})],
+        metadata={"min_runtime_version": b"2.3.0\0\0\0\0\0\0\0\0\0\0\0", "TFLITE_METADATA": b"\x01\x02"},
+    )
+
+
+def blockwise():
+    """int4 weights whose scales stand in another tensor, with and without zero points."""
+    scales = np.float16([[0.5, 0.25], [1.0, 2.0]])
+
+    def weights(name, zero_points, kind=schema.BlockwiseQuantizationT):
+        details = kind(scales=1, blockSize=32)
+        if zero_points is not None:
+            details.zeroPoints = zero_points
+        return tensor(name, [2, 64], "INT4", data=bytes(range(64)), details=details)
+
+    multi = weights("multi-axis", -1, schema.MultiAxisQuantizationT)
+    multi.quantization.details.quantizedDimensions = [0, 1]
+    return build_model(
+        [
+            tensor("input", [1, 64]),
+            tensor("scales", [2, 2], "FLOAT16", data=scales),
+            tensor("zero points", [2, 2], "INT32", data=np.int32([[0, 1], [2, -3]])),
+            weights("with zero points", 2),
+            weights("without", -1),
+            weights("left out", None),
+            multi,
+            tensor("custom", [2], "INT8", scale=0.5, details=schema.CustomQuantizationT(custom=[1, 2, 3])),
+            tensor("custom alone", [2], "INT8", details=schema.CustomQuantizationT(custom=[1, 2, 3])),
+        ]
+    )
+
+
+def dimension(size=None, segments=None, indices=None, kind="Int32Vector"):
+    if size is not None:
+        return schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=size)
+    make, number = getattr(schema, kind + "T"), getattr(schema.SparseIndexVector, kind)
+    return schema.DimensionMetadataT(
+        format=schema.DimensionType.SPARSE_CSR,
+        arraySegmentsType=number,
+        arraySegments=make(values=segments),
+        arrayIndicesType=number,
+        arrayIndices=make(values=indices),
+    )
+
+
+def sparse():
+    """CSR with each width of index, and blocks of 2 x 2."""
+    result = []
+    for kind in ("Int32Vector", "Uint16Vector", "Uint8Vector"):
+        item = tensor(kind, [3, 4], data=np.float32([1, 2, 3]))
+        item.sparsity = schema.SparsityParametersT(
+            traversalOrder=[0, 1], dimMetadata=[dimension(3), dimension(None, [0, 2, 2, 3], [0, 3, 1], kind)]
+        )
+        result.append(item)
+    blocks = tensor("blocks", [4, 4], "INT8", data=np.arange(8).astype(np.int8), scale=0.5)
+    blocks.sparsity = schema.SparsityParametersT(
+        traversalOrder=[0, 1, 2, 3],
+        blockMap=[0, 1],
+        dimMetadata=[dimension(2), dimension(None, [0, 1, 2], [0, 1]), dimension(2), dimension(2)],
+    )
+    return build_model([*result, blocks])
+
+
+def subgraphs():
+    """A loop over two further subgraphs, a signature each for two of them, and a graph with no name."""
+    graphs = [
+        subgraph(
+            [tensor("i", [], "INT32"), tensor("n", [], "INT32")],
+            [operator("WHILE", [0], [1], options=schema.WhileOptionsT(condSubgraphIndex=1, bodySubgraphIndex=2))],
+            [0],
+            [1],
+        ),
+        subgraph(
+            [tensor("i", [], "INT32"), tensor("limit", [], "INT32", data=np.int32(10)), tensor("less", [], "BOOL")],
+            [operator("LESS", [0, 1], [2], options=schema.LessOptionsT())],
+            [0],
+            [2],
+            name="cond",
+        ),
+        subgraph(
+            [tensor("i", [], "INT32"), tensor("one", [], "INT32", data=np.int32(1)), tensor("sum", [], "INT32")],
+            [operator("ADD", [0, 1], [2], options=schema.AddOptionsT())],
+            [0],
+            [2],
+            name=None,
+        ),
+    ]
+    return build_model(
+        subgraphs=graphs,
+        signatures=[signature("count", {"i": 0}, {"n": 1}), signature("body", {"i": 0}, {"sum": 2}, 2)],
+    )
+
+
+def custom_operators():
+    flexible = flatbuffers.flexbuffers.Dumps(
+        {"name": "x", "values": [1, 2.5, None, True], "blob": b"\0\1", "nested": {"a": -1, "b": [[], {}]}}
+    )
+    return build_model(
+        [tensor("a", [2]), tensor("b", [2])],
+        [
+            operator("MyOperator", [0, -1], [1], custom_options=flexible, intermediates=[1]),
+            operator("Other", [], [], custom_options=b"\xff\x00garbage"),
+            operator("Other", [0], [1], version=7),
+        ],
+        [0],
+        [1],
+    )
+
+
+def stablehlo():
+    dot = schema.StablehloDotGeneralOptionsT(
+        lhsContractingDimensions=[1], rhsContractingDimensions=[0], precisionConfig=[0, 2]
+    )
+    call = schema.StablehloCustomCallOptionsT(callTargetName="f", backendConfig="{}", calledComputations=[0])
+    return build_model(
+        [tensor("a", [2, 2]), tensor("b", [2, 2])],
+        [
+            operator("STABLEHLO_DOT_GENERAL", [0, 0], [1], options=dot),
+            operator("STABLEHLO_CUSTOM_CALL", [0], [1], options=call),
+        ],
+        [0],
+        [1],
+    )
+
+
+def variants():
+    model = make_model([tensor("list", [], "VARIANT"), tensor("table", [], "RESOURCE")])
+    model.subgraphs[0].tensors[0].variantTensors = [
+        schema.VariantSubTypeT(shape=[1, 2], type=schema.TensorType.INT8, hasRank=True)
+    ]
+    return pack(model)
+
+
+def outside():
+    """Buffers and custom options behind the flatbuffer, as in files over 2 GB."""
+    model = make_model([tensor("far", [4], "INT8"), tensor("x", [4], "INT8")], [operator("Big", [0], [1])])
+    model.buffers.append(schema.BufferT(offset=2, size=4))
+    model.subgraphs[0].tensors[0].buffer = 1
+    model.subgraphs[0].operators[0].largeCustomOptionsOffset = 2
+    model.subgraphs[0].operators[0].largeCustomOptionsSize = 3
+    size = (len(pack(model)) + 15) // 16 * 16
+    model.buffers[1].offset = size
+    model.subgraphs[0].operators[0].largeCustomOptionsOffset = size + 4
+    return pack(model).ljust(size, b"\0") + b"\1\2\3\4abc"
+
+
+def external():
+    model = make_model([tensor("weights", [4], "INT8"), tensor("lost", [4], "INT8")])
+    model.externalBufferGroups = [schema.ExternalBufferGroupT(name="weights.bin")]
+    model.externalBuffers = [
+        schema.ExternalBufferT(id=i, group=0, offset=16 * i, length=4, packing="none") for i in (9, 2, 5)
+    ]
+    for item, number in zip(model.subgraphs[0].tensors, (5, 77), strict=True):
+        item.externalBuffer = number
+    return pack(model)
+
+
+def plain():
+    return pack(make_model([tensor("x", [1])], inputs=[0], outputs=[0]), identifier=None)
+
+
+def trailing():
+    return plain() + b"PK\x05\x06" + bytes(18)
+
+
+def future():
+    """Types, operators and union members that no schema knows yet."""
+    model = make_model([tensor("t", [2], 99, data=b"\1\2"), tensor("y", [2])], [operator("ADD", [0, 0], [1])])
+    model.operatorCodes[0].builtinCode = 5000
+    return pack(model)
+
+
+def odd_indices():
+    """Everything out of range that still reads."""
+    model = make_model(
+        [tensor("x", [2], buffer=9), tensor("negative", [-1, 2]), tensor("huge", [2**31 - 1] * 4, "INT8", data=b"\1")],
+        [operator("ADD", [0, 77], [-1]), operator("ADD", [], [])],
+        [5, -1],
+        [6],
+        signatures=[signature("s", {"a": 99}, {}, 4)],
+    )
+    model.subgraphs[0].operators[1].opcodeIndex = 44
+    model.metadata = [schema.MetadataT(name="min_runtime_version", buffer=55), schema.MetadataT(name=None, buffer=0)]
+    return pack(model)
+
+
+def bare():
+    """A model of no parts."""
+    return pack(schema.ModelT())
+
+
+def bfloat16():
+    values = np.float32([1.5, -2, 3]).astype(ml_dtypes.bfloat16)
+    return build_model([tensor("b", [3], "BFLOAT16", data=values), tensor("x", [3])], inputs=[1], outputs=[1])
+
+
+def bad_strings():
+    return build_model(
+        [
+            tensor(f"bytes {i}", [2], "STRING", data=data)
+            for i, data in enumerate(
+                [b"", b"\1", struct.pack("<i", -1), struct.pack("<4i", 2, 16, 90, 16), struct.pack("<i", 2**31 - 1)]
+            )
+        ]
+    )
+
+
+def no_zero_points():
+    """Quantization that LiteRT refuses, each a common mistake."""
+    return build_model(
+        [
+            tensor("no zero point", [2], "INT8", scale=0.5, zero_point=[]),
+            tensor("too few", [3], "INT8", scale=[0.1, 0.2, 0.3], zero_point=[1]),
+            tensor("axis", [3], "INT8", scale=[0.1, 0.2, 0.3], zero_point=[1, 1, 1], axis=7),
+            tensor("negative axis", [3], "INT8", scale=[0.1, 0.2, 0.3], axis=-1),
+            tensor("other count", [3], "INT8", scale=[0.1, 0.2], zero_point=[1, 2]),
+            tensor("more zero points", [3], "INT8", scale=0.5, zero_point=[1, 2, 3]),
+        ]
+    )
+
+
+MAKERS = [
+    types, constants, shapes, variables, per_tensor, min_max, per_axis, conv, blockwise, sparse, subgraphs,
+    custom_operators, stablehlo, variants, outside, external, plain, trailing, future, odd_indices, bare, bfloat16,
+    bad_strings, no_zero_points,
+]  # fmt: skip
+
+
+@cache
+def all_models():
+    return {make.__name__: make() for make in MAKERS}
+
+
+def __getattr__(name):
+    if name == "MODELS":
+        return all_models()
+    raise AttributeError(name)
+
+
+__all__ = ["MAKERS", "dimension", "quantization"]

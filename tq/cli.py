@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: tq, and python -m tq.
+
+Exit codes: 0 fine; 1 problems or differences found; 2 bad use, or a file that cannot be read or written, with one
+line on stderr; 130 interrupted.  A reader that closes the pipe early is no error.  Each command makes its whole text
+before it writes any of it, and returns it with its exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from tq._core import Model
+
+Result = tuple[str, int]
+
+FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
+DEMO = Path(__file__).with_name("demo.tflite")
+
+
+class _Failure(Exception):
+    """Bad use or an unreadable file, in one line."""
+
+
+class _Exit(Exception):
+    """argparse is done: its text, already printed, and an exit code."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, where argparse would add its usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Failure(f"{message} (see '{self.prog} --help')")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise _Exit(status)
+
+
+# ---- reading ----
+
+
+def _open(path: str) -> Model:
+    import tq
+
+    try:
+        return tq.Model(path)
+    except OSError as error:
+        raise _Failure(f"{path}: {error.strerror or error}") from error
+    except (tq.Error, ValueError) as error:
+        raise _Failure(f"{path}: no TensorFlow Lite model: {error}") from error
+
+
+def _dumps(value: Any) -> str:
+    from tq import jsonable
+
+    return jsonable.dumps(value)
+
+
+# ---- commands ----
+
+
+def _show(args: argparse.Namespace) -> Result:
+    from tq import jsonable
+    from tq.listing import listing
+
+    model = _open(args.file)
+    # --tensors and --ops each ask for a part; neither or both for the whole
+    operators, tensors = args.ops or not args.tensors, args.tensors or not args.ops
+    if args.json:
+        return _dumps(jsonable.model(model, operators=operators, tensors=tensors)), FINE
+    return listing(model, operators=operators, tensors=tensors), FINE
+
+
+def _array_text(value: Any) -> str:
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, separator=", ", threshold=8, edgeitems=3, max_line_width=10**6)
+    return getattr(value, "__name__", None) or str(value)
+
+
+def _details_text(details: list[dict[str, Any]]) -> str:
+    lines = []
+    for tensor in details:
+        lines.append(f"{tensor['index']} {tensor['name']!r}")
+        for key, value in tensor.items():
+            if key in ("index", "name") or (key == "sparsity_parameters" and not value):
+                continue
+            if isinstance(value, dict):
+                lines += [f"    {key}", *(f"        {name}: {_array_text(item)}" for name, item in value.items())]
+            else:
+                lines.append(f"    {key}: {_array_text(value)}")
+    return "\n".join(lines)
+
+
+def _details(args: argparse.Namespace) -> Result:
+    model = _open(args.file)
+    if not 0 <= args.subgraph < len(model.subgraphs):
+        raise _Failure(f"{args.file}: there is no subgraph {args.subgraph}; the model has {len(model.subgraphs)}")
+    details = model.get_tensor_details(args.subgraph)
+    return _dumps(details) if args.json else _details_text(details), FINE
+
+
+def _summary(args: argparse.Namespace) -> Result:
+    summary = _open(args.file).summary()
+    return _dumps(summary.to_dict()) if args.json else str(summary), FINE
+
+
+def _problems(args: argparse.Namespace) -> Result:
+    problems = _open(args.file).problems
+    code = FOUND if problems else FINE
+    if args.json:
+        return _dumps([{"code": p.code, "place": p.place, "text": p.text} for p in problems]), code
+    return "\n".join(f"{p.code}: {p.place}: {p.text}" for p in problems), code
+
+
+def _export(args: argparse.Namespace) -> Result:
+    from tq.export import export_npz
+
+    model = _open(args.file)
+    try:
+        result = export_npz(model, args.output, dequantized=args.dequantized)
+    except OSError as error:
+        raise _Failure(f"{args.output}: {error.strerror or error}") from error
+    for place, reason in result.skipped:
+        _complain(f"{args.file}: {place}: not exported: {reason}")
+    count = len(result.arrays)
+    return f"{count} array{'' if count == 1 else 's'} in {args.output}", FOUND if result.skipped else FINE
+
+
+def _diff(args: argparse.Namespace) -> Result:
+    from tq.compare import diff
+
+    differences = diff(_open(args.a), _open(args.b))
+    code = FOUND if differences else FINE
+    shown = differences[: args.limit] if args.limit else differences
+    left_out = len(differences) - len(shown)
+    if args.json:
+        rows = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in shown]
+        return _dumps({"differences": rows, "left_out": left_out}), code
+    lines = list(map(str, shown))
+    if left_out:
+        lines.append(f"... and {left_out} more (--limit 0 shows all)")
+    return "\n".join(lines), code
+
+
+def _demo(args: argparse.Namespace) -> Result:
+    model = _open(str(DEMO))
+    tensor = model.inputs[0]
+    assert tensor is not None
+    text = (
+        f"{model}\n\nThe input's quantization, str(model.inputs[0].quantization), reads\n\n"
+        f"    {tensor.quantization}\n\n"
+        f"where q is the int8 code, and the ends are the min and max that the file stores."
+    )
+    return text, FINE
+
+
+# ---- the command line ----
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+_count.__name__ = "number"  # argparse's word for it in errors
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="tq", description="Reads, checks and explains TensorFlow Lite models.", allow_abbrev=False)
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, run: Callable[[argparse.Namespace], Result], text: str, *files: str) -> _Parser:
+        made = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
+        made.set_defaults(run=run)
+        for file in files:
+            made.add_argument(file.lower(), metavar=file, help="a .tflite file")
+        return made
+
+    def json(parser: _Parser) -> None:
+        parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+
+    show = command("show", _show, "list subgraphs, operators, tensors, signatures and sizes", "FILE")
+    show.add_argument("--tensors", action="store_true", help="only the tensors")
+    show.add_argument("--ops", action="store_true", help="only the operators")
+    json(show)
+    details = command("details", _details, "what get_tensor_details() returns, min and max included", "FILE")
+    details.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
+    json(details)
+    json(command("summary", _summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
+    json(command("problems", _problems, "say what is wrong with a file; exit code 1 if anything is", "FILE"))
+    export = command("export", _export, "write all constants to an .npz file", "FILE")
+    export.add_argument("-o", "--output", required=True, metavar="OUT.npz", help="the file to write")
+    export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
+    diff = command("diff", _diff, "say what differs between two models; exit code 1 if anything does", "A", "B")
+    diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
+    json(diff)
+    command("demo", _demo, "list a small quantized model that comes with tq")
+    return parser
+
+
+def _complain(message: str) -> None:
+    """One line on stderr; names in files and paths may hold anything."""
+    line = "".join(c if c.isprintable() else "." for c in message)
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"tq: {line}\n")
+
+
+def _discard_stdout() -> None:
+    """Sends what is still to be written nowhere, so that the interpreter's last flush does not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _write(text: str) -> None:
+    """Writes to stdout, which may be closed, end early, or know fewer characters than the text has."""
+    if sys.stdout is None:
+        return
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        if text:
+            sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+    except OSError as error:
+        _discard_stdout()
+        raise _Failure(f"cannot write: {error.strerror or error}") from error
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.version:
+        import tq
+
+        _write(f"tq {tq.__version__}")
+        return FINE
+    if not hasattr(args, "run"):
+        raise _Failure("a command is needed (see 'tq --help')")
+    from tq import Error
+
+    try:
+        text: str
+        code: int
+        text, code = args.run(args)
+    except Error as error:  # a part of the model that cannot be read
+        raise _Failure(str(error)) from error
+    _write(text)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `tq` with `argv` (sys.argv[1:] without it), and returns its exit code."""
+    try:
+        return _run(argv)
+    except _Exit as done:
+        with contextlib.suppress(_Failure):
+            _write("")
+        return int(done.args[0])
+    except _Failure as failure:
+        _complain(str(failure))
+        return BAD
+    except MemoryError:
+        _complain("out of memory")
+        return BAD
+    except KeyboardInterrupt:
+        _discard_stdout()
+        return INTERRUPTED

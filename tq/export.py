@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a model's constants to an .npz file, which `numpy.load` reads without pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import zipfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tq._core import Error
+
+if TYPE_CHECKING:
+    from tq._core import Model, Tensor
+
+# Tensors may share a buffer, so a small hostile file could describe an endless export.
+_GROWTH, _SLACK = 64, 1 << 30
+
+
+class Export(NamedTuple):
+    """What `export_npz` did."""
+
+    arrays: dict[str, tuple[int, int]]  # key in the .npz file -> (subgraph, tensor)
+    skipped: list[tuple[str, str]]  # a tensor's place, and why it was left out
+
+
+def _place(subgraph_index: int, tensor: Tensor) -> str:
+    return f"subgraph {subgraph_index}, tensor {tensor.index} {tensor.name!r}"
+
+
+def _key(name: str, index: int, taken: dict[str, Any]) -> str:
+    """A tensor's name as a key that no other tensor has and that a zip file can hold.
+
+    Control characters, backslashes, and "." and ".." between slashes become "_", so that no unpacking tool is led
+    out of its folder; numpy.load takes ".npy" off a key, so a name that ends in it gets a "_".
+    """
+    text = re.sub(r"[\x00-\x1f\x7f\\\ud800-\udfff]", "_", name)[:1000]
+    text = "/".join("_" if part in ("", ".", "..") else part for part in text.split("/")) if text else f"tensor_{index}"
+    if text.endswith(".npy"):
+        text += "_"
+    key, number = text, 1
+    while key in taken:
+        number += 1
+        key = f"{text}_{number}"
+    return key
+
+
+def _portable(values: np.ndarray) -> np.ndarray:
+    """`values` in a dtype that NumPy knows by itself.  Types of ml_dtypes are widened, which keeps every value."""
+    if values.dtype.kind == "O":
+        items = values.ravel().tolist()
+        if any(item.endswith(b"\0") for item in items):
+            raise ValueError("a string ends with a zero byte, which NumPy's fixed-width strings cannot hold")
+        width = max((len(item) for item in items), default=0)
+        if width * len(items) > 16 * sum(map(len, items)) + (1 << 20):
+            raise ValueError("its strings differ too much in length for NumPy's fixed-width strings")
+        return np.array(items, dtype=f"S{max(width, 1)}").reshape(values.shape)
+    if values.dtype.isbuiltin == 1:
+        return values
+    name = values.dtype.name
+    narrow = {"int4": np.int8, "int2": np.int8, "uint4": np.uint8, "uint2": np.uint8}
+    return values.astype(narrow.get(name, np.float32))
+
+
+def constant_array(tensor: Tensor, dequantized: bool = False) -> np.ndarray:
+    """A constant tensor's values, dense, in a dtype that NumPy knows by itself.
+
+    dequantized: quantized constants as float32; others as they are.
+    """
+    if dequantized and tensor.quantization.kind not in ("none", "custom"):
+        return tensor.dequantized()
+    values = tensor.densify()
+    if values is None:
+        raise ValueError("the model does not say where its data lies")  # an external buffer that it does not list
+    return _portable(values)
+
+
+def _constants(model: Model) -> Iterator[tuple[int, Tensor]]:
+    for subgraph in model.subgraphs:
+        for tensor in subgraph.tensors:
+            if tensor.is_constant:
+                yield subgraph.index, tensor
+
+
+def _write(archive: zipfile.ZipFile, key: str, values: np.ndarray) -> None:
+    entry = zipfile.ZipInfo(key + ".npy", (1980, 1, 1, 0, 0, 0))  # no clock: equal models give equal files
+    entry.external_attr = 0o644 << 16
+    with archive.open(entry, "w", force_zip64=True) as stream:
+        np.lib.format.write_array(stream, np.asarray(values, order="C"), allow_pickle=False)
+
+
+def _export(model: Model, archive: zipfile.ZipFile, dequantized: bool) -> Export:
+    result = Export({}, [])
+    left = model.nbytes * _GROWTH + _SLACK
+    for subgraph_index, tensor in _constants(model):
+        try:
+            values = constant_array(tensor, dequantized)
+            left -= values.nbytes
+            if left < 0:
+                raise ValueError(f"the arrays so far hold over {_GROWTH} times the model's bytes; are buffers shared?")
+        except (Error, ValueError, TypeError, OSError) as error:  # OSError: of a file beside the model
+            result.skipped.append((_place(subgraph_index, tensor), str(error)))
+            if left < 0:
+                break
+            continue
+        key = _key(tensor.name, tensor.index, result.arrays)
+        _write(archive, key, values)
+        result.arrays[key] = (subgraph_index, tensor.index)
+    return result
+
+
+def export_npz(model: Model, path: str | os.PathLike[str], dequantized: bool = False) -> Export:
+    """Writes all constants of all subgraphs to `path`, an .npz file.
+
+    Keys are tensor names, made unique by "_2" and so on.  Arrays have the tensors' shapes; sub-byte types become
+    int8 or uint8, bfloat16 and float8 float32, strings fixed-width bytes; sparse tensors are dense.  With
+    `dequantized`, quantized constants are float32 real values.
+
+    The file appears whole or not at all: it is written beside `path` under another name, then renamed.
+
+    Returns what was written and what was not, for constants that the model describes wrongly.  Raises OSError.
+    """
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise FileExistsError(17, "not a regular file", os.fspath(path))
+    if model.path is not None and os.path.exists(target) and os.path.samefile(target, model.path):
+        raise FileExistsError(17, "the model itself would be overwritten", os.fspath(path))
+    part = f"{target}.{secrets.token_hex(4)}.part"
+    try:
+        with open(part, "xb") as stream, zipfile.ZipFile(stream, "w") as archive:
+            result = _export(model, archive, dequantized)
+        os.replace(part, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        if isinstance(error, OSError) and error.errno is not None:  # name the file that was asked for
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise
+    return result

@@ -1,0 +1,485 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model is made of: operators, types, shapes, bytes, parameters and multiply-adds.
+
+A parameter is an element of a constant that an operator reads, other than of plain integers of 32 or 64 bits, bools
+and strings: those are shapes, axes and indices unless they are quantized (a bias is).
+
+A multiply-add is one multiplication of an activation with a weight or another activation, and the addition of the
+product to a sum: what convolutions, matrix products and recurrent cells are made of.  Padding counts as if it were
+data.  Biases, activations, pooling and elementwise arithmetic do not count.  A formula is one entry of MACS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tq._core import ModelError
+
+if TYPE_CHECKING:
+    from tq._core import Model, Operator, Tensor
+
+Shape = tuple[int, ...]
+_MAX_RANK = 64  # a longer shape is no shape, and its product could grow without bound
+
+# ---- multiply-adds ----
+
+
+class _Unknown(Exception):
+    """A formula cannot be computed: a tensor is missing, or shapes do not fit together."""
+
+
+def _shape(tensors: list[Tensor | None], index: int, rank: int | None = None) -> Shape:
+    tensor = tensors[index] if index < len(tensors) else None
+    if tensor is None:
+        raise _Unknown
+    shape = tensor.shape
+    if len(shape) > _MAX_RANK or (rank is not None and len(shape) != rank) or min(shape, default=0) < 0:
+        raise _Unknown
+    return shape
+
+
+def _size(op: Operator, index: int) -> int:
+    """Elements of an input; 0 for one that is left out."""
+    tensor = op.inputs[index] if index < len(op.inputs) else None
+    return 0 if tensor is None else math.prod(_shape(op.inputs, index))
+
+
+def _divide(a: int, b: int) -> int:
+    if b == 0 or a % b:
+        raise _Unknown
+    return a // b
+
+
+def _dimension(shape: Shape, index: int) -> int:
+    if not 0 <= index < len(shape):
+        raise _Unknown
+    return shape[index]
+
+
+def _by_output(rank: int, output_axis: int, ignored: tuple[int, ...]) -> Callable[[Operator], int]:
+    """Each output element sums over the filter's dimensions other than `ignored`; its channels are output_axis."""
+
+    def formula(op: Operator) -> int:
+        weights, output = _shape(op.inputs, 1, rank), _shape(op.outputs, 0, rank)
+        if output[-1] != weights[output_axis]:
+            raise _Unknown
+        return math.prod(output) * math.prod(size for axis, size in enumerate(weights) if axis not in ignored)
+
+    return formula
+
+
+def _by_input(data: int, weights: int, rank: int, input_axis: int) -> Callable[[Operator], int]:
+    """Each input element is spread over the filter's dimensions other than its input channels (input_axis)."""
+
+    def formula(op: Operator) -> int:
+        x, w = _shape(op.inputs, data, rank), _shape(op.inputs, weights, rank)
+        if x[-1] != w[input_axis]:
+            raise _Unknown
+        return math.prod(x) * math.prod(size for axis, size in enumerate(w) if axis != input_axis)
+
+    return formula
+
+
+def _fully_connected(op: Operator) -> int:
+    units, depth = _shape(op.inputs, 1, 2)
+    output = _shape(op.outputs, 0)
+    if output and output[-1] == units:
+        return math.prod(output) * depth
+    # the output's shape is not known, or not kept apart
+    return _divide(math.prod(_shape(op.inputs, 0)), depth) * units * depth
+
+
+def _batch_matmul(op: Operator) -> int:
+    x = _shape(op.inputs, 0)
+    inner = _dimension(x, len(x) - (2 if op.options.get("adj_x") else 1))
+    return math.prod(_shape(op.outputs, 0)) * inner
+
+
+def _steps(op: Operator, index: int = 0) -> int:
+    """Batches times time steps: how often a recurrent cell computes."""
+    x = _shape(op.inputs, index)
+    return math.prod(x[:-1]) if x else 0
+
+
+def _recurrent(*weights: int) -> Callable[[Operator], int]:
+    """Each step multiplies with every element of these inputs once."""
+
+    def formula(op: Operator) -> int:
+        _shape(op.inputs, weights[0])  # the first is not optional where the rest may be
+        return _steps(op) * sum(_size(op, index) for index in weights)
+
+    return formula
+
+
+# Inputs of an LSTM that hold weights: 4 input matrices (of which the first may be left out), 4 recurrent ones,
+# 3 peepholes; then, past 4 biases, the projection.
+_LSTM = (2, 1, *range(3, 12), 16)
+
+
+def _lstm(op: Operator) -> int:
+    if len(op.inputs) == 5:  # the basic kernel: input, previous activation, weights, bias, previous state
+        return _steps(op) * math.prod(_shape(op.inputs, 2, 2))
+    return _recurrent(*_LSTM)(op)
+
+
+# Both directions, 17 inputs apart, then the matrices of an auxiliary input.
+_BIDIRECTIONAL_LSTM = (*_LSTM, *(index + 17 for index in _LSTM), *range(40, 48))
+
+
+def _stablehlo_convolution(op: Operator) -> int:
+    kernel = _shape(op.inputs, 1)
+    features = _dimension(kernel, op.options.get("kernel_output_feature_dimension", -1))
+    return math.prod(_shape(op.outputs, 0)) * _divide(math.prod(kernel), features)
+
+
+def _stablehlo_dot_general(op: Operator) -> int:
+    x = _shape(op.inputs, 0)
+    axes = op.options.get("lhs_contracting_dimensions") or []
+    return math.prod(_shape(op.outputs, 0)) * math.prod(_dimension(x, axis) for axis in axes)
+
+
+MACS: dict[str, Callable[[Operator], int]] = {
+    "CONV_2D": _by_output(4, 0, ignored=(0,)),  # filter: output, height, width, input (of one group)
+    "DEPTHWISE_CONV_2D": _by_output(4, 3, ignored=(0, 3)),  # 1, height, width, output
+    "CONV_3D": _by_output(5, 4, ignored=(4,)),  # depth, height, width, input, output
+    "TRANSPOSE_CONV": _by_input(2, 1, 4, input_axis=3),  # output, height, width, input
+    "CONV_3D_TRANSPOSE": _by_input(2, 1, 5, input_axis=4),  # depth, height, width, output, input
+    "Convolution2DTransposeBias": _by_input(0, 1, 4, input_axis=3),  # MediaPipe's own
+    "FULLY_CONNECTED": _fully_connected,
+    "BATCH_MATMUL": _batch_matmul,
+    "LSTM": _lstm,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _recurrent(*_LSTM),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _recurrent(*_BIDIRECTIONAL_LSTM),
+    "RNN": _recurrent(1, 2),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": _recurrent(1, 2),
+    "BIDIRECTIONAL_SEQUENCE_RNN": _recurrent(1, 2, 5, 6, 10, 11),
+    "SVDF": _recurrent(1, 2),
+    "STABLEHLO_CONVOLUTION": _stablehlo_convolution,
+    "STABLEHLO_DOT_GENERAL": _stablehlo_dot_general,
+}
+
+
+def multiply_adds(op: Operator) -> int | None:
+    """How many multiply-adds one run of an operator takes, from the shapes in the file.
+
+    None where shapes are missing or do not fit, and for custom operators that MACS does not know; 0 for builtin
+    operators that MACS does not name.  An operator that calls a subgraph counts 0: that subgraph's operators count.
+    """
+    formula = MACS.get(op.name)
+    if formula is None:
+        return 0 if getattr(op.code, "name", "CUSTOM") != "CUSTOM" else None
+    try:
+        return formula(op)
+    except _Unknown:
+        return None
+
+
+# ---- rows ----
+
+
+class TensorSummary(NamedTuple):
+    type: str  # "INT8"
+    shape: Shape | None  # as stored; None for one of more than 64 dimensions
+
+    def __str__(self) -> str:
+        return f"{self.type}[{'?' if self.shape is None else ','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class OperatorSummary:
+    subgraph: int
+    index: int
+    name: str
+    inputs: list[TensorSummary | None]  # None: an optional input that is left out
+    outputs: list[TensorSummary | None]
+    parameters: int  # elements of its constants; shared ones count in each operator that reads them
+    constant_bytes: int  # bytes of its constants
+    macs: int | None
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """All operators of one name.  A constant that several of them read counts once."""
+
+    name: str
+    count: int
+    parameters: int
+    constant_bytes: int
+    macs: int  # of the operators whose multiply-adds are known
+    macs_unknown: int  # operators whose multiply-adds are not
+
+
+class _Constant(NamedTuple):
+    identity: tuple[str, int, int]  # equal for tensors that share their bytes
+    parameters: int
+    nbytes: int
+
+
+_INDEX_TYPES = frozenset(("INT32", "INT64", "UINT32", "UINT64", "BOOL", "STRING", "RESOURCE", "VARIANT"))
+
+
+def _type_name(tensor: Tensor) -> str:
+    return getattr(tensor.type, "name", None) or str(tensor.type)
+
+
+def _constant(tensor: Tensor, model: Model) -> _Constant | None:
+    """What a constant tensor holds; None for a tensor that is computed."""
+    external = tensor.external_buffer
+    if 0 < tensor.buffer < len(model.buffers) and tensor.is_constant:
+        try:
+            buffer = model.buffers[tensor.buffer]
+            nbytes, start = buffer.nbytes, buffer.offset or 0
+        except ModelError:  # it lies outside the file
+            return None
+        identity = ("buffer", start, nbytes)
+    elif external is not None:
+        nbytes = external.length
+        identity = (f"external {external.group}", external.offset, nbytes)
+    else:
+        return None
+    shape = tensor.shape
+    counted = _type_name(tensor) not in _INDEX_TYPES or bool(tensor.quantization)
+    sound = len(shape) <= _MAX_RANK and min(shape, default=0) >= 0
+    return _Constant(identity, math.prod(shape) if counted and sound else 0, nbytes)
+
+
+def _sum(constants: Iterable[_Constant]) -> tuple[int, int]:
+    """Parameters and bytes of constants, each counted once though shared."""
+    distinct: dict[Any, _Constant] = {}
+    for constant in constants:
+        known = distinct.get(constant.identity)
+        if known is None or known.parameters < constant.parameters:
+            distinct[constant.identity] = constant
+    return sum(c.parameters for c in distinct.values()), sum(c.nbytes for c in distinct.values())
+
+
+class _Tensors:
+    """The tensors of a subgraph, each looked at once."""
+
+    def __init__(self, tensors: Iterable[Tensor], model: Model) -> None:
+        self.summaries: list[TensorSummary] = []
+        self.constants: list[_Constant | None] = []
+        for tensor in tensors:
+            shape = tensor.shape
+            self.summaries.append(TensorSummary(_type_name(tensor), shape if len(shape) <= _MAX_RANK else None))
+            self.constants.append(_constant(tensor, model))
+
+    def summary(self, indices: Iterable[int]) -> list[TensorSummary | None]:
+        return [self.summaries[i] if 0 <= i < len(self.summaries) else None for i in indices]
+
+    def read_by(self, op: Operator) -> list[_Constant]:
+        found = (self.constants[i] for i in op.input_indices if 0 <= i < len(self.constants))
+        return [constant for constant in found if constant is not None]
+
+
+def _groups(rows: list[OperatorSummary], constants: list[list[_Constant]]) -> list[GroupSummary]:
+    """One entry an operator name; most multiply-adds first, then most bytes."""
+    members: dict[str, list[int]] = {}
+    for place, row in enumerate(rows):
+        members.setdefault(row.name, []).append(place)
+    groups = []
+    for name, places in members.items():
+        parameters, nbytes = _sum(constant for place in places for constant in constants[place])
+        macs = [rows[place].macs for place in places]
+        known = [count for count in macs if count is not None]
+        groups.append(GroupSummary(name, len(places), parameters, nbytes, sum(known), len(macs) - len(known)))
+    return sorted(groups, key=lambda g: (-g.macs, -g.constant_bytes, g.name))
+
+
+class Summary:
+    """The table that `model.summary()` returns; `print` it, or read its rows.
+
+    operators: one OperatorSummary each, of all subgraphs in order.
+    groups: one GroupSummary an operator name.
+    parameters, constant_bytes: of all the model's constants, each counted once though shared.
+    macs: multiply-adds of the operators for which they are known, each taken to run once.
+    macs_unknown: the number of operators for which they are not.
+    nbytes: the file's size.
+    """
+
+    operators: list[OperatorSummary]
+    groups: list[GroupSummary]
+    parameters: int
+    constant_bytes: int
+    macs: int
+    macs_unknown: int
+    nbytes: int
+
+    def __init__(self, model: Model) -> None:
+        self.nbytes = model.nbytes
+        self.operators = []
+        read: list[list[_Constant]] = []
+        every: list[_Constant] = []
+        for subgraph in model.subgraphs:
+            tensors = _Tensors(subgraph.tensors, model)
+            every += [constant for constant in tensors.constants if constant is not None]
+            for op in subgraph.operators:
+                constants = tensors.read_by(op)
+                parameters, constant_bytes = _sum(constants)
+                inputs, outputs = tensors.summary(op.input_indices), tensors.summary(op.output_indices)
+                read.append(constants)
+                row = OperatorSummary(
+                    subgraph.index, op.index, op.name, inputs, outputs, parameters, constant_bytes, multiply_adds(op)
+                )
+                self.operators.append(row)
+        self.groups = _groups(self.operators, read)
+        self.parameters, self.constant_bytes = _sum(every)
+        known = [row.macs for row in self.operators if row.macs is not None]
+        self.macs, self.macs_unknown = sum(known), len(self.operators) - len(known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as dicts, lists, strings and ints, which json.dumps takes; macs that are not known are None."""
+
+        def tensors(items: list[TensorSummary | None]) -> list[dict[str, Any] | None]:
+            return [
+                None if t is None else {"type": t.type, "shape": None if t.shape is None else list(t.shape)}
+                for t in items
+            ]
+
+        return {
+            "operators": [
+                {**vars(row), "inputs": tensors(row.inputs), "outputs": tensors(row.outputs)} for row in self.operators
+            ],
+            "groups": [asdict(group) for group in self.groups],
+            "totals": {
+                "operators": len(self.operators),
+                "parameters": self.parameters,
+                "constant_bytes": self.constant_bytes,
+                "macs": self.macs,
+                "macs_unknown": self.macs_unknown,
+                "nbytes": self.nbytes,
+            },
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<tq.Summary: {len(self.operators)} operators, {self.parameters:,} parameters, "
+            f"{_macs_total(self.macs, self.macs_unknown)} multiply-adds>"
+        )
+
+    def __str__(self) -> str:
+        parts = [
+            "\n".join(_aligned(_OPERATOR_HEAD, _operator_cells(self.operators))),
+            "\n".join(_aligned(_GROUP_HEAD, _group_cells(self.groups))),
+            "\n".join(f"{label:<18} {value}" for label, value in self._totals()),
+        ]
+        return "\n\n".join(part for part in parts if part)
+
+    def _repr_html_(self) -> str:
+        totals = "".join(
+            f"<tr><th style='text-align:left'>{label}</th><td style='text-align:right'>{value}</td></tr>"
+            for label, value in self._totals()
+        )
+        operators = _html_table(_OPERATOR_HEAD, _operator_cells(self.operators))
+        return (
+            f"<table>{totals}</table>"
+            + _html_table(_GROUP_HEAD, _group_cells(self.groups))
+            + f"<details><summary>{len(self.operators)} operators</summary>{operators}</details>"
+        )
+
+    def _totals(self) -> list[tuple[str, str]]:
+        return [
+            ("Operators", f"{len(self.operators):,}"),
+            ("Parameters", f"{self.parameters:,}"),
+            ("Constant bytes", f"{self.constant_bytes:,}"),
+            ("File bytes", f"{self.nbytes:,}"),
+            ("Multiply-adds", _macs_total(self.macs, self.macs_unknown)),
+        ]
+
+
+# ---- text ----
+
+# A column's title, and whether it is numbers, which stand at the right.
+_Head = tuple[tuple[str, bool], ...]
+_OPERATOR_HEAD: _Head = (
+    ("Op", True),
+    ("Name", False),
+    ("Inputs", False),
+    ("Outputs", False),
+    ("Parameters", True),
+    ("Bytes", True),
+    ("Multiply-adds", True),
+)
+_GROUP_HEAD: _Head = (
+    ("Name", False),
+    ("Count", True),
+    ("Parameters", True),
+    ("Bytes", True),
+    ("Multiply-adds", True),
+)
+_SHOWN = 4  # tensors of one operator in a table's cell
+
+
+def _macs_total(known: int, unknown: int) -> str:
+    return f"{known:,}" + (f" + {unknown} operator{'s' if unknown > 1 else ''} unknown" if unknown else "")
+
+
+def _tensor_cell(tensors: list[TensorSummary | None]) -> str:
+    shown = " ".join("-" if tensor is None else str(tensor) for tensor in tensors[:_SHOWN])
+    return f"{shown} +{len(tensors) - _SHOWN}" if len(tensors) > _SHOWN else shown
+
+
+def _operator_cells(rows: list[OperatorSummary]) -> Iterator[tuple[str, ...]]:
+    for row in rows:
+        yield (
+            f"{row.subgraph}:{row.index}" if row.subgraph else str(row.index),
+            row.name,
+            _tensor_cell(row.inputs),
+            _tensor_cell(row.outputs),
+            f"{row.parameters:,}",
+            f"{row.constant_bytes:,}",
+            "?" if row.macs is None else f"{row.macs:,}",
+        )
+
+
+def _group_cells(groups: list[GroupSummary]) -> Iterator[tuple[str, ...]]:
+    for group in groups:
+        yield (
+            group.name,
+            f"{group.count:,}",
+            f"{group.parameters:,}",
+            f"{group.constant_bytes:,}",
+            "?" if group.macs_unknown == group.count else _macs_total(group.macs, group.macs_unknown),
+        )
+
+
+def _one_line(text: str, width: int = 60) -> str:
+    """Names come from the file: control characters show as ".", long ones are cut."""
+    text = "".join(c if c.isprintable() else "." for c in text[: width + 1])
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _aligned(head: _Head, cells: Iterable[tuple[str, ...]]) -> list[str]:
+    """A text table."""
+    rows = [tuple(map(_one_line, row)) for row in cells]
+    if not rows:
+        return []
+    titles = tuple(title for title, _ in head)
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+
+    def line(row: tuple[str, ...]) -> str:
+        cells = zip(row, widths, head, strict=True)
+        return "  ".join(c.rjust(width) if right else c.ljust(width) for c, width, (_, right) in cells).rstrip()
+
+    return [line(titles), "  ".join("-" * width for width in widths), *map(line, rows)]
+
+
+def _html_table(head: _Head, cells: Iterable[tuple[str, ...]]) -> str:
+    import html
+
+    aligned = [f" style='text-align:{'right' if right else 'left'}'" for _, right in head]
+
+    def row(tag: str, texts: Iterable[str]) -> str:
+        cells = zip(texts, aligned, strict=True)
+        return f"<tr>{''.join(f'<{tag}{style}>{html.escape(text)}</{tag}>' for text, style in cells)}</tr>"
+
+    titles = row("th", (title for title, _ in head))
+    return f"<table><thead>{titles}</thead><tbody>{''.join(row('td', c) for c in cells)}</tbody></table>"
+
+
+def summary(model: Model) -> Summary:
+    """The model's operators, types, shapes, bytes, parameters and multiply-adds, and the totals."""
+    return Summary(model)
