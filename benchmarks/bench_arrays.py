@@ -11,6 +11,7 @@ that are there before; a figure is the best round.  Ratios are speeds: 2.00 unde
 import argparse
 import platform
 import time
+import warnings
 
 import numpy as np
 
@@ -81,7 +82,11 @@ def onnx_session(op, count, threads=1):
     kinds = (1, 3) if op == "QuantizeLinear" else (3, 1)
     node = b"".join(field(1, n) for n in ("x", "s", "z")) + field(2, "y") + field(4, op)
     graph = field(1, node) + field(2, "g") + field(5, tensor("s", 1, np.float32(SCALE).tobytes()))
-    graph += field(5, tensor("z", 3, np.int8(ZERO).tobytes())) + field(11, value("x", kinds[0])) + field(12, value("y", kinds[1]))
+    graph += (
+        field(5, tensor("z", 3, np.int8(ZERO).tobytes()))
+        + field(11, value("x", kinds[0]))
+        + field(12, value("y", kinds[1]))
+    )
     model = field(1, 8) + field(7, graph) + field(8, field(2, 13))
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
@@ -125,6 +130,7 @@ def cases(n, missing):
 
         torch.set_num_threads(1)
         tx = torch.from_numpy(x)
+        warnings.simplefilter("ignore")  # torch deprecates its quantized tensors
         tq_tensor = torch.quantize_per_tensor(tx, SCALE, ZERO, torch.qint8)
         quantize["torch"] = lambda: torch.quantize_per_tensor(tx, SCALE, ZERO, torch.qint8)
         dequantize["torch"] = lambda: torch.dequantize(tq_tensor)
@@ -146,24 +152,36 @@ def cases(n, missing):
         rule: (lambda rule=rule: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=r, num_threads=1))
         for rule in ("double", "single", "up", "float64-away", "float32-even")
     }
-    yield "requantize int32 to int8, 64 channels", 5 * n, {
-        "tq": calls.pop("double"),
-        "numpy": lambda: numpy_requantize(acc, multiplier, r),
-        **{f"tq {rule}": f for rule, f in calls.items()},
-    }
+    yield (
+        "requantize int32 to int8, 64 channels",
+        5 * n,
+        {
+            "tq": calls.pop("double"),
+            "numpy": lambda: numpy_requantize(acc, multiplier, r),
+            **{f"tq {rule}": f for rule, f in calls.items()},
+        },
+    )
 
     import ml_dtypes
 
     q4 = np.empty(n, ml_dtypes.int4)
     codes4 = tq.quantize(x, SCALE, dtype=ml_dtypes.int4)
-    yield "quantize float32 to ml_dtypes.int4", 5 * n, {
-        "tq": lambda: tq.quantize(x, SCALE, dtype=ml_dtypes.int4, out=q4, num_threads=1),
-        "ml_dtypes": lambda: np.copyto(q4, np.clip(np.round(x / np.float32(SCALE)), -8, 7), casting="unsafe"),
-    }
-    yield "dequantize ml_dtypes.int4 to float32", 5 * n, {
-        "tq": lambda: tq.dequantize(codes4, SCALE, out=y, num_threads=1),
-        "ml_dtypes": lambda: np.multiply(codes4.astype(np.float32), np.float32(SCALE), out=y),
-    }
+    yield (
+        "quantize float32 to ml_dtypes.int4",
+        5 * n,
+        {
+            "tq": lambda: tq.quantize(x, SCALE, dtype=ml_dtypes.int4, out=q4, num_threads=1),
+            "ml_dtypes": lambda: np.copyto(q4, np.clip(np.round(x / np.float32(SCALE)), -8, 7), casting="unsafe"),
+        },
+    )
+    yield (
+        "dequantize ml_dtypes.int4 to float32",
+        5 * n,
+        {
+            "tq": lambda: tq.dequantize(codes4, SCALE, out=y, num_threads=1),
+            "ml_dtypes": lambda: np.multiply(codes4.astype(np.float32), np.float32(SCALE), out=y),
+        },
+    )
 
 
 def header(*columns):
@@ -189,46 +207,54 @@ def show_peers(sizes):
         print("\nNot installed:", ", ".join(sorted(missing)))
 
 
+def axis_times(n, row):
+    rng = np.random.default_rng(1)
+    x = rng.normal(0, 3, (n // row, row)).astype(np.float32)
+    q, y = np.empty(x.shape, np.int8), np.empty(x.shape, np.float32)
+    codes = tq.quantize(x, SCALE)
+    first, last = (rng.uniform(0.02, 0.1, k).astype(np.float32) for k in x.shape)
+    return best_times(
+        {
+            "q": lambda: tq.quantize(x, SCALE, out=q, num_threads=1),
+            "q0": lambda: tq.quantize(x, first, axis=0, out=q, num_threads=1),
+            "q1": lambda: tq.quantize(x, last, axis=1, out=q, num_threads=1),
+            "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
+            "d0": lambda: tq.dequantize(codes, first, axis=0, out=y, num_threads=1),
+            "d1": lambda: tq.dequantize(codes, last, axis=1, out=y, num_threads=1),
+        }
+    )
+
+
 def show_axes(n=1 << 20):
     """Per-axis parameters against per-tensor ones, by the length of a row and the axis."""
     print()
     header(f"per axis, {n} elements, against per tensor", "row", "first axis", "last axis")
-    rng = np.random.default_rng(1)
     for row in (16, 64, 256, 4096):
-        x = rng.normal(0, 3, (n // row, row)).astype(np.float32)
-        q, y = np.empty(x.shape, np.int8), np.empty(x.shape, np.float32)
-        codes = tq.quantize(x, SCALE)
-        scales = [rng.uniform(0.02, 0.1, k).astype(np.float32) for k in x.shape]
-        times = best_times(
-            {
-                "q": lambda: tq.quantize(x, SCALE, out=q, num_threads=1),
-                "q0": lambda: tq.quantize(x, scales[0], axis=0, out=q, num_threads=1),
-                "q1": lambda: tq.quantize(x, scales[1], axis=1, out=q, num_threads=1),
-                "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
-                "d0": lambda: tq.dequantize(codes, scales[0], axis=0, out=y, num_threads=1),
-                "d1": lambda: tq.dequantize(codes, scales[1], axis=1, out=y, num_threads=1),
-            }
-        )
+        times = axis_times(n, row)
         for name, what in (("q", "quantize"), ("d", "dequantize")):
             first, last = times[name] / times[name + "0"], times[name] / times[name + "1"]
             print(f"| {what} | {row} | {first:.2f} | {last:.2f} |", flush=True)
 
 
+def thread_times(n, threads):
+    rng = np.random.default_rng(2)
+    x = rng.normal(0, 3, n).astype(np.float32)
+    acc = rng.integers(-30000, 30000, n).astype(np.int32)
+    q, r, y = np.empty(n, np.int8), np.empty(n, np.int8), np.empty(n, np.float32)
+    codes = tq.quantize(x, SCALE)
+    functions = {}
+    for k in (1, threads):
+        functions[f"q{k}"] = lambda k=k: tq.quantize(x, SCALE, out=q, num_threads=k)
+        functions[f"d{k}"] = lambda k=k: tq.dequantize(codes, SCALE, out=y, num_threads=k)
+        functions[f"r{k}"] = lambda k=k: tq.requantize(acc, 0.003, out=r, num_threads=k)
+    return best_times(functions)
+
+
 def show_threads(threads):
     print()
     header(f"{threads} threads against one", "elements", "quantize", "dequantize", "requantize")
-    rng = np.random.default_rng(2)
     for n in (1 << 16, 1 << 18, 1 << 20, 1 << 22):
-        x = rng.normal(0, 3, n).astype(np.float32)
-        acc = rng.integers(-30000, 30000, n).astype(np.int32)
-        q, r, y = np.empty(n, np.int8), np.empty(n, np.int8), np.empty(n, np.float32)
-        codes = tq.quantize(x, SCALE)
-        functions = {}
-        for k in (1, threads):
-            functions[f"q{k}"] = lambda k=k: tq.quantize(x, SCALE, out=q, num_threads=k)
-            functions[f"d{k}"] = lambda k=k: tq.dequantize(codes, SCALE, out=y, num_threads=k)
-            functions[f"r{k}"] = lambda k=k: tq.requantize(acc, 0.003, out=r, num_threads=k)
-        times = best_times(functions)
+        times = thread_times(n, threads)
         gains = [f"{times[f'{c}1'] / times[f'{c}{threads}']:.2f}" for c in "qdr"]
         print(f"| | {n} | " + " | ".join(gains) + " |", flush=True)
 

@@ -9,6 +9,7 @@
  */
 #include "kernels/elementwise.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,29 +311,42 @@ static void join_runs(tq_layout *layout, bool many)
         *layout = (tq_layout){1, 1, 1, count_elements(layout)};
 }
 
+/* A column of floats or integers from one value or from as many as sets. */
+static void fill_u32(void *to, const void *from, bool many, size_t sets)
+{
+    if (many) {
+        memcpy(to, from, sets * 4);
+        return;
+    }
+    uint32_t value, *column = to;
+    memcpy(&value, from, sizeof value);
+    for (size_t i = 0; i < sets; i++)
+        column[i] = value;
+}
+
 /* ---- quantize ---- */
 
 enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
-/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
-static float fixed_offset(double real)
-{
-    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
-}
-
+/* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
 static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale, tq_column_i32 zero_point)
 {
     float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
     float *slope = (float *)c->data[Q_SLOPE], *offset = (float *)c->data[Q_OFFSET];
     int32_t *zeros = (int32_t *)c->data[Q_ZERO];
-    for (size_t i = 0; i < c->entries; i++) {
-        scales[i] = scale.data[scale.many ? i : 0];
-        zeros[i] = zero_point.data[zero_point.many ? i : 0];
-        inverse[i] = tq_inverse_scale(scales[i]);
+    size_t sets = c->entries;
+    int strange = 0;
+    fill_u32(scales, scale.data, scale.many, sets);
+    fill_u32(zeros, zero_point.data, zero_point.many, sets);
+    for (size_t i = 0; i < sets; i++)
+        inverse[i] = 1.0f / scales[i]; /* tq_inverse_scale */
+    for (size_t i = 0; i < sets; i++) {
         slope[i] = inverse[i] * 65536;
-        offset[i] = fixed_offset(zeros[i]);
-        p->exact |= !isnormal(inverse[i]) || !isnormal(slope[i]);
+        strange |= !(inverse[i] >= FLT_MIN) | !(slope[i] <= FLT_MAX);
     }
+    for (size_t i = 0; i < sets; i++) /* as fixed_offset: exact but for the sum, where 8-bit codes use it */
+        offset[i] = (float)zeros[i] * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+    p->exact = strange;
 }
 
 tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
@@ -392,13 +406,11 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     if (status == TQ_OK)
         status = allocate_columns(&c, 0, sets, error);
     if (status == TQ_OK) {
-        float *scales = (float *)c.data[D_SCALE];
-        int32_t *zeros = (int32_t *)c.data[D_ZERO];
-        for (size_t i = 0; i < sets; i++) {
-            scales[i] = scale.data[scale.many ? i : 0];
-            zeros[i] = zero_point.data[zero_point.many ? i : 0];
-            p.wide |= job->in_type == TQ_i32 && zeros[i] != 0;
-        }
+        const int32_t *zeros = (int32_t *)c.data[D_ZERO];
+        fill_u32(c.data[D_SCALE], scale.data, scale.many, sets);
+        fill_u32(c.data[D_ZERO], zero_point.data, zero_point.many, sets);
+        for (size_t i = 0; i < sets && job->in_type == TQ_i32; i++)
+            p.wide |= zeros[i] != 0;
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
@@ -425,6 +437,12 @@ enum {
     R_INPUT_ZERO,
     R_COLUMNS
 };
+
+/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
+static float fixed_offset(double real)
+{
+    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
+}
 
 /* 2^exponent, -1022 <= exponent <= 1023; ldexp takes long for so little. */
 static double power_of_two(int exponent)
