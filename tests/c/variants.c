@@ -111,7 +111,7 @@ static tq_status perform(const tq_kernel *row, const tq_array_job *job, const st
     case TQ_OP_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
     case TQ_OP_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
     case TQ_OP_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
-    case TQ_OP_convert: row->row(job->in, job->out, job->layout.channels * job->layout.inner, NULL, 0); return TQ_OK;
+    case TQ_OP_convert: row->row(job->in, job->out, job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
     default:
         return tq_requantize_array(job, multiplier, input_zero, zero,
                                    (tq_requantize_rule)(row->operation - TQ_OP_requantize_double), NULL);
