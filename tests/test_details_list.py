@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list that get_tensor_details returns makes its dicts when it is first looked at, and is a list in every other way."""
+"""The list that get_tensor_details returns makes its dicts when first looked at, and is a list in every other way."""
 
 import copy
 import gc
@@ -35,14 +35,14 @@ LOOKS = {
     "reversed": lambda x: [d["index"] for d in reversed(x)],
     "sorted": lambda x: [d["index"] for d in sorted(x, key=lambda d: -d["index"])],
     "tuple": lambda x: len(tuple(x)),
-    "left of +": lambda x: len(x + [1]),
+    "left of +": lambda x: len(x + [1]),  # noqa: RUF005
     "right of +": lambda x: len([1] + x),  # noqa: RUF005
     "both of +": lambda x: len(x + x),
     "repeat": lambda x: (len(x * 2), len(2 * x)),
     "extend": lambda x: (lambda a: (a.extend(x), len(a))[1])([1]),
     "slice assign": lambda x: (lambda a: (operator.setitem(a, slice(0, 1), x), len(a))[1])([1, 2]),
     "copy": lambda x: (len(x.copy()), len(copy.copy(x)), len(copy.deepcopy(x))),
-    "equal": lambda x: (x == [], [] == x, x != [], x == x),  # noqa: PLR0124
+    "equal": lambda x: (x == [], [] == x, x != [], x == x),  # noqa: SIM300
     "contains": lambda x: 5 in x,
     "count": lambda x: x.count(5),
     "repr": lambda x: repr(x)[:10],
