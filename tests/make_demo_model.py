@@ -13,7 +13,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from models import build_model, operator, schema, signature, tensor
+
+sys.path.insert(0, str(Path(__file__).parent))  # a safe path leaves the script's own folder out
+from models import build_model, operator, schema, signature, tensor  # noqa: E402
 
 OUT = Path(__file__).resolve().parent.parent / "tq" / "demo.tflite"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LiteRT's own answers: models of one operator, run by its reference kernels in a process of their own.
 
-As a script:  one_op.py jobs.npz answers.npz.  Job k is the arrays input_k, in_scale_k, in_zero_k, in_axis_k, and out_dtype_k
-(a zero-length array of it), out_scale_k, out_zero_k, out_axis_k; no scales: a float tensor.  The answer is answer_k.
+As a script:  one_op.py jobs.npz answers.npz.  Job k is the arrays input_k, in_scale_k, in_zero_k, in_axis_k,
+and out_dtype_k (a zero-length array of it), out_scale_k, out_zero_k, out_axis_k; no scales: a float tensor.
+The answer is answer_k.
 A process of its own, because the runtime aborts on what it does not like.
 """
 

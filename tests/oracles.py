@@ -58,10 +58,7 @@ def clamp(value, low, high):
 def quantize_one(x, scale, zero, low, high, rule):
     """One finite float32 by rational arithmetic."""
     x, scale = Fraction(float(x)), Fraction(float(scale))
-    if rule == "away":
-        t = float32_of(x / scale)
-    else:
-        t = float32_of(x * float32_of(1 / scale))
+    t = float32_of(x / scale if rule == "away" else x * float32_of(1 / scale))
     if t is None:
         return high if x > 0 else low
     return clamp((away if rule == "away" else even)(t) + zero, low, high)
@@ -130,14 +127,14 @@ def multiply(x, m, e, rule):
 
 def requantize_one(q, real, input_zero, zero, dtype, rule):
     acc = clamp(q - input_zero, *INT32)
+    far = 2**80 if acc > 0 else -(2**80)
     if rule == "float64-away":
-        product = (
-            away(Fraction(float(acc) * real)) if abs(float(acc) * real) < 2.0**80 else (2**80 if acc > 0 else -(2**80))
-        )
+        t = float(acc) * real
+        product = away(Fraction(t)) if abs(t) < 2.0**80 else far
     elif rule == "float32-even":
         factor = float32_of(Fraction(real))
         t = float32_of(float32_of(Fraction(acc)) * factor)
-        product = even(t) if t is not None else (2**80 if acc > 0 else -(2**80))
+        product = even(t) if t is not None else far
     else:
         product = multiply(acc, *quantize_multiplier(real, rule == "single"), rule)
     return clamp(product + zero, *RANGES[dtype])

@@ -146,6 +146,14 @@ def test_least_and_greatest_of_any_type_and_length(dtype, size):
         assert (observer.min, observer.max) == (math.inf, -math.inf)
 
 
+def test_a_zero_of_either_sign_is_zero():
+    for make in (tq.MinMaxObserver, tq.HistogramObserver):
+        for x in ([-0.0], [0.0, -0.0], [-0.0, 0.0], [-0.0] * 40, [0.0] * 20 + [-0.0] * 20):
+            for dtype in (np.float32, np.float64):
+                observer = make().update(np.array(x, dtype))
+                assert (str(float(observer.min)), str(float(observer.max))) == ("0.0", "0.0")
+
+
 def test_values_at_every_place():
     for n in (1, 16, 33, 50):
         for at in range(n):
@@ -354,11 +362,10 @@ def divergence(counts, low, high, levels):
     return sum_
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_entropy_is_the_least(sample, symmetric):
-    observer = tq.HistogramObserver(128).update(sample)
+def least_divergence(observer, codes, symmetric):
+    """The range that the method's definition picks, every candidate measured."""
     counts, edges = observer.histogram()
-    half, codes = 64, 15 if symmetric else 16
+    half = observer.bins // 2
     filled = np.flatnonzero(counts) - half
     first, last = min(filled[0], 0), max(filled[-1], -1)
     lost = {}
@@ -367,22 +374,40 @@ def test_entropy_is_the_least(sample, symmetric):
         if b - a < codes or counts[a + half : b + half].sum() == 0:
             break
         lost[reach] = divergence(counts, a + half, b + half, codes)
-    low, high = observer.range("entropy", dtype="int4", symmetric=symmetric)
-    widest = max(lost)
-    least = min(lost.values())
-    best = max(r for r, v in lost.items() if v <= least + 1e-12)
-    edge = edges[best + half]
     bound = max(-observer.min, observer.max)
-    if best == widest:
-        expected = (-bound, bound) if symmetric else (observer.min, observer.max)
-    elif symmetric:
-        expected = (max(-bound, -edge), min(bound, edge))
-    else:
-        expected = (
-            max(observer.min, max(edges[first + half], -edge)),
-            min(observer.max, min(edges[last + 1 + half], edge)),
-        )
-    assert (low, high) == pytest.approx(expected, abs=1e-12)
+    low, high = (-bound, bound) if symmetric else (observer.min, observer.max)
+    if not lost:
+        return low, high
+    best, least = None, math.inf
+    for reach, value in lost.items():  # the widest first
+        if value < least - 1e-9:
+            best, least = reach, value
+    if best == max(lost):
+        return low, high
+    edge = edges[best + half]
+    if symmetric:
+        return max(low, -edge), min(high, edge)
+    return max(low, max(edges[first + half], -edge)), min(high, min(edges[last + 1 + half], edge))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_entropy_is_the_least(sample, symmetric):
+    observer = tq.HistogramObserver(128).update(sample)
+    expected = least_divergence(observer, 15 if symmetric else 16, symmetric)
+    assert observer.range("entropy", dtype="int4", symmetric=symmetric) == pytest.approx(expected, abs=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-32, 31), st.integers(1, 50)), min_size=1, max_size=20),
+    st.booleans(),
+    st.sampled_from([("int2", 4, 3), ("int4", 16, 15)]),
+)
+def test_entropy_of_sparse_histograms(filled, symmetric, dtype):
+    """Holes, and outliers that land in empty bins."""
+    x = np.repeat([b + 0.5 for b, _ in filled], [n for _, n in filled])
+    observer = tq.HistogramObserver(64).update(x)
+    expected = least_divergence(observer, dtype[2] if symmetric else dtype[1], symmetric)
+    assert observer.range("entropy", dtype=dtype[0], symmetric=symmetric) == pytest.approx(expected, abs=1e-12)
 
 
 def test_entropy_of_few_bins_loses_nothing():

@@ -33,6 +33,8 @@ def away(x):
 
 
 def nearest(zero_point, round_, low, high):
+    if math.isnan(zero_point):  # 0 / 0, where the scale underflowed
+        return low
     zero_point = float(zero_point)  # or NumPy would round `high` to float32 to compare
     return low if zero_point < low else high if zero_point > high else int(round_(zero_point))
 
@@ -72,12 +74,14 @@ def mlir(lo, hi, q, half, bits):
 def power_of_two(lo, hi, q, half, bits):
     if lo == hi:
         return 0.0, None if half else q[0]
-    exact = Fraction(max(-lo, hi)) if half else (Fraction(hi - lo) / (q[1] - q[0]))
+    exact = Fraction(float(max(-lo, hi))) if half else Fraction(float((hi - lo) / (float(q[1]) - float(q[0]))))
+    if exact == 0:
+        return 0.0, q[0]
     power = Fraction(2) ** -1100
     while power < exact:
         power *= 2
     scale = power / 2 ** (bits - 1) if half else power
-    return float(scale), None if half else nearest(q[0] - lo / float(scale), away, *q)
+    return float(scale), None if half else nearest(q[0] - lo / np.float64(float(scale)), away, *q)
 
 
 def ai_edge(lo, hi, q, half, bits):
@@ -93,7 +97,7 @@ ORACLES = dict(zip(RULES, [toco, tflite, mlir, power_of_two, ai_edge], strict=Tr
 
 def choose(lo, hi, dtype, symmetric, narrow, rule):
     """(scale, zero_point) by the oracles."""
-    lo, hi = min(float(lo), 0.0), max(float(hi), 0.0)
+    lo, hi = np.float64(min(float(lo), 0.0)), np.float64(max(float(hi), 0.0))
     low, high = RANGES[dtype]
     symmetric = symmetric or (dtype == "int16" and rule in ("tflite", "mlir", "power-of-two"))
     middle = 0 if low < 0 else 2 ** (BITS[dtype] - 1)
@@ -121,6 +125,9 @@ CASES = [
     (-0.5, 254.5),
     (-1.5, 253.5),
     (-1e-20, 1e-20),
+    (0, 5e-324),
+    (-1e-323, 5e-324),
+    (0, 1e-45),
     (0, 1e-38),
     (-255 / 2, 255 / 2),
 ]
@@ -266,8 +273,8 @@ def test_ml_dtypes_names():
         (lambda: tq.choose_quantization_params([0, -math.inf], 1), ValueError, "min is -inf"),
         (lambda: tq.choose_quantization_params(-1e308, 1e308), ValueError, "infinite scale"),
         (lambda: tq.choose_quantization_params(-3e38, 3e38, rule="tflite"), ValueError, "infinite scale"),
-        (lambda: tq.choose_quantization_params(0, 1, "int3"), ValueError, "dtype is 'int3'"),
-        (lambda: tq.choose_quantization_params(0, 1, np.float32), ValueError, "dtype is 'float32'"),
+        (lambda: tq.choose_quantization_params(0, 1, "int3"), TypeError, "dtype is 'int3'"),
+        (lambda: tq.choose_quantization_params(0, 1, np.float32), TypeError, "dtype is"),
         (lambda: tq.choose_quantization_params(0, 1, 3.5), TypeError, "dtype is 3.5"),
         (lambda: tq.choose_quantization_params(0, 1, rule="best"), ValueError, "rule is 'best'"),
         (lambda: tq.choose_quantization_params("0", 1), TypeError, "min has dtype"),
@@ -283,6 +290,11 @@ def test_ml_dtypes_names():
         (lambda: tq.quantize_weights([1.0], 0, "int4", rule="mlir"), ValueError, "rule 'mlir' needs 'int8'"),
         (lambda: tq.quantize_weights([1.0], 0, rule="x"), ValueError, "rule is 'x'"),
         (lambda: tq.quantize_weights(["a"], 0), TypeError, "w has dtype"),
+        (lambda: tq.quantize_weights([1.0], 0, scale=1.0), ValueError, "scale has 1 values in 0 dimensions"),
+        (lambda: tq.quantize_weights([1.0], None, scale=[1.0]), ValueError, "it must have 1 in 0"),
+        (lambda: tq.quantize_weights([1.0], 0, scale=[0.0]), ValueError, "scale is 0 in channel 0"),
+        (lambda: tq.fit_scales_to_bias([1.0, math.nan], 1, 0), ValueError, "weight_scale is nan"),
+        (lambda: tq.fit_scales_to_bias(1.0, 0, 0), ValueError, "input_scale 0"),
     ],
 )
 def test_errors_name_the_argument(call, error, words):
@@ -409,6 +421,43 @@ def test_weights_defaults_and_empties():
     assert tq.quantize_weights(f32(-3.0), None).codes == -127
 
 
+@pytest.mark.parametrize("rule", ["mlir", "tflite", "ai-edge-quantizer"])
+def test_weights_with_given_scales(rule):
+    w = near_ties(127, np.random.default_rng(4))[:500]
+    scale = (np.abs(w).max(1) / 100).astype(f32)
+    got = tq.quantize_weights(w, 0, rule=rule, scale=scale)
+    np.testing.assert_array_equal(got.scale, scale)
+    divides = rule == "ai-edge-quantizer"
+    q = w / scale[:, None] if divides else w * (f32(1) / scale)[:, None]
+    round_ = np.rint if divides else np.vectorize(away, otypes=[np.float64])
+    np.testing.assert_array_equal(got.codes, np.clip(round_(q), -127, 127))
+    assert tq.quantize_weights(f32(3), None, rule=rule, scale=0.5).codes == 6
+
+
+def fit(weight_scale, input_scale, b, per_channel):
+    most = 2**30 - 1
+    usual = f32(input_scale) * f32(weight_scale)
+    with np.errstate(all="ignore"):
+        code = np.float64(abs(f32(b))) / np.float64(usual) if b else 0.0
+    if code < most or (per_channel and code == most):
+        return f32(weight_scale), usual
+    new = float(abs(f32(b))) / most
+    return f32(new / float(f32(input_scale))), f32(new)
+
+
+@given(
+    st.floats(2**-40, 1, width=32), st.floats(2**-20, 1, width=32), st.lists(st.floats(-1e5, 1e5, width=32), min_size=1)
+)
+def test_scales_that_fit_a_bias(weight_scale, input_scale, b):
+    got = tq.fit_scales_to_bias(np.full(len(b), weight_scale), input_scale, b)
+    expected = [fit(weight_scale, input_scale, v, True) for v in b]
+    np.testing.assert_array_equal(got, np.array(expected, f32).T)
+    assert (np.abs(tq.quantize_bias(b, got[1], 1).astype(np.int64)) <= 2**30 + 64).all()
+    assert tq.fit_scales_to_bias(weight_scale, input_scale, b) == fit(
+        weight_scale, input_scale, max(map(abs, b)), False
+    )
+
+
 def test_weights_equal_ai_edge_quantizer():
     tensors = pytest.importorskip(
         "ai_edge_quantizer.algorithms.uniform_quantize.uniform_quantize_tensor",
@@ -488,15 +537,23 @@ def test_everything_equals_tflite_converter():
         else:
             w = rng.normal(size=(3, 3, 3, 8)).astype(f32)
             w[..., 2] = 0
-        b = (rng.normal(size=w.shape[-1]) * 1e-4).astype(f32)
-        b[2] = 0
+        b = (rng.normal(size=w.shape[-1]) * 10.0 ** rng.uniform(-4, 1)).astype(f32)
+        if trial % 2 == 0:
+            b[2] = 5 * np.abs(ends).max()  # far beyond the codes of a channel without weights
         found = quantized_tensors(converted(tf, w, b, *ends))
         input_params = tq.choose_quantization_params(*ends, rule="mlir")
         assert (input_params.scale, input_params.zero_point) == (found["input"][1][0], found["input"][2])
         moved = np.moveaxis(w, -1, 0)
         got = tq.quantize_weights(moved, 0)
-        np.testing.assert_array_equal(got.scale, found["weights"][1])
-        np.testing.assert_array_equal(got.codes, found["weights"][0])
-        scale = tq.bias_quantization_params(input_params.scale, got.scale).scale
-        np.testing.assert_array_equal(scale, found["bias"][1])
-        np.testing.assert_array_equal(tq.quantize_bias(b, input_params.scale, got.scale), found["bias"][0])
+        scale, bias_scale = tq.fit_scales_to_bias(got.scale, input_params.scale, b)
+        fitted = tq.quantize_weights(moved, 0, scale=scale)
+        np.testing.assert_array_equal(scale, found["weights"][1])
+        np.testing.assert_array_equal(fitted.codes, found["weights"][0])
+        np.testing.assert_array_equal(bias_scale, found["bias"][1])
+        np.testing.assert_array_equal(tq.quantize_bias(b, bias_scale, 1), found["bias"][0])
+        if trial % 2:  # no channel needs a larger scale for its bias: the plain functions agree
+            np.testing.assert_array_equal(got.scale, scale)
+            np.testing.assert_array_equal(got.codes, fitted.codes)
+            np.testing.assert_array_equal(tq.quantize_bias(b, input_params.scale, got.scale), found["bias"][0])
+        else:
+            assert (got.scale != scale).any()

@@ -79,7 +79,7 @@ def test_what_is_no_finite_number_saturates(dtype, rule):
 
 @pytest.mark.parametrize("dtype", CODES)
 def test_narrow_range_leaves_out_the_lowest_code(dtype):
-    low, high = RANGES[dtype]
+    low, _ = RANGES[dtype]
     x = np.linspace(-1e6, 1e6, 999, dtype=np.float32)
     zero = max(low + 1, 0)
     found = tq.quantize(x, 1.0, zero, dtype=dtype, narrow_range=True)
@@ -411,22 +411,14 @@ def test_zero_points_outside_the_type():
     for dtype in CODES:
         low, high = RANGES[dtype]
         for zero in (low - 1, high + 1, 2**80, -(2**80)):
-            refuses(
-                ValueError,
-                f"zero_point is {zero}: it must be a code of {dtype}",
-                tq.quantize,
-                x,
-                1.0,
-                zero,
-                dtype=dtype,
-            )
+            pattern = f"zero_point is {zero}: it must be a code of {dtype}"
+            refuses(ValueError, pattern, tq.quantize, x, 1.0, zero, dtype=dtype)
         refuses(ValueError, r"zero_point\[2\] is", tq.quantize, x, 1.0, [0, 0, high + 1], dtype=dtype, axis=1)
     refuses(ValueError, "zero_point is -128", tq.quantize, x, 1.0, -128, narrow_range=True)
     refuses(ValueError, "zero_point is 0", tq.quantize, x, 1.0, dtype="uint8", narrow_range=True)
     refuses(ValueError, "zero_point is 128: it must be a code of int8", tq.dequantize, np.ones(3, np.int8), 1.0, 128)
-    refuses(
-        ValueError, r"zero_point\[0\]", tq.quantize, x, 1.0, np.full(3, 2**64 - 1, np.uint64), axis=1, dtype="int32"
-    )
+    huge = np.full(3, 2**64 - 1, np.uint64)
+    refuses(ValueError, r"zero_point\[0\]", tq.quantize, x, 1.0, huge, axis=1, dtype="int32")
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, 0.5)
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, [0.0, 1.0, 2.0], axis=1)
 
@@ -435,12 +427,7 @@ def test_shapes_that_do_not_fit():
     x = np.ones((2, 3, 4), np.float32)
     refuses(ValueError, r"scale has shape \(2,\).*axis", tq.quantize, x, [1.0, 2.0])
     refuses(
-        ValueError,
-        r"scale has shape \(2,\): it needs one value, or 3, the length of axis 1",
-        tq.quantize,
-        x,
-        [1.0, 2.0],
-        axis=1,
+        ValueError, r"scale has shape \(2,\): it needs one value, or 3, the len", tq.quantize, x, [1.0, 2.0], axis=1
     )
     refuses(ValueError, r"zero_point has shape \(4,\)", tq.quantize, x, 1.0, [1, 2, 3, 4], axis=1)
     refuses(ValueError, r"scale has shape \(3, 1\)", tq.quantize, x, np.ones((3, 1)), axis=1)
@@ -448,24 +435,10 @@ def test_shapes_that_do_not_fit():
         refuses(ValueError, "axis is .*must be from -3 to 2", tq.quantize, x, 1.0, axis=axis)
     refuses(TypeError, "axis is a float", tq.quantize, x, 1.0, axis=1.0)
     refuses(ValueError, "axis is 0: an array of no dimensions", tq.quantize, 1.0, 1.0, axis=0)
-    refuses(
-        ValueError,
-        "block_size is 3: it must divide the length of axis 2, which is 4",
-        tq.quantize,
-        x,
-        1.0,
-        block_size=3,
-    )
+    refuses(ValueError, "block_size is 3: it must divide .* axis 2, which is 4", tq.quantize, x, 1.0, block_size=3)
     for size in (0, -1):
         refuses(ValueError, "block_size is", tq.quantize, x, 1.0, block_size=size)
-    refuses(
-        ValueError,
-        r"scale has shape \(2, 3\): it needs one value, or 12",
-        tq.quantize,
-        x,
-        np.ones((2, 3)),
-        block_size=2,
-    )
+    refuses(ValueError, r"scale has shape \(2, 3\): .* or 12", tq.quantize, x, np.ones((2, 3)), block_size=2)
     refuses(ValueError, "num_threads is 0", tq.quantize, x, 1.0, num_threads=0)
 
 
@@ -493,17 +466,9 @@ def test_types_that_are_refused():
 def test_outs_that_are_refused():
     x = np.ones((2, 3), np.float32)
     refuses(TypeError, "out is a list", tq.quantize, x, 1.0, out=[1])
-    refuses(
-        TypeError,
-        "out has dtype dtype..uint8.*must be dtype..int8",
-        tq.quantize,
-        x,
-        1.0,
-        out=np.empty((2, 3), np.uint8),
-    )
-    refuses(
-        ValueError, r"out has shape \(3, 2\): it must be \(2, 3\)", tq.quantize, x, 1.0, out=np.empty((3, 2), np.int8)
-    )
+    wrong, turned = np.empty((2, 3), np.uint8), np.empty((3, 2), np.int8)
+    refuses(TypeError, "out has dtype dtype..uint8.*must be dtype..int8", tq.quantize, x, 1.0, out=wrong)
+    refuses(ValueError, r"out has shape \(3, 2\): it must be \(2, 3\)", tq.quantize, x, 1.0, out=turned)
     out = np.empty((2, 3), np.int8)
     out.flags.writeable = False
     refuses(ValueError, "out is read-only", tq.quantize, x, 1.0, out=out)
@@ -568,10 +533,7 @@ def test_every_float32():
                 expected[np.isnan(x)] = zero
                 for isa in isas:
                     tq._core._force_isa(isa)
-                    assert same(tq.quantize(x, scale, zero, rounding=rule, num_threads=1), expected), (
-                        hex(start),
-                        isa,
-                        rule,
-                    )
+                    found = tq.quantize(x, scale, zero, rounding=rule, num_threads=1)
+                    assert same(found, expected), (hex(start), isa, rule)
     finally:
         tq._core._force_isa(None)

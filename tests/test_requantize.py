@@ -171,7 +171,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="finite as float32"):
         tq.requantize(q, 1e39, rounding="float32-even")
     assert tq.requantize(q, 1e39).tolist() == [[127] * 3] * 2
-    with pytest.raises(TypeError, match="^q has dtype"):
+    with pytest.raises(TypeError, match=r"^q has dtype"):
         tq.requantize(np.ones(3, np.float32), 1.0)
     with pytest.raises(TypeError, match="q's dtype is uint16"):
         tq.requantize(np.ones(3, np.uint16), 1.0)

@@ -3,7 +3,7 @@
  * Convert between floating-point types: kernels/half.h, and C's own rounding from float64.
  */
 #define WIDEN(in)                                                                                              \
-    INLINE void step_convert_##in##_f32(const element_##in *x, float *y, const void *p, const int *row, size_t at, \
+    INLINE void step_convert_##in##_f32(const element_##in *x, float *y, const void *p, const char *row, size_t at, \
                                         bool lanes, bool stream)                                               \
     {                                                                                                          \
         vf value[4];                                                                                           \
@@ -13,7 +13,7 @@
         store4_f32(y, value, stream);                                                                          \
     }
 #define NARROW(out)                                                                                            \
-    INLINE void step_convert_f32_##out(const float *x, element_##out *y, const void *p, const int *row, size_t at, \
+    INLINE void step_convert_f32_##out(const float *x, element_##out *y, const void *p, const char *row, size_t at, \
                                        bool lanes, bool stream)                                                \
     {                                                                                                          \
         (void)p, (void)row, (void)at, (void)lanes, (void)stream;                                                          \
@@ -26,10 +26,14 @@ WIDEN(bf16)
 NARROW(f16)
 NARROW(bf16)
 
-#define DEFINE_convert(in, out)                                                                            \
-    INLINE void sweep_convert_##in##_##out(const element_##in *x, element_##out *y, size_t n, const void *p, \
-                                           size_t first, bool lanes)                                       \
-    {                                                                                                      \
-        const int row = 0;                                                                                 \
-        WALK(in, out, step_convert_##in##_##out, false);                                                   \
+#define convert_load(p, at, lanes) 0
+
+#define DEFINE_convert(in, out)                                                                              \
+    DEFINE_PART(convert_##in##_##out, in, out, void, char, convert_load, step_convert_##in##_##out)          \
+    INLINE void sweep_convert_##in##_##out(const element_##in *x, element_##out *y, size_t n, size_t rows,   \
+                                           size_t stride, const void *p, size_t first, bool lanes)           \
+    {                                                                                                        \
+        const char row = 0;                                                                                  \
+        EACH_ROW                                                                                             \
+            WALK(convert_##in##_##out, step_convert_##in##_##out, false);                                    \
     }

@@ -25,14 +25,21 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
         }                                                                                                       \
         store4_f32(y, value, stream);                                                                           \
     }                                                                                                           \
-    INLINE void sweep_dequantize_##in##_f32(const element_##in *x, float *y, size_t n,                          \
-                                            const tq_dequantize_params *p, size_t first, bool lanes)            \
+    DEFINE_PART(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane, dequantize_load,        \
+                step_dequantize_##in)                                                                           \
+    INLINE void sweep_dequantize_##in##_f32(const element_##in *x, float *y, size_t n, size_t rows,             \
+                                            size_t stride, const tq_dequantize_params *params, size_t first,    \
+                                            bool lanes)                                                         \
     {                                                                                                           \
+        const tq_dequantize_params copy = *params, *p = &copy; /* which stores to y cannot change */            \
         if (p->wide) {                                                                                          \
             (lanes ? tq_dequantize_##in##_f32__scalar_lanes : tq_dequantize_##in##_f32__scalar_row)(            \
-                x, y, n, p, first);                                                                             \
+                x, y, n, rows, stride, p, first);                                                               \
             return;                                                                                             \
         }                                                                                                       \
-        const struct dequantize_lane row = dequantize_load(p, first, false);                                    \
-        WALK(in, f32, step_dequantize_##in, p->stream);                                                         \
+        EACH_ROW                                                                                                \
+        {                                                                                                       \
+            const struct dequantize_lane row = dequantize_load(p, first, false);                                \
+            WALK(dequantize_##in, step_dequantize_##in, p->stream);                                                 \
+        }                                                                                                       \
     }

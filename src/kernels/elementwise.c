@@ -9,6 +9,7 @@
  */
 #include "kernels/elementwise.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@
 #include "base/threads.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
-#define PATTERN 1024         /* elements that a spread-out pattern should at least have */
+#define STRIP 1024           /* elements of a pattern done at a time: its parameters take 8 KiB or so */
+#define STRIP_ROWS 16        /* patterns that a strip is taken from, if there is more than one strip */
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
 #define GRAIN 1024           /* elements: no thread gets less */
@@ -26,6 +28,7 @@
 /* ---- columns ---- */
 
 #define MAX_COLUMNS 10
+#define LINE 64 /* bytes of a cache line: a vector across two costs two loads */
 
 struct columns {
     char *data[MAX_COLUMNS];
@@ -46,14 +49,17 @@ static void free_columns(struct columns *c)
 static tq_status allocate_columns(struct columns *c, int which, size_t entries, tq_error *error)
 {
     uint64_t padded = entries, total = 0, bytes;
-    bool fits = entries == 1 || tq_add_u64(entries, TQ_COLUMN_PADDING, &padded);
+    bool fits = entries == 1 || tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
+    padded = entries == 1 ? 1 : padded / LINE * LINE; /* entries of whole cache lines */
     for (int i = 0; i < c->count && fits; i++)
         fits = tq_mul_u64(padded, c->size[i], &bytes) && tq_add_u64(total, bytes, &total);
     char *at = c->one_set;
-    if (entries != 1)
-        at = c->memory[which] = fits && total <= SIZE_MAX ? malloc((size_t)total) : NULL;
-    if (!at)
-        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
+    if (entries != 1) {
+        at = c->memory[which] = fits && total < SIZE_MAX - LINE ? malloc((size_t)total + LINE) : NULL;
+        if (!at)
+            return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
+        at += LINE - (uintptr_t)at % LINE;
+    }
     c->entries = entries;
     for (int i = 0; i < c->count; i++) {
         c->data[i] = at;
@@ -120,40 +126,61 @@ struct walk {
     size_t pattern; /* lanes: entries a group; 0: rows */
 };
 
-/* n elements from `at`, their parameters from entry `first`. */
-static void run(const struct walk *w, size_t at, size_t n, size_t first)
+/* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
+static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t stride, size_t first)
 {
     const char *in = w->in + at * w->in_size;
     char *out = w->out + at * w->out_size;
     if (!w->widen && !w->narrow) {
-        w->kernel(in, out, n, w->params, first);
+        w->kernel(in, out, n, rows, stride, w->params, first);
         return;
     }
     float buffer[BUFFER];
-    for (size_t i = 0; i < n; i += BUFFER) {
-        size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first;
-        if (w->widen) {
-            w->widen(in + i * w->in_size, buffer, part, NULL, 0);
-            w->kernel(buffer, out + i * w->out_size, part, w->params, entry);
-        } else {
-            w->kernel(in + i * w->in_size, buffer, part, w->params, entry);
-            w->narrow(buffer, out + i * w->out_size, part, NULL, 0);
+    for (size_t r = 0; r < rows; r++, in += stride * w->in_size, out += stride * w->out_size, first += !w->pattern)
+        for (size_t i = 0; i < n; i += BUFFER) {
+            size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first;
+            if (w->widen) {
+                w->widen(in + i * w->in_size, buffer, part, 1, 0, NULL, 0);
+                w->kernel(buffer, out + i * w->out_size, part, 1, 0, w->params, entry);
+            } else {
+                w->kernel(in + i * w->in_size, buffer, part, 1, 0, w->params, entry);
+                w->narrow(buffer, out + i * w->out_size, part, 1, 0, NULL, 0);
+            }
         }
-    }
 }
 
 static void walk_rows(void *context, size_t begin, size_t end)
 {
     const struct walk *w = context;
     size_t inner = w->layout.inner, channels = w->layout.channels, group = w->layout.outer * channels;
-    size_t row = begin / inner, offset = begin % inner, set = row / group * channels + row % channels;
-    for (size_t at = begin; at < end; row++, offset = 0) {
-        size_t left = inner - offset, n = left < end - at ? left : end - at;
-        run(w, at, n, set);
-        at += n;
-        set++;
-        if ((row + 1) % channels == 0 && (row + 1) % group != 0)
-            set -= channels;
+    for (size_t at = begin; at < end;) {
+        size_t row = at / inner, offset = at % inner, channel = row % channels;
+        size_t set = row / group * channels + channel, n = inner - offset, rows = 1;
+        if (n > end - at)
+            n = end - at;
+        else if (offset == 0) { /* whole rows, as far as their sets follow each other */
+            rows = (end - at) / inner;
+            rows = rows < channels - channel ? rows : channels - channel;
+        }
+        run(w, at, n, rows, inner, set);
+        at += n * rows;
+    }
+}
+
+/* Whole patterns, a strip of each at a time, so that a strip's parameters stay in the first-level cache, and
+   few enough patterns that the strips between are still in the second. */
+static void run_patterns(const struct walk *w, size_t at, size_t patterns, size_t first)
+{
+    while (patterns > 0) {
+        size_t few = patterns < STRIP_ROWS ? patterns : STRIP_ROWS;
+        if (w->pattern <= STRIP)
+            few = patterns;
+        for (size_t offset = 0; offset < w->pattern; offset += STRIP) {
+            size_t left = w->pattern - offset;
+            run(w, at + offset, left < STRIP ? left : STRIP, few, w->pattern, first + offset);
+        }
+        at += few * w->pattern;
+        patterns -= few;
     }
 }
 
@@ -163,11 +190,15 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     size_t group = w->layout.outer * w->layout.channels * w->layout.inner;
     for (size_t at = begin; at < end;) {
         size_t g = at / group, within = at % group, offset = within % w->pattern;
-        size_t left = w->pattern - offset, in_group = group - within;
-        size_t n = left < in_group ? left : in_group;
-        n = n < end - at ? n : end - at;
-        run(w, at, n, g * w->pattern + offset);
-        at += n;
+        size_t span = group - within < end - at ? group - within : end - at;
+        size_t left = w->pattern - offset, n = left < span ? left : span;
+        if (n == w->pattern) {
+            run_patterns(w, at, span / n, g * n);
+            at += span / n * n;
+        } else {
+            run(w, at, n, 1, 0, g * w->pattern + offset);
+            at += n;
+        }
     }
 }
 
@@ -196,16 +227,24 @@ static bool wants_lanes(const tq_layout *layout)
     return layout->inner == 1 || (layout->inner < SHORT_RUN && layout->outer >= REPEATS_THAT_PAY);
 }
 
+/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use
+   enough for that; at least, if it is shorter than a block, until a block is full. */
+static size_t count_repeats(size_t once, size_t outer)
+{
+    size_t whole = TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
+    for (size_t n = once; n % 2 == 0 && whole > 1; n /= 2)
+        whole /= 2;
+    if (whole <= outer / REPEATS_THAT_PAY)
+        return whole;
+    return full < outer ? full : outer;
+}
+
 /* The columns in the form that the walk's kernel reads. */
 static tq_status lay_out(struct walk *w, struct columns *c, tq_error *error)
 {
     if (!wants_lanes(&w->layout))
         return TQ_OK;
-    size_t once = w->layout.channels * w->layout.inner, repeats = 1;
-    if (once < PATTERN) {
-        repeats = PATTERN / once;
-        repeats = repeats < w->layout.outer ? repeats : w->layout.outer;
-    }
+    size_t once = w->layout.channels * w->layout.inner, repeats = count_repeats(once, w->layout.outer);
     w->pattern = once * repeats;
     tq_status status = TQ_OK;
     if (w->pattern != w->layout.channels)
@@ -272,29 +311,42 @@ static void join_runs(tq_layout *layout, bool many)
         *layout = (tq_layout){1, 1, 1, count_elements(layout)};
 }
 
+/* A column of floats or integers from one value or from as many as sets. */
+static void fill_u32(void *to, const void *from, bool many, size_t sets)
+{
+    if (many) {
+        memcpy(to, from, sets * 4);
+        return;
+    }
+    uint32_t value, *column = to;
+    memcpy(&value, from, sizeof value);
+    for (size_t i = 0; i < sets; i++)
+        column[i] = value;
+}
+
 /* ---- quantize ---- */
 
 enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
-/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
-static float fixed_offset(double real)
-{
-    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
-}
-
+/* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
 static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale, tq_column_i32 zero_point)
 {
     float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
     float *slope = (float *)c->data[Q_SLOPE], *offset = (float *)c->data[Q_OFFSET];
     int32_t *zeros = (int32_t *)c->data[Q_ZERO];
-    for (size_t i = 0; i < c->entries; i++) {
-        scales[i] = scale.data[scale.many ? i : 0];
-        zeros[i] = zero_point.data[zero_point.many ? i : 0];
-        inverse[i] = tq_inverse_scale(scales[i]);
+    size_t sets = c->entries;
+    int strange = 0;
+    fill_u32(scales, scale.data, scale.many, sets);
+    fill_u32(zeros, zero_point.data, zero_point.many, sets);
+    for (size_t i = 0; i < sets; i++)
+        inverse[i] = 1.0f / scales[i]; /* tq_inverse_scale */
+    for (size_t i = 0; i < sets; i++) {
         slope[i] = inverse[i] * 65536;
-        offset[i] = fixed_offset(zeros[i]);
-        p->exact |= !isnormal(inverse[i]) || !isnormal(slope[i]);
+        strange |= !(inverse[i] >= FLT_MIN) | !(slope[i] <= FLT_MAX);
     }
+    for (size_t i = 0; i < sets; i++) /* as fixed_offset: exact but for the sum, where 8-bit codes use it */
+        offset[i] = (float)zeros[i] * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+    p->exact = strange;
 }
 
 tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
@@ -354,13 +406,11 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     if (status == TQ_OK)
         status = allocate_columns(&c, 0, sets, error);
     if (status == TQ_OK) {
-        float *scales = (float *)c.data[D_SCALE];
-        int32_t *zeros = (int32_t *)c.data[D_ZERO];
-        for (size_t i = 0; i < sets; i++) {
-            scales[i] = scale.data[scale.many ? i : 0];
-            zeros[i] = zero_point.data[zero_point.many ? i : 0];
-            p.wide |= job->in_type == TQ_i32 && zeros[i] != 0;
-        }
+        const int32_t *zeros = (int32_t *)c.data[D_ZERO];
+        fill_u32(c.data[D_SCALE], scale.data, scale.many, sets);
+        fill_u32(c.data[D_ZERO], zero_point.data, zero_point.many, sets);
+        for (size_t i = 0; i < sets && job->in_type == TQ_i32; i++)
+            p.wide |= zeros[i] != 0;
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
@@ -388,10 +438,25 @@ enum {
     R_COLUMNS
 };
 
+/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
+static float fixed_offset(double real)
+{
+    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
+}
+
+/* 2^exponent, -1022 <= exponent <= 1023; ldexp takes long for so little. */
+static double power_of_two(int exponent)
+{
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
 /* How far a rule shifts its ties, for acc >= 0 and acc < 0: see kernels/requantize_simd.h. */
 static void find_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, double shift[2])
 {
-    double unit = m->shift < 0 ? ldexp(0.5, m->shift) : 0;
+    double unit = m->shift < 0 ? power_of_two(m->shift - 1) : 0;
     shift[0] = rule == TQ_REQUANTIZE_DOUBLE || rule == TQ_REQUANTIZE_UP ? unit : 0;
     shift[1] = rule == TQ_REQUANTIZE_DOUBLE ? -shift[0] : shift[0];
 }
@@ -399,7 +464,11 @@ static void find_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, doub
 /* The real multiplier that a rule's fixed-point parts stand for, or its own. */
 static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule rule)
 {
-    return rule == TQ_REQUANTIZE_FLOAT64_AWAY ? m->f64 : ldexp(m->fixed, m->shift - 31);
+    if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
+        return m->f64;
+    if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+        return m->f32;
+    return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
 static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,

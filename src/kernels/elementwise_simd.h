@@ -14,58 +14,76 @@
 #undef ELEMENT
 
 #define BLOCK (4 * LANES) /* the elements of one step */
+#define LONG_WALK (64 * BLOCK) /* elements; in less, a part costs more than alignment brings */
+#define VECTOR_BYTES (4 * LANES)
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 
-/* The body of a sweep(x, y, n, p, first, lanes): walks n elements from x to y in blocks, of which
-   step(x, y, p, &row, at, lanes, stream) does one with the parameters of entry `at`; row holds those of
-   entry `first`, in registers, for a row kernel.  What is left over goes
-   through a copy on the stack, so that nothing outside the arrays is touched.  Non-temporal stores want
-   aligned addresses: then a partial block goes first. */
-#define PART(in, out, step, size)                                       \
-    do {                                                                \
-        size_t part = (size);                                           \
-        element_##in from_part[BLOCK] = {0};                            \
-        element_##out to_part[BLOCK];                                   \
-        memcpy(from_part, x + i, part * sizeof *x);                     \
-        step(from_part, to_part, p, &row, lanes ? first + i : first, lanes, false); \
-        memcpy(y + i, to_part, part * sizeof *y);                       \
-        i += part;                                                      \
+/* What loops seldom need: functions of their own, out of the way of the loops' registers. */
+#define RARELY static __attribute__((noinline, cold)) TARGET
+
+/* part_<kernel>(x, y, n, p, at, lanes) does n <= BLOCK elements through a copy on the stack, so that nothing
+   outside the arrays is touched.  step(x, y, p, &row, at, lanes, stream) does a block with the parameters of
+   entry `at`; row holds those, in registers, for a row kernel. */
+#define DEFINE_PART(kernel, in, out, params_t, row_t, load_row, step)                                            \
+    RARELY void part_##kernel(const element_##in *x, element_##out *y, size_t n, const params_t *p, size_t at,   \
+                              bool lanes)                                                                        \
+    {                                                                                                            \
+        const row_t row = load_row(p, at, false);                                                                \
+        element_##in from[BLOCK] = {0};                                                                          \
+        element_##out to[BLOCK];                                                                                 \
+        memcpy(from, x, n * sizeof *x);                                                                          \
+        if (lanes)                                                                                               \
+            step(from, to, p, &row, at, true, false);                                                            \
+        else                                                                                                     \
+            step(from, to, p, &row, at, false, false);                                                           \
+        memcpy(y, to, n * sizeof *y);                                                                            \
+    }
+
+/* What a sweep(x, y, n, rows, stride, p, first, lanes) does for each row: walks it in blocks, with `part` for
+   what is left over.  In a long walk a part goes first, after which the array of the larger elements is
+   aligned; non-temporal stores ask for that of the output.  Such a part is less than a vector's bytes, so at
+   most BLOCK elements. */
+#define WALK(kernel, step, streams)                                                                    \
+    do {                                                                                               \
+        size_t i = 0;                                                                                  \
+        bool stream = (streams) && n >= LONG_WALK;                                                     \
+        if (n >= LONG_WALK) {                                                                          \
+            bool by_output = stream || sizeof *y >= sizeof *x;                                         \
+            size_t size = by_output ? sizeof *y : sizeof *x;                                           \
+            size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;                    \
+            stream = stream && past % size == 0;                                                       \
+            if (past && past % size == 0) {                                                            \
+                i = (VECTOR_BYTES - past) / size;                                                      \
+                part_##kernel(x, y, i, p, first, lanes);                                               \
+            }                                                                                          \
+        }                                                                                              \
+        if (stream) {                                                                                  \
+            for (; i + BLOCK <= n; i += BLOCK)                                                         \
+                step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, true);                   \
+            end_stream();                                                                              \
+        }                                                                                              \
+        for (; i + BLOCK <= n; i += BLOCK)                                                             \
+            step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, false);                      \
+        if (i < n)                                                                                     \
+            part_##kernel(x + i, y + i, n - i, p, lanes ? first + i : first, lanes);                   \
     } while (0)
 
-#define WALK(in, out, step, streams)                                                              \
-    do {                                                                                          \
-        size_t i = 0;                                                                             \
-        if ((streams) && n >= 2 * BLOCK && (uintptr_t)y % sizeof *y == 0) {                       \
-            size_t past = (uintptr_t)y % STREAM_ALIGNMENT;                                        \
-            if (past)                                                                             \
-                PART(in, out, step, (STREAM_ALIGNMENT - past) / sizeof *y);                       \
-            for (; i + BLOCK <= n; i += BLOCK)                                                    \
-                step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, true);                    \
-            end_stream();                                                                         \
-        }                                                                                         \
-        for (; i + BLOCK <= n; i += BLOCK)                                                        \
-            step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, false);                       \
-        if (i < n)                                                                                \
-            PART(in, out, step, n - i);                                                           \
-    } while (0)
+#define EACH_ROW for (; rows > 0; rows--, x += stride, y += stride, first += lanes ? 0 : 1)
 
-/* The two symbols of a row, out of sweep_<operation>(x, y, n, params, first, lanes). */
+/* The two symbols of a row of kernels.def. */
 #define SYMBOL_(operation, in, out, isa, layout) tq_##operation##_##in##_##out##__##isa##_##layout
 #define SYMBOL(operation, in, out, isa, layout) SYMBOL_(operation, in, out, isa, layout)
-#define LAYOUT(operation, in, out, layout, is_lanes)                                                     \
-    TARGET void SYMBOL(operation, in, out, ISA, layout)(const void *x, void *y, size_t n, const void *p, \
-                                                        size_t first)                                    \
-    {                                                                                                    \
-        sweep_##operation##_##in##_##out(x, y, n, p, first, is_lanes);                                   \
+#define LAYOUT(operation, in, out, layout, is_lanes)                                                           \
+    TARGET void SYMBOL(operation, in, out, ISA, layout)(const void *x, void *y, size_t n, size_t rows,         \
+                                                        size_t stride, const void *p, size_t first)            \
+    {                                                                                                          \
+        sweep_##operation##_##in##_##out(x, y, n, rows, stride, p, first, is_lanes);                           \
     }
 #define INSTANTIATE(operation, in, out)       \
     DEFINE_##operation(in, out)               \
     LAYOUT(operation, in, out, row, false)    \
     LAYOUT(operation, in, out, lanes, true)
-
-/* What loops seldom need. */
-#define RARELY static __attribute__((noinline, cold)) TARGET
 
 #include "kernels/fixed_simd.h"
 

@@ -7,8 +7,8 @@
  * have.  Here v = even(fma(x, slope, offset)) approximates 2^16 (r + z + 1/2 + d) + E, E = TQ_FIXED_ERROR,
  * so that the code is v >> 16.  Let u = 2^-24, and |r| <= 256, which the codes that do not saturate have.  In
  * units of 2^-16, where 2^16 |r| u <= 1, v is off by at most
- *     2      x and slope are each rounded once on their way to float32, or x is exact but the rule itself
- *            rounds r once to float32 (quantize)
+ *     2      x and slope are each rounded once on their way to float32, or one of them is as the rule has it
+ *            but the rule itself rounds r once to float32 (quantize, float32-even)
  *     1      offset, below 2^25, is rounded to float32
  *     1      the sum, below 2^25, is rounded to float32 (1/4 if below 2^23) and to an integer (0 else, 1/2)
  * and second-order terms: less than E.  So v lies in (w, w + 2E), w the exact value, and if no multiple of

@@ -2,10 +2,11 @@
  *
  * Elementwise kernels: their contract, their parameters, and the table that picks one.
  *
- * A kernel does n elements, contiguous and of any alignment, with `in` and `out` either disjoint or,
- * for elements of one size, the same.  Parameters come as columns (arrays), one entry a parameter set.
- * A row kernel uses entry `first` for all its elements; a lanes kernel uses entry first + i for element
- * i, and may read TQ_COLUMN_PADDING entries past the last it needs.
+ * A kernel does `rows` rows of n elements, contiguous and of any alignment, each row beginning `stride`
+ * elements after the one before, with `in` and `out` either disjoint or, for elements of one size, the same.
+ * Parameters come as columns (arrays), one entry a parameter set.  A row kernel uses entry first + r for all
+ * of row r; a lanes kernel uses entry first + i for element i of every row, and may read TQ_COLUMN_PADDING
+ * entries past the last it needs.
  */
 #ifndef TQ_KERNELS_KERNELS_H
 #define TQ_KERNELS_KERNELS_H
@@ -74,7 +75,8 @@ typedef struct tq_requantize_params {
     bool shifts_left; /* some left > 0 */
 } tq_requantize_params;
 
-typedef void (*tq_kernel_fn)(const void *in, void *out, size_t n, const void *params, size_t first);
+typedef void (*tq_kernel_fn)(const void *in, void *out, size_t n, size_t rows, size_t stride, const void *params,
+                             size_t first);
 
 typedef struct tq_kernel {
     const char *name; /* "quantize_away_f32_i8" */
@@ -99,9 +101,11 @@ const tq_kernel *tq_kernels(size_t *count);
 uint32_t tq_kernels_features(void);
 
 /* Prototypes, from the rows. */
-#define KERNEL(operation, in, out, isa)                                                                        \
-    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, const void *, size_t);     \
-    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, const void *, size_t);
+#define KERNEL(operation, in, out, isa)                                                                    \
+    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t,        \
+                                                      const void *, size_t);                               \
+    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t,      \
+                                                        const void *, size_t);
 #include "kernels/kernels.def"
 
 #endif

@@ -81,12 +81,18 @@ INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p,
 
 #define DEFINE_quantize(rule, is_even, out, width)                                                               \
     DEFINE_quantize_##width(rule, is_even, out)                                                                  \
-    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n,                    \
-                                                  const tq_quantize_params *params, size_t first, bool lanes)    \
+    DEFINE_PART(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, quantize_load,      \
+                step_quantize_##rule##_##out)                                                                    \
+    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n, size_t rows,       \
+                                                  size_t stride, const tq_quantize_params *params, size_t first, \
+                                                  bool lanes)                                                    \
     {                                                                                                            \
         const tq_quantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
-        const struct quantize_lane row = quantize_load(p, first, false);                                         \
-        WALK(f32, out, step_quantize_##rule##_##out, p->stream);                                                 \
+        EACH_ROW                                                                                                 \
+        {                                                                                                        \
+            const struct quantize_lane row = quantize_load(p, first, false);                                     \
+            WALK(quantize_##rule##_##out, step_quantize_##rule##_##out, p->stream);                              \
+        }                                                                                                        \
     }
 
 #define WIDTH_i8 8

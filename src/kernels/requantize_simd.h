@@ -11,8 +11,9 @@
  *                        double takes one off H where H < 0 (or acc < 0, which differs for H = 0 alone, where
  *                        it changes nothing): there d = 2^-(n+1) - 2^-n = -2^-(n+1)
  *     float64-away       floor(r + 1/2), but for its ties and 2^-45 of r, rounded to float64
+ *     float32-even       floor(r + 1/2), but for its ties and the roundings of acc, which v has too, and of r
  * and for n = 0 all of them are floor(r + 1/2).  A left shift that saturates leaves |r| > 2^30: the code
- * saturates too.  float32-even is as cheap by itself.
+ * saturates too.
  *
  * In the exact rules the product is clamped to [low - z, high - z] before z is added, which cannot overflow and
  * gives the same code.
@@ -63,6 +64,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
 #define OFFSET_up(acc, c) (c).offset
 #define OFFSET_single(acc, c) (c).offset
 #define OFFSET_float64_away(acc, c) (c).offset
+#define OFFSET_float32_even(acc, c) (c).offset
 
 #define DEFINE_requantize_exact(rule, in, out)                                                                     \
     INLINE void exactly_##rule##_##in##_##out(const element_##in *x, element_##out *y,                             \
@@ -116,18 +118,24 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
 
 #define DEFINE_requantize(rule, in, out, way)                                                                      \
     DEFINE_step_##way(rule, in, out)                                                                               \
+    DEFINE_PART(requantize_##rule##_##in##_##out, in, out, tq_requantize_params, struct requantize_lane,           \
+                requantize_load, step_##rule##_##in##_##out)                                                       \
     INLINE void sweep_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t n,          \
+                                                       size_t rows, size_t stride,                                 \
                                                        const tq_requantize_params *params, size_t first,           \
                                                        bool lanes)                                                 \
     {                                                                                                              \
         const tq_requantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
         if (p->wide || BEYOND_##rule(p)) {                                                                         \
             (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                           \
-                   : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, p, first);                        \
+                   : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, rows, stride, p, first);          \
             return;                                                                                                \
         }                                                                                                          \
-        const struct requantize_lane row = requantize_load(p, first, false);                                       \
-        WALK(in, out, step_##rule##_##in##_##out, false);                                                          \
+        EACH_ROW                                                                                                   \
+        {                                                                                                          \
+            const struct requantize_lane row = requantize_load(p, first, false);                                   \
+            WALK(requantize_##rule##_##in##_##out, step_##rule##_##in##_##out, false);                                                   \
+        }                                                                                                          \
     }
 
 #define WAY_i8 fixed
@@ -139,4 +147,4 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
 #define DEFINE_requantize_single(in, out) DEFINE_requantize_by(single, in, out, WAY_##out)
 #define DEFINE_requantize_up(in, out) DEFINE_requantize_by(up, in, out, WAY_##out)
 #define DEFINE_requantize_float64_away(in, out) DEFINE_requantize_by(float64_away, in, out, WAY_##out)
-#define DEFINE_requantize_float32_even(in, out) DEFINE_requantize(float32_even, in, out, exact)
+#define DEFINE_requantize_float32_even(in, out) DEFINE_requantize_by(float32_even, in, out, WAY_##out)

@@ -10,7 +10,6 @@
 #define LANES 8
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline)) TARGET
-#define STREAM_ALIGNMENT 32
 
 typedef __m256 vf;
 typedef __m256i vi;

@@ -11,7 +11,6 @@
 #define LANES 16
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline)) TARGET
-#define STREAM_ALIGNMENT 64
 
 typedef __m512 vf;
 typedef __m512i vi;

@@ -11,7 +11,6 @@
 #define LANES 4
 #define TARGET
 #define INLINE static inline __attribute__((always_inline))
-#define STREAM_ALIGNMENT 16
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;

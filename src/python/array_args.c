@@ -590,6 +590,22 @@ static bool is_scale(float scale)
 
 #define SCALE_RULE "a scale must be finite, above 0 and not denormal as float32 (at least 2**-126)"
 
+/* Refuses the first that is no scale; `wide` has them before they were rounded, or is NULL. */
+static bool check_scales(tq_py_column *c, npy_intp count, const double *wide)
+{
+    const float *scale = c->data;
+    int bad = 0;
+    for (npy_intp i = 0; i < count; i++) /* for the compiler to make vectors of */
+        bad |= !(scale[i] >= FLT_MIN) | !(scale[i] <= FLT_MAX);
+    for (npy_intp i = 0; i < count && bad; i++)
+        if (!is_scale(scale[i])) {
+            refuse_entry("scale", i, c->many, wide ? wide[i] : scale[i], SCALE_RULE);
+            tq_py_column_free(c);
+            return false;
+        }
+    return true;
+}
+
 /* Rounds to float32 here and not in NumPy, which would warn of what is refused anyway. */
 static bool many_scales(tq_py_column *c, PyArrayObject *wide)
 {
@@ -601,14 +617,9 @@ static bool many_scales(tq_py_column *c, PyArrayObject *wide)
     float *to = PyArray_DATA(c->array);
     c->data = to;
     c->many = count != 1;
-    for (npy_intp i = 0; i < count; i++) {
+    for (npy_intp i = 0; i < count; i++)
         to[i] = (float)from[i];
-        if (!is_scale(to[i])) {
-            tq_py_column_free(c);
-            return refuse_entry("scale", i, count != 1, from[i], SCALE_RULE);
-        }
-    }
-    return true;
+    return check_scales(c, count, from);
 }
 
 bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p)
@@ -622,9 +633,17 @@ bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p)
         c->one.f32 = (float)value;
         return is_scale(c->one.f32) || refuse_entry("scale", 0, false, value, SCALE_RULE);
     }
-    PyArrayObject *wide = parameter_array(object, "scale", "fiu", "real numbers", NPY_FLOAT64, p);
+    bool narrow = PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_FLOAT32;
+    PyArrayObject *wide = parameter_array(object, "scale", "fiu", "real numbers", narrow ? NPY_FLOAT32 : NPY_FLOAT64, p);
     if (!wide)
         return false;
+    if (narrow) {
+        npy_intp count = PyArray_SIZE(wide);
+        c->array = wide;
+        c->data = PyArray_DATA(wide);
+        c->many = count != 1;
+        return check_scales(c, count, NULL);
+    }
     bool read = many_scales(c, wide);
     Py_DECREF(wide);
     return read;

@@ -156,7 +156,8 @@ static int multiplier_of(PyObject *value, tq_requantize_rule rule, tq_multiplier
 {
     if (PyTuple_Check(value)) {
         int fixed, shift;
-        if (!PyArg_ParseTuple(value, "ii;multiplier is a tuple; it must be (multiplier, shift), two int32", &fixed, &shift))
+        if (!PyArg_ParseTuple(value, "ii;multiplier is a tuple; it must be (multiplier, shift), two int32", &fixed,
+                              &shift))
             return -1;
         if (shift < -31 || shift > 31) {
             PyErr_Format(PyExc_ValueError, "multiplier has shift %d; it must be from -31 to 31", shift);
@@ -204,7 +205,8 @@ static PyObject *requantize_steps(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iOiOO:_requantize_steps", &acc, &multiplier_value, &zero_point, &rounding, &dtype))
         return NULL;
     int rule = rounding_of(rounding);
-    if (rule < 0 || tq_py_code(dtype, &code) < 0 || multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
+    if (rule < 0 || tq_py_code(dtype, &code) < 0 ||
+        multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
         return NULL;
     tq_code_range range = tq_code_range_of(code, false);
     if (zero_point < range.low || zero_point > range.high)

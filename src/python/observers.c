@@ -87,7 +87,8 @@ static int check_histogram(PyArrayObject *exponents, PyArrayObject *counts)
             return 0;
     }
     PyErr_SetString(PyExc_ValueError,
-                    "a histogram needs int32 exponents [channels] and uint64 counts [channels, bins], bins a power of two");
+                    "a histogram needs int32 exponents [channels] and uint64 counts [channels, bins], "
+                    "bins a power of two");
     return -1;
 }
 

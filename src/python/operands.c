@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "python/array_args.h"
+
 /* NumPy makes a useless 0-d object array of what it does not know; DLPack is the last resort. */
 static PyArrayObject *any_array(PyObject *value, const char *name)
 {
@@ -156,8 +158,8 @@ static void raise_choice(PyObject *value, const char *name, const char *const *n
     for (int i = 0; i < count && list; i++)
         Py_SETREF(list, PyUnicode_FromFormat("%U%s'%s'", list, i == 0 ? "" : i + 1 < count ? ", " : " or ", names[i]));
     if (list)
-        PyErr_Format(PyUnicode_Check(value) ? PyExc_ValueError : PyExc_TypeError, "%s is %R; it must be %U", name, value,
-                     list);
+        PyErr_Format(PyUnicode_Check(value) ? PyExc_ValueError : PyExc_TypeError, "%s is %R; it must be %U", name,
+                     value, list);
     Py_XDECREF(list);
 }
 
@@ -173,32 +175,15 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
     return -1;
 }
 
-static const char *const code_names[] = {
-#define CODE(name, element, low, high) #name,
-#include "quant/codes.def"
-#undef CODE
-};
-
 int tq_py_code(PyObject *value, tq_code *code)
 {
-    PyObject *name = NULL;
-    PyArray_Descr *descr = NULL;
-    if (value && !PyUnicode_Check(value)) {
-        if (PyArray_DescrConverter(value, &descr) != NPY_SUCCEED) {
-            PyErr_Clear();
-            raise_choice(value, "dtype", code_names, TQ_CODES);
-            return -1;
-        }
-        name = PyObject_GetAttrString((PyObject *)descr, "name");
-        Py_DECREF(descr);
-        if (!name)
-            return -1;
-    }
-    int index = tq_py_choice(name ? name : value, "dtype", code_names, TQ_CODES, TQ_CODE_int8);
-    Py_XDECREF(name);
-    if (index < 0)
+    tq_py_type type;
+    PyArray_Descr *descr;
+    if (!tq_py_type_of_dtype(value, "int8", true, &type, &descr))
         return -1;
-    *code = (tq_code)index;
+    Py_DECREF(descr);
+    for (*code = 0; strcmp(tq_code_name(*code), type.name) != 0;)
+        ++*code; /* both walk the rows of codes.def */
     return 0;
 }
 

@@ -4,24 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *text;
-} rows[] = {
-#define FAKE_QUANT_RULE(symbol, name, text) {name, text},
-#include "quant/fake_quant.def"
-#undef FAKE_QUANT_RULE
-};
-
-const char *tq_fake_quant_rule_name(tq_fake_quant_rule rule)
-{
-    return rows[rule].name;
-}
-
-const char *tq_fake_quant_rule_text(tq_fake_quant_rule rule)
-{
-    return rows[rule].text;
-}
-
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error)
 {
     if (min == 0 && max == 0) {
@@ -36,8 +18,8 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
     float scale = (max - min) / (qmax - qmin), inverse = 1.0f / scale;
     if (!isfinite(scale) || !isfinite(inverse))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                       "min %g to max %g is too %s: its scale %g or the reciprocal is not a finite float32", (double)min,
-                       (double)max, scale > 1 ? "wide" : "narrow", (double)scale);
+                       "min %g to max %g is too %s: its scale %g or the reciprocal is not a finite float32",
+                       (double)min, (double)max, scale > 1 ? "wide" : "narrow", (double)scale);
     float zero_point = qmin - min / scale;
     zero_point = zero_point < qmin ? qmin : zero_point > qmax ? qmax : roundf(zero_point);
     float low = (qmin - zero_point) * scale, high = (qmax - zero_point) * scale;

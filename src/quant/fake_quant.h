@@ -24,9 +24,6 @@ typedef enum tq_fake_quant_rule {
     TQ_FAKE_QUANT_RULES
 } tq_fake_quant_rule;
 
-const char *tq_fake_quant_rule_name(tq_fake_quant_rule rule);
-const char *tq_fake_quant_rule_text(tq_fake_quant_rule rule);
-
 typedef struct tq_nudged {
     float low, high;      /* the nudged range */
     float scale, inverse; /* s and 1 / s; both 0 for the range [0, 0] */

@@ -46,9 +46,6 @@ typedef enum tq_histogram_method {
     TQ_HISTOGRAM_METHODS
 } tq_histogram_method;
 
-const char *tq_histogram_method_name(tq_histogram_method method);
-const char *tq_histogram_method_text(tq_histogram_method method);
-
 /* One channel's counts, with the exact range of what was counted (min <= max). */
 typedef struct tq_histogram {
     const uint64_t *counts;

@@ -8,23 +8,13 @@
 #include <math.h>
 
 static const struct {
-    const char *name, *text;
+    const char *name;
     bool int16_is_symmetric;
 } rows[] = {
-#define PARAMS_RULE(symbol, name, int16_is_symmetric, text) {name, text, int16_is_symmetric},
+#define PARAMS_RULE(symbol, name, int16_is_symmetric, text) {name, int16_is_symmetric},
 #include "quant/params.def"
 #undef PARAMS_RULE
 };
-
-const char *tq_params_rule_name(tq_params_rule rule)
-{
-    return rows[rule].name;
-}
-
-const char *tq_params_rule_text(tq_params_rule rule)
-{
-    return rows[rule].text;
-}
 
 tq_code_centre tq_code_centre_of(tq_code code)
 {
@@ -33,9 +23,10 @@ tq_code_centre tq_code_centre_of(tq_code code)
     return (tq_code_centre){middle, range.high - middle};
 }
 
+/* NaN, from a range so narrow that its scale underflows to 0, gives the lowest code. */
 static int32_t clamped_zero_point(double zero_point, double rounded, tq_code_range q)
 {
-    return zero_point < q.low ? q.low : zero_point > q.high ? q.high : (int32_t)rounded;
+    return !(zero_point >= q.low) ? q.low : zero_point > q.high ? q.high : (int32_t)rounded;
 }
 
 /* A rule sees min <= 0 <= max and either a symmetric target (`centre` not NULL) or a range of codes. */
@@ -90,11 +81,14 @@ static int power_above(double x)
 
 static tq_params choose_power_of_two(double min, double max, tq_code_range q, const tq_code_centre *centre)
 {
-    if (min == max)
-        return (tq_params){0, centre ? centre->middle : q.low};
-    if (centre) /* half + 1 is 2^(bits - 1) */
-        return (tq_params){(float)(ldexp(1, power_above(fmax(-min, max))) / ((double)centre->half + 1)), centre->middle};
-    double scale = ldexp(1, power_above((max - min) / ((double)q.high - q.low)));
+    if (centre) {
+        double bound = min == max ? 0 : ldexp(1, power_above(fmax(-min, max)));
+        return (tq_params){(float)(bound / ((double)centre->half + 1)), centre->middle}; /* 2^(bits - 1) */
+    }
+    double least = (max - min) / ((double)q.high - q.low);
+    if (least == 0) /* underflow */
+        return (tq_params){0, q.low};
+    double scale = ldexp(1, power_above(least));
     double zero_point = q.low - min / scale;
     return (tq_params){(float)scale, clamped_zero_point(zero_point, round(zero_point), q)};
 }

@@ -15,9 +15,6 @@ typedef enum tq_params_rule {
     TQ_PARAMS_RULES
 } tq_params_rule;
 
-const char *tq_params_rule_name(tq_params_rule rule);
-const char *tq_params_rule_text(tq_params_rule rule);
-
 typedef struct tq_params {
     float scale;
     int32_t zero_point;

@@ -9,23 +9,11 @@
 #include "quant/params.h"
 #include "quant/rounding.h"
 
-static const struct {
-    const char *name, *text;
-} rows[] = {
-#define WEIGHT_RULE(symbol, name, text) {name, text},
+static const char *const names[] = {
+#define WEIGHT_RULE(symbol, name, text) name,
 #include "quant/weights.def"
 #undef WEIGHT_RULE
 };
-
-const char *tq_weight_rule_name(tq_weight_rule rule)
-{
-    return rows[rule].name;
-}
-
-const char *tq_weight_rule_text(tq_weight_rule rule)
-{
-    return rows[rule].text;
-}
 
 void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
 {
@@ -59,13 +47,29 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
 }
 
 /* What a weight is multiplied by; divided by, under AI_EDGE. */
+float tq_weight_factor(const tq_weight_target *target, float scale)
+{
+    return target->rule == TQ_WEIGHTS_AI_EDGE ? scale : tq_inverse_scale(scale);
+}
+
 static float factor_of(const tq_weight_target *target, float scale, float bound, float half)
 {
-    if (target->rule == TQ_WEIGHTS_AI_EDGE)
-        return scale;
-    if (target->rule == TQ_WEIGHTS_MLIR && target->per_channel)
-        return tq_inverse_scale(scale);
+    if (target->rule == TQ_WEIGHTS_AI_EDGE || (target->rule == TQ_WEIGHTS_MLIR && target->per_channel))
+        return tq_weight_factor(target, scale);
     return bound == 0 ? 0 : half / bound;
+}
+
+void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale)
+{
+    const double most = INT32_MAX / 2;
+    float usual = tq_bias_scale(input_scale, *weight_scale);
+    double code = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
+    if (per_channel ? code <= most : code < most) {
+        *bias_scale = usual;
+        return;
+    }
+    *bias_scale = (float)(b_bound / most);
+    *weight_scale = (float)(b_bound / most / input_scale);
 }
 
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
@@ -75,7 +79,7 @@ tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_fact
     if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_int32 ||
         (only_int8 && target->code != TQ_CODE_int8))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
-                       tq_code_name(target->code), rows[target->rule].name,
+                       tq_code_name(target->code), names[target->rule],
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
     float half = (float)tq_code_centre_of(target->code).half;
     for (size_t c = 0; c < channels; c++)

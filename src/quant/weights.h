@@ -16,9 +16,6 @@ typedef enum tq_weight_rule {
     TQ_WEIGHT_RULES
 } tq_weight_rule;
 
-const char *tq_weight_rule_name(tq_weight_rule rule);
-const char *tq_weight_rule_text(tq_weight_rule rule);
-
 typedef struct tq_weight_target {
     tq_weight_rule rule;
     tq_code code;
@@ -33,6 +30,10 @@ void tq_weight_bounds(const float *w, tq_axis_view view, float *bounds);
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
                            tq_error *error);
 
+/* The factor for a scale that was chosen elsewhere: a division by it, or a multiplication by its float32
+   reciprocal. */
+float tq_weight_factor(const tq_weight_target *target, float scale);
+
 /* The codes; one of `q8` (8 bits and fewer) and `q16` is written, the other NULL. */
 void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view view, const float *factors,
                      int8_t *q8, int16_t *q16);
@@ -42,6 +43,11 @@ static inline float tq_bias_scale(float input_scale, float weight_scale)
 {
     return input_scale * weight_scale;
 }
+
+/* The scales of a weight and its bias, grown where the bias's code would pass 2^30 - 1: then, in float64,
+   the bias's scale is |b| / (2^30 - 1) and the weight's that over input_scale.  As TFLiteConverter does,
+   a per-tensor scale grows at 2^30 - 1 already.  input_scale is finite and > 0. */
+void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale);
 
 /* clamp(away(f32(b * f32(1 / s))), -limit, limit), limit the type's highest value; 0 where s is 0.
    NaN gives 0. */

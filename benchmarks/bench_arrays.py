@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quantize, dequantize and requantize beside a memcpy that moves the same bytes, NumPy, torch, onnxruntime, ml_dtypes.
+
+    python benchmarks/bench_arrays.py [--sizes 1024,65536] [--threads 2]
+
+Peers that are not installed are left out.  Everything runs interleaved in one process, round after round, on buffers
+that are there before; a figure is the best round.  Ratios are speeds: 2.00 under "x numpy" means twice NumPy's speed,
+0.90 under "x memcpy" means nine tenths of memcpy's.  Timings depend on the machine: compare ratios.
+"""
+
+import argparse
+import platform
+import time
+import warnings
+
+import numpy as np
+
+import tq
+from tq import _core
+
+SIZES = [16, 1 << 10, 1 << 16, 1 << 20, 1 << 24]
+SCALE, ZERO = 0.05, 3
+
+
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo") as f:
+            return next(line.split(":")[1].strip() for line in f if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def best_times(functions, seconds=0.15, rounds=7):
+    """The best time of each function a call, over rounds in which each is called in turn."""
+    repeats, times = {}, dict.fromkeys(functions, float("inf"))
+    for name, f in functions.items():
+        f()
+        start = time.perf_counter()
+        f()
+        once = max(time.perf_counter() - start, 1e-7)
+        repeats[name] = max(1, int(seconds / rounds / once))
+    for _ in range(rounds):
+        for name, f in functions.items():
+            count = repeats[name]
+            inner = max(1, min(count, 20)) if count > 100 else 1
+            for _ in range(max(1, count // inner)):
+                start = time.perf_counter()
+                for _ in range(inner):
+                    f()
+                times[name] = min(times[name], (time.perf_counter() - start) / inner)
+    return times
+
+
+def memcpy(moved):
+    source, target = np.ones(moved // 2, np.uint8), np.zeros(moved // 2, np.uint8)
+    return lambda: np.copyto(target, source)
+
+
+def onnx_session(op, count, threads=1):
+    """A model of one node, its protobuf written out here, so that onnx itself is not needed."""
+    import onnxruntime as ort
+
+    def varint(n):
+        out = b""
+        while n > 127:
+            out, n = out + bytes([n & 127 | 128]), n >> 7
+        return out + bytes([n])
+
+    def field(number, value):
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        value = value.encode() if isinstance(value, str) else value
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    def tensor(name, kind, raw):
+        return field(2, kind) + field(8, name) + field(9, raw)
+
+    def value(name, kind):
+        shape = field(2, field(1, field(1, count)))
+        return field(1, name) + field(2, field(1, field(1, kind) + shape))
+
+    kinds = (1, 3) if op == "QuantizeLinear" else (3, 1)
+    node = b"".join(field(1, n) for n in ("x", "s", "z")) + field(2, "y") + field(4, op)
+    graph = field(1, node) + field(2, "g") + field(5, tensor("s", 1, np.float32(SCALE).tobytes()))
+    graph += (
+        field(5, tensor("z", 3, np.int8(ZERO).tobytes()))
+        + field(11, value("x", kinds[0]))
+        + field(12, value("y", kinds[1]))
+    )
+    model = field(1, 8) + field(7, graph) + field(8, field(2, 13))
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def bind(x, y):
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y", "cpu", 0, y.dtype, y.shape, y.ctypes.data)
+        return lambda: session.run_with_iobinding(binding)
+
+    return bind
+
+
+def numpy_quantize(x, out):
+    np.copyto(out, np.clip(np.round(x / np.float32(SCALE)) + ZERO, -128, 127), casting="unsafe")
+
+
+def numpy_dequantize(q, out):
+    np.multiply(q.astype(np.float32) - ZERO, np.float32(SCALE), out=out)
+
+
+def numpy_requantize(acc, multiplier, out):
+    np.copyto(out, np.clip(np.round(acc * multiplier) + ZERO, -128, 127), casting="unsafe")
+
+
+def cases(n, missing):
+    """(title, bytes moved, {who: function}) for each array of n elements."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 3, n).astype(np.float32)
+    q, y = np.empty(n, np.int8), np.empty(n, np.float32)
+    quantize = {"tq": lambda: tq.quantize(x, SCALE, ZERO, out=q, num_threads=1), "numpy": lambda: numpy_quantize(x, q)}
+    codes = tq.quantize(x, SCALE, ZERO)
+    dequantize = {
+        "tq": lambda: tq.dequantize(codes, SCALE, ZERO, out=y, num_threads=1),
+        "numpy": lambda: numpy_dequantize(codes, y),
+    }
+    try:
+        import torch
+
+        torch.set_num_threads(1)
+        tx = torch.from_numpy(x)
+        warnings.simplefilter("ignore")  # torch deprecates its quantized tensors
+        tq_tensor = torch.quantize_per_tensor(tx, SCALE, ZERO, torch.qint8)
+        quantize["torch"] = lambda: torch.quantize_per_tensor(tx, SCALE, ZERO, torch.qint8)
+        dequantize["torch"] = lambda: torch.dequantize(tq_tensor)
+    except ImportError:
+        missing.add("torch")
+    try:
+        quantize["onnxruntime"] = onnx_session("QuantizeLinear", n)(x, q)
+        dequantize["onnxruntime"] = onnx_session("DequantizeLinear", n)(codes, y)
+    except ImportError:
+        missing.add("onnxruntime")
+    yield "quantize float32 to int8", 5 * n, quantize
+    yield "dequantize int8 to float32", 5 * n, dequantize
+
+    channels = 64 if n >= 64 else n
+    acc = rng.integers(-30000, 30000, (n // channels, channels)).astype(np.int32)
+    multiplier = rng.uniform(0.001, 0.005, channels)
+    r = np.empty(acc.shape, np.int8)
+    calls = {
+        rule: (lambda rule=rule: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=r, num_threads=1))
+        for rule in ("double", "single", "up", "float64-away", "float32-even")
+    }
+    yield (
+        "requantize int32 to int8, 64 channels",
+        5 * n,
+        {
+            "tq": calls.pop("double"),
+            "numpy": lambda: numpy_requantize(acc, multiplier, r),
+            **{f"tq {rule}": f for rule, f in calls.items()},
+        },
+    )
+
+    import ml_dtypes
+
+    q4 = np.empty(n, ml_dtypes.int4)
+    codes4 = tq.quantize(x, SCALE, dtype=ml_dtypes.int4)
+    yield (
+        "quantize float32 to ml_dtypes.int4",
+        5 * n,
+        {
+            "tq": lambda: tq.quantize(x, SCALE, dtype=ml_dtypes.int4, out=q4, num_threads=1),
+            "ml_dtypes": lambda: np.copyto(q4, np.clip(np.round(x / np.float32(SCALE)), -8, 7), casting="unsafe"),
+        },
+    )
+    yield (
+        "dequantize ml_dtypes.int4 to float32",
+        5 * n,
+        {
+            "tq": lambda: tq.dequantize(codes4, SCALE, out=y, num_threads=1),
+            "ml_dtypes": lambda: np.multiply(codes4.astype(np.float32), np.float32(SCALE), out=y),
+        },
+    )
+
+
+def header(*columns):
+    print("| " + " | ".join(columns) + " |")
+    print("|" + "|".join(" --- " if i == 0 else " ---: " for i, _ in enumerate(columns)) + "|")
+
+
+def show_peers(sizes):
+    missing, others = set(), ["memcpy", "numpy", "torch", "onnxruntime", "ml_dtypes"]
+    header("one thread", "elements", "tq, µs", *(f"x {name}" for name in others))
+    rules = []
+    for n in sizes:
+        for title, moved, functions in cases(n, missing):
+            times = best_times({"memcpy": memcpy(moved), **functions})
+            ratios = [f"{times[name] / times['tq']:.2f}" if name in times else "" for name in others]
+            print("| " + " | ".join([title, str(n), f"{times['tq'] * 1e6:.2f}", *ratios]) + " |", flush=True)
+            rules += [(n, name, times["memcpy"] / t) for name, t in times.items() if name.startswith("tq ")]
+    print()
+    header("requantize by other rules", "elements", "x memcpy")
+    for n, name, ratio in rules:
+        print(f"| {name[3:]} | {n} | {ratio:.2f} |")
+    if missing:
+        print("\nNot installed:", ", ".join(sorted(missing)))
+
+
+def axis_times(n, row):
+    rng = np.random.default_rng(1)
+    x = rng.normal(0, 3, (n // row, row)).astype(np.float32)
+    q, y = np.empty(x.shape, np.int8), np.empty(x.shape, np.float32)
+    codes = tq.quantize(x, SCALE)
+    first, last = (rng.uniform(0.02, 0.1, k).astype(np.float32) for k in x.shape)
+    return best_times(
+        {
+            "q": lambda: tq.quantize(x, SCALE, out=q, num_threads=1),
+            "q0": lambda: tq.quantize(x, first, axis=0, out=q, num_threads=1),
+            "q1": lambda: tq.quantize(x, last, axis=1, out=q, num_threads=1),
+            "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
+            "d0": lambda: tq.dequantize(codes, first, axis=0, out=y, num_threads=1),
+            "d1": lambda: tq.dequantize(codes, last, axis=1, out=y, num_threads=1),
+        }
+    )
+
+
+def show_axes(n=1 << 20):
+    """Per-axis parameters against per-tensor ones, by the length of a row and the axis."""
+    print()
+    header(f"per axis, {n} elements, against per tensor", "row", "first axis", "last axis")
+    for row in (16, 64, 256, 4096):
+        times = axis_times(n, row)
+        for name, what in (("q", "quantize"), ("d", "dequantize")):
+            first, last = times[name] / times[name + "0"], times[name] / times[name + "1"]
+            print(f"| {what} | {row} | {first:.2f} | {last:.2f} |", flush=True)
+
+
+def thread_times(n, threads):
+    rng = np.random.default_rng(2)
+    x = rng.normal(0, 3, n).astype(np.float32)
+    acc = rng.integers(-30000, 30000, n).astype(np.int32)
+    q, r, y = np.empty(n, np.int8), np.empty(n, np.int8), np.empty(n, np.float32)
+    codes = tq.quantize(x, SCALE)
+    functions = {}
+    for k in (1, threads):
+        functions[f"q{k}"] = lambda k=k: tq.quantize(x, SCALE, out=q, num_threads=k)
+        functions[f"d{k}"] = lambda k=k: tq.dequantize(codes, SCALE, out=y, num_threads=k)
+        functions[f"r{k}"] = lambda k=k: tq.requantize(acc, 0.003, out=r, num_threads=k)
+    return best_times(functions)
+
+
+def show_threads(threads):
+    print()
+    header(f"{threads} threads against one", "elements", "quantize", "dequantize", "requantize")
+    for n in (1 << 16, 1 << 18, 1 << 20, 1 << 22):
+        times = thread_times(n, threads)
+        gains = [f"{times[f'{c}1'] / times[f'{c}{threads}']:.2f}" for c in "qdr"]
+        print(f"| | {n} | " + " | ".join(gains) + " |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    isas = sorted({row["isa"] for row in _core.kernel_variants() if row["chosen"]})
+    print(f"{cpu_name()}; kernels: {', '.join(isas)}; NumPy {np.__version__}\n")
+    show_peers([int(n) for n in options.sizes.split(",")])
+    show_axes()
+    show_threads(options.threads)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every available row of kernels.def against its scalar row, without Python: for emulated processors and
+ * for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
+ */
+#include "kernels/elementwise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST 300
+#define ROUNDS 40
+
+static uint64_t seed = 88172645463325252u;
+
+static uint32_t random32(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (uint32_t)(seed >> 16);
+}
+
+static double random_unit(void)
+{
+    return random32() / 4294967296.0;
+}
+
+/* Exactly as many bytes as the array has, so that a sanitizer sees one too many. */
+struct array {
+    void *data;
+    size_t bytes;
+};
+
+static struct array make(tq_element type, size_t n)
+{
+    struct array a = {malloc(n * tq_element_size(type) + (n == 0)), n * tq_element_size(type)};
+    if (!a.data)
+        exit(2);
+    return a;
+}
+
+static const float specials[] = {0, -0.0f, INFINITY, -INFINITY, NAN, 3e38f, -3e38f, 1e-45f, 2147483648.0f, -1e10f};
+
+static float random_float(float scale)
+{
+    uint32_t bits = random32();
+    float x;
+    switch (random32() % 8) {
+    case 0: return specials[bits % (sizeof specials / sizeof *specials)];
+    case 1: memcpy(&x, &bits, sizeof x); return x;
+    case 2: return ((float)((int)(bits % 600) - 300) + 0.5f) * scale;
+    case 3: return nextafterf(((float)((int)(bits % 600) - 300) + 0.5f) * scale, bits & 1 ? INFINITY : -INFINITY);
+    default: return (float)((random_unit() - 0.5) * 400) * scale;
+    }
+}
+
+static void fill(struct array *a, tq_element type, size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++)
+        switch (type) {
+        case TQ_f32: ((float *)a->data)[i] = random_float(scale); break;
+        case TQ_f64: ((double *)a->data)[i] = random_float(scale) * (1 + 1e-9 * random_unit()); break;
+        case TQ_i32: ((int32_t *)a->data)[i] = (int32_t)random32() >> random32() % 32; break;
+        default: {
+            uint32_t bits = random32();
+            memcpy((char *)a->data + i * tq_element_size(type), &bits, tq_element_size(type));
+        }
+        }
+}
+
+struct parameters {
+    float scale[LONGEST];
+    double multiplier[LONGEST];
+    int32_t zero_point[LONGEST], input_zero_point[LONGEST];
+    int32_t low, high;
+    bool many;
+};
+
+static int32_t between(int64_t low, int64_t high)
+{
+    return (int32_t)(low + (int64_t)(random_unit() * (double)(high - low + 1)));
+}
+
+static void choose(struct parameters *p, tq_element in, tq_element out)
+{
+    bool codes_out = tq_element_high(out) != 0, plain = random32() % 2;
+    tq_element zero_type = codes_out ? out : in;
+    p->many = random32() % 2;
+    p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
+    p->high = (int32_t)tq_element_high(out);
+    for (size_t i = 0; i < LONGEST; i++) {
+        p->scale[i] = (float)ldexp(0.5 + random_unit(), plain ? -4 : (int)(random32() % 250) - 125);
+        p->multiplier[i] = ldexp(0.5 + (plain ? random_unit() / 2 : 0), (int)(random32() % 44) - 40);
+        p->zero_point[i] = between(codes_out ? p->low : tq_element_low(zero_type),
+                                   codes_out ? p->high : tq_element_high(zero_type));
+        p->input_zero_point[i] = between(tq_element_low(in), tq_element_high(in));
+        if (plain && (in == TQ_i32 || out == TQ_i32)) /* or scalar bodies do all the work */
+            p->input_zero_point[i] = p->zero_point[i] = 0;
+    }
+}
+
+static tq_status perform(const tq_kernel *row, const tq_array_job *job, const struct parameters *p)
+{
+    tq_column_f32 scale = {p->scale, p->many};
+    tq_column_f64 multiplier = {p->multiplier, p->many};
+    tq_column_i32 zero = {p->zero_point, p->many}, input_zero = {p->input_zero_point, p->many};
+    switch ((tq_operation)row->operation) {
+    case TQ_OP_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
+    case TQ_OP_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
+    case TQ_OP_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
+    case TQ_OP_convert: row->row(job->in, job->out, job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
+    default:
+        return tq_requantize_array(job, multiplier, input_zero, zero,
+                                   (tq_requantize_rule)(row->operation - TQ_OP_requantize_double), NULL);
+    }
+}
+
+/* NaNs differ in their payloads, which no one promises. */
+static bool equal(const struct array *a, const struct array *b, tq_element type, size_t n)
+{
+    if (type != TQ_f32)
+        return memcmp(a->data, b->data, a->bytes) == 0;
+    for (size_t i = 0; i < n; i++) {
+        float x = ((float *)a->data)[i], y = ((float *)b->data)[i];
+        if (memcmp(&x, &y, sizeof x) != 0 && !(isnan(x) && isnan(y)))
+            return false;
+    }
+    return true;
+}
+
+static const tq_kernel *scalar_row(const tq_kernel *row)
+{
+    tq_kernels_force(TQ_CPU_INDEX_SCALAR);
+    const tq_kernel *scalar = tq_kernel_find(row->operation, row->in, row->out);
+    tq_kernels_force(-1);
+    return scalar;
+}
+
+static void compare(const tq_kernel *row, size_t n)
+{
+    static struct parameters p;
+    struct array in = make(row->in, n), a = make(row->out, n), b = make(row->out, n);
+    choose(&p, row->in, row->out);
+    fill(&in, row->in, n, p.scale[0]);
+    tq_layout layout = p.many ? (tq_layout){1, 1, n, 1} : (tq_layout){1, 1, 1, n};
+    tq_array_job job = {in.data, a.data, row->in, row->out, layout, 1};
+    tq_kernels_force(row->feature);
+    tq_status status = perform(row, &job, &p);
+    tq_kernels_force(TQ_CPU_INDEX_SCALAR);
+    job.out = b.data;
+    if (status == TQ_OK)
+        status = perform(scalar_row(row), &job, &p);
+    tq_kernels_force(-1);
+    if (status != TQ_OK || !equal(&a, &b, row->out, n)) {
+        printf("%s, %s: differs from scalar for %zu elements, %s\n", row->name, row->isa, n,
+               p.many ? "lanes" : "row");
+        exit(1);
+    }
+    free(in.data);
+    free(a.data);
+    free(b.data);
+}
+
+int main(void)
+{
+    size_t count, done = 0;
+    uint32_t features = tq_cpu_detect(getenv("TQ_DISABLE_CPU"));
+    tq_kernels_choose(features);
+    const tq_kernel *rows = tq_kernels(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].feature == TQ_CPU_INDEX_SCALAR || !(features >> rows[i].feature & 1))
+            continue;
+        for (size_t n = 0; n < LONGEST; n++, done++)
+            compare(&rows[i], n);
+        for (int k = 0; k < ROUNDS; k++, done++)
+            compare(&rows[i], LONGEST);
+    }
+    printf("%zu comparisons\n", done);
+    return 0;
+}

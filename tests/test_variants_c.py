@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tests/c/variants.c: the kernels without Python, under sanitizers, by each compiler, and on an emulated processor."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = [ROOT / "tests/c/variants.c", *(ROOT / "src" / f"base/{n}.c" for n in ("cpu", "status", "threads"))]
+FLAGS = ["-std=c11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}", f"-I{ROOT}"]
+
+
+def build(compiler, out, *flags):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    sources = [*SOURCES, *sorted((ROOT / "src/kernels").glob("*.c"))]
+    done = subprocess.run(
+        [compiler, *FLAGS, *flags, *map(str, sources), "-lm", "-pthread", "-o", str(out)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return int(done.stdout.split()[0])
+
+
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
+def test_under_sanitizers(compiler, tmp_path):
+    program = tmp_path / "variants"
+    build(compiler, program, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    run(str(program))
+
+
+def test_on_aarch64(tmp_path):
+    if not shutil.which("qemu-aarch64"):
+        pytest.skip("no qemu-aarch64")
+    program = tmp_path / "variants"
+    build("aarch64-linux-gnu-gcc", program, "-static")
+    assert run("qemu-aarch64", str(program)) > 10000
