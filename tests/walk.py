@@ -6,13 +6,23 @@ tq.ModelError or another ValueError, and is collected; any other exception goes 
 external buffer may raise OSError, for the file that holds it.
 """
 
+import inspect
+import math
+
+import numpy as np
+
 import tq
 
-# These take arguments, or draw.
-NOT_CALLED = {"plot", "stored"}
+NOT_CALLED = {"plot"}
 TENSOR_FIELDS = [row[0] for row in tq._core.schema_tables()["Tensor"]]
 # A dense array of any size may be asked for, so that memory may run out; nothing else may take that much.
 MAY_LACK_MEMORY = {"densify", "dequantized"}
+
+
+def needs_nothing(method):
+    """Whether it can be called without arguments, as its docstring's signature says."""
+    parameters = inspect.signature(method).parameters.values()
+    return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
 class Walk:
@@ -55,10 +65,20 @@ class Walk:
             if name.startswith("_") or name in NOT_CALLED:
                 continue
             value = self.attempt(getattr, part, name, may_lack_a_file=elsewhere)
-            if callable(value) and not isinstance(value, type):
+            if callable(value) and not isinstance(value, type) and needs_nothing(value):
                 value = self.attempt(value, may_lack_memory=name in MAY_LACK_MEMORY, may_lack_a_file=elsewhere)
             found[name] = value
         return found
+
+    def round_trip(self, item):
+        """Real numbers of a tensor's shape to its codes and back, where both are few."""
+        shape, quantization = item.shape, item.quantization
+        if quantization.dtype not in ("int8", "uint8", "int16", "int32", "int4", "uint4", "int2"):
+            return  # a TypeError, the caller's own fault
+        if len(shape) <= 8 and all(0 <= size <= 64 for size in shape) and math.prod(shape) <= 256 and quantization:
+            codes = self.attempt(quantization.quantize, np.ones(shape, np.float32))
+            if codes is not None:
+                self.attempt(quantization.dequantize, codes)
 
     def graph(self, model, index):
         graph = model.subgraphs[index]
@@ -68,6 +88,7 @@ class Walk:
         for item in graph.tensors:
             self.read(item)
             self.read(item.quantization)
+            self.round_trip(item)
             for field in TENSOR_FIELDS:
                 self.attempt(item.stored, field)
         for item in graph.operators:

@@ -252,7 +252,7 @@ static PyObject *block_scales(PyObject *values, PyObject *x)
     PyObject *shape = PyTuple_New(rank);
     for (int d = 0; shape && d < rank; d++)
         PyTuple_SET_ITEM(shape, d, PyLong_FromSsize_t(d + 1 < rank ? PyArray_DIM((PyArrayObject *)array, d) : -1));
-    PyObject *result = shape ? PyObject_CallMethod(values, "reshape", "O", shape) : NULL;
+    PyObject *result = shape ? PyObject_CallMethod(values, "reshape", "(O)", shape) : NULL;
     Py_XDECREF(shape);
     Py_DECREF(array);
     return result;
