@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixed point, parameters, observers and fake quantization give back what they take, also where they refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+from test_leaks import assert_no_leak
+
+import tq
+
+X = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
+ODD = X.astype(">f8")[:, ::2]  # neither dense nor of this machine's byte order
+OBSERVERS = (
+    lambda: tq.MinMaxObserver(axis=1),
+    lambda: tq.MovingAverageObserver(axis=1),
+    lambda: tq.HistogramObserver(64, axis=1),
+)
+
+CALLS = {
+    "quantize_multiplier": lambda: (tq.quantize_multiplier(X), tq.quantize_multiplier(0.3)),
+    "multiply": lambda: tq.multiply_by_quantized_multiplier(np.arange(64).astype(">i8"), [[5], [7]], -3, "single"),
+    "multiply_int64": lambda: tq.multiply_by_quantized_multiplier_int64([1, 2], 5, 3),
+    "divide": lambda: tq.rounding_divide_by_pot(np.arange(64), 3),
+    "high_mul": lambda: tq.saturating_rounding_doubling_high_mul(np.arange(64), 3),
+    "explain": lambda: (str(tq.explain_requantize(5, (2**30, -3))), tq.explain_requantize(5, 0.3, rounding="single")),
+    "choose": lambda: (
+        tq.choose_quantization_params(X.min(1), ODD.max(1), np.uint8),
+        tq.choose_quantization_params(0, 1),
+    ),
+    "bias": lambda: (tq.bias_quantization_params(0.1, [0.2, 0.3]), tq.quantize_bias(X, 0.1, 0.2, "int64")),
+    "fit": lambda: (tq.fit_scales_to_bias(0.1, 0.2, X[0]), tq.fit_scales_to_bias([0.1, 1], 0.2, [3, 4])),
+    "weights": lambda: (tq.quantize_weights(ODD, None, "int16"), tq.quantize_weights(X, 0, scale=np.ones(8))),
+    "rules": tq.rules,
+    "fake_quant": lambda: (
+        tq.fake_quant(ODD, -1, 1),
+        tq.fake_quant(X, -np.ones(64), 1, axis=1),
+        tq.fake_quant(0.3, 0, 1),
+    ),
+    "gradient": lambda: (tq.fake_quant_gradient(X, X, -1, 1, axis=0), tq.fake_quant_gradient(0.3, 0.4, -1, 1)),
+    "pickle": lambda: pickle.loads(pickle.dumps(tq.choose_quantization_params([0, -1], 1))),
+    "observers": lambda: [make().update(ODD).merge(make().update(ODD * 9)).quantization() for make in OBSERVERS],
+    "methods": lambda: [
+        tq.HistogramObserver(64).update(X).range(m) for m in ("minmax", "percentile", "mse", "entropy")
+    ],
+}
+
+REFUSED = {
+    "nan": lambda: tq.quantize_multiplier([1, np.nan]),
+    "rounding": lambda: tq.multiply_by_quantized_multiplier(1, 1, 1, "no"),
+    "wide": lambda: tq.rounding_divide_by_pot([1, 2**40], 1),
+    "object": lambda: tq.rounding_divide_by_pot(1, object()),
+    "broadcast": lambda: tq.multiply_by_quantized_multiplier([1, 2], [1, 2, 3], 1),
+    "range": lambda: tq.choose_quantization_params([0, 1], [1, 0]),
+    "dtype": lambda: tq.choose_quantization_params(0, 1, np.float32),
+    "rule": lambda: tq.choose_quantization_params(0, 1, rule="no"),
+    "bias": lambda: tq.quantize_bias(1, -1, 1),
+    "fit": lambda: tq.fit_scales_to_bias([1, np.nan], 1, 1),
+    "weights": lambda: tq.quantize_weights([1, np.nan], 0),
+    "axis": lambda: tq.quantize_weights(X, 9),
+    "scale": lambda: tq.quantize_weights(X, 0, scale=[1, 2]),
+    "bits": lambda: tq.fake_quant(X, 0, 1, 99),
+    "min": lambda: tq.fake_quant(X, [0, 1], 1, axis=0),
+    "nudge": lambda: tq.fake_quant(X, np.ones(8), 1, axis=0),
+    "shapes": lambda: tq.fake_quant_gradient(X, X[0], 0, 1),
+    "method": lambda: tq.HistogramObserver(64).update(X).range("no"),
+    "percentile": lambda: tq.HistogramObserver(64).update(X).range("percentile", percentile=-1),
+    "channels": lambda: tq.MinMaxObserver(0).update(X).update(X.T),
+    "pair": lambda: tq.explain_requantize(1, (1, 2, 3)),
+    "state": lambda: tq._core._histogram_counts(X, None, np.zeros(2, np.int32), 64),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_answers(name):
+    assert_no_leak(CALLS[name], 300)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    def refused():
+        try:
+            REFUSED[name]()
+        except (ValueError, TypeError):
+            return
+        raise AssertionError("not refused")
+
+    assert_no_leak(refused, 300)
