@@ -510,6 +510,7 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     struct columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
     size_t sets = count_sets(&joined.layout, many);
     tq_requantize_params p = {.low = tq_element_low(job->out_type), .high = (int32_t)tq_element_high(job->out_type)};
+    p.stream = is_large(job);
 
     tq_status status = plan(&w, &joined, operations[rule], error);
     if (status == TQ_OK)

@@ -73,6 +73,7 @@ typedef struct tq_requantize_params {
     bool exact;        /* as above */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
+    bool stream;      /* as above */
 } tq_requantize_params;
 
 typedef void (*tq_kernel_fn)(const void *in, void *out, size_t n, size_t rows, size_t stride, const void *params,

@@ -69,7 +69,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
 #define DEFINE_requantize_exact(rule, in, out)                                                                     \
     INLINE void exactly_##rule##_##in##_##out(const element_##in *x, element_##out *y,                             \
                                               const tq_requantize_params *p, const struct requantize_lane *row,    \
-                                              size_t at, bool lanes)                                               \
+                                              size_t at, bool lanes, bool stream)                                  \
     {                                                                                                              \
         vi code[4];                                                                                                \
         for (int k = 0; k < 4; k++) {                                                                              \
@@ -79,7 +79,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
             vi acc = sub_s32(load_##in(x + k * LANES), c.input_zero_point);                                        \
             code[k] = add_s32(clamp_s32(RULE_##rule(acc, &c, below, above), below, above), c.zero_point);          \
         }                                                                                                          \
-        store4_##out(y, code, false);                                                                              \
+        store4_##out(y, code, stream);                                                                             \
     }
 
 #define DEFINE_step_exact(rule, in, out)                                                                           \
@@ -88,8 +88,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
                                            const tq_requantize_params *p, const struct requantize_lane *row,       \
                                            size_t at, bool lanes, bool stream)                                     \
     {                                                                                                              \
-        (void)stream;                                                                                              \
-        exactly_##rule##_##in##_##out(x, y, p, row, at, lanes);                                                    \
+        exactly_##rule##_##in##_##out(x, y, p, row, at, lanes, stream);                                            \
     }
 
 #define DEFINE_step_fixed(rule, in, out)                                                                           \
@@ -98,21 +97,20 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
                                             const tq_requantize_params *p, size_t at, bool lanes)                  \
     {                                                                                                              \
         struct requantize_lane row = requantize_load(p, at, false);                                                \
-        exactly_##rule##_##in##_##out(x, y, p, &row, at, lanes);                                                   \
+        exactly_##rule##_##in##_##out(x, y, p, &row, at, lanes, false);                                            \
     }                                                                                                              \
     INLINE void step_##rule##_##in##_##out(const element_##in *x, element_##out *y,                                \
                                            const tq_requantize_params *p, const struct requantize_lane *row,       \
                                            size_t at, bool lanes, bool stream)                                     \
     {                                                                                                              \
         vi v[4];                                                                                                   \
-        (void)stream;                                                                                              \
         for (int k = 0; k < 4; k++) {                                                                              \
             struct requantize_lane c = lanes ? requantize_load(p, at + (size_t)k * LANES, true) : *row;            \
             vi acc = load_##in(x + k * LANES);                                                                     \
             acc = sizeof *x == 4 ? acc : sub_s32(acc, c.input_zero_point); /* not wide: int32 has 0 */             \
             v[k] = fixed_of(float_of_s32(acc), c.slope, OFFSET_##rule(acc, c));                                    \
         }                                                                                                          \
-        if (p->exact || !store_fixed_##out(y, v, false, 0, 0, false))                                              \
+        if (p->exact || !store_fixed_##out(y, v, false, 0, 0, stream))                                             \
             exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
     }
 
@@ -134,7 +132,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
         EACH_ROW                                                                                                   \
         {                                                                                                          \
             const struct requantize_lane row = requantize_load(p, first, false);                                   \
-            WALK(requantize_##rule##_##in##_##out, step_##rule##_##in##_##out, false);                                                   \
+            WALK(requantize_##rule##_##in##_##out, step_##rule##_##in##_##out, p->stream);                                                   \
         }                                                                                                          \
     }
 
