@@ -152,29 +152,47 @@ static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, si
     return array;
 }
 
-/* Blocks: scales and zero points stand in tensors of their own. */
-static int set_blockwise(tq_state *state, PyObject *dict, PartObject *tensor, int64_t type, const tq_quantization *q)
+/* (scales, zero_points, range_min, range_max) of blocks, which stand in tensors of their own. */
+static PyObject *block_arrays(PartObject *tensor, int64_t type, const tq_quantization *q)
 {
     PyObject *scale, *zero_point, *range_min, *range_max;
     if (tq_py_tensor_scales(tensor, q, &scale, &zero_point) < 0)
-        return -1;
+        return NULL;
     int failed = tq_py_range(type, scale, zero_point, &range_min, &range_max);
     Py_DECREF(scale);
     Py_DECREF(zero_point);
     if (failed < 0)
-        return -1;
-    failed |= tq_py_set(dict, state->key.range_min, range_min);
-    failed |= tq_py_set(dict, state->key.range_max, range_max);
-    failed |= tq_py_set(dict, state->key.scales, parameter_bytes(tensor, q->scales_tensor, NPY_FLOAT16, 2));
-    failed |= tq_py_set(dict, state->key.zero_points, parameter_bytes(tensor, q->zero_points_tensor, NPY_INT32, 4));
+        return NULL;
+    return Py_BuildValue("(NNNN)", parameter_bytes(tensor, q->scales_tensor, NPY_FLOAT16, 2),
+                         parameter_bytes(tensor, q->zero_points_tensor, NPY_INT32, 4), range_min, range_max);
+}
+
+/* A few bytes can make each of many tensors name the same large one, so those that do share the arrays:
+   `shared` keeps them by type, scales and zero points. */
+static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, PartObject *tensor, int64_t type, const tq_quantization *q)
+{
+    PyObject *key = Py_BuildValue("(Lii)", (long long)type, q->scales_tensor, q->zero_points_tensor);
+    PyObject *arrays = key ? Py_XNewRef(PyDict_GetItemWithError(shared, key)) : NULL;
+    if (key && !arrays && !PyErr_Occurred()) {
+        arrays = block_arrays(tensor, type, q);
+        if (arrays && PyDict_SetItem(shared, key, arrays) < 0)
+            Py_CLEAR(arrays);
+    }
+    Py_XDECREF(key);
+    int failed = !arrays ? -1
+                         : PyDict_SetItem(dict, state->key.scales, PyTuple_GET_ITEM(arrays, 0)) |
+                               PyDict_SetItem(dict, state->key.zero_points, PyTuple_GET_ITEM(arrays, 1)) |
+                               PyDict_SetItem(dict, state->key.range_min, PyTuple_GET_ITEM(arrays, 2)) |
+                               PyDict_SetItem(dict, state->key.range_max, PyTuple_GET_ITEM(arrays, 3));
+    Py_XDECREF(arrays);
     return failed;
 }
 
-static int set_quantized(PartObject *tensor, PyObject *dict, const tq_table *view, const tq_quantization *q)
+static int set_quantized(PartObject *tensor, PyObject *dict, PyObject *shared, const tq_table *view, const tq_quantization *q)
 {
     tq_state *state = tq_state_of((PyObject *)tensor);
     int64_t type = tq_get_int(view, TQ_Tensor_type);
-    int failed = q->kind == TQ_QUANTIZATION_BLOCKWISE ? set_blockwise(state, dict, tensor, type, q)
+    int failed = q->kind == TQ_QUANTIZATION_BLOCKWISE ? set_blockwise(state, dict, shared, tensor, type, q)
                                                       : set_affine(state, dict, tq_type(type), q);
     if (q->quantized_dimension)
         failed |= tq_py_set(dict, state->key.quantized_dimension, PyLong_FromLong(q->quantized_dimension));
@@ -184,7 +202,7 @@ static int set_quantized(PartObject *tensor, PyObject *dict, const tq_table *vie
 }
 
 /* A copy of the template, in which everything is empty or 0, with what the file says. */
-static PyObject *parameters_of(tq_state *state, PyObject *tensor, const tq_table *view, const tq_quantization *q)
+static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view, const tq_quantization *q)
 {
     PyObject *dict = PyDict_Copy(state->parameters_template);
     int failed = !dict;
@@ -194,7 +212,7 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, const tq_table
         failed |= tq_py_set(dict, state->key.max, tq_py_array_f32(&q->max));
     bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS || q->kind == TQ_QUANTIZATION_BLOCKWISE;
     if (!failed && shown)
-        failed |= set_quantized((PartObject *)tensor, dict, view, q);
+        failed |= set_quantized((PartObject *)tensor, dict, shared, view, q);
     if (failed)
         Py_CLEAR(dict);
     return dict;
@@ -202,7 +220,7 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, const tq_table
 
 /* ---- the whole ---- */
 
-static PyObject *details_of(tq_state *state, PyObject *tensor, const tq_table *view)
+static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view)
 {
     const tq_model *model = &((PartObject *)tensor)->model->model;
     tq_vector shape = tq_get_vector(view, TQ_Tensor_shape);
@@ -217,7 +235,7 @@ static PyObject *details_of(tq_state *state, PyObject *tensor, const tq_table *v
     failed |= tq_py_set(dict, state->key.shape_signature, signature_of(model, view, &shape));
     failed |= tq_py_set(dict, state->key.dtype, Py_XNewRef(tq_py_details_class(state, tq_get_int(view, TQ_Tensor_type))));
     failed |= tq_py_set(dict, state->key.quantization, legacy_tuple(state, &q));
-    failed |= tq_py_set(dict, state->key.quantization_parameters, parameters_of(state, tensor, view, &q));
+    failed |= tq_py_set(dict, state->key.quantization_parameters, parameters_of(state, tensor, shared, view, &q));
     failed |= tq_py_set(dict, state->key.sparsity_parameters, sparse ? tq_py_sparsity(state, view) : PyDict_New());
     if (failed)
         Py_CLEAR(dict);
@@ -230,21 +248,22 @@ PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of wh
     tq_subgraph view = tq_model_subgraph(&model->model, subgraph);
     const tq_vector *chosen = what == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
     uint32_t count = what == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
-    PyObject *list = PyList_New(0), *part = tq_py_part(state->Tensor, model, subgraph, 0);
-    for (uint32_t i = 0; list && part && i < count; i++) {
+    PyObject *list = PyList_New(0), *part = tq_py_part(state->Tensor, model, subgraph, 0), *shared = PyDict_New();
+    for (uint32_t i = 0; list && part && shared && i < count; i++) {
         int64_t index = what == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
         if (index < 0 || index >= view.tensors.count)
             continue;
         ((PartObject *)part)->index = (uint32_t)index; /* one object serves all: nobody else sees it */
         tq_table tensor = tq_vector_table(&view.tensors, (size_t)index);
-        PyObject *dict = details_of(state, part, &tensor);
+        PyObject *dict = details_of(state, part, shared, &tensor);
         if (!dict || PyList_Append(list, dict) < 0)
             Py_CLEAR(list);
         Py_XDECREF(dict);
     }
-    if (!part)
+    if (!part || !shared)
         Py_CLEAR(list);
     Py_XDECREF(part);
+    Py_XDECREF(shared);
     return list;
 }
 
