@@ -7,6 +7,7 @@
 #include "model/problems.h"
 #include "python/convert.h"
 #include "python/errors.h"
+#include "python/records.h"
 
 static PyStructSequence_Desc problem_desc = {
     "tq.Problem",
@@ -40,18 +41,7 @@ static PyObject *make_problem(tq_state *state, const tq_problem *problem)
         text_of(problem->text),
         PyUnicode_InternFromString(tq_severity_name(kind->severity)),
     };
-    PyObject *made = PyStructSequence_New((PyTypeObject *)state->Problem);
-    bool failed = !made;
-    for (Py_ssize_t i = 0; i < 4; i++) {
-        failed |= !items[i];
-        if (made)
-            PyStructSequence_SetItem(made, i, items[i]);
-        else
-            Py_XDECREF(items[i]);
-    }
-    if (failed)
-        Py_CLEAR(made);
-    return made;
+    return tq_py_record(state->Problem, items, 4);
 }
 
 static bool collect(void *context, const tq_problem *problem)

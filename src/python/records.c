@@ -46,8 +46,7 @@ static PyStructSequence_Desc external_buffer_desc = {
     5,
 };
 
-/* A record of `count` items, which are consumed; NULL if one of them is NULL. */
-static PyObject *record(PyObject *type, PyObject *const *items, Py_ssize_t count)
+PyObject *tq_py_record(PyObject *type, PyObject *const *items, Py_ssize_t count)
 {
     PyObject *made = PyStructSequence_New((PyTypeObject *)type);
     int failed = !made;
@@ -86,7 +85,7 @@ PyObject *tq_py_operator_code(tq_state *state, const tq_table *operator_code)
         tq_py_text_or_none(custom),
         PyLong_FromLongLong(tq_get_int(operator_code, TQ_OperatorCode_version)),
     };
-    return record(state->OperatorCode, items, 4);
+    return tq_py_record(state->OperatorCode, items, 4);
 }
 
 /* {name: tensor index} of a vector of TensorMap; of two with one name the last wins, as in LiteRT. */
@@ -113,7 +112,7 @@ PyObject *tq_py_signature(tq_state *state, const tq_table *signature)
         tensor_map(&inputs),
         tensor_map(&outputs),
     };
-    return record(state->Signature, items, 4);
+    return tq_py_record(state->Signature, items, 4);
 }
 
 PyObject *tq_py_external_buffer(tq_state *state, const tq_model *model, const tq_table *buffer)
@@ -126,7 +125,7 @@ PyObject *tq_py_external_buffer(tq_state *state, const tq_model *model, const tq
         PyLong_FromUnsignedLongLong(tq_get_u64(buffer, TQ_ExternalBuffer_length)),
         tq_py_text_or_none(tq_get_string(buffer, TQ_ExternalBuffer_packing)),
     };
-    return record(state->ExternalBuffer, items, 5);
+    return tq_py_record(state->ExternalBuffer, items, 5);
 }
 
 int tq_py_add_records(PyObject *module, tq_state *state)

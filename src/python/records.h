@@ -5,6 +5,9 @@
 #include "model/model.h"
 #include "python/state.h"
 
+/* A named tuple of `type` with `count` items, which are consumed; NULL if one of them is NULL. */
+PyObject *tq_py_record(PyObject *type, PyObject *const *items, Py_ssize_t count);
+
 /* Named tuples of a model's small tables; each returns a new reference or NULL. */
 PyObject *tq_py_operator_code(tq_state *state, const tq_table *operator_code);
 PyObject *tq_py_signature(tq_state *state, const tq_table *signature);
