@@ -124,19 +124,25 @@ static inline int32_t tq_rounding_shift_right_up(int32_t x, int exponent)
     return (int32_t)(((int64_t)x + ((int64_t)1 << (exponent - 1))) >> exponent);
 }
 
+/* The right part of a shift.  63 places leave what any more would, and -INT_MIN is not an int. */
+static inline int tq_places_right(int shift)
+{
+    return shift >= 0 ? 0 : shift < -63 ? 63 : -shift;
+}
+
 /* MultiplyByQuantizedMultiplier, by rule.  The left shift saturates. */
 static inline int32_t tq_multiply_double(int32_t x, int32_t multiplier, int shift)
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
     int32_t high = tq_saturating_rounding_doubling_high_mul(left, multiplier);
-    return tq_rounding_divide_by_pot(high, shift < 0 ? -shift : 0);
+    return tq_rounding_divide_by_pot(high, tq_places_right(shift));
 }
 
 static inline int32_t tq_multiply_up(int32_t x, int32_t multiplier, int shift)
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
     int32_t high = tq_saturating_rounding_doubling_high_mul(left, multiplier);
-    return tq_rounding_shift_right_up(high, shift < 0 ? -shift : 0);
+    return tq_rounding_shift_right_up(high, tq_places_right(shift));
 }
 
 /* One rounding, ties up; the result saturates.  The rule is for shifts of -31 to 30, and others
