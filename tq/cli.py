@@ -278,6 +278,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _Failure as failure:
         _complain(str(failure))
         return BAD
+    except BrokenPipeError:  # argparse writes --help itself, and lets this through before Python 3.11
+        _discard_stdout()
+        return FINE
     except MemoryError:
         _complain("out of memory")
         return BAD

@@ -81,7 +81,8 @@ def real(taken: Sample, tensor: "Tensor") -> "NDArray[np.float64] | None":
     how = parameters_per_value(quantization, tensor.shape)
     if how == "none":
         return taken.codes
-    scales, zeros = quantization.scale.astype(np.float64), quantization.zero_point.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN among the scales is a NaN like any other
+        scales, zeros = quantization.scale.astype(np.float64), quantization.zero_point.astype(np.float64)
     numbers: NDArray[np.float64]
     if how == "scalar":
         numbers = (taken.codes - zeros[0]) * scales[0]
