@@ -51,8 +51,8 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE }; /* which parameters differ fro
     do {                                                                                               \
         size_t i = 0;                                                                                  \
         bool stream = (streams) && n >= LONG_WALK;                                                     \
-        if (n >= LONG_WALK) {                                                                          \
-            bool by_output = stream || sizeof *y >= sizeof *x;                                         \
+        bool by_output = stream || sizeof *y >= sizeof *x;                                             \
+        if (n >= (by_output ? LONG_WALK : 8 * LONG_WALK)) { /* loads mind less than stores */          \
             size_t size = by_output ? sizeof *y : sizeof *x;                                           \
             size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;                    \
             stream = stream && past % size == 0;                                                       \
