@@ -76,7 +76,8 @@ def calls(name, rng, count):
         scales = (0.01 + many * 1e-4).astype(np.float32)
         zeros = np.resize([0, 3, 7], count) if of != "i32" else np.zeros(count, int)
         x = inputs(of, 1, "int8", rng, count)
-        for s, z, axis in [(0.05, 0 if of == "i32" else 3, None), (scales, zeros, 0), (0.05, 3, None)]:
+        fixed = 0 if of == "i32" else 3
+        for s, z, axis in [(0.05, fixed, None), (scales, zeros, 0), (scales, fixed, 0), (0.05, 3, None)]:
             yield (
                 x,
                 np.dtype(np.float32),
@@ -92,6 +93,7 @@ def calls(name, rng, count):
                 (scale, zero, None, False),
                 (scale, zero, None, True),
                 (scales if scale < 1e9 else scale, zeros, 0, False),
+                (scales if scale < 1e9 else scale, zero, 0, False),
             ]:
                 yield (
                     x,

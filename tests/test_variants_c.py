@@ -43,3 +43,14 @@ def test_on_aarch64(tmp_path):
     program = tmp_path / "variants"
     build("aarch64-linux-gnu-gcc", program, "-static")
     assert run("qemu-aarch64", str(program)) > 10000
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_threads_under_a_race_detector(compiler, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    program = tmp_path / "threads"
+    flags = ["-std=c11", "-O1", "-g", "-fsanitize=thread", f"-I{ROOT / 'src'}", "-pthread"]
+    sources = [str(ROOT / "tests/c/threads.c"), str(ROOT / "src/base/threads.c")]
+    subprocess.run([compiler, *flags, *sources, "-o", str(program)], check=True)
+    assert run(str(program)) == 400

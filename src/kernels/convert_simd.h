@@ -35,5 +35,5 @@ NARROW(bf16)
     {                                                                                                        \
         const char row = 0;                                                                                  \
         EACH_ROW                                                                                             \
-            WALK(convert_##in##_##out, step_convert_##in##_##out, false);                                    \
+            WALK(convert_##in##_##out, step_convert_##in##_##out, false, lanes);                             \
     }

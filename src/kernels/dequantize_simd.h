@@ -16,11 +16,14 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
 
 #define DEFINE_dequantize(in, out)                                                                              \
     INLINE void step_dequantize_##in(const element_##in *x, float *y, const tq_dequantize_params *p,            \
-                                     const struct dequantize_lane *row, size_t at, bool lanes, bool stream)     \
+                                     const struct dequantize_lane *row, size_t at, enum vary lanes,             \
+                                     bool stream)                                                               \
     {                                                                                                           \
         vf value[4];                                                                                            \
         for (int k = 0; k < 4; k++) {                                                                           \
-            struct dequantize_lane c = lanes ? dequantize_load(p, at + (size_t)k * LANES, true) : *row;         \
+            size_t here = at + (size_t)k * LANES;                                                               \
+            struct dequantize_lane c = lanes ? dequantize_load(p, here, true) : *row;                           \
+            c.zero_point = lanes == VARY_ALL ? c.zero_point : row->zero_point;                                  \
             value[k] = mul_f32(float_of_s32(sub_s32(load_##in(x + k * LANES), c.zero_point)), c.scale);         \
         }                                                                                                       \
         store4_f32(y, value, stream);                                                                           \
@@ -40,6 +43,9 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
         EACH_ROW                                                                                                \
         {                                                                                                       \
             const struct dequantize_lane row = dequantize_load(p, first, false);                                \
-            WALK(dequantize_##in, step_dequantize_##in, p->stream);                                                 \
+            if (lanes && p->one_zero_point)                                                                     \
+                WALK(dequantize_##in, step_dequantize_##in, p->stream, VARY_SCALE);                             \
+            else                                                                                                \
+                WALK(dequantize_##in, step_dequantize_##in, p->stream, lanes);                                  \
         }                                                                                                       \
     }

@@ -364,7 +364,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     struct walk w;
     struct columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS};
     size_t sets = count_sets(&joined.layout, many);
-    tq_quantize_params p = {.low = low, .high = high, .stream = is_large(job)};
+    tq_quantize_params p = {.low = low, .high = high, .one_zero_point = !zero_point.many, .stream = is_large(job)};
     p.clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
 
     tq_status status = plan(&w, &joined, operations[rule], error);
@@ -400,7 +400,7 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     struct walk w;
     struct columns c = {.size = {4, 4}, .count = D_COLUMNS};
     size_t sets = count_sets(&joined.layout, many);
-    tq_dequantize_params p = {.stream = is_large(job) && job->out_type == TQ_f32};
+    tq_dequantize_params p = {.one_zero_point = !zero_point.many, .stream = is_large(job) && job->out_type == TQ_f32};
 
     tq_status status = plan(&w, &joined, TQ_OP_dequantize, error);
     if (status == TQ_OK)

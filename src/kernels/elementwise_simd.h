@@ -24,7 +24,10 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
 
 /* part_<kernel>(x, y, n, p, at, lanes) does n <= BLOCK elements through a copy on the stack, so that nothing
    outside the arrays is touched.  step(x, y, p, &row, at, lanes, stream) does a block with the parameters of
-   entry `at`; row holds those, in registers, for a row kernel. */
+   entry `at`; row holds those, in registers, for a row kernel.  A step may take more of `lanes` than whether:
+   then it is one of enum vary. */
+enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE }; /* which parameters differ from lane to lane */
+
 #define DEFINE_PART(kernel, in, out, params_t, row_t, load_row, step)                                            \
     RARELY void part_##kernel(const element_##in *x, element_##out *y, size_t n, const params_t *p, size_t at,   \
                               bool lanes)                                                                        \
@@ -44,12 +47,12 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
    what is left over.  In a long walk a part goes first, after which the array of the larger elements is
    aligned; non-temporal stores ask for that of the output.  Such a part is less than a vector's bytes, so at
    most BLOCK elements. */
-#define WALK(kernel, step, streams)                                                                    \
+#define WALK(kernel, step, streams, vary)                                                              \
     do {                                                                                               \
         size_t i = 0;                                                                                  \
         bool stream = (streams) && n >= LONG_WALK;                                                     \
-        if (n >= LONG_WALK) {                                                                          \
-            bool by_output = stream || sizeof *y >= sizeof *x;                                         \
+        bool by_output = stream || sizeof *y >= sizeof *x;                                             \
+        if (n >= (by_output ? LONG_WALK : 8 * LONG_WALK)) { /* loads mind less than stores */          \
             size_t size = by_output ? sizeof *y : sizeof *x;                                           \
             size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;                    \
             stream = stream && past % size == 0;                                                       \
@@ -60,11 +63,11 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
         }                                                                                              \
         if (stream) {                                                                                  \
             for (; i + BLOCK <= n; i += BLOCK)                                                         \
-                step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, true);                   \
+                step(x + i, y + i, p, &row, lanes ? first + i : first, vary, true);                    \
             end_stream();                                                                              \
         }                                                                                              \
         for (; i + BLOCK <= n; i += BLOCK)                                                             \
-            step(x + i, y + i, p, &row, lanes ? first + i : first, lanes, false);                      \
+            step(x + i, y + i, p, &row, lanes ? first + i : first, vary, false);                       \
         if (i < n)                                                                                     \
             part_##kernel(x + i, y + i, n - i, p, lanes ? first + i : first, lanes);                   \
     } while (0)

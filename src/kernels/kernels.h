@@ -51,6 +51,7 @@ typedef struct tq_quantize_params {
     const float *slope, *offset;
     const int32_t *zero_point;
     int32_t low, high;
+    bool one_zero_point; /* all entries of its column are equal */
     bool clamp;  /* low to high is less than the element's range */
     bool exact;  /* fixed point cannot be trusted: a slope is not a normal number */
     bool stream; /* the output is too large for the caches */
@@ -59,6 +60,7 @@ typedef struct tq_quantize_params {
 typedef struct tq_dequantize_params {
     const float *scale;
     const int32_t *zero_point;
+    bool one_zero_point;
     bool wide;   /* q - zero point may not fit int32: only scalar bodies do it */
     bool stream; /* as above */
 } tq_dequantize_params;

@@ -41,12 +41,12 @@ INLINE void quantize_exactly(const float *x, vi code[4], const tq_quantize_param
 }
 
 INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p, const struct quantize_lane *row,
-                           size_t at, bool lanes)
+                           size_t at, enum vary lanes)
 {
     for (int k = 0; k < 4; k++) {
         size_t here = at + (size_t)k * LANES;
         vf slope = lanes ? load_f32(p->slope + here) : row->slope;
-        vf offset = lanes ? load_f32(p->offset + here) : row->offset;
+        vf offset = lanes == VARY_ALL ? load_f32(p->offset + here) : row->offset;
         v[k] = fixed_of(load_f32(x + k * LANES), slope, offset);
     }
 }
@@ -71,7 +71,8 @@ INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p,
         store4_##out(y, code, false);                                                                            \
     }                                                                                                            \
     INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
-                                             const struct quantize_lane *row, size_t at, bool lanes, bool stream) \
+                                             const struct quantize_lane *row, size_t at, enum vary lanes,        \
+                                             bool stream)                                                        \
     {                                                                                                            \
         vi v[4];                                                                                                 \
         quantize_fixed(x, v, p, row, at, lanes);                                                                 \
@@ -91,7 +92,10 @@ INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p,
         EACH_ROW                                                                                                 \
         {                                                                                                        \
             const struct quantize_lane row = quantize_load(p, first, false);                                     \
-            WALK(quantize_##rule##_##out, step_quantize_##rule##_##out, p->stream);                              \
+            if (lanes && p->one_zero_point)                                                                      \
+                WALK(quantize_##rule##_##out, step_quantize_##rule##_##out, p->stream, VARY_SCALE);              \
+            else                                                                                                 \
+                WALK(quantize_##rule##_##out, step_quantize_##rule##_##out, p->stream, lanes);                   \
         }                                                                                                        \
     }
 

@@ -132,7 +132,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
         EACH_ROW                                                                                                   \
         {                                                                                                          \
             const struct requantize_lane row = requantize_load(p, first, false);                                   \
-            WALK(requantize_##rule##_##in##_##out, step_##rule##_##in##_##out, p->stream);                                                   \
+            WALK(requantize_##rule##_##in##_##out, step_##rule##_##in##_##out, p->stream, lanes);           \
         }                                                                                                          \
     }
 

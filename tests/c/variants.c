@@ -76,7 +76,7 @@ struct parameters {
     double multiplier[LONGEST];
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
-    bool many;
+    bool many, many_zero_points;
 };
 
 static int32_t between(int64_t low, int64_t high)
@@ -89,6 +89,7 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     bool codes_out = tq_element_high(out) != 0, plain = random32() % 2;
     tq_element zero_type = codes_out ? out : in;
     p->many = random32() % 2;
+    p->many_zero_points = p->many && random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
     for (size_t i = 0; i < LONGEST; i++) {
@@ -106,7 +107,7 @@ static tq_status perform(const tq_kernel *row, const tq_array_job *job, const st
 {
     tq_column_f32 scale = {p->scale, p->many};
     tq_column_f64 multiplier = {p->multiplier, p->many};
-    tq_column_i32 zero = {p->zero_point, p->many}, input_zero = {p->input_zero_point, p->many};
+    tq_column_i32 zero = {p->zero_point, p->many_zero_points}, input_zero = {p->input_zero_point, p->many};
     switch ((tq_operation)row->operation) {
     case TQ_OP_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
     case TQ_OP_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
