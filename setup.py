@@ -7,10 +7,12 @@ TQ_CFLAGS adds compiler flags (a sanitizer, -Werror); they come last, so that th
 import os
 import shlex
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 
@@ -31,7 +33,28 @@ def files(*patterns):
     return sorted(str(p.relative_to(ROOT)) for pattern in patterns for p in ROOT.glob(pattern))
 
 
+class ParallelBuild(build_ext):
+    """Compiles several files at once: setuptools takes one after the other, and the kernels are large."""
+
+    def build_extensions(self):
+        compiler = self.compiler
+        if not hasattr(compiler, "_compile"):  # MSVC's class compiles in one piece
+            return super().build_extensions()
+        compile_one, link, running = compiler._compile, compiler.link_shared_object, []
+
+        def link_when_compiled(*args, **kwargs):
+            for job in running:
+                job.result()
+            return link(*args, **kwargs)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            compiler._compile = lambda *args: running.append(pool.submit(compile_one, *args))
+            compiler.link_shared_object = link_when_compiled
+            super().build_extensions()
+
+
 setup(
+    cmdclass={"build_ext": ParallelBuild},
     ext_modules=[
         Extension(
             "tq._core",
@@ -45,5 +68,5 @@ setup(
             extra_compile_args=FLAGS + EXTRA,
             extra_link_args=LINK + EXTRA,
         )
-    ]
+    ],
 )

@@ -340,7 +340,7 @@ stop = False
 def busy():
     while not stop:
         tq.quantize(x, 0.05, num_threads=3)
-thread = threading.Thread(target=busy)
+thread = threading.Thread(target=busy, daemon=True)
 thread.start()
 for _ in range(20):
     child = os.fork()

@@ -6,6 +6,7 @@ tq.ModelError or another ValueError, and is collected; any other exception goes 
 external buffer may raise OSError, for the file that holds it.
 """
 
+import functools
 import inspect
 import math
 
@@ -19,9 +20,10 @@ TENSOR_FIELDS = [row[0] for row in tq._core.schema_tables()["Tensor"]]
 MAY_LACK_MEMORY = {"densify", "dequantized"}
 
 
-def needs_nothing(method):
-    """Whether it can be called without arguments, as its docstring's signature says."""
-    parameters = inspect.signature(method).parameters.values()
+@functools.cache
+def needs_nothing(function):
+    """Whether it can be called on an instance without arguments, as its docstring's signature says."""
+    _, *parameters = inspect.signature(function).parameters.values()
     return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
@@ -65,7 +67,7 @@ class Walk:
             if name.startswith("_") or name in NOT_CALLED:
                 continue
             value = self.attempt(getattr, part, name, may_lack_a_file=elsewhere)
-            if callable(value) and not isinstance(value, type) and needs_nothing(value):
+            if callable(value) and not isinstance(value, type) and needs_nothing(getattr(type(part), name)):
                 value = self.attempt(value, may_lack_memory=name in MAY_LACK_MEMORY, may_lack_a_file=elsewhere)
             found[name] = value
         return found

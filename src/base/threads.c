@@ -20,6 +20,10 @@ static int clamp_threads(long count)
 
 #if defined(_WIN32)
 
+void tq_threads_init(void)
+{
+}
+
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
     (void)grain, (void)threads;
@@ -187,6 +191,12 @@ static void watch_forks(void)
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
+void tq_threads_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+}
+
 static void post(struct job *job)
 {
     pthread_mutex_lock(&pool.lock);
@@ -217,7 +227,6 @@ static void await_helpers(struct job *job)
 
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     size_t grains = count / grain + (count % grain != 0);
     threads = clamp_threads(threads);
     if ((size_t)threads > grains)
@@ -227,7 +236,7 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
             body(context, 0, count);
         return;
     }
-    pthread_once(&once, watch_forks);
+    tq_threads_init();
 
     struct job job = {.body = body, .context = context};
     size_t each = grains / (size_t)threads, extra = grains % (size_t)threads, at = 0;

@@ -13,6 +13,11 @@
 
 #define TQ_MAX_THREADS 64
 
+/* Makes the pool survive fork().  tq_parallel_for does it too, but a program that may fork while another
+   thread makes its first call does it before there are two: handlers that are registered while a fork runs
+   are not run by it. */
+void tq_threads_init(void);
+
 /* Does the elements [begin, end).  Different ranges run at the same time. */
 typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
 

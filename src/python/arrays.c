@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "kernels/kernels.h"
 
 #define METHOD(python_name, name) \
@@ -25,6 +26,7 @@ static PyMethodDef methods[] = {
 int tq_py_add_arrays(PyObject *module, tq_state *state)
 {
     (void)state;
+    tq_threads_init();
     tq_kernels_choose(tq_cpu_detect(getenv("TQ_DISABLE_CPU")));
     return PyModule_AddFunctions(module, methods);
 }
