@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from numpy.typing import DTypeLike
 
@@ -51,20 +53,20 @@ class RequantizeExplanation:
         """What the code would be without any rounding or clamping: acc * real_multiplier + zero_point."""
         return self.acc * self.real_multiplier + self.zero_point
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """Every step by its name, with `result`, `clamped` and `exact`."""
         return asdict(self) | {"result": self.result, "clamped": self.clamped, "exact": self.exact}
 
-    def keys(self):
+    def keys(self) -> list[str]:
         return [f.name for f in fields(self)] + ["result", "clamped", "exact"]
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         return self.as_dict()[name]
 
-    def _rows(self):
+    def _rows(self) -> Iterator[tuple[str, Any, str]]:
         yield "accumulator", self.acc, ""
         yield "real multiplier", repr(self.real_multiplier), ""
-        if self.multiplier is None:
+        if self.multiplier is None or self.shift is None:
             precision = "float32" if self.rounding == "float32-even" else "float64"
             yield "product", repr(self.product), f"accumulator * real multiplier in {precision}"
             ties = "to even" if self.rounding == "float32-even" else "away from zero"
@@ -89,7 +91,7 @@ class RequantizeExplanation:
         note = f"{self.dtype}: {self.low} to {self.high_code}" + (f"; {self.result} clamped" if self.clamped else "")
         yield "code", self.code, note
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [(name, str(value), note) for name, value, note in self._rows()]
         names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
         lines = [f"{name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]

@@ -18,9 +18,11 @@ import threading
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from tq import _core
+
+Array = NDArray[Any]
 
 
 class _Observer:
@@ -28,21 +30,21 @@ class _Observer:
 
     _fields: tuple[str, ...] = ("axis", "_counts")  # what is pickled, and compared
 
-    def __init__(self, axis: int | None = None):
+    def __init__(self, axis: int | None = None) -> None:
         self.axis = None if axis is None else operator.index(axis)
         self._counts: Any = None  # uint64 [channels, 3]: finite, NaN, infinite
         self._lock = threading.Lock()
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             return {name: _copy(getattr(self, name)) for name in self._fields}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self._lock = threading.Lock()
         for name in self._fields:
             setattr(self, name, state[name])
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
         a, b = self.__getstate__(), other.__getstate__()
@@ -50,17 +52,17 @@ class _Observer:
 
     __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())
         if self._counts is None:
             return f"tq.{type(self).__name__}({arguments}): empty"
         channels = "" if self.axis is None else f" over {len(self._counts)} channels"
         return f"tq.{type(self).__name__}({arguments}): {int(self._counts[:, 0].sum())} values{channels}"
 
-    def _arguments(self):
+    def _arguments(self) -> dict[str, Any]:
         return {"axis": self.axis}
 
-    def _count(self, column):
+    def _count(self, column: int) -> Any:
         if self._counts is None:
             return 0 if self.axis is None else np.zeros(0, np.int64)
         return self._present(self._counts[:, column].astype(np.int64))
@@ -78,24 +80,24 @@ class _Observer:
     def infinite_count(self) -> Any:
         return self._count(2)
 
-    def _present(self, per_channel):
+    def _present(self, per_channel: Array) -> Any:
         """A channel's array as the user sees it: without axis, its one value."""
         if self.axis is not None:
             return per_channel.copy()
         return per_channel[0].item() if per_channel.dtype == np.int64 else per_channel[0]
 
-    def _check_channels(self, channels):
+    def _check_channels(self, channels: int) -> None:
         if self._counts is not None and len(self._counts) != channels:
             raise ValueError(f"x has {channels} channels along axis {self.axis}; the observer has {len(self._counts)}")
 
-    def _check_merge(self, other):
+    def _check_merge(self, other: _Observer) -> None:
         if type(other) is not type(self):
             raise TypeError(f"other is {type(other).__name__}; it must be {type(self).__name__}")
         mine, theirs = self._arguments(), other._arguments()
         if mine != theirs:
             raise ValueError(f"other was made with {theirs}; it must have {mine}")
 
-    def _check_filled(self):
+    def _check_filled(self) -> None:
         if self._counts is None:
             raise ValueError("the observer has seen no values; update it first")
         empty = np.flatnonzero(self._counts[:, 0] == 0)
@@ -103,7 +105,7 @@ class _Observer:
             where = "" if self.axis is None else f" in channel {empty[0]}"
             raise ValueError(f"the observer has seen no finite values{where}")
 
-    def _snapshot(self, other):
+    def _snapshot(self, other: _Observer) -> dict[str, Any]:
         """Another observer's state, taken under its own lock, never under both."""
         self._check_merge(other)
         return other.__getstate__()
@@ -114,7 +116,7 @@ class _RangeObserver(_Observer):
 
     _fields = (*_Observer._fields, "_min", "_max")
 
-    def __init__(self, axis: int | None = None):
+    def __init__(self, axis: int | None = None) -> None:
         super().__init__(axis)
         self._min: Any = None  # float64 [channels]
         self._max: Any = None
@@ -129,12 +131,12 @@ class _RangeObserver(_Observer):
         """The greatest finite value (for a moving average, its average), float64; -infinity if there is none."""
         return self._extreme(self._max, -np.inf)
 
-    def _extreme(self, per_channel, empty):
+    def _extreme(self, per_channel: Array | None, empty: float) -> Any:
         if per_channel is None:
             return np.float64(empty) if self.axis is None else np.zeros(0)
         return self._present(per_channel)
 
-    def _take_range(self, low, high, counts):
+    def _take_range(self, low: Array, high: Array, counts: Array) -> None:
         """Widens the range; the lock is held."""
         self._check_channels(len(counts))
         if self._counts is None:
@@ -143,7 +145,7 @@ class _RangeObserver(_Observer):
             self._min, self._max = np.minimum(self._min, low), np.maximum(self._max, high)
             self._counts = self._counts + counts
 
-    def _parameters(self, low, high, **options):
+    def _parameters(self, low: Array, high: Array, **options: Any) -> _core.QuantizationParams:
         return _core.choose_quantization_params(self._present(low), self._present(high), **options)
 
 
@@ -195,7 +197,7 @@ class MovingAverageObserver(_RangeObserver):
 
     _fields = (*_RangeObserver._fields, "averaging", "_first_min", "_first_max", "_batches")
 
-    def __init__(self, averaging: float = 0.01, axis: int | None = None):
+    def __init__(self, averaging: float = 0.01, axis: int | None = None) -> None:
         super().__init__(axis)
         if not 0 < averaging <= 1:
             raise ValueError(f"averaging is {averaging!r}; it must be over 0 and at most 1")
@@ -204,7 +206,7 @@ class MovingAverageObserver(_RangeObserver):
         self._first_max: Any = None
         self._batches: Any = None  # int64 [channels]
 
-    def _arguments(self):
+    def _arguments(self) -> dict[str, Any]:
         return {"averaging": self.averaging, "axis": self.axis}
 
     def update(self, x: ArrayLike) -> MovingAverageObserver:
@@ -224,7 +226,7 @@ class MovingAverageObserver(_RangeObserver):
                 self._append(theirs)
         return self
 
-    def _append(self, later):
+    def _append(self, later: dict[str, Any]) -> None:
         """Where m is the average so far and b the first of n later batches, whose average alone is m':
         those batches would have moved m to m' + (1 - averaging)^n * (m - b)."""
         self._check_channels(len(later["_counts"]))
@@ -262,7 +264,7 @@ class HistogramObserver(_RangeObserver):
 
     _fields = (*_RangeObserver._fields, "bins", "_exponents", "_bin_counts")
 
-    def __init__(self, bins: int = 4096, axis: int | None = None):
+    def __init__(self, bins: int = 4096, axis: int | None = None) -> None:
         super().__init__(axis)
         self.bins = operator.index(bins)
         if not _core._LEAST_BINS <= self.bins <= _core._MOST_BINS or self.bins & (self.bins - 1):
@@ -272,7 +274,7 @@ class HistogramObserver(_RangeObserver):
         self._exponents: Any = None  # int32 [channels]
         self._bin_counts: Any = None  # uint64 [channels, bins]
 
-    def _arguments(self):
+    def _arguments(self) -> dict[str, Any]:
         return {"bins": self.bins, "axis": self.axis}
 
     def update(self, x: ArrayLike) -> HistogramObserver:
@@ -294,10 +296,10 @@ class HistogramObserver(_RangeObserver):
                 self._take(*(theirs[name] for name in ("_min", "_max", "_counts", "_exponents", "_bin_counts")))
         return self
 
-    def _empty(self, channels):
+    def _empty(self, channels: int) -> tuple[Array, Array]:
         return np.full(channels, _core._LEAST_EXPONENT, np.int32), np.zeros((channels, self.bins), np.uint64)
 
-    def _take(self, low, high, counts, exponents, bin_counts):
+    def _take(self, low: Array, high: Array, counts: Array, exponents: Array, bin_counts: Array) -> None:
         """Adds one histogram to this one, both folded to the higher exponent; the arguments become its own."""
         first = self._counts is None
         self._take_range(low, high, counts)
@@ -309,7 +311,7 @@ class HistogramObserver(_RangeObserver):
         _core._histogram_fold(self._exponents, self._bin_counts, common)
         self._bin_counts += bin_counts
 
-    def histogram(self, channel: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def histogram(self, channel: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """(counts, edges): integer counts and the float64 edges of every bin, one more than counts. Edges past the
         greatest float64 are infinite.
 
@@ -354,18 +356,23 @@ class HistogramObserver(_RangeObserver):
         low, high = self._range(method, percentile, dtype, symmetric, narrow_range, rule)
         return self._parameters(low, high, dtype=dtype, symmetric=symmetric, narrow_range=narrow_range, rule=rule)
 
-    def _range(self, method, percentile, dtype, symmetric, narrow_range, rule):
+    def _range(
+        self, method: str, percentile: float, dtype: DTypeLike, symmetric: bool, narrow_range: bool, rule: str
+    ) -> tuple[Array, Array]:
         with self._lock:
             self._check_filled()
-            state = [_copy(v) for v in (self._exponents, self._bin_counts, self._min, self._max)]
-        return _core._histogram_range(*state, method, percentile, dtype, symmetric, narrow_range, rule)
+            exponents, counts = self._exponents.copy(), self._bin_counts.copy()
+            low, high = self._min.copy(), self._max.copy()
+        return _core._histogram_range(
+            exponents, counts, low, high, method, percentile, dtype, symmetric, narrow_range, rule
+        )
 
 
-def _copy(value):
+def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _same(a, b):
+def _same(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
     return np.array_equal(a, b)
