@@ -78,20 +78,6 @@ static bool all_zero(const tq_vector *vector)
     return bits == 0;
 }
 
-/* out[i] = f32(f64(scale[i]) * factor).  Where float32 holds the factor, a float32 multiplication rounds
-   the same product, which float64 holds exactly, to the same result, and takes half the time. */
-static void multiply_scales(const tq_vector *scales, double factor, float *out)
-{
-    const uint8_t *p = scales->file.data + scales->at;
-    float narrow = (float)factor;
-    if ((double)narrow == factor)
-        for (uint32_t i = 0; i < scales->count; i++)
-            out[i] = tq_load_f32(p + 4 * (size_t)i) * narrow;
-    else
-        for (uint32_t i = 0; i < scales->count; i++)
-            out[i] = (float)(tq_load_f32(p + 4 * (size_t)i) * factor);
-}
-
 /* What `code` stands for under each scale. */
 static PyObject *range_end(const tq_quantization *q, double code)
 {
@@ -102,7 +88,7 @@ static PyObject *range_end(const tq_quantization *q, double code)
     float *out = PyArray_DATA((PyArrayObject *)array);
     uint32_t zeros = q->zero_point.count;
     if (zeros <= 1 || all_zero(&q->zero_point)) {
-        multiply_scales(&q->scale, code - (double)tq_vector_i64(&q->zero_point, 0), out);
+        tq_py_multiply_scales(q->scale.file.data + q->scale.at, q->scale.count, code - (double)tq_vector_i64(&q->zero_point, 0), out);
         return array;
     }
     for (uint32_t i = 0; i < count; i++) {

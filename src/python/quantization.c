@@ -83,6 +83,19 @@ int tq_py_tensor_scales(PartObject *tensor, const tq_quantization *q, PyObject *
     return -1;
 }
 
+/* out[i] = f32(f64(scale[i]) * factor).  Where float32 holds the factor, a float32 multiplication rounds
+   the same product, which float64 holds exactly, to the same result, and takes half the time. */
+void tq_py_multiply_scales(const uint8_t *scales, size_t count, double factor, float *out)
+{
+    float narrow = (float)factor;
+    if ((double)narrow == factor)
+        for (size_t i = 0; i < count; i++)
+            out[i] = tq_load_f32(scales + 4 * i) * narrow;
+    else
+        for (size_t i = 0; i < count; i++)
+            out[i] = (float)(tq_load_f32(scales + 4 * i) * factor);
+}
+
 int tq_py_range(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max)
 {
     const tq_type_row *row = tq_type(type);
@@ -98,8 +111,17 @@ int tq_py_range(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **
     const float *s = PyArray_DATA((PyArrayObject *)scale);
     const int64_t *z = PyArray_DATA((PyArrayObject *)zero_point);
     float *low = PyArray_DATA((PyArrayObject *)*range_min), *high = PyArray_DATA((PyArrayObject *)*range_max);
+    int64_t differ = 0; /* bits in which any zero point is not the first */
+    for (npy_intp i = 1; i < zeros; i++)
+        differ |= z[i] ^ z[0];
+    if (!differ) {
+        double zero = zeros ? (double)z[0] : 0;
+        tq_py_multiply_scales((const uint8_t *)s, (size_t)count, row ? row->low - zero : 0, low);
+        tq_py_multiply_scales((const uint8_t *)s, (size_t)count, row ? row->high - zero : 0, high);
+        return 0;
+    }
     for (npy_intp i = 0; i < count; i++) {
-        double zero = zeros == 0 ? 0 : (double)z[i < zeros ? i : zeros - 1];
+        double zero = (double)z[i < zeros ? i : zeros - 1];
         low[i] = tq_py_real(s[i], row->low, zero);
         high[i] = tq_py_real(s[i], row->high, zero);
     }

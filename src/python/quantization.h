@@ -23,6 +23,10 @@ static inline float tq_py_real(float scale, double code, double zero_point)
     return (float)(scale * (code - zero_point));
 }
 
+/* What one code, `factor` above its zero point, stands for under each of `count` float32 scales at any
+   alignment. */
+void tq_py_multiply_scales(const uint8_t *scales, size_t count, double factor, float *out);
+
 /* The lowest and highest real numbers that codes can stand for, one a scale: scale * (code - zero_point)
    in float64, rounded to float32.  Empty for types without codes.  0, or -1 with an exception. */
 int tq_py_range(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max);
