@@ -10,20 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import RANGES
 
 import tq
 
 f32 = np.float32
-RANGES = {
-    "int8": (-128, 127),
-    "uint8": (0, 255),
-    "int16": (-32768, 32767),
-    "uint16": (0, 65535),
-    "int32": (-(2**31), 2**31 - 1),
-    "int4": (-8, 7),
-    "uint4": (0, 15),
-    "int2": (-2, 1),
-}
 BITS = {"int8": 8, "uint8": 8, "int16": 16, "uint16": 16, "int32": 32, "int4": 4, "uint4": 4, "int2": 2}
 RULES = ["toco", "tflite", "mlir", "power-of-two", "ai-edge-quantizer"]
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/array_args.h"
+#include "python/errors.h"
 
 #include <float.h>
 #include <string.h>
@@ -369,7 +370,7 @@ bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *ou
     return output->array != NULL;
 }
 
-PyObject *tq_py_output_finish(tq_py_output *output)
+static PyObject *finish(tq_py_output *output)
 {
     if (output->type.masked) {
         uint8_t *bytes = PyArray_DATA(output->array), mask = (uint8_t)(output->type.high - output->type.low);
@@ -386,10 +387,13 @@ PyObject *tq_py_output_finish(tq_py_output *output)
     return output->result;
 }
 
-void tq_py_output_abandon(tq_py_output *output)
+PyObject *tq_py_output_end(tq_py_output *output, PyObject *module, tq_status status, const tq_error *error)
 {
+    if (status == TQ_OK)
+        return finish(output);
     Py_CLEAR(output->array);
     Py_CLEAR(output->result);
+    return tq_py_raise(PyModule_GetState(module), error, NULL);
 }
 
 /* ---- parameters ---- */

@@ -53,8 +53,8 @@ bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, t
    says which are taken; Python's own numbers are int64 and float64, and integers among floats convert. */
 PyArrayObject *tq_py_input(PyObject *object, const char *argument, bool integers, tq_py_type *type);
 
-/* Where results go.  `array` is C-contiguous and free of harmful overlap; finish() returns what the caller
-   gets (new reference), having copied to it where `array` is not itself it. */
+/* Where results go.  `array` is C-contiguous and free of harmful overlap; end() copies to what the caller
+   gets where `array` is not itself it. */
 typedef struct tq_py_output {
     PyArrayObject *array;  /* the kernel's */
     PyObject *result;      /* the caller's, if another */
@@ -67,8 +67,8 @@ typedef struct tq_py_output {
    same memory with elements of the same size. */
 bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *out, const tq_py_type *type,
                         PyArray_Descr *descr);
-PyObject *tq_py_output_finish(tq_py_output *output);
-void tq_py_output_abandon(tq_py_output *output);
+/* What the caller gets (new reference), or NULL with `error`'s exception where the work failed. */
+PyObject *tq_py_output_end(tq_py_output *output, PyObject *module, tq_status status, const tq_error *error);
 
 /* ---- parameters ---- */
 

@@ -68,46 +68,18 @@ static PyObject *legacy_tuple(tq_state *state, const tq_quantization *q)
 
 /* ---- quantization_parameters ---- */
 
-/* Whether all of a vector's 64-bit elements are 0, as zero points along an axis nearly always are. */
-static bool all_zero(const tq_vector *vector)
-{
-    const uint8_t *p = vector->file.data + vector->at;
-    uint64_t bits = 0;
-    for (uint32_t i = 0; i < vector->count; i++)
-        bits |= tq_load_u64(p + 8 * (size_t)i);
-    return bits == 0;
-}
-
-/* What `code` stands for under each scale. */
-static PyObject *range_end(const tq_quantization *q, double code)
-{
-    npy_intp count = q->scale.count;
-    PyObject *array = PyArray_SimpleNew(1, &count, NPY_FLOAT32);
-    if (!array)
-        return NULL;
-    float *out = PyArray_DATA((PyArrayObject *)array);
-    uint32_t zeros = q->zero_point.count;
-    if (zeros <= 1 || all_zero(&q->zero_point)) {
-        tq_py_multiply_scales(q->scale.file.data + q->scale.at, q->scale.count, code - (double)tq_vector_i64(&q->zero_point, 0), out);
-        return array;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        double zero = (double)tq_vector_i64(&q->zero_point, i < zeros ? i : zeros - 1);
-        out[i] = tq_py_real(tq_vector_f32(&q->scale, i), code, zero);
-    }
-    return array;
-}
-
 /* One scale or one an index of the axis: everything stands in the file's own vectors. */
-static int set_affine(tq_state *state, PyObject *dict, const tq_type_row *row, const tq_quantization *q)
+static int set_affine(tq_state *state, PyObject *dict, int64_t type, const tq_quantization *q)
 {
+    PyObject *range_min, *range_max;
+    tq_bytes scales = tq_vector_bytes(&q->scale, 4), zero_points = tq_vector_bytes(&q->zero_point, 8);
     int failed = tq_py_set(dict, state->key.scales, tq_py_array_f32(&q->scale));
     if (q->zero_point.count)
         failed |= tq_py_set(dict, state->key.zero_points, tq_py_array_i32_from_i64(&q->zero_point));
-    if (row && row->kind == TQ_KIND_INTEGER) {
-        failed |= tq_py_set(dict, state->key.range_min, range_end(q, row->low));
-        failed |= tq_py_set(dict, state->key.range_max, range_end(q, row->high));
-    }
+    if (tq_py_range(type, scales.data, q->scale.count, zero_points.data, q->zero_point.count, &range_min, &range_max) < 0)
+        return -1;
+    failed |= tq_py_set(dict, state->key.range_min, range_min);
+    failed |= tq_py_set(dict, state->key.range_max, range_max);
     return failed;
 }
 
@@ -144,7 +116,7 @@ static PyObject *block_arrays(PartObject *tensor, int64_t type, const tq_quantiz
     PyObject *scale, *zero_point, *range_min, *range_max;
     if (tq_py_tensor_scales(tensor, q, &scale, &zero_point) < 0)
         return NULL;
-    int failed = tq_py_range(type, scale, zero_point, &range_min, &range_max);
+    int failed = tq_py_range_of_arrays(type, scale, zero_point, &range_min, &range_max);
     Py_DECREF(scale);
     Py_DECREF(zero_point);
     if (failed < 0)
@@ -179,7 +151,7 @@ static int set_quantized(PartObject *tensor, PyObject *dict, PyObject *shared, c
     tq_state *state = tq_state_of((PyObject *)tensor);
     int64_t type = tq_get_int(view, TQ_Tensor_type);
     int failed = q->kind == TQ_QUANTIZATION_BLOCKWISE ? set_blockwise(state, dict, shared, tensor, type, q)
-                                                      : set_affine(state, dict, tq_type(type), q);
+                                                      : set_affine(state, dict, type, q);
     if (q->quantized_dimension)
         failed |= tq_py_set(dict, state->key.quantized_dimension, PyLong_FromLong(q->quantized_dimension));
     if (q->block_size)

@@ -85,7 +85,7 @@ int tq_py_tensor_scales(PartObject *tensor, const tq_quantization *q, PyObject *
 
 /* out[i] = f32(f64(scale[i]) * factor).  Where float32 holds the factor, a float32 multiplication rounds
    the same product, which float64 holds exactly, to the same result, and takes half the time. */
-void tq_py_multiply_scales(const uint8_t *scales, size_t count, double factor, float *out)
+static void multiply_scales(const uint8_t *scales, size_t count, double factor, float *out)
 {
     float narrow = (float)factor;
     if ((double)narrow == factor)
@@ -96,36 +96,47 @@ void tq_py_multiply_scales(const uint8_t *scales, size_t count, double factor, f
             out[i] = (float)(tq_load_f32(scales + 4 * i) * factor);
 }
 
-int tq_py_range(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max)
+/* Whether one zero point serves all, as along an axis it nearly always does. */
+static bool all_agree(const uint8_t *zero_points, size_t zeros)
+{
+    uint64_t differ = 0; /* bits in which any is not the first */
+    for (size_t i = 1; i < zeros; i++)
+        differ |= tq_load_u64(zero_points + 8 * i) ^ tq_load_u64(zero_points);
+    return !differ;
+}
+
+int tq_py_range(int64_t type, const uint8_t *scales, size_t count, const uint8_t *zero_points, size_t zeros,
+                PyObject **range_min, PyObject **range_max)
 {
     const tq_type_row *row = tq_type(type);
-    npy_intp count = PyArray_SIZE((PyArrayObject *)scale), zeros = PyArray_SIZE((PyArrayObject *)zero_point);
-    if (!row || row->kind != TQ_KIND_INTEGER)
-        count = 0;
-    *range_min = PyArray_SimpleNew(1, &count, NPY_FLOAT32);
-    *range_max = *range_min ? PyArray_SimpleNew(1, &count, NPY_FLOAT32) : NULL;
+    npy_intp size = row && row->kind == TQ_KIND_INTEGER ? (npy_intp)count : 0;
+    *range_min = PyArray_SimpleNew(1, &size, NPY_FLOAT32);
+    *range_max = *range_min ? PyArray_SimpleNew(1, &size, NPY_FLOAT32) : NULL;
     if (!*range_max) {
         Py_CLEAR(*range_min);
         return -1;
     }
-    const float *s = PyArray_DATA((PyArrayObject *)scale);
-    const int64_t *z = PyArray_DATA((PyArrayObject *)zero_point);
+    if (!size)
+        return 0;
     float *low = PyArray_DATA((PyArrayObject *)*range_min), *high = PyArray_DATA((PyArrayObject *)*range_max);
-    int64_t differ = 0; /* bits in which any zero point is not the first */
-    for (npy_intp i = 1; i < zeros; i++)
-        differ |= z[i] ^ z[0];
-    if (!differ) {
-        double zero = zeros ? (double)z[0] : 0;
-        tq_py_multiply_scales((const uint8_t *)s, (size_t)count, row ? row->low - zero : 0, low);
-        tq_py_multiply_scales((const uint8_t *)s, (size_t)count, row ? row->high - zero : 0, high);
+    if (all_agree(zero_points, zeros)) {
+        double zero = zeros ? (double)(int64_t)tq_load_u64(zero_points) : 0;
+        multiply_scales(scales, count, row->low - zero, low);
+        multiply_scales(scales, count, row->high - zero, high);
         return 0;
     }
-    for (npy_intp i = 0; i < count; i++) {
-        double zero = (double)z[i < zeros ? i : zeros - 1];
-        low[i] = tq_py_real(s[i], row->low, zero);
-        high[i] = tq_py_real(s[i], row->high, zero);
+    for (size_t i = 0; i < count; i++) {
+        double zero = (double)(int64_t)tq_load_u64(zero_points + 8 * (i < zeros ? i : zeros - 1));
+        low[i] = (float)(tq_load_f32(scales + 4 * i) * (row->low - zero));
+        high[i] = (float)(tq_load_f32(scales + 4 * i) * (row->high - zero));
     }
     return 0;
+}
+
+int tq_py_range_of_arrays(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max)
+{
+    PyArrayObject *s = (PyArrayObject *)scale, *z = (PyArrayObject *)zero_point;
+    return tq_py_range(type, PyArray_DATA(s), (size_t)PyArray_SIZE(s), PyArray_DATA(z), (size_t)PyArray_SIZE(z), range_min, range_max);
 }
 
 static PyObject *details_of(tq_state *state, const tq_quantization *q)
@@ -164,7 +175,7 @@ PyObject *tq_py_quantization(PartObject *tensor)
     self->tensor = Py_NewRef(tensor);
     if (!self->min || !self->max || !self->details || !self->dtype ||
         tq_py_tensor_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
-        tq_py_range(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
+        tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -251,7 +262,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->min = self->zero_point ? flat_array(min, NPY_FLOAT32, "min") : NULL;
     self->max = self->min ? flat_array(max, NPY_FLOAT32, "max") : NULL;
     if (!self->dtype || !self->max || !counts_fit(self) ||
-        tq_py_range(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
+        tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
         Py_DECREF(self);
         return NULL;
     }

@@ -17,19 +17,16 @@ int tq_py_tensor_scales(PartObject *tensor, const tq_quantization *q, PyObject *
    is no tensor, or one without usable data. */
 PyObject *tq_py_parameter_values(PartObject *tensor, int64_t index, int type);
 
-/* What a code stands for, as range_min and range_max state it. */
-static inline float tq_py_real(float scale, double code, double zero_point)
-{
-    return (float)(scale * (code - zero_point));
-}
+/* range_min and range_max: what the lowest and highest code of a type stand for under each of `count`
+   scales, scale * (code - zero_point) in float64, rounded to float32; empty for types without codes.
+   scales: float32, zero_points: int64, as they stand in a file, at any alignment; of zero points there may
+   be fewer, of which the last then holds for the rest, or none, which means 0.  New references; 0, or -1
+   with an exception. */
+int tq_py_range(int64_t type, const uint8_t *scales, size_t count, const uint8_t *zero_points, size_t zeros,
+                PyObject **range_min, PyObject **range_max);
 
-/* What one code, `factor` above its zero point, stands for under each of `count` float32 scales at any
-   alignment. */
-void tq_py_multiply_scales(const uint8_t *scales, size_t count, double factor, float *out);
-
-/* The lowest and highest real numbers that codes can stand for, one a scale: scale * (code - zero_point)
-   in float64, rounded to float32.  Empty for types without codes.  0, or -1 with an exception. */
-int tq_py_range(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max);
+/* The same of arrays: float32 scales and int64 zero points, contiguous. */
+int tq_py_range_of_arrays(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max);
 
 int tq_py_add_quantization(PyObject *module, tq_state *state);
 

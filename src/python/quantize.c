@@ -3,7 +3,6 @@
  * quantize() and dequantize().
  */
 #include "python/array_args.h"
-#include "python/errors.h"
 #include "python/arrays.h"
 
 const char tq_py_quantize_doc[] =
@@ -54,11 +53,6 @@ static int find_rule(const char *const *names, int count, PyObject *object)
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_ValueError, "rounding is %R: it must be 'away' or 'even'", object);
     return -1;
-}
-
-static PyObject *raise(PyObject *module, const tq_error *error)
-{
-    return tq_py_raise(PyModule_GetState(module), error, NULL);
 }
 
 PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
@@ -112,12 +106,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
     status = tq_quantize_array(&job, tq_py_f32(&scale), tq_py_i32(&zero_point), low, high, (tq_quantize_rule)rule, &error);
     if (saved)
         PyEval_RestoreThread(saved);
-    if (status == TQ_OK) {
-        result = tq_py_output_finish(&output);
-    } else {
-        raise(module, &error);
-        tq_py_output_abandon(&output);
-    }
+    result = tq_py_output_end(&output, module, status, &error);
 end:
     tq_py_column_free(&scale);
     tq_py_column_free(&zero_point);
@@ -167,12 +156,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
     status = tq_dequantize_array(&job, tq_py_f32(&scale), tq_py_i32(&zero_point), &error);
     if (saved)
         PyEval_RestoreThread(saved);
-    if (status == TQ_OK) {
-        result = tq_py_output_finish(&output);
-    } else {
-        raise(module, &error);
-        tq_py_output_abandon(&output);
-    }
+    result = tq_py_output_end(&output, module, status, &error);
 end:
     tq_py_column_free(&scale);
     tq_py_column_free(&zero_point);

@@ -3,7 +3,6 @@
  * requantize().
  */
 #include "python/array_args.h"
-#include "python/errors.h"
 #include "python/arrays.h"
 
 const char tq_py_requantize_doc[] =
@@ -110,12 +109,7 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
                                  (tq_requantize_rule)rule, &error);
     if (saved)
         PyEval_RestoreThread(saved);
-    if (status == TQ_OK) {
-        result = tq_py_output_finish(&output);
-    } else {
-        tq_py_raise(PyModule_GetState(module), &error, NULL);
-        tq_py_output_abandon(&output);
-    }
+    result = tq_py_output_end(&output, module, status, &error);
 end:
     tq_py_column_free(&multiplier);
     tq_py_column_free(&zero_point);

@@ -98,12 +98,6 @@ static inline int32_t tq_saturating_rounding_doubling_high_mul(int32_t a, int32_
     return tq_saturate_i32(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }
 
-/* The int16 form: a * b / 2^15, ties up. */
-static inline int16_t tq_saturating_rounding_doubling_high_mul_i16(int16_t a, int16_t b)
-{
-    return (int16_t)tq_clamp_i64(((int64_t)a * b + (1 << 14)) >> 15, INT16_MIN, INT16_MAX);
-}
-
 /* gemmlowp's R: x / 2^exponent, ties away from zero.  The runtime's exponents are 0 to 31; below 0
    counts as 0, and beyond 33 the result is 0 whatever the exponent, so it stops at 62, where the
    sum still fits.  The bias is half a unit, less one where x is negative, so that a tie falls. */
