@@ -204,6 +204,7 @@ static PyObject *allocate(PyObject *op, PyObject *args)
         return NULL;
     tq_graph_run *graph = tq_py_graph(self, subgraph);
     if (graph) {
+        self->run->report_size = self->run->report_base;
         Py_BEGIN_ALLOW_THREADS
         status = tq_graph_allocate(graph, &error);
         Py_END_ALLOW_THREADS

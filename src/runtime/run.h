@@ -65,7 +65,8 @@ typedef struct tq_graph_run {
     bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
     bool has_run;    /* tensors have values of a run */
-    bool busy;       /* running: a recursive call is refused */
+    bool busy;       /* being prepared, or running: a recursive call is refused */
+    bool called_once;
     uint32_t at;     /* the operator that is running, or that failed */
 } tq_graph_run;
 
