@@ -4,6 +4,7 @@
  */
 #include "ops/hybrid.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,26 +13,38 @@
 /* Rows are quantized in blocks of so many, and the rest one by one, with another rounding. */
 enum { BLOCK = 8 };
 
+/* A row that stays below this counts as zeros: the inverse of its scale would overflow. */
+#define FAINT 1e-35f
+
 typedef struct range {
     float low, high;
+    bool finite; /* every value is */
 } range;
 
-/* The comparisons are false for NaN, which so takes no part. */
-static range range_of(const float *values, size_t n, range start)
+/* With 0 in it. */
+static range range_of(const float *values, size_t n)
 {
+    float low = 0, high = 0;
+    unsigned finite = 1;
     for (size_t i = 0; i < n; i++) {
-        start.low = values[i] < start.low ? values[i] : start.low;
-        start.high = values[i] > start.high ? values[i] : start.high;
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+        finite &= fabsf(values[i]) <= FLT_MAX;
     }
-    return start;
+    return (range){low, high, finite != 0};
 }
 
-/* A float in a range where its conversion is defined; NaN counts as the least.  512 is past every code and every
-   zero point's distance from one. */
-static inline float tame(float x)
+/* The row's products are NaN, as they would be in floating point. */
+static tq_hybrid_row not_finite(size_t n, int8_t *codes)
 {
-    x = x > -512.0f ? x : -512.0f;
-    return x < 512.0f ? x : 512.0f;
+    memset(codes, 0, n);
+    return (tq_hybrid_row){NAN, 0};
+}
+
+static tq_hybrid_row zeros(size_t n, int8_t *codes)
+{
+    memset(codes, 0, n);
+    return (tq_hybrid_row){1, 0};
 }
 
 static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
@@ -39,32 +52,31 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Whole blocks: half a unit is added in float32 and the fraction dropped, which takes 0.49999997 to 1.  The rest:
+/* The values lie in the range that `inverse` comes from, so |value * inverse| is at most 255 and a rounding.
+   Whole blocks: half a unit is added in float32 and the fraction dropped, which takes 0.49999997 to 1.  The rest:
    nearest, ties away from zero. */
 static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *codes)
 {
     size_t whole = n - n % BLOCK;
     for (size_t i = 0; i < whole; i++) {
-        float x = tame(values[i] * inverse);
+        float x = values[i] * inverse;
         int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
         codes[i] = (int8_t)clamp(rounded + zero_point, low, 127);
     }
     for (size_t i = whole; i < n; i++)
-        codes[i] = (int8_t)clamp((int32_t)roundf(tame(values[i] * inverse)) + zero_point, low, 127);
+        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse) + zero_point, low, 127);
 }
 
 tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
 {
-    range r = range_of(values, n, (range){0, 0});
+    range r = range_of(values, n);
     float bound = -r.low > r.high ? -r.low : r.high;
-    tq_hybrid_row row = {1, 0};
-    if (bound == 0) {
-        memset(codes, 0, n);
-        return row;
-    }
-    row.scale = bound / 127;
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (bound < FAINT)
+        return zeros(n, codes);
     quantize(values, n, 127 / bound, 0, -127, codes);
-    return row;
+    return (tq_hybrid_row){bound / 127, 0};
 }
 
 /* The zero point whose real value errs least at the end of the range that it is taken from. */
@@ -78,17 +90,16 @@ static int32_t nudged_zero_point(double low, double high, double scale)
 
 tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes)
 {
-    range r = range_of(values, n, (range){0, 0});
-    tq_hybrid_row row = {1, 0};
-    if (r.low == r.high) {
-        memset(codes, 0, n);
-        return row;
-    }
-    float width = r.high - r.low; /* in float32, as the reference on x86 */
-    double scale = (double)width / 255;
-    row.scale = (float)scale;
-    row.zero_point = nudged_zero_point(r.low, r.high, scale);
-    quantize(values, n, row.scale == 0 ? 0 : 1 / row.scale, row.zero_point, -128, codes);
+    range r = range_of(values, n);
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (-r.low < FAINT && r.high < FAINT)
+        return zeros(n, codes);
+    float difference = r.high - r.low; /* in float32, as the reference on x86 */
+    double width = difference <= FLT_MAX ? (double)difference : (double)r.high - (double)r.low;
+    double scale = width / 255;
+    tq_hybrid_row row = {(float)scale, nudged_zero_point(r.low, r.high, scale)};
+    quantize(values, n, 1 / row.scale, row.zero_point, -128, codes);
     return row;
 }
 

@@ -20,7 +20,8 @@ typedef struct tq_hybrid_row {
     int32_t zero_point;
 } tq_hybrid_row;
 
-/* Quantizes n floats to int8 codes.  NaN takes no part in the range, and becomes the least code. */
+/* Quantizes n floats to int8 codes.  A row that holds NaN or an infinity gets codes of 0 and the scale NaN, so that
+   what is computed from it is NaN. */
 typedef tq_hybrid_row (*tq_hybrid_rule)(const float *values, size_t n, int8_t *codes);
 
 tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes);
