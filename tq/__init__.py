@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks and explains TensorFlow Lite models.
+"""tq: reads, checks, explains and runs TensorFlow Lite models.
 
     m = tq.Model("model.tflite")
     print(m)                              # every operator and tensor, with its quantization
@@ -75,6 +75,7 @@ __all__ = [
     "Tensor",
     "bias_quantization_params",
     "choose_quantization_params",
+    "compare",
     "decode_flexbuffer",
     "dequantize",
     "diff",
@@ -90,10 +91,12 @@ __all__ = [
     "quantize_bias",
     "quantize_multiplier",
     "quantize_weights",
+    "register_op",
     "requantize",
     "rounding_divide_by_pot",
     "rules",
     "saturating_rounding_doubling_high_mul",
+    "stand_in",
     "unpack",
 ]
 
@@ -104,9 +107,12 @@ _LAZY = {
     "MinMaxObserver": "tq.observers",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
-    "diff": "tq.compare",
+    "compare": "tq.runs",
+    "diff": "tq.differences",
     "explain_requantize": "tq.explain",
     "export_npz": "tq.export",
+    "register_op": "tq.interpreter",
+    "stand_in": "tq.standing_in",
 }
 
 
