@@ -224,8 +224,10 @@ class QuantizationParams(NamedTuple):
     zero_point: Any
 
 class QuantizedWeights(NamedTuple):
-    codes: NDArray[np.signedinteger[Any]]
+    codes: NDArray[np.integer[Any]]
     scale: Any
+    @property
+    def zero_point(self) -> np.int32: ...  # 0, but for rule "toco"; no item of the tuple
 
 def choose_quantization_params(
     min: ArrayLike,
@@ -245,6 +247,10 @@ def quantize_weights(
     *,
     rule: str | None = None,
     scale: ArrayLike | None = None,
+    block_size: int | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    narrow_range: bool = False,
 ) -> QuantizedWeights: ...
 def fit_scales_to_bias(weight_scale: ArrayLike, input_scale: ArrayLike, b: ArrayLike) -> tuple[Any, Any]: ...
 def rules() -> dict[str, dict[str, str]]: ...

@@ -124,10 +124,10 @@ PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name)
     return array ? cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS) : NULL;
 }
 
-int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
+int tq_py_axis(PyArrayObject *array, PyObject *axis, int *at)
 {
-    int rank = PyArray_NDIM(array);
-    *view = (tq_axis_view){1, 1, (size_t)PyArray_SIZE(array)};
+    int rank = PyArray_NDIM(array), overflow;
+    *at = -1;
     if (!axis || axis == Py_None)
         return 0;
     PyObject *index = PyNumber_Index(axis);
@@ -135,17 +135,31 @@ int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
         PyErr_Format(PyExc_TypeError, "axis is %R; it must be an integer or None", axis);
         return -1;
     }
-    int overflow;
-    long at = PyLong_AsLongAndOverflow(index, &overflow);
+    long value = PyLong_AsLongAndOverflow(index, &overflow);
     Py_DECREF(index);
-    if (overflow || at < -rank || at >= rank) {
+    if (rank == 0) {
+        PyErr_Format(PyExc_ValueError, "axis is %S; an array of no dimensions has no axis", axis);
+        return -1;
+    }
+    if (overflow || value < -rank || value >= rank) {
         PyErr_Format(PyExc_ValueError, "axis is %S; an array of rank %d needs one from %d to %d", axis, rank, -rank,
                      rank - 1);
         return -1;
     }
-    at += at < 0 ? rank : 0;
+    *at = (int)(value < 0 ? value + rank : value);
+    return 0;
+}
+
+int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
+{
+    int at;
+    *view = (tq_axis_view){1, 1, (size_t)PyArray_SIZE(array)};
+    if (tq_py_axis(array, axis, &at) < 0)
+        return -1;
+    if (at < 0)
+        return 0;
     view->inner = 1;
-    for (int i = 0; i < rank; i++)
+    for (int i = 0; i < PyArray_NDIM(array); i++)
         *(i < at ? &view->outer : i == at ? &view->channels : &view->inner) *= (size_t)PyArray_DIM(array, i);
     if (PyArray_SIZE(array) == 0)
         view->outer = 0; /* or loops would count their way through runs of nothing */

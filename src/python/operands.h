@@ -25,6 +25,9 @@ PyArrayObject *tq_py_doubles(PyObject *value, const char *name);
 PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name);
 PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name);
 
+/* The dimension that `axis` names, from 0; -1 for None. */
+int tq_py_axis(PyArrayObject *array, PyObject *axis, int *at);
+
 /* The view around `axis`, None being per tensor. */
 int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view);
 
