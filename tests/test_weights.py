@@ -28,7 +28,7 @@ def blockwise(w, axis, size, dtype):
 
 def hard_weights(shape, seed):
     rng = np.random.default_rng(seed)
-    w = (rng.normal(size=shape) * 10.0 ** rng.integers(-9, 4, shape[:-1] + (1,))).astype(f32)
+    w = (rng.normal(size=shape) * 10.0 ** rng.integers(-9, 4, (*shape[:-1], 1))).astype(f32)
     w[..., ::7] = 0
     w[0] = 0
     return w
@@ -72,7 +72,7 @@ def test_scales_of_blocks_round_twice():
         assert got.scale.tolist() == [wanted], scale
         assert got.codes.tolist() == [1]
     assert tq.quantize_weights([-0.0, 1e-10, -1e-10], 0, "int4", block_size=3).codes.tolist() == [0, 7, -8]
-    with pytest.raises(ValueError, match="w holds 65536 in block 1; .* as float16"):
+    with pytest.raises(ValueError, match=r"w holds 65536 in block 1; .* as float16"):
         tq.quantize_weights([[1, 1], [65536, 0]], 1, "int2", block_size=2)
 
 

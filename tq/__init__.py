@@ -30,11 +30,14 @@ from tq._core import (
     Tensor,
     bias_quantization_params,
     choose_quantization_params,
+    cosine,
     decode_flexbuffer,
     dequantize,
     fake_quant,
     fake_quant_gradient,
     fit_scales_to_bias,
+    max_error,
+    mse,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_int64,
     pack,
@@ -46,6 +49,7 @@ from tq._core import (
     rounding_divide_by_pot,
     rules,
     saturating_rounding_doubling_high_mul,
+    sqnr_db,
     unpack,
 )
 
@@ -72,6 +76,7 @@ __all__ = [
     "Tensor",
     "bias_quantization_params",
     "choose_quantization_params",
+    "cosine",
     "decode_flexbuffer",
     "dequantize",
     "diff",
@@ -80,6 +85,8 @@ __all__ = [
     "fake_quant",
     "fake_quant_gradient",
     "fit_scales_to_bias",
+    "max_error",
+    "mse",
     "multiply_by_quantized_multiplier",
     "multiply_by_quantized_multiplier_int64",
     "pack",
@@ -91,6 +98,7 @@ __all__ = [
     "rounding_divide_by_pot",
     "rules",
     "saturating_rounding_doubling_high_mul",
+    "sqnr_db",
     "unpack",
 ]
 

@@ -7,7 +7,7 @@
 #include "python/array_args.h"
 
 /* NumPy makes a useless 0-d object array of what it does not know; DLPack is the last resort. */
-static PyArrayObject *any_array(PyObject *value, const char *name)
+PyArrayObject *tq_py_array(PyObject *value, const char *name)
 {
     if (PyArray_Check(value))
         return (PyArrayObject *)Py_NewRef(value);
@@ -83,7 +83,7 @@ PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type)
         PyErr_Format(PyExc_ValueError, "%s is %S; it must fit %s", name, value, type == NPY_INT32 ? "int32" : "int64");
         return NULL;
     }
-    PyArrayObject *array = any_array(value, name);
+    PyArrayObject *array = tq_py_array(value, name);
     if (!array || is_safe(array, type))
         return array ? cast(array, type, 0) : NULL;
     if (!PyArray_ISINTEGER(array)) {
@@ -100,7 +100,7 @@ PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type)
 
 PyArrayObject *tq_py_doubles(PyObject *value, const char *name)
 {
-    PyArrayObject *array = any_array(value, name);
+    PyArrayObject *array = tq_py_array(value, name);
     if (array && !is_safe(array, NPY_FLOAT64))
         return wrong_type(array, name, "real numbers");
     return array ? cast(array, NPY_FLOAT64, 0) : NULL;
@@ -108,7 +108,7 @@ PyArrayObject *tq_py_doubles(PyObject *value, const char *name)
 
 PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name)
 {
-    PyArrayObject *array = any_array(value, name);
+    PyArrayObject *array = tq_py_array(value, name);
     if (array && is_safe(array, NPY_FLOAT32))
         return cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS);
     if (array && !is_safe(array, NPY_FLOAT64))
@@ -118,7 +118,7 @@ PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name)
 
 PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name)
 {
-    PyArrayObject *array = any_array(value, name);
+    PyArrayObject *array = tq_py_array(value, name);
     if (array && !is_safe(array, NPY_FLOAT64))
         return wrong_type(array, name, "real numbers");
     return array ? cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS) : NULL;

@@ -13,6 +13,9 @@
 #include "quant/axis_view.h"
 #include "quant/codes.h"
 
+/* A new reference to the value as an array of any type but objects: itself, if it is one. */
+PyArrayObject *tq_py_array(PyObject *value, const char *name);
+
 /* A new reference to an array of that integer type (NPY_INT32 or NPY_INT64), whose values fit it;
    any stride, byte order native. */
 PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type);
