@@ -98,16 +98,14 @@ static PyObject *measure(PyObject *module, tq_measure_kind kind, const char *nam
     const tq_py_signature signature = {name, names, 4, 3, 2};
     PyObject *v[4], *result = NULL;
     tq_measured operands[2];
-    bool given;
-    long threads = 0;
-    if (!tq_py_bind(&signature, args, nargs, keywords, v) ||
-        !tq_py_optional_int(v[3], "num_threads", 1, INT_MAX, &given, &threads))
+    int threads;
+    if (!tq_py_bind(&signature, args, nargs, keywords, v) || tq_py_threads(v[3], &threads) < 0)
         return NULL;
     PyArrayObject *x = measured_of(v[0], "x", &operands[0]), *y = x ? measured_of(v[1], "y", &operands[1]) : NULL;
     if (y && !PyArray_SAMESHAPE(x, y))
         refuse_shapes(x, y);
     else if (y)
-        result = measure_arrays(module, kind, x, operands, v[2], (int)threads);
+        result = measure_arrays(module, kind, x, operands, v[2], threads);
     Py_XDECREF(x);
     Py_XDECREF(y);
     return result;

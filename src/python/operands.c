@@ -166,6 +166,16 @@ int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
     return 0;
 }
 
+int tq_py_threads(PyObject *value, int *threads)
+{
+    bool given;
+    long wanted = 0;
+    if (!tq_py_optional_int(value, "num_threads", 1, INT_MAX, &given, &wanted))
+        return -1;
+    *threads = (int)wanted;
+    return 0;
+}
+
 static void raise_choice(PyObject *value, const char *name, const char *const *names, int count)
 {
     PyObject *list = PyUnicode_FromString("");

@@ -34,6 +34,9 @@ int tq_py_axis(PyArrayObject *array, PyObject *axis, int *at);
 /* The view around `axis`, None being per tensor. */
 int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view);
 
+/* The num_threads argument; 0 for None, or NULL: as many as pay. */
+int tq_py_threads(PyObject *value, int *threads);
+
 /* The index of the string `value` in `names`, or -1; NULL stands for `fallback`. */
 int tq_py_choice(PyObject *value, const char *name, const char *const *names, int count, int fallback);
 

@@ -297,15 +297,6 @@ static bool finish(walk *w, tq_measure_kind kind, double *out)
     return strange;
 }
 
-static int threads_that_pay(size_t size)
-{
-    size_t paying = size / (BYTES_A_THREAD / 8); /* two operands of, say, 4 bytes */
-    if (paying <= 1)
-        return 1;
-    int most = tq_default_threads();
-    return paying < (size_t)most ? (int)paying : most;
-}
-
 tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const tq_measured *x, const tq_measured *y,
                      int threads, double *out, tq_error *error)
 {
@@ -324,7 +315,7 @@ tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const 
         return TQ_OK;
     if (w.channels > CHUNK / CHUNK_CHANNELS)
         w.chunk = w.channels < SIZE_MAX / CHUNK_CHANNELS ? w.channels * CHUNK_CHANNELS : SIZE_MAX;
-    threads = threads > 0 ? threads : threads_that_pay(w.size);
+    threads = tq_threads_for(threads, 8 * w.size, BYTES_A_THREAD); /* two operands of, say, 4 bytes */
     tq_status status = sum_up(&w, adders[kind], sizeof(sums), threads, error);
     if (status)
         return status;

@@ -13,7 +13,7 @@ tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq
 {
     tq_reals reals = {w, false, {1, 1, n}};
     tq_observed seen;
-    tq_observe(&reals, &seen);
+    tq_observe(&reals, 1, &seen);
     if (seen.nan || seen.infinite)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "w holds %s; weights must be finite",
                        seen.nan ? "nan" : "inf");
