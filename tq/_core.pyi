@@ -266,6 +266,7 @@ def fake_quant(
     axis: int | None = None,
     *,
     rule: str = "tflite",
+    num_threads: int | None = None,
 ) -> Any: ...
 def fake_quant_gradient(
     dy: ArrayLike,
@@ -275,6 +276,8 @@ def fake_quant_gradient(
     num_bits: int = 8,
     narrow_range: bool = False,
     axis: int | None = None,
+    *,
+    num_threads: int | None = None,
 ) -> tuple[Any, Any, Any]: ...
 
 # ---- error measures ----

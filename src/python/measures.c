@@ -58,15 +58,6 @@ static PyArrayObject *measured_of(PyObject *value, const char *name, tq_measured
     return array;
 }
 
-static void refuse_shapes(PyArrayObject *x, PyArrayObject *y)
-{
-    PyObject *a = PyObject_GetAttrString((PyObject *)x, "shape"), *b = PyObject_GetAttrString((PyObject *)y, "shape");
-    if (a && b)
-        PyErr_Format(PyExc_ValueError, "y has shape %R and x %R; they must be the same", b, a);
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-}
-
 static PyObject *measure_arrays(PyObject *module, tq_measure_kind kind, PyArrayObject *x, const tq_measured operands[2],
                                 PyObject *axis, int threads)
 {
@@ -103,7 +94,7 @@ static PyObject *measure(PyObject *module, tq_measure_kind kind, const char *nam
         return NULL;
     PyArrayObject *x = measured_of(v[0], "x", &operands[0]), *y = x ? measured_of(v[1], "y", &operands[1]) : NULL;
     if (y && !PyArray_SAMESHAPE(x, y))
-        refuse_shapes(x, y);
+        tq_py_refuse_shapes("y", y, "x", x);
     else if (y)
         result = measure_arrays(module, kind, x, operands, v[2], threads);
     Py_XDECREF(x);

@@ -26,6 +26,16 @@ PyArrayObject *tq_py_array(PyObject *value, const char *name)
     return array;
 }
 
+void tq_py_refuse_shapes(const char *name, PyArrayObject *array, const char *other_name, PyArrayObject *other)
+{
+    PyObject *a = PyObject_GetAttrString((PyObject *)array, "shape");
+    PyObject *b = a ? PyObject_GetAttrString((PyObject *)other, "shape") : NULL;
+    if (b)
+        PyErr_Format(PyExc_ValueError, "%s has shape %R and %s %R; they must be the same", name, a, other_name, b);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+}
+
 static int is_safe(PyArrayObject *array, int type)
 {
     PyArray_Descr *to = PyArray_DescrFromType(type);

@@ -28,6 +28,9 @@ PyArrayObject *tq_py_doubles(PyObject *value, const char *name);
 PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name);
 PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name);
 
+/* "y has shape (2,) and x (3,); they must be the same". */
+void tq_py_refuse_shapes(const char *name, PyArrayObject *array, const char *other_name, PyArrayObject *other);
+
 /* The dimension that `axis` names, from 0; -1 for None. */
 int tq_py_axis(PyArrayObject *array, PyObject *axis, int *at);
 

@@ -108,7 +108,7 @@ static void add_channels(void *context, size_t begin, size_t end)
 static void add_parts(void *context, size_t begin, size_t end)
 {
     const adding *a = context;
-    size_t total = tq_reals_count(a->x), each = total / a->parts;
+    size_t total = tq_axis_view_size(a->x->view), each = total / a->parts;
     for (size_t i = begin; i < end; i++)
         add_run(a, i * each, i + 1 == a->parts ? total - i * each : each, 0, a->counts + i * a->bins);
 }
@@ -118,7 +118,7 @@ static void add_parts(void *context, size_t begin, size_t end)
 static bool add_apart(const adding *whole, int threads)
 {
     adding a = *whole;
-    a.parts = tq_reals_count(a.x) / a.bins / 4;
+    a.parts = tq_axis_view_size(a.x->view) / a.bins / 4;
     a.parts = a.parts < (size_t)threads ? a.parts : (size_t)threads;
     a.counts = a.parts > 1 ? calloc(a.parts, a.bins * sizeof *a.counts) : NULL;
     if (!a.counts)

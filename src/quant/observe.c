@@ -73,7 +73,7 @@ DEFINE_RUN(run_double, double, fabs, DBL_MAX)
 
 int tq_observe_threads(const tq_reals *x, int wanted)
 {
-    return tq_threads_for(wanted, tq_reals_count(x) * (x->is_double ? 8 : 4), BYTES_A_THREAD);
+    return tq_threads_for(wanted, tq_axis_view_size(x->view) * (x->is_double ? 8 : 4), BYTES_A_THREAD);
 }
 
 static void clear(tq_observed *observed, size_t channels)
@@ -85,15 +85,11 @@ static void clear(tq_observed *observed, size_t channels)
 /* The elements from begin to end. */
 static void observe_part(const tq_reals *x, size_t begin, size_t end, tq_observed *observed)
 {
-    size_t inner = x->view.inner;
-    for (size_t at = begin; at < end;) {
-        size_t row = at / inner, left = inner - at % inner, n = left < end - at ? left : end - at;
+    for (tq_run r = tq_first_run(x->view, begin, end); r.count; tq_next_run(&r, x->view, end))
         if (x->is_double)
-            run_double((const double *)x->data + at, n, &observed[row % x->view.channels]);
+            run_double((const double *)x->data + r.at, r.count, &observed[r.channel]);
         else
-            run_float((const float *)x->data + at, n, &observed[row % x->view.channels]);
-        at += n;
-    }
+            run_float((const float *)x->data + r.at, r.count, &observed[r.channel]);
 }
 
 typedef struct parts {
@@ -105,7 +101,7 @@ typedef struct parts {
 static void observe_parts(void *context, size_t begin, size_t end)
 {
     const parts *p = context;
-    size_t total = tq_reals_count(p->x);
+    size_t total = tq_axis_view_size(p->x->view);
     for (size_t i = begin; i < end; i++) {
         size_t from = i * p->each, to = i + 1 == p->count ? total : from + p->each;
         observe_part(p->x, from, to, p->records + i * p->x->view.channels);
@@ -124,7 +120,7 @@ static void merge(tq_observed *to, const tq_observed *from)
 /* Each thread has records of its own; without memory for them one thread does it all. */
 static void observe_apart(const tq_reals *x, size_t threads, tq_observed *observed)
 {
-    size_t channels = x->view.channels, total = tq_reals_count(x);
+    size_t channels = x->view.channels, total = tq_axis_view_size(x->view);
     parts p = {x, threads, total / threads, malloc(threads * channels * sizeof *observed)};
     if (!p.records) {
         observe_part(x, 0, total, observed);
@@ -139,7 +135,7 @@ static void observe_apart(const tq_reals *x, size_t threads, tq_observed *observ
 
 void tq_observe(const tq_reals *x, int threads, tq_observed *observed)
 {
-    size_t channels = x->view.channels, total = tq_reals_count(x);
+    size_t channels = x->view.channels, total = tq_axis_view_size(x->view);
     size_t wanted = (size_t)tq_observe_threads(x, threads);
     clear(observed, channels);
     if (total == 0)

@@ -29,11 +29,6 @@ typedef struct tq_reals {
 /* Overwrites one record a channel.  threads: at most; 0: as many as pay.  They change no result. */
 void tq_observe(const tq_reals *x, int threads, tq_observed *observed);
 
-static inline size_t tq_reals_count(const tq_reals *x)
-{
-    return x->view.outer * x->view.channels * x->view.inner;
-}
-
 /* At most so many threads for observing x. */
 int tq_observe_threads(const tq_reals *x, int wanted);
 

@@ -30,15 +30,10 @@ static void bounds_of(const float *w, tq_axis_view l, float *bounds)
         }
 }
 
-static size_t region_size(const tq_weight_layout *l)
-{
-    return l->region.outer * l->region.channels * l->region.inner;
-}
-
 void tq_weight_bounds(const float *w, const tq_weight_layout *l, float *bounds)
 {
     for (size_t r = 0; r < l->regions; r++)
-        bounds_of(w + r * region_size(l), l->region, bounds + r * l->region.channels);
+        bounds_of(w + r * tq_axis_view_size(l->region), l->region, bounds + r * l->region.channels);
 }
 
 /* x > 0 rounded to bfloat16 and then to float16, each to nearest with ties to even.  bfloat16's 8 bits fit
@@ -166,7 +161,7 @@ void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_we
     if (k.divides && tq_code_bits(target->code) < 8)
         k.low = tq_code_range_of(target->code, false).low;
     for (size_t r = 0; r < l->regions; r++) {
-        size_t at = r * region_size(l);
+        size_t at = r * tq_axis_view_size(l->region);
         codes_of(&k, w + at, l->region, factors + r * l->region.channels, q8 ? q8 + at : NULL, q16 ? q16 + at : NULL);
     }
 }
