@@ -44,7 +44,7 @@ static tq_number number_of(PyArrayObject *array)
 /* An array whose elements the core reads: the value's own where it can. */
 static PyArrayObject *measured_of(PyObject *value, const char *name, tq_measured *measured)
 {
-    PyArrayObject *array = tq_py_array(value, name);
+    PyArrayObject *array = tq_py_array(value, name, false);
     if (array && (PyArray_ISBYTESWAPPED(array) || number_of(array) == TQ_NUMBERS)) {
         PyArrayObject *doubles = tq_py_doubles((PyObject *)array, name);
         Py_SETREF(array, doubles);

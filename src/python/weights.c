@@ -345,7 +345,8 @@ static PyObject *fit_scales(PyObject *module, PyObject *args, PyObject *kwargs)
             ready = in[2] != NULL;
         }
     }
-    if (ready && tq_py_broadcast(PyModule_GetState(module), in, 3, types, 2, out, run_fit, &per_channel) == 0)
+    if (ready && tq_py_broadcast(PyModule_GetState(module), in, (const char *const *)names, 3, types, 2, out, run_fit,
+                                 &per_channel) == 0)
         made = Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
     for (int i = 0; i < 3; i++)
         Py_XDECREF(in[i]);
@@ -399,7 +400,7 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
     for (; i < 3 && ready; i++)
         ready = (in[i] = tq_py_doubles(values[i], argument_names[i])) != NULL;
     if (ready)
-        tq_py_broadcast(PyModule_GetState(module), in, 3, &type, 1, &out, run_bias, &context);
+        tq_py_broadcast(PyModule_GetState(module), in, argument_names, 3, &type, 1, &out, run_bias, &context);
     for (i = 0; i < 3; i++)
         Py_XDECREF(in[i]);
     return out ? PyArray_Return(out) : NULL;
