@@ -230,8 +230,10 @@ class QuantizationParams(NamedTuple):
     zero_point: Any
 
 class QuantizedWeights(NamedTuple):
-    codes: NDArray[np.signedinteger[Any]]
+    codes: NDArray[np.integer[Any]]
     scale: Any
+    @property
+    def zero_point(self) -> np.int32: ...  # 0, but for rule "toco"; no item of the tuple
 
 def choose_quantization_params(
     min: ArrayLike,
@@ -251,6 +253,10 @@ def quantize_weights(
     *,
     rule: str | None = None,
     scale: ArrayLike | None = None,
+    block_size: int | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    narrow_range: bool = False,
 ) -> QuantizedWeights: ...
 def fit_scales_to_bias(weight_scale: ArrayLike, input_scale: ArrayLike, b: ArrayLike) -> tuple[Any, Any]: ...
 def rules() -> dict[str, dict[str, str]]: ...
@@ -266,6 +272,7 @@ def fake_quant(
     axis: int | None = None,
     *,
     rule: str = "tflite",
+    num_threads: int | None = None,
 ) -> Any: ...
 def fake_quant_gradient(
     dy: ArrayLike,
@@ -275,7 +282,16 @@ def fake_quant_gradient(
     num_bits: int = 8,
     narrow_range: bool = False,
     axis: int | None = None,
+    *,
+    num_threads: int | None = None,
 ) -> tuple[Any, Any, Any]: ...
+
+# ---- error measures ----
+
+def sqnr_db(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def mse(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def max_error(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def cosine(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
 
 # ---- observers' array work; tq/observers.py ----
 
@@ -287,10 +303,12 @@ _Doubles = NDArray[np.float64]
 _Exponents = NDArray[np.int32]
 _Counts = NDArray[np.uint64]
 
-def _observe(x: ArrayLike, axis: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
+def _observe(x: ArrayLike, axis: int | None, num_threads: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
 def _histogram_grow(exponents: _Exponents, counts: _Counts, min: _Doubles, max: _Doubles) -> None: ...
 def _histogram_fold(exponents: _Exponents, counts: _Counts, to: _Exponents) -> None: ...
-def _histogram_counts(x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int) -> _Counts: ...
+def _histogram_counts(
+    x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int, num_threads: int | None
+) -> _Counts: ...
 def _histogram_range(
     exponents: _Exponents,
     counts: _Counts,
