@@ -39,6 +39,7 @@ typedef struct tq_gemm {
     const int32_t *sums;    /* [channels] of the weights as they are packed */
     const void *padding;    /* `depth` elements that count as 0 */
     int32_t row_zero_point; /* of the elements as the kernel sees them */
+    int32_t copied_zero_point; /* and as they are given */
     int32_t row_factor;     /* what the sum of a row is multiplied with and added to its sums */
 } tq_gemm;
 
@@ -46,7 +47,7 @@ typedef struct tq_gemm {
    t * depth + k stands k_stride elements from the one before. */
 typedef struct tq_gemm_weights {
     const void *data;
-    tq_element type; /* i8 or u8 for integer rows, f32 for float ones; i16 with zero points 0 for wide i16 rows */
+    tq_element type; /* i8 or u8 for integer rows, f32 for float ones */
     size_t channel_stride, k_stride;
     int32_t zero_point, row_zero_point; /* in the range of their types */
     const void *bias;                   /* [channels] of bias_type, or NULL */
@@ -90,7 +91,7 @@ typedef struct tq_gemm_rows {
     const void *data;
     size_t count;            /* with a window: output pixels, of all images */
     size_t stride;           /* elements from a row, or an input pixel, to the next */
-    const tq_window *window; /* NULL, or plain: rows are `taps` * `depth` elements that follow each other */
+    const tq_window *window; /* NULL where taps is 1: rows are as they lie */
 } tq_gemm_rows;
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads);

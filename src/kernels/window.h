@@ -32,9 +32,9 @@ static inline bool tq_window_is_plain(const tq_window *w)
            w->pad_w == 0 && w->in_h == w->out_h && w->in_w == w->out_w;
 }
 
-/* taps[t * step] = the pixel that tap t of output pixel `at` (of all images) reads in `image`, whose pixels are
-   `stride` bytes apart, or `padding`. */
-void tq_window_pixels(const tq_window *w, const void *image, size_t stride, size_t at, const void *padding,
-                      const void **taps, size_t step);
+/* taps[t * step + i] = the pixel that tap t of output pixel at + i, i < count, counted over all images, reads in
+   `images`, whose pixels are `stride` bytes apart; or `padding`. */
+void tq_window_pixels(const tq_window *w, const void *images, size_t stride, size_t at, size_t count,
+                      const void *padding, const void **taps, size_t step);
 
 #endif
