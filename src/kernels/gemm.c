@@ -204,6 +204,8 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
     float *slope = (float *)(void *)(multiplier + n), *offset = slope + n, *negative = offset + n;
     memset(memory, 0, (size_t)tq_gemm_store_bytes(channels));
     store->exact = false;
+    for (size_t c = channels; c < n; c++) /* lanes past the last channel must not look like ties */
+        offset[c] = negative[c] = 32768;
     for (size_t c = 0; c < channels; c++) {
         multiplier[c] = tq_multiplier_of(real[many ? c : 0], store->rule);
         if (!tq_fixed_point_of(&multiplier[c], store->rule, store->zero_point, &slope[c], &offset[c], &negative[c]))

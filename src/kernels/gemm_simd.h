@@ -21,19 +21,19 @@
 
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
-INLINE void LOCAL(step)(sums_t sums[ROWS][WIDE], const char *panel, size_t panel_bytes, const row_t *row, int rows,
-                        int panels)
-{
-    weights_t w[WIDE];
-#pragma GCC unroll 8
-    for (int p = 0; p < panels; p++)
-        w[p] = load_weights(panel + (size_t)p * panel_bytes);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int p = 0; p < panels; p++)
-            sums[r][p] = multiply(sums[r][p], w[p], row[r]);
-}
+/* Each row's group is loaded where it is used: all at once would not fit the registers. */
+#define STEP(load)                                                                    \
+    do {                                                                              \
+        weights_t w[WIDE];                                                            \
+        EACH(p, panels) w[p] = load_weights(panel + (size_t)p * panel_bytes);         \
+        EACH(r, rows)                                                                 \
+        {                                                                             \
+            const row_t x = load;                                                     \
+            EACH(p, panels) sums[r][p] = multiply(sums[r][p], w[p], x);               \
+        }                                                                             \
+        panel += PANEL_GROUP;                                                         \
+    } while (0)
+#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
 
 INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
 {
@@ -42,40 +42,21 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
     (void)flip; /* only 8-bit rows have one */
     const char *panel = t->panel;
     const size_t panel_bytes = t->panel_bytes;
-#pragma GCC unroll 8
-    for (int p = 0; p < panels; p++)
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            sums[r][p] = load_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
+    EACH(p, panels)
+        EACH(r, rows) sums[r][p] = load_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
         const char *at[ROWS];
-        row_t row[ROWS];
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            at[r] = t->row[run * t->step + (size_t)r];
-        for (size_t k = 0; k < t->length / GROUP; k++) {
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++) {
-                row[r] = load_row(at[r], flip);
-                at[r] += GROUP * ROW_BYTES;
-            }
-            LOCAL(step)(sums, panel, panel_bytes, row, rows, panels);
-            panel += PANEL_GROUP;
-        }
+        EACH(r, rows) at[r] = t->row[run * t->step + (size_t)r];
+        size_t k = 0;
+        for (const size_t end = t->length / GROUP * GROUP * ROW_BYTES; k < end; k += GROUP * ROW_BYTES)
+            STEP(load_row(at[r] + k, flip));
 #if GROUP > 1
-        if (t->length % GROUP) {
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++)
-                row[r] = load_row_part(at[r], t->length % GROUP, flip);
-            LOCAL(step)(sums, panel, panel_bytes, row, rows, panels);
-            panel += PANEL_GROUP;
-        }
+        if (t->length % GROUP)
+            STEP(load_row_part(at[r] + k, t->length % GROUP, flip));
 #endif
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int p = 0; p < panels; p++)
+    EACH(r, rows)
+        EACH(p, panels)
             save_sums((char *)t->sums + ((size_t)r * (size_t)panels + (size_t)p) * PANEL_LANES * 4, sums[r][p]);
 }
 
@@ -138,6 +119,8 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {
 };
 
 #undef TILE
+#undef STEP
+#undef EACH
 #undef DEFINE_TILE
 #undef DEFINE_TILES
 #undef NAME_TILES
