@@ -12,9 +12,11 @@
 
 #include "kernels/gemm.h"
 
+typedef struct tq_depthwise_kernel tq_depthwise_kernel;
+
 typedef struct tq_depthwise {
     uint64_t packed_bytes;
-    const struct tq_depthwise_kernel *kernel;
+    const tq_depthwise_kernel *kernel;
     tq_element in;
     size_t channels, multiplier, taps; /* channels: of the output, a multiple of multiplier */
     bool wide;
@@ -31,7 +33,7 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
 /* pixels: of the input, all images. */
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads);
 
-/* rows: output pixels; rows->window must be there. */
+/* rows: output pixels; rows->window must be there, and rows->stride be channels / multiplier. */
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads);
 

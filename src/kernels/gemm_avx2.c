@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx2 rows of gemm.def: vpmaddwd and fused multiply-adds on 8 channels.
+ * The avx2 rows of gemm.def and depthwise.def: vpmaddwd and fused multiply-adds on 8 channels.
  */
 #include <string.h>
 
@@ -79,4 +79,69 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define multiply(sums, weights, row) _mm256_fmadd_ps(row, weights, sums)
 #define PRODUCT_FIELDS .store_i8 = NULL
 #include "kernels/gemm_simd.h"
+
+/* ---- depthwise: the channels of two taps, alternating ---- */
+
+INLINE __m128i eight(const void *p) { return _mm_loadl_epi64(p); }
+INLINE vi pairs_i8(const void *a, const void *b)
+{
+    return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(eight(a), eight(b)));
+}
+INLINE vi pairs_u8(const void *a, const void *b)
+{
+    return _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(eight(a), eight(b)));
+}
+INLINE vi pairs_i16(const void *a, const void *b)
+{
+    __m128i x = _mm_loadu_si128(a), y = _mm_loadu_si128(b);
+    return _mm256_set_m128i(_mm_unpackhi_epi16(x, y), _mm_unpacklo_epi16(x, y));
+}
+INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
+{
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, load_s32(weights)));
+}
+
+#define DEPTH_ISA avx2
+#define DEPTH_LANES 8
+
+#define IN i8
+#define DEPTH_GROUP 2
+#define IN_BYTES 1
+#define WEIGHT_BYTES 2
+#define sums_t vi
+#define load_sums(p) load_s32((const int32_t *)(p))
+#define save_sums save_s32
+#define multiply(sums, a, b, weights) add_pairs(sums, pairs_i8(a, b), weights)
+#include "kernels/depthwise_simd.h"
+
+#define IN u8
+#define DEPTH_GROUP 2
+#define IN_BYTES 1
+#define WEIGHT_BYTES 2
+#define sums_t vi
+#define load_sums(p) load_s32((const int32_t *)(p))
+#define save_sums save_s32
+#define multiply(sums, a, b, weights) add_pairs(sums, pairs_u8(a, b), weights)
+#include "kernels/depthwise_simd.h"
+
+#define IN i16
+#define DEPTH_GROUP 2
+#define IN_BYTES 2
+#define WEIGHT_BYTES 2
+#define sums_t vi
+#define load_sums(p) load_s32((const int32_t *)(p))
+#define save_sums save_s32
+#define multiply(sums, a, b, weights) add_pairs(sums, pairs_i16(a, b), weights)
+#include "kernels/depthwise_simd.h"
+
+#define IN f32
+#define DEPTH_GROUP 1
+#define IN_BYTES 4
+#define WEIGHT_BYTES 4
+#define sums_t vf
+#define load_sums(p) load_f32((const float *)(p))
+#define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
+#define multiply(sums, a, b, weights) \
+    _mm256_fmadd_ps(load_f32((const float *)(a)), load_f32((const float *)(weights)), sums)
+#include "kernels/depthwise_simd.h"
 #endif

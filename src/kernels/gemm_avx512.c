@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512 rows of gemm.def: vpmaddwd and fused multiply-adds on 16 channels.
+ * The avx512 rows of gemm.def and depthwise.def: vpmaddwd and fused multiply-adds on 16 channels.
  */
 #include <string.h>
 
@@ -79,4 +79,66 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define multiply(sums, weights, row) _mm512_fmadd_ps(row, weights, sums)
 #define PRODUCT_FIELDS .store_i8 = NULL
 #include "kernels/gemm_simd.h"
+
+/* ---- depthwise: the channels of two taps, alternating ---- */
+
+INLINE __m256i alternate(const void *a, const void *b)
+{
+    __m128i x = _mm_loadu_si128(a), y = _mm_loadu_si128(b);
+    return _mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y));
+}
+INLINE vi pairs_i8(const void *a, const void *b) { return _mm512_cvtepi8_epi16(alternate(a, b)); }
+INLINE vi pairs_u8(const void *a, const void *b) { return _mm512_cvtepu8_epi16(alternate(a, b)); }
+INLINE vi pairs_i16(const void *a, const void *b)
+{
+    vi x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a)), y = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b));
+    return _mm512_or_si512(x, _mm512_slli_epi32(y, 16));
+}
+INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
+{
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_loadu_si512(weights)));
+}
+
+#define DEPTH_ISA avx512
+#define DEPTH_LANES 16
+
+#define IN i8
+#define DEPTH_GROUP 2
+#define IN_BYTES 1
+#define WEIGHT_BYTES 2
+#define sums_t vi
+#define load_sums(p) _mm512_loadu_si512(p)
+#define save_sums save_s32
+#define multiply(sums, a, b, weights) add_pairs(sums, pairs_i8(a, b), weights)
+#include "kernels/depthwise_simd.h"
+
+#define IN u8
+#define DEPTH_GROUP 2
+#define IN_BYTES 1
+#define WEIGHT_BYTES 2
+#define sums_t vi
+#define load_sums(p) _mm512_loadu_si512(p)
+#define save_sums save_s32
+#define multiply(sums, a, b, weights) add_pairs(sums, pairs_u8(a, b), weights)
+#include "kernels/depthwise_simd.h"
+
+#define IN i16
+#define DEPTH_GROUP 2
+#define IN_BYTES 2
+#define WEIGHT_BYTES 2
+#define sums_t vi
+#define load_sums(p) _mm512_loadu_si512(p)
+#define save_sums save_s32
+#define multiply(sums, a, b, weights) add_pairs(sums, pairs_i16(a, b), weights)
+#include "kernels/depthwise_simd.h"
+
+#define IN f32
+#define DEPTH_GROUP 1
+#define IN_BYTES 4
+#define WEIGHT_BYTES 4
+#define sums_t vf
+#define load_sums(p) _mm512_loadu_ps(p)
+#define save_sums(p, x) _mm512_storeu_ps(p, x)
+#define multiply(sums, a, b, weights) _mm512_fmadd_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights), sums)
+#include "kernels/depthwise_simd.h"
 #endif

@@ -107,3 +107,32 @@ const tq_gemm_kernel tq_gemm_f32__scalar = {
     .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 4, .weight_bytes = 4, .rows = 1, .panels = 1,
     .wide_panels = 1, .tile = find_f32,
 };
+
+/* ---- depthwise ---- */
+
+#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, multiply_add)                                               \
+    static void depthwise_##in(const tq_depthwise_tile *t)                                                     \
+    {                                                                                                          \
+        for (size_t r = 0; r < t->rows; r++)                                                                   \
+            for (size_t v = 0; v < t->vectors; v++) {                                                          \
+                const weight_t *weights = (const weight_t *)(const void *)(t->weights + v * t->vector_bytes);   \
+                sum_t sums[LANES];                                                                             \
+                memcpy(sums, (const sum_t *)t->bias + v * LANES, sizeof sums);                                  \
+                for (size_t tap = 0; tap < t->taps; tap++, weights += LANES) {                                  \
+                    const char *pixel = (const char *)t->row[tap * t->step + r] + t->offset;                   \
+                    const type *x = (const type *)(const void *)pixel + v * LANES;                             \
+                    for (size_t c = 0; c < LANES; c++)                                                         \
+                        sums[c] = multiply_add(x[c], weights[c], sums[c]);                                     \
+                }                                                                                              \
+                memcpy((sum_t *)t->sums + (r * t->vectors + v) * LANES, sums, sizeof sums);                     \
+            }                                                                                                  \
+    }                                                                                                          \
+    const tq_depthwise_kernel tq_depthwise_##in##__scalar = {                                                  \
+        .isa = "scalar", .lanes = LANES, .group = 1, .weight_bytes = sizeof(weight_t), .tile = depthwise_##in, \
+        STORES,                                                                                                \
+    };
+#define WRAPPING(x, w, sum) ((sum) + (uint32_t)((x) * (w)))
+DEFINE_DEPTHWISE(i8, int8_t, int16_t, uint32_t, WRAPPING)
+DEFINE_DEPTHWISE(u8, uint8_t, int16_t, uint32_t, WRAPPING)
+DEFINE_DEPTHWISE(i16, int16_t, int16_t, uint32_t, WRAPPING)
+DEFINE_DEPTHWISE(f32, float, float, float, fmaf)

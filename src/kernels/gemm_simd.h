@@ -118,6 +118,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {
     PRODUCT_FIELDS
 };
 
+#undef LOCAL
 #undef TILE
 #undef STEP
 #undef EACH

@@ -9,7 +9,7 @@
 #ifndef TQ_KERNELS_PRODUCTS_H
 #define TQ_KERNELS_PRODUCTS_H
 
-#include "kernels/gemm.h"
+#include "kernels/depthwise.h"
 
 #define TQ_TILE_ROWS 8
 #define TQ_TILE_CHANNELS 128 /* sums of a tile: at most TQ_TILE_ROWS * TQ_TILE_CHANNELS */
@@ -65,6 +65,33 @@ typedef enum tq_product_operation {
 /* The last row of the operation that the machine has, as tq_kernels_choose and tq_kernels_force say; and whether it is
    the scalar one. */
 const tq_gemm_kernel *tq_product_find(tq_product_operation operation, bool *scalar);
+
+/* ---- depthwise ---- */
+
+/* sums[r][c] = bias[c] + products of the taps with their weights, for `vectors` vectors of channels.  Weights are
+   int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those past
+   the last tap are 0. */
+typedef struct tq_depthwise_tile {
+    const void *const *row; /* row[tap * step + r]: to the first of these channels; whole vectors may be read */
+    size_t step, taps, rows, vectors;
+    size_t offset; /* bytes added to each pointer */
+    const char *weights;
+    size_t vector_bytes; /* of weights */
+    const void *bias;
+    void *sums; /* [rows][vectors * lanes], aligned to 64 */
+} tq_depthwise_tile;
+
+struct tq_depthwise_kernel {
+    const char *isa;
+    uint8_t lanes, group, weight_bytes;
+    void (*tile)(const tq_depthwise_tile *tile);
+    tq_store_fn store_i8, store_u8, store_i16;
+};
+
+#define DEPTHWISE(in, isa) extern const tq_depthwise_kernel tq_depthwise_##in##__##isa;
+#include "kernels/depthwise.def"
+
+/* ---- stores ---- */
 
 /* The scalar store, which vector bodies fall back on. */
 void tq_store_tile_scalar(const tq_tile_store *store);

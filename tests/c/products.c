@@ -3,7 +3,7 @@
  * Every available row of gemm.def against sums written out, without Python: for emulated processors and for
  * sanitizers.  Prints how many products were compared; exits 1 at the first difference.
  */
-#include "kernels/gemm.h"
+#include "kernels/depthwise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static int64_t element(const void *data, tq_element type, size_t i)
 
 struct product {
     tq_element in, out;
-    bool wide;
+    bool wide, depthwise; /* depthwise: `groups` inputs, channels / groups outputs of each; depth 1 */
     size_t images, channels, groups, depth, out_stride, threads;
     tq_window window;
     int32_t zero_point, weight_zero_point;
@@ -90,6 +90,18 @@ static bool pixel_of(const tq_window *w, size_t pixel, size_t tap, size_t *at)
     return in_y >= 0 && in_y < w->in_h && in_x >= 0 && in_x < w->in_w;
 }
 
+/* Indices of an element of the input, and of a weight. */
+static size_t data_at(const struct product *p, size_t pixel, size_t k, size_t channel)
+{
+    return pixel * p->depth * p->groups + (p->depthwise ? channel / (p->channels / p->groups) : k);
+}
+
+static size_t weight_at(const struct product *p, size_t channel, size_t tap, size_t k)
+{
+    size_t taps = tq_window_taps(&p->window);
+    return p->depthwise ? tap * p->channels + channel : (channel * taps + tap) * p->depth + k;
+}
+
 static float float_sum(const struct product *p, size_t pixel, size_t channel)
 {
     const size_t taps = tq_window_taps(&p->window);
@@ -98,8 +110,8 @@ static float float_sum(const struct product *p, size_t pixel, size_t channel)
         for (size_t k = 0; k < p->depth; k++) {
             size_t at;
             bool inside = pixel_of(&p->window, pixel, t, &at);
-            float x = inside ? ((float *)p->data)[at * p->depth * p->groups + k] : 0;
-            sum = fmaf(x, ((float *)p->weights)[(channel * taps + t) * p->depth + k], sum);
+            float x = inside ? ((float *)p->data)[data_at(p, at, k, channel)] : 0;
+            sum = fmaf(x, ((float *)p->weights)[weight_at(p, channel, t, k)], sum);
         }
     return sum;
 }
@@ -112,8 +124,8 @@ static int64_t integer_sum(const struct product *p, size_t pixel, size_t channel
         for (size_t k = 0; k < p->depth; k++) {
             size_t at;
             bool inside = pixel_of(&p->window, pixel, t, &at);
-            int64_t x = inside ? element(p->data, p->in, at * p->depth * p->groups + k) - p->zero_point : 0;
-            sum += x * (element(p->weights, p->weight_type, (channel * taps + t) * p->depth + k) - p->weight_zero_point);
+            int64_t x = inside ? element(p->data, p->in, data_at(p, at, k, channel)) - p->zero_point : 0;
+            sum += x * (element(p->weights, p->weight_type, weight_at(p, channel, t, k)) - p->weight_zero_point);
         }
     return sum;
 }
@@ -180,6 +192,12 @@ static struct product choose(void)
     p.channels = random32() % 3 ? between(1, 40) : between(1, 200);
     if (p.window.filter_h * p.window.filter_w > 1 && p.depth > 100)
         p.depth = 100;
+    if (random32() % 2) {
+        p.depthwise = true;
+        p.depth = 1;
+        p.groups = between(1, random32() % 3 ? 40 : 200);
+        p.channels = p.groups * (random32() % 3 ? 1 : between(1, 4));
+    }
     p.out_stride = p.channels + random32() % 3;
     p.threads = random32() % 4 ? 1 : between(2, 4);
     p.weight_type = p.in == TQ_f32 ? TQ_f32 : p.in == TQ_u8 ? TQ_u8 : TQ_i8;
@@ -190,6 +208,8 @@ static struct product choose(void)
     const tq_window *w = &p.window;
     size_t pixels = p.images * (size_t)w->in_h * (size_t)w->in_w, count = p.channels * tq_window_taps(w) * p.depth;
     size_t elements = ((pixels - 1) * p.groups + 1) * p.depth; /* of the first group */
+    if (p.depthwise)
+        elements = pixels * p.groups;
     int how = random32() % 6;
     p.data = make(elements * tq_element_size(p.in));
     fill(p.data, p.in, elements, how);
@@ -211,28 +231,49 @@ static struct product choose(void)
     return p;
 }
 
-static void *compute(struct product *p, size_t rows)
+static void compute_product(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
 {
-    const size_t size = tq_element_size(p->out), taps = tq_window_taps(&p->window);
     tq_gemm gemm;
-    if (tq_gemm_plan(&gemm, p->in, p->channels, taps, p->depth, p->wide, NULL) != TQ_OK)
+    if (tq_gemm_plan(&gemm, p->in, p->channels, tq_window_taps(&p->window), p->depth, p->wide, NULL) != TQ_OK)
         exit(2);
-    tq_gemm_weights weights = {
-        p->weights, p->weight_type, taps * p->depth, 1, p->weight_zero_point, p->zero_point, p->bias,
-        p->in == TQ_f32 ? TQ_f32 : p->wide ? TQ_GEMM_BIAS_I64 : TQ_i32,
-    };
-    void *packed = make_aligned(gemm.packed_bytes), *columns = make_aligned(tq_gemm_store_bytes(p->channels));
+    void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, rows, (int)p->threads));
-    void *out = make(((rows - 1) * p->out_stride + p->channels) * size);
-    tq_gemm_pack(&gemm, &weights, packed);
-    if (p->out != TQ_i32 && p->out != TQ_f32)
-        tq_gemm_store_make(&p->store, p->channels, p->real, true, columns);
+    tq_gemm_pack(&gemm, weights, packed);
     const bool plain = tq_window_is_plain(&p->window) && random32() % 2;
     tq_gemm_rows in = {p->data, rows, p->depth * p->groups, plain ? NULL : &p->window};
     tq_gemm_run(&gemm, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
     free(packed);
-    free(columns);
     free(scratch);
+}
+
+static void compute_depthwise(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
+{
+    tq_depthwise d;
+    size_t pixels = p->images * (size_t)p->window.in_h * (size_t)p->window.in_w;
+    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, tq_window_taps(&p->window), p->wide, NULL))
+        exit(2);
+    void *packed = make_aligned(d.packed_bytes);
+    void *scratch = make_aligned(tq_depthwise_scratch_bytes(&d, pixels, (int)p->threads));
+    tq_depthwise_pack(&d, weights, packed);
+    tq_gemm_rows in = {p->data, rows, p->groups, &p->window};
+    tq_depthwise_run(&d, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
+    free(packed);
+    free(scratch);
+}
+
+static void *compute(struct product *p, size_t rows)
+{
+    const size_t size = tq_element_size(p->out), taps = tq_window_taps(&p->window);
+    void *columns = make_aligned(tq_gemm_store_bytes(p->channels));
+    void *out = make(((rows - 1) * p->out_stride + p->channels) * size);
+    tq_gemm_weights weights = {
+        p->weights, p->weight_type, p->depthwise ? 1 : taps * p->depth, p->depthwise ? p->channels : 1,
+        p->weight_zero_point, p->zero_point, p->bias, p->in == TQ_f32 ? TQ_f32 : p->wide ? TQ_GEMM_BIAS_I64 : TQ_i32,
+    };
+    if (p->out != TQ_i32 && p->out != TQ_f32)
+        tq_gemm_store_make(&p->store, p->channels, p->real, true, columns);
+    (p->depthwise ? compute_depthwise : compute_product)(p, &weights, rows, out);
+    free(columns);
     return out;
 }
 
@@ -260,8 +301,8 @@ int main(void)
             for (size_t r = 0; r < rows; r++)
                 for (size_t c = 0; c < p.channels; c++)
                     if (!is_right(&p, out, r, c)) {
-                        printf("%s: product %d, rows of element %d to %d, rule %d, wide %d, taps %d depth %zu channels %zu: "
-                               "row %zu channel %zu\n", tq_cpu_name(feature), i, p.in, p.out, p.store.rule, p.wide,
+                        printf("%s: %s %d, rows of element %d to %d, rule %d, wide %d, taps %d depth %zu channels %zu: "
+                               "row %zu channel %zu\n", tq_cpu_name(feature), p.depthwise ? "depthwise" : "product", i, p.in, p.out, p.store.rule, p.wide,
                                (int)tq_window_taps(&p.window), p.depth, p.channels, r, c);
                         return 1;
                     }
