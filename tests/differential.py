@@ -37,7 +37,6 @@ from generators.draft import Draft
 import tq
 
 TOLERANCE = 1e-6
-REFERENCE = "BUILTIN_REF"
 
 try:
     import deviations
@@ -50,7 +49,7 @@ except ImportError:
 
 def draw(operator, kind, seed, number):
     """Case `number` of a row for a seed."""
-    draft = Draft(seed, operator, kind, number)
+    draft = Draft(seed, operator, kind, number, name=operator)
     generators.ROWS[operator, kind](draft, kind)
     return draft.case(operator, kind, seed, number)
 
@@ -230,13 +229,12 @@ def _alone(cases, outcome, workers, resolver):
             outcome.agree += 1
 
 
-def compare(
-    operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=REFERENCE, candidate="TQ"
-):
+def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=None, candidate="TQ"):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
     candidate: whose results are compared with LiteRT's, "TQ" or another of its resolvers."""
     outcome = Outcome(operator, kind)
+    resolver = resolver or generators.RESOLVERS[operator, kind]
     drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
@@ -316,7 +314,7 @@ def main(arguments=None):
     parser.add_argument("--case", type=int, help="only this one, in full")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--litert", action="store_true", help="ask only LiteRT")
-    parser.add_argument("--resolver", default=REFERENCE)
+    parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
     parser.add_argument("--candidate", default="TQ", help="another resolver, in place of tq")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")

@@ -3,13 +3,14 @@
 
     for answer in oracle.ask("details", [path, data, ...]): ...
 
-One subprocess answers many questions; where one dies, that question's answer is an `Abort` and the next question gets
-a fresh process.  A question that LiteRT refuses is answered by a `Refusal`.  A question is a path or a model's bytes,
-or a tuple that begins with one; what it is asked is one of the functions named `answer_*` below.
+A subprocess answers many questions, one after the other; where one dies, that question's answer is an `Abort` and the
+next question gets a fresh process.  A question that LiteRT refuses is answered by a `Refusal`.  A question is a path or
+a model's bytes, or a tuple that begins with one; what it is asked is one of the functions named `answer_*` below.
 
 tq answers `tensors` here too: what crashes it must not end the tests either.
 """
 
+import atexit
 import collections
 import concurrent.futures
 import contextlib
@@ -189,36 +190,39 @@ class _Worker:
         self.process.wait()
 
 
+_idle = queue.LifoQueue()  # workers that wait for the next question
+
+
 def ask(what, sources, workers=1):
     """Yields an answer, a Refusal or an Abort for each source, in order; `workers` processes share them."""
-    idle = queue.LifoQueue()
-    started = []
 
     def one(source):
         try:
-            worker = idle.get_nowait()
+            worker = _idle.get_nowait()
         except queue.Empty:
             worker = _Worker()
-            started.append(worker)
         answer = worker.ask((what, source))
         if worker.alive():
-            idle.put(worker)
+            _idle.put(worker)
         else:
             worker.close()
         return answer
 
-    try:
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            waiting = collections.deque()
-            for source in sources:
-                waiting.append(pool.submit(one, source))
-                if workers == 1 or len(waiting) > 4 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        waiting = collections.deque()
+        for source in sources:
+            waiting.append(pool.submit(one, source))
+            if workers == 1 or len(waiting) > 4 * workers:
                 yield waiting.popleft().result()
-    finally:
-        for worker in started:
-            worker.close()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@atexit.register
+def _close():
+    with contextlib.suppress(queue.Empty):
+        while True:
+            _idle.get_nowait().close()
 
 
 def _answer(questions, out):

@@ -17,16 +17,22 @@ LiteRT's reference kernels run: `python tests/differential.py ADD --litert` says
 import importlib
 import pkgutil
 
+REFERENCE, OPTIMIZED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+
 ROWS = {}  # (operator, kind): function
+RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
 
 
-def generator(operator, *kinds):
-    """Enters the function below as the generator of these kinds of an operator."""
+def generator(operator, *kinds, resolver=REFERENCE):
+    """Enters the function below as the generator of these kinds of an operator.
+
+    resolver: OPTIMIZED for what the reference kernels do not have."""
 
     def enter(function):
         for kind in kinds:
             assert (operator, kind) not in ROWS, f"{operator} {kind} has two generators"
             ROWS[operator, kind] = function
+            RESOLVERS[operator, kind] = resolver
         return function
 
     return enter

@@ -59,7 +59,8 @@ class Case:
 
 
 class Draft:
-    def __init__(self, *seed):
+    def __init__(self, *seed, name=""):
+        self.name = name  # the operator that is wanted
         self.rng = np.random.default_rng(
             [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in seed]
         )
@@ -248,7 +249,7 @@ class Draft:
         index = self.tensor(type, shape, **{k: v for k, v in parameters.items() if parameters.get("scale") is not None})
         self.inputs.append(index)
         if values is not None:
-            values = np.asarray(values, holder(type))
+            values = np.asarray(values, holder(type)).reshape(shape)
             self.values[index] = lambda: values
         else:
             self.values[index] = draw or (lambda: self.draw(type, shape))
