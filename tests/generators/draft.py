@@ -158,11 +158,16 @@ class Draft:
         return float(np.float32(scale))
 
     def zero_point(self, type):
-        """0 for int16 and wider, as kernels need it; else anywhere, often in the middle or at an end."""
+        """0 for int16 and wider, as kernels need it; else mostly near the middle, also anywhere and at the ends."""
         low, high = RANGES[type]
         if type not in ("int8", "uint8", "int4", "uint4", "int2"):
             return 0
-        return self.pick(self.integer(low, high), self.integer(low, high), (low + high + 1) // 2, low, high)
+        if self.chance(0.15):
+            return self.pick(low, high)
+        if self.chance(0.15):
+            return self.integer(low, high)
+        middle, width = (low + high + 1) // 2, (high - low + 1) // 4
+        return middle if self.chance(0.2) else self.integer(middle - width, middle + width)
 
     def affine(self, type, magnitude=None):
         """scale and zero_point of a tensor of a quantized type; of another type an empty dict.
