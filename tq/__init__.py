@@ -25,6 +25,7 @@ from tq._core import (
     Quantization,
     QuantizationParams,
     QuantizedWeights,
+    RunError,
     Signature,
     Subgraph,
     Tensor,
@@ -56,6 +57,7 @@ __all__ = [
     "Error",
     "ExternalBuffer",
     "HistogramObserver",
+    "Interpreter",
     "MinMaxObserver",
     "Model",
     "ModelError",
@@ -67,6 +69,7 @@ __all__ = [
     "QuantizationParams",
     "QuantizedWeights",
     "RequantizeExplanation",
+    "RunError",
     "Signature",
     "Subgraph",
     "Tensor",
@@ -97,6 +100,7 @@ __all__ = [
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
     "HistogramObserver": "tq.observers",
+    "Interpreter": "tq.interpreter",
     "MinMaxObserver": "tq.observers",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
