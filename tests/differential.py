@@ -55,11 +55,12 @@ def draw(operator, kind, seed, number):
 
 
 def compared(model):
-    """Indices of the tensors of subgraph 0 that operators write, or that keep their values."""
+    """Indices of the tensors of subgraph 0 that operators write, or that keep their values.  Of a resource there is
+    nothing to compare but a number, which is the runtime's own."""
     graph = model.subgraphs[0]
     found = {i for item in graph.operators for i in item.output_indices if i >= 0}
     found |= {tensor.index for tensor in graph.tensors if tensor.is_variable}
-    return sorted(found)
+    return sorted(i for i in found if graph.tensors[i].type.name not in ("RESOURCE", "VARIANT"))
 
 
 def question(source, resolver, runs, shapes=None, indices=None):
@@ -161,7 +162,9 @@ def compare_runs(model, runs, mine, theirs):
 
     mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
     met = set()
-    variables = [tensor for tensor in model.subgraphs[0].tensors if tensor.is_variable]
+    variables = [
+        tensor for tensor in model.subgraphs[0].tensors if tensor.is_variable and tensor.type.name != "RESOURCE"
+    ]
     if isinstance(mine, oracle.Abort):
         return (0, None, f"tq's process ended with code {mine.code}"), met
     if isinstance(mine, oracle.Refusal):
@@ -174,7 +177,7 @@ def compare_runs(model, runs, mine, theirs):
             if row:
                 met.add(row)
             for index, meant in zip(item.output_indices, means, strict=True):
-                if index < 0:
+                if index not in a:
                     continue
                 slack = None
                 if row:

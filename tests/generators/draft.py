@@ -305,6 +305,18 @@ class Draft:
         """Appends an operator; more: custom_options=, intermediates=."""
         self.operators.append(models.operator(name, inputs, outputs, options=options, version=version, **more))
 
+    def graph(self):
+        """A further subgraph, to be drawn like this one; m.subgraph_index(graph) ends it."""
+        graph = Draft(0, name=self.name)
+        graph.rng = self.rng
+        return graph
+
+    def subgraph_index(self, graph):
+        """Appends a finished graph and returns its number in the model."""
+        name = f"graph{len(self.subgraphs) + 1}"
+        self.subgraphs.append(models.subgraph(graph.tensors, graph.operators, graph.inputs, graph.outputs, name))
+        return len(self.subgraphs)
+
     def case(self, operator="", kind="", seed=0, number=0):
         """What was drafted, as a Case."""
         main = models.subgraph(self.tensors, self.operators, self.inputs, self.outputs)
