@@ -41,7 +41,7 @@ class Interpreter(_core.Interpreter):
                 raise ValueError("`model_path` or `model_content` must be specified.")
             model = _core.Model(source)
         self.model = model
-        self._open(model, numerics, num_threads or 1, experimental_preserve_all_tensors, max_memory or 0)
+        self._open(model, numerics, num_threads or 1, experimental_preserve_all_tensors, max_memory or 0, {})
 
     def allocate_tensors(self) -> None:
         """Prepares every operator and gives every tensor its memory."""
