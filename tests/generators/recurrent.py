@@ -9,12 +9,12 @@ from generators import generator
 ACTIVATION = schema.ActivationFunctionType
 
 
-def matrix(m, kind, shape):
+def matrix(m, kind, shape, magnitude=0.5):
     """Constant weights: floats, or symmetric int8 codes with one scale."""
     if kind == "float32":
-        return m.constant("float32", m.floats(shape, special=0, magnitude=0.5))
+        return m.constant("float32", m.floats(shape, special=0, magnitude=magnitude))
     codes = np.clip(np.round(m.rng.normal(0, 50, shape)), -127, 127)
-    return m.constant("int8", codes, scale=float(np.float32(10 ** m.rng.uniform(-2.5, -1.5))), zero_point=0)
+    return m.constant("int8", codes, scale=float(np.float32(magnitude / 40 * 2 ** m.rng.uniform(-1, 1))), zero_point=0)
 
 
 def vector(m, count, magnitude=0.5):
@@ -86,7 +86,7 @@ def rnn_cell(m, weights, inputs, units, batch):
     """W, R, bias and the state."""
     return [
         matrix(m, weights, [units, inputs]),
-        matrix(m, weights, [units, units]),
+        matrix(m, weights, [units, units], 1 / np.sqrt(units)),
         vector(m, units),
         m.variable("float32", [batch, units]),
     ]
@@ -255,7 +255,7 @@ def unidirectional_lstm(m, kind):
     options = schema.UnidirectionalSequenceLSTMOptionsT(
         cellClip=clip(m), projClip=clip(m), timeMajor=major, asymmetricQuantizeInputs=m.chance(0.5)
     )
-    lstm_operator(m, kind, shape, batch, inputs, options, 4)
+    lstm_operator(m, kind, shape, batch, inputs, options, 3)
 
 
 @generator("BIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid")
@@ -265,7 +265,7 @@ def bidirectional_lstm(m, kind):
     shape, batch, major = sequence(m, inputs)
     if not major:
         batch, shape = 1, [1, *shape[1:]]  # LiteRT misplaces the states of further batches where outputs are merged
-    _, back_cells, back_outputs, back_projected = sizes(m)
+    back_cells, back_outputs, back_projected = cells, outputs, projected  # as LiteRT wants it
     mode = m.pick("plain", "crossed", "stacked")
     merged = m.chance(0.5)
     forward, cifg = lstm_cell(m, weights, inputs, cells, outputs, projected)
