@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks and explains TensorFlow Lite models.
+"""tq: reads, checks, explains and runs TensorFlow Lite models.
 
     m = tq.Model("model.tflite")
     print(m)                              # every operator and tensor, with its quantization
@@ -25,6 +25,7 @@ from tq._core import (
     Quantization,
     QuantizationParams,
     QuantizedWeights,
+    RunError,
     Signature,
     Subgraph,
     Tensor,
@@ -60,6 +61,7 @@ __all__ = [
     "Error",
     "ExternalBuffer",
     "HistogramObserver",
+    "Interpreter",
     "MinMaxObserver",
     "Model",
     "ModelError",
@@ -71,11 +73,13 @@ __all__ = [
     "QuantizationParams",
     "QuantizedWeights",
     "RequantizeExplanation",
+    "RunError",
     "Signature",
     "Subgraph",
     "Tensor",
     "bias_quantization_params",
     "choose_quantization_params",
+    "compare",
     "cosine",
     "decode_flexbuffer",
     "dequantize",
@@ -94,23 +98,29 @@ __all__ = [
     "quantize_bias",
     "quantize_multiplier",
     "quantize_weights",
+    "register_op",
     "requantize",
     "rounding_divide_by_pot",
     "rules",
     "saturating_rounding_doubling_high_mul",
     "sqnr_db",
+    "stand_in",
     "unpack",
 ]
 
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
     "HistogramObserver": "tq.observers",
+    "Interpreter": "tq.interpreter",
     "MinMaxObserver": "tq.observers",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
-    "diff": "tq.compare",
+    "compare": "tq.runs",
+    "diff": "tq.differences",
     "explain_requantize": "tq.explain",
     "export_npz": "tq.export",
+    "register_op": "tq.interpreter",
+    "stand_in": "tq.standing_in",
 }
 
 

@@ -13,6 +13,7 @@
 #include "python/file.h"
 #include "python/fixed_point.h"
 #include "python/flex.h"
+#include "python/interpreter.h"
 #include "python/measures.h"
 #include "python/model.h"
 #include "python/observers.h"
@@ -81,6 +82,7 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_observers,
     tq_py_add_measures,
     tq_py_add_arrays,
+    tq_py_add_interpreter,
 };
 
 static int execute(PyObject *module)
