@@ -41,3 +41,11 @@ void tq_activation_floats(int64_t activation, float *low, float *high)
     *low = *low == -INFINITY ? -FLT_MAX : *low;
     *high = *high == INFINITY ? FLT_MAX : *high;
 }
+
+tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error)
+{
+    if (!isfinite(real))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", real);
+    *out = tq_fixed_of(real);
+    return TQ_OK;
+}

@@ -35,6 +35,9 @@ static inline tq_fixed tq_fixed_of(double real)
     return fixed;
 }
 
+/* The same for a product or ratio of scales, which overflows where scales are absurd: TQ_BAD_OPERATOR then. */
+tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error);
+
 static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)
 {
     return tq_multiply_double(x, by.multiplier, by.shift);
