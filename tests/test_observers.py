@@ -559,3 +559,39 @@ def test_observed_ranges_hold_the_data(seed):
     for method in tq.rules()["histogram"]:
         low, high = observer.range(method)
         assert low <= high and min(0, x.min()) <= low and high <= max(0, x.max())
+
+
+# ---- threads ----
+
+
+def state(observer):
+    return {name: np.asarray(value).tolist() for name, value in observer.__getstate__().items()}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((400_003,), None), ((300, 1000), 0), ((300, 1000), 1), ((50_000, 3), -1), ((3, 50, 2000), 1), ((1, 300_000), 0)],
+)
+def test_threads_change_nothing(shape, axis, dtype):
+    rng = np.random.default_rng(5)
+    x = (rng.normal(size=shape) * np.exp(rng.normal(size=shape))).astype(dtype)
+    x.flat[:: x.size // 7] = [np.nan, np.inf, -0.0, -np.inf, 0.0, 1e30, np.nan, -1e30][: len(x.flat[:: x.size // 7])]
+    for make in (tq.MinMaxObserver, tq.MovingAverageObserver, lambda **k: tq.HistogramObserver(64, **k)):
+        one = make(axis=axis).update(x, num_threads=1)
+        for threads in (2, 3, 7, 64, None):
+            assert state(make(axis=axis).update(x, num_threads=threads)) == state(one), threads
+    moved = x.reshape(1, -1) if axis is None else np.moveaxis(x, axis, 0).reshape(shape[axis], -1)
+    finite = np.where(np.isfinite(moved), moved, 0).astype(np.float64)
+    np.testing.assert_array_equal(np.atleast_1d(one.min), finite.min(1))
+    np.testing.assert_array_equal(np.atleast_1d(one.nan_count), np.isnan(moved).sum(1))
+    np.testing.assert_array_equal(np.atleast_1d(one.count), np.isfinite(moved).sum(1))
+    np.testing.assert_array_equal(one._bin_counts.sum(1), np.isfinite(moved).sum(1))
+
+
+def test_the_number_of_threads_is_checked():
+    for make in (tq.MinMaxObserver, tq.MovingAverageObserver, tq.HistogramObserver):
+        with pytest.raises(ValueError, match="num_threads is 0: it must be from 1"):
+            make().update([1.0], num_threads=0)
+        with pytest.raises(TypeError, match="num_threads is a float"):
+            make().update([1.0], num_threads=2.0)

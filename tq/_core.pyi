@@ -21,6 +21,12 @@ class ModelError(Error, ValueError):
     code: str
     offset: int | None
 
+class RunError(Error, RuntimeError):
+    """A model that cannot be run, or data that an operator of it cannot take."""
+
+    code: str
+    offset: None
+
 class Sequence(Generic[_T]):
     """A read-only view: items are made when asked for.  A str finds the first item of that name."""
 
@@ -224,8 +230,10 @@ class QuantizationParams(NamedTuple):
     zero_point: Any
 
 class QuantizedWeights(NamedTuple):
-    codes: NDArray[np.signedinteger[Any]]
+    codes: NDArray[np.integer[Any]]
     scale: Any
+    @property
+    def zero_point(self) -> np.int32: ...  # 0, but for rule "toco"; no item of the tuple
 
 def choose_quantization_params(
     min: ArrayLike,
@@ -245,6 +253,10 @@ def quantize_weights(
     *,
     rule: str | None = None,
     scale: ArrayLike | None = None,
+    block_size: int | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    narrow_range: bool = False,
 ) -> QuantizedWeights: ...
 def fit_scales_to_bias(weight_scale: ArrayLike, input_scale: ArrayLike, b: ArrayLike) -> tuple[Any, Any]: ...
 def rules() -> dict[str, dict[str, str]]: ...
@@ -260,6 +272,7 @@ def fake_quant(
     axis: int | None = None,
     *,
     rule: str = "tflite",
+    num_threads: int | None = None,
 ) -> Any: ...
 def fake_quant_gradient(
     dy: ArrayLike,
@@ -269,7 +282,16 @@ def fake_quant_gradient(
     num_bits: int = 8,
     narrow_range: bool = False,
     axis: int | None = None,
+    *,
+    num_threads: int | None = None,
 ) -> tuple[Any, Any, Any]: ...
+
+# ---- error measures ----
+
+def sqnr_db(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def mse(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def max_error(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def cosine(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
 
 # ---- observers' array work; tq/observers.py ----
 
@@ -281,10 +303,12 @@ _Doubles = NDArray[np.float64]
 _Exponents = NDArray[np.int32]
 _Counts = NDArray[np.uint64]
 
-def _observe(x: ArrayLike, axis: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
+def _observe(x: ArrayLike, axis: int | None, num_threads: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
 def _histogram_grow(exponents: _Exponents, counts: _Counts, min: _Doubles, max: _Doubles) -> None: ...
 def _histogram_fold(exponents: _Exponents, counts: _Counts, to: _Exponents) -> None: ...
-def _histogram_counts(x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int) -> _Counts: ...
+def _histogram_counts(
+    x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int, num_threads: int | None
+) -> _Counts: ...
 def _histogram_range(
     exponents: _Exponents,
     counts: _Counts,
@@ -397,3 +421,33 @@ def unpack(
 ) -> NDArray[Any]: ...
 def kernel_variants() -> list[KernelVariant]: ...
 def _force_isa(isa: str | None) -> None: ...
+
+class Interpreter:
+    """What tq.Interpreter stands on."""
+
+    def _open(
+        self,
+        model: Model,
+        numerics: str,
+        num_threads: int,
+        preserve_all_tensors: bool,
+        max_memory: int,
+        registered: dict[str, Any],
+        /,
+    ) -> None: ...
+    def _allocate(self, subgraph: int = 0, /) -> None: ...
+    def _invoke(self, subgraph: int = 0, begin: int = 0, end: int = -1, /) -> None: ...
+    def _resize(self, tensor_index: int, shape: tuple[int, ...], subgraph: int = 0, /) -> None: ...
+    def _view(self, tensor_index: int, subgraph: int = 0, /) -> NDArray[Any]: ...
+    def _changed_shapes(self, subgraph: int = 0, /) -> dict[int, tuple[int, ...]]: ...
+    def _memory_plan(
+        self, subgraph: int = 0, /
+    ) -> tuple[int, list[tuple[int, int, int, int, int]], list[tuple[int, int, int]], list[tuple[int, int]]]: ...
+    def _memory_used(self) -> tuple[int, int]: ...
+    def _profile_start(self, on: bool, /) -> None: ...
+    def _profile_read(self, subgraph: int = 0, /) -> list[tuple[int, int, bool]]: ...
+    def set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int = 0) -> None: ...
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any: ...
+    def reset_all_variables(self) -> None: ...
+
+def operators() -> tuple[list[str], list[str]]: ...

@@ -138,7 +138,7 @@ def _export(args: argparse.Namespace) -> Result:
 
 
 def _diff(args: argparse.Namespace) -> Result:
-    from tq.compare import diff
+    from tq.differences import diff
 
     differences = diff(_open(args.a), _open(args.b))
     code = FOUND if differences else FINE

@@ -8,7 +8,8 @@ or merged; a MovingAverageObserver depends on the order of its batches, as any m
 
 NaN and the infinities lie in no range: they are counted (`nan_count`, `infinite_count`) and otherwise passed over.
 With `axis`, everything is kept for each index along that axis.  Every method may be called from several threads; the
-array work of `update` runs without the GIL and outside the lock.
+array work of `update` runs without the GIL and outside the lock, on at most `num_threads` threads (None: as many as
+pay, up to TQ_NUM_THREADS or the processors); results do not depend on how many.
 """
 
 from __future__ import annotations
@@ -155,9 +156,9 @@ class MinMaxObserver(_RangeObserver):
     axis: the axis along which each index has its own range, or None.
     """
 
-    def update(self, x: ArrayLike) -> MinMaxObserver:
+    def update(self, x: ArrayLike, *, num_threads: int | None = None) -> MinMaxObserver:
         """Observes an array of real numbers. Returns the observer."""
-        low, high, counts = _core._observe(x, self.axis)
+        low, high, counts = _core._observe(x, self.axis, num_threads)
         with self._lock:
             self._take_range(low, high, counts)
         return self
@@ -209,9 +210,9 @@ class MovingAverageObserver(_RangeObserver):
     def _arguments(self) -> dict[str, Any]:
         return {"averaging": self.averaging, "axis": self.axis}
 
-    def update(self, x: ArrayLike) -> MovingAverageObserver:
+    def update(self, x: ArrayLike, *, num_threads: int | None = None) -> MovingAverageObserver:
         """Observes an array of real numbers as one batch. Returns the observer."""
-        low, high, counts = _core._observe(x, self.axis)
+        low, high, counts = _core._observe(x, self.axis, num_threads)
         batch = {"_counts": counts, "_min": low, "_max": high, "_first_min": low, "_first_max": high}
         batch["_batches"] = (counts[:, 0] > 0).astype(np.int64)
         with self._lock:
@@ -277,13 +278,13 @@ class HistogramObserver(_RangeObserver):
     def _arguments(self) -> dict[str, Any]:
         return {"bins": self.bins, "axis": self.axis}
 
-    def update(self, x: ArrayLike) -> HistogramObserver:
+    def update(self, x: ArrayLike, *, num_threads: int | None = None) -> HistogramObserver:
         """Observes an array of real numbers. Returns the observer."""
         x = np.asarray(x) if not hasattr(x, "__dlpack__") else x
-        low, high, counts = _core._observe(x, self.axis)
+        low, high, counts = _core._observe(x, self.axis, num_threads)
         exponents, none = self._empty(len(counts))
         _core._histogram_grow(exponents, none, low, high)
-        bin_counts = _core._histogram_counts(x, self.axis, exponents, self.bins)
+        bin_counts = _core._histogram_counts(x, self.axis, exponents, self.bins, num_threads)
         with self._lock:
             self._take(low, high, counts, exponents, bin_counts)
         return self

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/quantized.h"
 
+#include <float.h>
+
 void tq_code_range(int32_t type, int32_t *low, int32_t *high)
 {
     const tq_type_row *row = tq_type(type);
@@ -36,4 +38,14 @@ void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *l
 void tq_activation_floats(int64_t activation, float *low, float *high)
 {
     activation_range(activation, low, high);
+    *low = *low == -INFINITY ? -FLT_MAX : *low;
+    *high = *high == INFINITY ? FLT_MAX : *high;
+}
+
+tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error)
+{
+    if (!isfinite(real))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", real);
+    *out = tq_fixed_of(real);
+    return TQ_OK;
 }

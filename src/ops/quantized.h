@@ -16,7 +16,8 @@ void tq_code_range(int32_t type, int32_t *low, int32_t *high);
    The bounds are Q(f) = zero_point + away(f32(f / scale)), cut to the type. */
 void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *low, int32_t *high);
 
-/* The same for float operators: -inf, +inf without one. */
+/* The same for float operators: the least and greatest finite float without one, so that infinities become
+   finite, as in the reference. */
 void tq_activation_floats(int64_t activation, float *low, float *high);
 
 /* A fixed-point multiplier: real = fixed * 2^(shift - 31). */
@@ -33,6 +34,9 @@ static inline tq_fixed tq_fixed_of(double real)
     fixed.shift = shift;
     return fixed;
 }
+
+/* The same for a product or ratio of scales, which overflows where scales are absurd: TQ_BAD_OPERATOR then. */
+tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error);
 
 static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)
 {

@@ -40,9 +40,9 @@ void tq_py_keep_exception(InterpreterObject *self);
 
 /* ---- interpreter_tensors.c ---- */
 
-PyObject *tq_py_set_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count);
-PyObject *tq_py_get_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count);
-PyObject *tq_py_view_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count);
+PyObject *tq_py_set_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *tq_py_get_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *tq_py_view_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 /* A new array with a tensor's value. */
 PyObject *tq_py_tensor_copy(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor);

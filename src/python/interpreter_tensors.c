@@ -17,16 +17,43 @@ static int number(PyObject *object, Py_ssize_t *out)
     return *out == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* (tensor_index, [value,] subgraph_index=0) */
-static tq_tensor *find(InterpreterObject *self, PyObject *const *args, Py_ssize_t count, Py_ssize_t values,
-                       tq_graph_run **graph)
+/* What a call gave for tensor_index, value and subgraph_index, by place or by name: -1 with TypeError. */
+enum { TENSOR_INDEX, VALUE, SUBGRAPH_INDEX, ARGUMENTS };
+static const char *const argument_names[] = {"tensor_index", "value", "subgraph_index"};
+
+static int take_arguments(PyObject *const *args, Py_ssize_t count, PyObject *names, bool has_value,
+                          PyObject *out[ARGUMENTS])
+{
+    Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0, most = has_value ? 3 : 2;
+    out[TENSOR_INDEX] = out[VALUE] = out[SUBGRAPH_INDEX] = NULL;
+    if (count + named > most) {
+        PyErr_Format(PyExc_TypeError, "takes at most %zd arguments, not %zd", most, count + named);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[i == 1 && !has_value ? SUBGRAPH_INDEX : i] = args[i];
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        int k = 0;
+        while (k < ARGUMENTS && (PyUnicode_CompareWithASCIIString(name, argument_names[k]) || (k == VALUE && !has_value)))
+            k++;
+        if (k == ARGUMENTS || out[k]) {
+            PyErr_Format(PyExc_TypeError, k == ARGUMENTS ? "has no argument '%U'" : "got '%U' twice", name);
+            return -1;
+        }
+        out[k] = args[count + i];
+    }
+    if (out[TENSOR_INDEX] && (out[VALUE] || !has_value))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "misses '%s'", out[TENSOR_INDEX] ? "value" : "tensor_index");
+    return -1;
+}
+
+static tq_tensor *find(InterpreterObject *self, PyObject *const given[ARGUMENTS], tq_graph_run **graph)
 {
     Py_ssize_t index, subgraph = 0;
-    if (count < 1 + values || count > 2 + values) {
-        PyErr_Format(PyExc_TypeError, "takes %zd or %zd arguments, not %zd", 1 + values, 2 + values, count);
-        return NULL;
-    }
-    if (number(args[0], &index) < 0 || (count == 2 + values && number(args[1 + values], &subgraph) < 0))
+    if (number(given[TENSOR_INDEX], &index) < 0 ||
+        (given[SUBGRAPH_INDEX] && number(given[SUBGRAPH_INDEX], &subgraph) < 0))
         return NULL;
     *graph = tq_py_graph(self, subgraph);
     return *graph ? tq_py_tensor_at(*graph, index) : NULL;
@@ -242,18 +269,19 @@ int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor 
     return result;
 }
 
-PyObject *tq_py_set_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count)
+PyObject *tq_py_set_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     InterpreterObject *self = (InterpreterObject *)op;
+    PyObject *given[ARGUMENTS];
     tq_graph_run *graph;
     int result = -1;
-    if (tq_py_enter(self) < 0)
+    if (take_arguments(args, count, names, true, given) < 0 || tq_py_enter(self) < 0)
         return NULL;
-    tq_tensor *tensor = find(self, args, count, 1, &graph);
+    tq_tensor *tensor = find(self, given, &graph);
     if (tensor && tq_is_constant(tensor))
         PyErr_Format(PyExc_ValueError, "Cannot set tensor: tensor %u is a constant of the model", tensor->index);
     else if (tensor)
-        result = tq_py_tensor_assign(self, graph, tensor, args[1]);
+        result = tq_py_tensor_assign(self, graph, tensor, given[VALUE]);
     tq_py_leave(self);
     if (result < 0)
         return NULL;
@@ -353,17 +381,20 @@ PyObject *tq_py_tensor_copy(InterpreterObject *self, const tq_graph_run *graph, 
     return array;
 }
 
-PyObject *tq_py_get_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count)
+PyObject *tq_py_get_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     InterpreterObject *self = (InterpreterObject *)op;
+    PyObject *given[ARGUMENTS];
     tq_graph_run *graph;
-    if (tq_py_enter(self) < 0)
+    if (take_arguments(args, count, names, false, given) < 0 || tq_py_enter(self) < 0)
         return NULL;
-    tq_tensor *tensor = find(self, args, count, 0, &graph);
+    tq_tensor *tensor = find(self, given, &graph);
     PyObject *array = tensor && check_readable(graph, tensor) == 0 ? tq_py_tensor_copy(self, graph, tensor) : NULL;
     tq_py_leave(self);
     /* a scalar comes as NumPy's scalar, as LiteRT's does; strings stay an array */
-    return array && tensor->type != TQ_TensorType_STRING ? PyArray_Return((PyArrayObject *)array) : array;
+    if (!array || tensor->type == TQ_TensorType_STRING)
+        return array;
+    return PyArray_Return((PyArrayObject *)array);
 }
 
 static void release_block(PyObject *capsule)
@@ -397,13 +428,14 @@ static PyObject *view_of(InterpreterObject *self, const tq_graph_run *graph, con
     return array;
 }
 
-PyObject *tq_py_view_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count)
+PyObject *tq_py_view_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
     InterpreterObject *self = (InterpreterObject *)op;
+    PyObject *given[ARGUMENTS];
     tq_graph_run *graph;
-    if (tq_py_enter(self) < 0)
+    if (take_arguments(args, count, names, false, given) < 0 || tq_py_enter(self) < 0)
         return NULL;
-    tq_tensor *tensor = find(self, args, count, 0, &graph);
+    tq_tensor *tensor = find(self, given, &graph);
     PyObject *array = tensor && check_readable(graph, tensor) == 0 ? view_of(self, graph, tensor) : NULL;
     tq_py_leave(self);
     return array;

@@ -60,12 +60,13 @@ static tq_status run_choose(char **data, const npy_intp *strides, npy_intp n, co
 static PyObject *choose_arrays(PyObject *module, PyObject *min, PyObject *max, const tq_params_target *target)
 {
     static const int types[] = {NPY_FLOAT32, NPY_INT32};
+    static const char *const names[] = {"min", "max"};
     tq_state *state = PyModule_GetState(module);
     PyArrayObject *in[2] = {tq_py_doubles(min, "min"), NULL}, *out[2];
     PyObject *made = NULL;
     if (in[0])
         in[1] = tq_py_doubles(max, "max");
-    if (in[1] && tq_py_broadcast(state, in, 2, types, 2, out, run_choose, target) == 0)
+    if (in[1] && tq_py_broadcast(state, in, names, 2, types, 2, out, run_choose, target) == 0)
         made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
     Py_XDECREF(in[0]);
     Py_XDECREF(in[1]);
@@ -131,7 +132,7 @@ static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
     PyArrayObject *in[2] = {tq_py_doubles(input, "input_scale"), NULL}, *out[2];
     if (in[0])
         in[1] = tq_py_doubles(weight, "weight_scale");
-    if (in[1] && tq_py_broadcast(state, in, 2, types, 2, out, run_bias, NULL) == 0)
+    if (in[1] && tq_py_broadcast(state, in, (const char *const *)names, 2, types, 2, out, run_bias, NULL) == 0)
         made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
     Py_XDECREF(in[0]);
     Py_XDECREF(in[1]);

@@ -116,7 +116,7 @@ void tq_run_report(tq_run *run, const char *text);
 
 /* ---- prepare.c ---- */
 
-/* Makes a graph ready to run.  Fails with the first thing that is wrong; run->report has them all. */
+/* Makes a graph ready to run, unless it is.  Fails with the first thing that is wrong; run->report has them all. */
 tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
 
 /* Gives an input another shape; the graph must be allocated again.  TQ_BAD_INDEX, TQ_BAD_ARGUMENT. */
