@@ -229,6 +229,8 @@ class Draft:
             return (self.floats(shape, "float64", 0) + 1j * self.floats(shape, "float64", 0)).astype(type)
         if type == "string":
             words = [b"", b"a", b"tensor", "zw\u00f6lf".encode(), b"longer than the others", b"one two"]
+            if not len(shape):  # LiteRT takes no 0-d array of objects
+                return np.array(self.pick(*words[1:]))
             return np.array([self.pick(*words) for _ in range(int(np.prod(shape)))], object).reshape(shape)
         return self.codes(type, shape)
 
