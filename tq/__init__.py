@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks and explains TensorFlow Lite models.
+"""tq: reads, checks, explains and runs TensorFlow Lite models.
 
     m = tq.Model("model.tflite")
     print(m)                              # every operator and tensor, with its quantization
@@ -31,11 +31,14 @@ from tq._core import (
     Tensor,
     bias_quantization_params,
     choose_quantization_params,
+    cosine,
     decode_flexbuffer,
     dequantize,
     fake_quant,
     fake_quant_gradient,
     fit_scales_to_bias,
+    max_error,
+    mse,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_int64,
     pack,
@@ -47,6 +50,7 @@ from tq._core import (
     rounding_divide_by_pot,
     rules,
     saturating_rounding_doubling_high_mul,
+    sqnr_db,
     unpack,
 )
 
@@ -75,6 +79,8 @@ __all__ = [
     "Tensor",
     "bias_quantization_params",
     "choose_quantization_params",
+    "compare",
+    "cosine",
     "decode_flexbuffer",
     "dequantize",
     "diff",
@@ -83,6 +89,8 @@ __all__ = [
     "fake_quant",
     "fake_quant_gradient",
     "fit_scales_to_bias",
+    "max_error",
+    "mse",
     "multiply_by_quantized_multiplier",
     "multiply_by_quantized_multiplier_int64",
     "pack",
@@ -90,10 +98,13 @@ __all__ = [
     "quantize_bias",
     "quantize_multiplier",
     "quantize_weights",
+    "register_op",
     "requantize",
     "rounding_divide_by_pot",
     "rules",
     "saturating_rounding_doubling_high_mul",
+    "sqnr_db",
+    "stand_in",
     "unpack",
 ]
 
@@ -104,9 +115,12 @@ _LAZY = {
     "MinMaxObserver": "tq.observers",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
-    "diff": "tq.compare",
+    "compare": "tq.runs",
+    "diff": "tq.differences",
     "explain_requantize": "tq.explain",
     "export_npz": "tq.export",
+    "register_op": "tq.interpreter",
+    "stand_in": "tq.standing_in",
 }
 
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/quantized.h"
 
+#include <float.h>
+
 void tq_code_range(int32_t type, int32_t *low, int32_t *high)
 {
     const tq_type_row *row = tq_type(type);
@@ -36,6 +38,8 @@ void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *l
 void tq_activation_floats(int64_t activation, float *low, float *high)
 {
     activation_range(activation, low, high);
+    *low = *low == -INFINITY ? -FLT_MAX : *low;
+    *high = *high == INFINITY ? FLT_MAX : *high;
 }
 
 bool tq_power_of_two(float scale, int *log2_scale)

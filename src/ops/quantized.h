@@ -16,7 +16,8 @@ void tq_code_range(int32_t type, int32_t *low, int32_t *high);
    The bounds are Q(f) = zero_point + away(f32(f / scale)), cut to the type. */
 void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *low, int32_t *high);
 
-/* The same for float operators: -inf, +inf without one. */
+/* The same for float operators: the least and greatest finite float without one, so that infinities become
+   finite, as in the reference. */
 void tq_activation_floats(int64_t activation, float *low, float *high);
 
 /* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */

@@ -5,13 +5,13 @@
  * The shape is input 1, where it is an INT32 vector, else the option new_shape; one dimension may be -1.
  * Source: LiteRT f6745779, tflite/kernels/reshape.cc.
  */
-#include <string.h>
-
 #include "ops/check.h"
+#include "ops/movement.h"
 
 /* Finds the dimension that is -1, if there is one. */
 static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error *error)
 {
+    tq_moves *moves = node->state;
     size_t have = tq_tensor_count(node->in[0]);
     uint64_t need = 1;
     char from[64], to[64];
@@ -22,8 +22,10 @@ static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error 
             need = 0;
     if (unknown >= 0 && need && have % need == 0 && have / need <= INT32_MAX)
         shape->dims[unknown] = (int32_t)(have / need);
-    if (unknown >= 0 ? shape->dims[unknown] >= 0 : need == have)
-        return tq_output_shape(node, 0, shape, error);
+    if (unknown >= 0 ? shape->dims[unknown] >= 0 : need == have) {
+        tq_move_all(&moves->items[0], 0, tq_move_bytes(node->in[0]), have);
+        return tq_moves_shape(node, shape, error);
+    }
     tq_shape_format(&node->in[0]->shape, from, sizeof from);
     tq_shape_format(shape, to, sizeof to);
     return tq_input_fail(node, 0, error, "has shape %s, whose %llu elements do not fit the new shape %s", from,
@@ -65,18 +67,11 @@ static tq_status shape_from_input(tq_node *node, tq_error *error)
     return take_dims(node, (int)tq_tensor_count(node->in[1]), dim_of_input, error);
 }
 
-static tq_status eval(tq_node *node, tq_error *error)
-{
-    (void)error;
-    memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
-    return TQ_OK;
-}
-
 tq_status tq_prepare_reshape(tq_node *node, tq_error *error)
 {
+    tq_moves *moves = NULL;
     TQ_TRY(tq_check_counts(node, 1, 2, 1, 1, error));
-    TQ_TRY(tq_check_output_like(node, 0, 0, error));
-    node->eval = eval;
+    TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     const tq_tensor *shape = node->in_count == 2 ? node->in[1] : NULL;
     if (shape && shape->shape.rank == 1 && shape->type == TQ_TensorType_INT32) {
         if (shape->shape.dims[0] > TQ_DIMS)

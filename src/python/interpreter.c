@@ -40,9 +40,10 @@ void tq_py_leave(InterpreterObject *self)
 
 static bool interrupted(void *context)
 {
-    (void)context;
     PyGILState_STATE gil = PyGILState_Ensure();
-    bool stop = PyErr_CheckSignals() != 0; /* the exception stays set; invoke finds it */
+    bool stop = PyErr_CheckSignals() != 0;
+    if (stop)
+        tq_py_keep_exception(context);
     PyGILState_Release(gil);
     return stop;
 }
@@ -95,20 +96,23 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* open(model, numerics, num_threads, preserve_all_tensors, max_memory) */
+/* _open(model, numerics, num_threads, preserve_all_tensors, max_memory, registered) */
 static PyObject *open_run(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;
     tq_state *state = tq_state_of(op);
-    PyObject *model;
+    PyObject *model, *registered;
     const char *numerics;
-    tq_run_options options = {.hooks = {.context = self, .external = external, .interrupted = interrupted}};
+    tq_run_options options = {.hooks = {.context = self,
+                                         .custom_op = tq_py_custom_op,
+                                         .external = external,
+                                         .interrupted = interrupted}};
     int preserve_all;
     unsigned long long max_memory;
     tq_error error;
     tq_status status;
-    if (!PyArg_ParseTuple(args, "O!sipK", (PyTypeObject *)state->Model, &model, &numerics, &options.threads, &preserve_all,
-                          &max_memory) ||
+    if (!PyArg_ParseTuple(args, "O!sipKO!:_open", (PyTypeObject *)state->Model, &model, &numerics, &options.threads,
+                          &preserve_all, &max_memory, &PyDict_Type, &registered) ||
         numerics_of(numerics, &options.numerics) < 0)
         return NULL;
     if (self->run) {
@@ -118,6 +122,7 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     options.preserve_all = preserve_all;
     options.max_memory = max_memory;
     self->model = (ModelObject *)Py_NewRef(model);
+    self->registered = Py_NewRef(registered);
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
     if (status != TQ_OK)
         return tq_py_raise(state, &error, NULL);
@@ -129,16 +134,20 @@ static int traverse(PyObject *op, visitproc visit, void *arg)
     InterpreterObject *self = (InterpreterObject *)op;
     Py_VISIT(Py_TYPE(op));
     Py_VISIT(self->model);
-    Py_VISIT(self->custom);
-    Py_VISIT(self->watch);
+    Py_VISIT(self->registered);
+    for (tq_py_op *op_row = self->custom; op_row; op_row = op_row->next) {
+        Py_VISIT(op_row->prepare);
+        Py_VISIT(op_row->eval);
+    }
     return 0;
 }
 
 static int clear(PyObject *op)
 {
     InterpreterObject *self = (InterpreterObject *)op;
-    Py_CLEAR(self->watch);
-    Py_CLEAR(self->custom);
+    Py_CLEAR(self->registered);
+    for (int i = 0; i < 3; i++)
+        Py_CLEAR(self->raised[i]);
     return 0;
 }
 
@@ -149,6 +158,7 @@ static void dealloc(PyObject *op)
     PyObject_GC_UnTrack(op);
     clear(op);
     tq_run_close(self->run);
+    tq_py_custom_free(self);
     Py_CLEAR(self->model); /* after the run, which reads its bytes */
     if (self->lock)
         PyThread_free_lock(self->lock);
@@ -162,15 +172,18 @@ static void dealloc(PyObject *op)
 static PyObject *raise_run(InterpreterObject *self, tq_error *error)
 {
     tq_state *state = tq_state_of((PyObject *)self);
-    if (PyErr_Occurred()) /* an interrupt's, or a custom operator's own */
+    if (self->raised[0]) { /* an interrupt's, or a custom operator's own */
+        PyErr_Restore(self->raised[0], self->raised[1], self->raised[2]);
+        self->raised[0] = self->raised[1] = self->raised[2] = NULL;
         return NULL;
+    }
     return tq_py_raise(state, error, NULL);
 }
 
 static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
 {
     tq_run *run = self->run;
-    if (PyErr_Occurred() || error->status == TQ_NO_MEMORY || error->status == TQ_MEMORY_LIMIT || !run->report_size)
+    if (self->raised[0] || error->status == TQ_NO_MEMORY || error->status == TQ_MEMORY_LIMIT || !run->report_size)
         return raise_run(self, (tq_error *)error);
     tq_state *state = tq_state_of((PyObject *)self);
     PyObject *text = PyUnicode_DecodeUTF8(run->report, (Py_ssize_t)run->report_size, "replace");
@@ -185,12 +198,29 @@ static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
     return NULL;
 }
 
+void tq_py_keep_exception(InterpreterObject *self)
+{
+    if (self->raised[0])
+        PyErr_Clear(); /* the first one tells */
+    else
+        PyErr_Fetch(&self->raised[0], &self->raised[1], &self->raised[2]);
+}
+
 tq_graph_run *tq_py_graph(InterpreterObject *self, Py_ssize_t subgraph)
 {
     if (subgraph >= 0 && (size_t)subgraph < self->run->graph_count)
         return &self->run->graphs[subgraph];
     PyErr_Format(PyExc_ValueError, "Invalid subgraph index %zd exceeds max subgraph index %zd", subgraph,
-                 (Py_ssize_t)self->run->graph_count - 1);
+                 (Py_ssize_t)self->run->graph_count);
+    return NULL;
+}
+
+tq_tensor *tq_py_tensor_at(tq_graph_run *graph, Py_ssize_t index)
+{
+    if (index >= 0 && (size_t)index < graph->tensor_count)
+        return &graph->tensors[index];
+    PyErr_Format(PyExc_ValueError, "Invalid tensor index %zd exceeds max tensor index %zd", index,
+                 (Py_ssize_t)graph->tensor_count);
     return NULL;
 }
 
@@ -204,6 +234,7 @@ static PyObject *allocate(PyObject *op, PyObject *args)
         return NULL;
     tq_graph_run *graph = tq_py_graph(self, subgraph);
     if (graph) {
+        self->run->report_size = self->run->report_base;
         Py_BEGIN_ALLOW_THREADS
         status = tq_graph_allocate(graph, &error);
         Py_END_ALLOW_THREADS
@@ -273,11 +304,8 @@ static PyObject *resize(PyObject *op, PyObject *args)
         return NULL;
     tq_graph_run *graph = tq_py_graph(self, subgraph);
     tq_status status = TQ_OK;
-    if (graph && (tensor < 0 || (size_t)tensor >= graph->tensor_count)) {
-        PyErr_Format(PyExc_ValueError, "Invalid tensor index %zd exceeds max tensor index %zd", tensor,
-                     (Py_ssize_t)graph->tensor_count - 1);
+    if (graph && !tq_py_tensor_at(graph, tensor))
         graph = NULL;
-    }
     if (graph && (status = tq_graph_resize(graph, (uint32_t)tensor, &shape, &error)) != TQ_OK)
         raise_run(self, &error);
     tq_py_leave(self);
@@ -305,11 +333,16 @@ static PyMethodDef methods[] = {
     {"_resize", resize, METH_VARARGS, NULL},
     {"reset_all_variables", reset_variables, METH_NOARGS,
      "reset_all_variables()\n--\n\nPuts every variable tensor back to its start: zero, int8 ones to their zero point."},
-    {"set_tensor", (PyCFunction)(void (*)(void))tq_py_set_tensor, METH_FASTCALL,
+    {"set_tensor", (PyCFunction)(void (*)(void))tq_py_set_tensor, METH_FASTCALL | METH_KEYWORDS,
      "set_tensor(tensor_index, value, subgraph_index=0)\n--\n\nCopies an array into a tensor."},
-    {"get_tensor", (PyCFunction)(void (*)(void))tq_py_get_tensor, METH_FASTCALL,
+    {"get_tensor", (PyCFunction)(void (*)(void))tq_py_get_tensor, METH_FASTCALL | METH_KEYWORDS,
      "get_tensor(tensor_index, subgraph_index=0)\n--\n\nA copy of a tensor's value."},
-    {"_view", (PyCFunction)(void (*)(void))tq_py_view_tensor, METH_FASTCALL, NULL},
+    {"_view", (PyCFunction)(void (*)(void))tq_py_view_tensor, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"_changed_shapes", tq_py_changed_shapes, METH_VARARGS, NULL},
+    {"_memory_plan", tq_py_memory_plan, METH_VARARGS, NULL},
+    {"_memory_used", tq_py_memory_used, METH_NOARGS, NULL},
+    {"_profile_start", tq_py_profile_start, METH_VARARGS, NULL},
+    {"_profile_read", tq_py_profile_read, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -337,7 +370,7 @@ static PyObject *operators(PyObject *module, PyObject *unused)
     PyObject *lists[2] = {PyList_New(0), PyList_New(0)};
     const tq_op *op;
     bool is_custom;
-    int failed = !lists[0] || !lists[1];
+    bool failed = !lists[0] || !lists[1];
     for (size_t i = 0; !failed && (op = tq_op_row(i, &is_custom)); i++) {
         PyObject *name = PyUnicode_FromString(op->name);
         failed = !name || PyList_Append(lists[is_custom], name) < 0;

@@ -32,13 +32,13 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
     return node->eval(node, error);
 }
 
-static tq_status run_watched(tq_graph_run *graph, tq_step *step, tq_error *error)
+static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
-    const tq_run_hooks *hooks = &graph->run->options.hooks;
     uint64_t begin = tq_nanoseconds();
-    if (step->phase != TQ_NODE_FOLDED)
-        TQ_TRY(run_step(graph, step, error));
-    return hooks->ran(hooks->context, graph, step, tq_nanoseconds() - begin, error);
+    tq_status status = run_step(graph, step, error);
+    step->nanoseconds += tq_nanoseconds() - begin;
+    step->runs++;
+    return status;
 }
 
 tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error)
@@ -56,10 +56,8 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
         status = tq_run_poll(run, error);
         if (status != TQ_OK)
             break;
-        if (run->options.hooks.ran)
-            status = run_watched(graph, step, error);
-        else if (step->phase != TQ_NODE_FOLDED)
-            status = run_step(graph, step, error);
+        if (step->phase != TQ_NODE_FOLDED)
+            status = run->options.profile ? run_timed(graph, step, error) : run_step(graph, step, error);
     }
     graph->busy = false;
     graph->has_run |= status == TQ_OK;

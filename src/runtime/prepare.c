@@ -339,12 +339,12 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
     return tq_graph_plan(graph, error);
 }
 
-tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
+/* What tq_graph_allocate does, once it is known that the graph does not call itself. */
+static tq_status allocate(tq_graph_run *graph, tq_error *error)
 {
     tq_run *run = graph->run;
     pass p = {.graph = graph};
     graph->ready = graph->has_run = false;
-    run->report_size = run->report_base;
     for (uint32_t k = 0; k < graph->step_count; k++)
         clean_step(&graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
@@ -356,7 +356,7 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     for (uint32_t k = 0; k < graph->step_count; k++)
         TQ_TRY(prepare_step(&p, &graph->steps[k], error));
     check_outputs(&p);
-    if (run->report_size) {
+    if (p.first.status != TQ_OK || run->report_base) {
         if (p.first.status == TQ_OK)
             tq_fail(&p.first, TQ_BAD_GRAPH, TQ_NO_OFFSET, "%.200s", run->report);
         if (error)
@@ -367,6 +367,18 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     tq_graph_reset_variables(graph);
     graph->ready = true;
     return TQ_OK;
+}
+
+tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
+{
+    if (graph->ready)
+        return TQ_OK;
+    if (graph->busy)
+        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
+    graph->busy = true;
+    tq_status status = allocate(graph, error);
+    graph->busy = false;
+    return status;
 }
 
 tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error)
@@ -382,6 +394,12 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "the shape has more elements than any memory holds");
         count *= shape->dims[i] ? (uint32_t)shape->dims[i] : 1;
     }
+    if (graph->busy)
+        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u is running", graph->index);
+    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "tensor %u is a constant", tensor);
+    if (tq_shape_equal(&graph->tensors[tensor].shape, shape))
+        return TQ_OK;
     tq_slot *slot = &graph->slots[tensor];
     slot->resized = true;
     slot->given = *shape;

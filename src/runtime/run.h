@@ -31,6 +31,7 @@ typedef struct tq_step {
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
+    uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
 } tq_step;
 
@@ -65,7 +66,8 @@ typedef struct tq_graph_run {
     bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
     bool has_run;    /* tensors have values of a run */
-    bool busy;       /* running: a recursive call is refused */
+    bool busy;       /* being prepared, or running: a recursive call is refused */
+    bool called_once;
     uint32_t at;     /* the operator that is running, or that failed */
 } tq_graph_run;
 
@@ -78,14 +80,13 @@ typedef struct tq_run_hooks {
     tq_status (*external)(void *context, int64_t id, tq_bytes *out, tq_error *error);
     /* Whether to stop; asked between operators, some twenty times a second at most. */
     bool (*interrupted)(void *context);
-    /* An operator has run, and took so long; NULL unless someone watches. */
-    tq_status (*ran)(void *context, tq_graph_run *graph, tq_step *step, uint64_t nanoseconds, tq_error *error);
 } tq_run_hooks;
 
 typedef struct tq_run_options {
     tq_numerics numerics;
     int threads;         /* at least 1 */
     bool preserve_all;   /* no two tensors share memory */
+    bool profile;        /* count what each operator takes; may be changed between two runs */
     uint64_t max_memory; /* 0: what the machine has */
     tq_run_hooks hooks;
 } tq_run_options;
@@ -115,7 +116,7 @@ void tq_run_report(tq_run *run, const char *text);
 
 /* ---- prepare.c ---- */
 
-/* Makes a graph ready to run.  Fails with the first thing that is wrong; run->report has them all. */
+/* Makes a graph ready to run, unless it is.  Fails with the first thing that is wrong; run->report has them all. */
 tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
 
 /* Gives an input another shape; the graph must be allocated again.  TQ_BAD_INDEX, TQ_BAD_ARGUMENT. */
