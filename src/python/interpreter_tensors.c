@@ -237,7 +237,7 @@ static int assign_codes(InterpreterObject *self, tq_tensor *tensor, PyArrayObjec
     if (check_codes(tensor, value) < 0)
         return -1;
     (void)self;
-    if (!tensor->data && PyArray_NBYTES(value)) {
+    if (!tensor->data && PyArray_NBYTES(value) > 0) {
         PyErr_SetString(PyExc_ValueError,
                         "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first");
         return -1;

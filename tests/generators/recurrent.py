@@ -1,323 +1,265 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that remember: SVDF, RNN, LSTM, in their sequences and directions."""
+"""Recurrences: SVDF, LSTMs, RNNs.  Each is invoked a few times, so that its state matters."""
 
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
 
-ACTIVATION = schema.ActivationFunctionType
-
-
-def matrix(m, kind, shape, magnitude=0.5):
-    """Constant weights: floats, or symmetric int8 codes with one scale."""
-    if kind == "float32":
-        return m.constant("float32", m.floats(shape, special=0, magnitude=magnitude))
-    codes = np.clip(np.round(m.rng.normal(0, 50, shape)), -127, 127)
-    return m.constant("int8", codes, scale=float(np.float32(magnitude / 40 * 2 ** m.rng.uniform(-1, 1))), zero_point=0)
-
-
-def vector(m, count, magnitude=0.5):
-    return m.constant("float32", m.floats([count], special=0, magnitude=magnitude))
-
-
-def rows(m, shape, zero=0.1):
-    """Floats without infinities or NaN; some rows, or all of them, may be zero."""
-
-    def draw():
-        values = m.floats(shape, special=0)
-        if m.chance(zero):
-            values[m.integer(0, shape[0] - 1)] = 0
-        return values * np.float32(0 if m.chance(zero / 4) else 1)
-
-    return m.input("float32", shape, draw=draw)
-
-
-def activation(m):
-    return m.pick(ACTIVATION.NONE, ACTIVATION.RELU, ACTIVATION.RELU_N1_TO_1, ACTIVATION.RELU6, ACTIVATION.TANH)
-
-
-def sequence(m, width):
-    """A shape [batch, time, width] or [time, batch, width], the batch, and whether time is major."""
-    batch, time, major = m.integer(1, 4), m.integer(1, 6), m.chance(0.5)
-    return [time, batch, width] if major else [batch, time, width], batch, major
-
-
-# ---- SVDF ----
+ACTIVATIONS = schema.ActivationFunctionType
 
 
 @generator("SVDF", "float32", "hybrid", "int8")
 def svdf(m, kind):
-    batch, inputs, memory, rank = m.integer(1, 3), m.dimension(), m.integer(1, 12), m.integer(1, 3)
-    filters = rank * m.integer(1, 12)
-    m.runs = 3
+    batch, width, units, rank = m.integer(1, 3), m.dimension(40), m.dimension(20), m.integer(1, 3)
+    filters, memory = units * rank, m.integer(1, 12)
+    m.runs = m.integer(1, 4)
+    options = schema.SVDFOptionsT(rank=rank, fusedActivationFunction=m.pick(ACTIVATIONS.NONE, ACTIVATIONS.RELU))
+    has_bias = m.chance(0.7)
     if kind == "int8":
-        x = m.input("int8", [batch, inputs])
-        scale = {name: float(np.float32(10 ** m.rng.uniform(-3, -1))) for name in ("feature", "time")}
-        feature = m.constant(
-            "int8", m.integers("int8", [filters, inputs], -127, 127), scale=scale["feature"], zero_point=0
-        )
-        time = m.constant("int16", m.codes("int16", [filters, memory]), scale=scale["time"] / 500, zero_point=0)
-        size = m.parameters[x]["scale"] * 60 * scale["feature"] * 60 * np.sqrt(inputs)
-        state_scale = m.scale_for("int16", size)
-        terms = float(np.sqrt(memory * rank))
-        bias_scale = float(np.float32(state_scale * scale["time"] / 500))
-        bias = m.constant("int32", m.integers("int32", [filters // rank], -(2**20), 2**20), scale=bias_scale, zero_point=0)
-        state = m.variable("int16", [batch, filters * memory], scale=state_scale, zero_point=0)
-        output = m.output("int8", **m.affine("int8", size * scale["time"] / 500 * 2**14 * terms))
-        act = ACTIVATION.RELU
+        options.fusedActivationFunction = ACTIVATIONS.RELU
+        x = m.input("int8", [batch, width], **m.affine("int8", 1.0))
+        feature = m.constant("int8", m.codes("int8", [filters, width]), scale=m.scale_for("int8", 0.5), zero_point=0)
+        time = m.constant("int16", m.codes("int16", [filters, memory]) // 64, scale=2.0**-9, zero_point=0)
+        size = m.parameters[feature]["scale"] * 60 * np.sqrt(width)
+        state_scale = m.scale_for("int16", 4 * size)
+        bias_scale = float(np.float32(state_scale * 2.0**-9))
+        bias = m.constant("int32", m.integers("int32", [units], -(10**5), 10**5), scale=bias_scale, zero_point=0)
+        state = m.variable("int16", [batch, memory * filters], scale=state_scale, zero_point=0)
+        y = m.output("int8", **m.affine("int8", size * np.sqrt(memory * rank)))
     else:
-        weights = "float32" if kind == "float32" else "int8"
-        x = rows(m, [batch, inputs])
-        feature, time = matrix(m, weights, [filters, inputs]), matrix(m, weights, [filters, memory])
-        bias, state = vector(m, filters // rank), m.variable("float32", [batch, filters * memory])
-        output, act = m.output("float32"), activation(m)
-    options = schema.SVDFOptionsT(
-        rank=rank, fusedActivationFunction=act, asymmetricQuantizeInputs=kind == "hybrid" and m.chance(0.5)
+        x = m.input("float32", [batch, width], draw=lambda: m.floats([batch, width], special=0))
+        if kind == "hybrid":
+            options.asymmetricQuantizeInputs = m.chance(0.5)
+            codes = m.integers("int8", [filters, width], -127, 127)
+            feature = m.constant("int8", codes, scale=m.scale_for("int8", 0.5), zero_point=0)
+            codes = m.integers("int8", [filters, memory], -127, 127)
+            time = m.constant("int8", codes, scale=m.scale_for("int8", 0.5), zero_point=0)
+        else:
+            feature = m.input_or_constant("float32", [filters, width], chance=0.8)
+            time = m.input_or_constant("float32", [filters, memory], chance=0.8)
+        bias = m.input_or_constant("float32", [units], chance=0.8)
+        state = m.variable("float32", [batch, memory * filters])
+        y = m.output("float32")
+    m.operator("SVDF", [x, feature, time, bias if has_bias else -1, state], [y], options, 4)
+
+
+# ---- LSTM ----
+
+GATES = ("input", "forget", "cell", "output")
+
+
+class Lstm:
+    """The inputs of one direction of an LSTM, in the operators' order."""
+
+    def __init__(self, m, kind, width, batch):
+        self.m, self.kind, self.width = m, kind, width
+        self.units = m.dimension(20)
+        self.projected = m.chance(0.3)
+        self.size = m.dimension(12) if self.projected else self.units
+        self.coupled, self.peepholes = m.chance(0.3), m.chance(0.3)
+        self.normalized = m.chance(0.3) if kind in ("float32", "int8") else m.chance(0.2)
+        self.batch = batch
+        if kind == "int8":
+            self.cell_scale = 2.0 ** -m.integer(9, 12)
+            self.hidden = {"scale": m.scale_for("int8", 1.0, wild=0), "zero_point": m.zero_point("int8")}
+            self.state = self.hidden if not self.projected else m.affine("int8", 1.0)
+
+    def matrix(self, rows, columns):
+        m = self.m
+        if self.kind == "float32":
+            return m.constant("float32", m.rng.normal(0, 0.4, [rows, columns]))
+        codes = m.integers("int8", [rows, columns], -127, 127)
+        return m.constant("int8", codes, scale=m.scale_for("int8", 0.8, wild=0), zero_point=0)
+
+    def vector(self, size, integer="int16", scale=None):
+        """Of biases and norms: float where the arithmetic is."""
+        m = self.m
+        if self.kind != "int8":
+            return m.constant("float32", m.rng.normal(0, 0.5, [size]))
+        if integer == "int32":
+            values = m.integers("int32", [size], -(2**14), 2**14)
+        else:
+            values = m.integers("int16", [size], -(2**15) + 1, 2**15 - 1)
+        return m.constant(integer, values, scale=scale or m.scale_for("int16", 1.0, wild=0), zero_point=0)
+
+    def peephole(self):
+        """Quantized as the matrices are."""
+        if self.kind != "hybrid":
+            return self.vector(self.units)
+        codes = self.m.integers("int8", [self.units], -127, 127)
+        return self.m.constant("int8", codes, scale=self.m.scale_for("int8", 0.8, wild=0), zero_point=0)
+
+    def gate(self, name, make):
+        return -1 if name == "input" and self.coupled else make()
+
+    def weights(self):
+        """Inputs 1 to 17."""
+        units, size = self.units, self.size
+        found = [self.gate(name, lambda: self.matrix(units, self.width)) for name in GATES]
+        found += [self.gate(name, lambda: self.matrix(units, size)) for name in GATES]
+        for name in ("input", "forget", "output"):
+            found.append(self.gate(name, self.peephole) if self.peepholes else -1)
+        found += [self.gate(name, lambda: self.vector(units, "int32", 2.0**-20)) for name in GATES]
+        if self.projected:
+            found.append(self.matrix(size, units))
+            found.append(self.vector(size, "int32", 2.0**-15) if self.m.chance(0.5) else -1)
+        else:
+            found += [-1, -1]
+        return found
+
+    def states(self):
+        """Inputs 18 and 19: what was put out last, and the cells."""
+        m = self.m
+        if self.kind == "int8":
+            return [
+                m.variable("int8", [self.batch, self.size], **self.state),
+                m.variable("int16", [self.batch, self.units], scale=self.cell_scale, zero_point=0),
+            ]
+        return [m.variable("float32", [self.batch, n]) for n in (self.size, self.units)]
+
+    def norms(self):
+        if not self.normalized:
+            return []
+        return [self.gate(name, lambda: self.vector(self.units)) for name in GATES]
+
+    def intermediates(self):
+        if self.kind != "int8":
+            return None
+        m = self.m
+        found = [
+            m.tensor(
+                "int16", [], scale=m.scale_for("int16", 8.0, wild=0) if self.normalized else 2.0**-12, zero_point=0
+            )
+            for _ in GATES
+        ]
+        return [*found, m.tensor("int8", [], **self.hidden)]
+
+
+def clips(m):
+    return m.pick(0.0, 0.0, float(np.float32(m.rng.uniform(0.3, 3))))
+
+
+@generator("LSTM", "float32", "hybrid", "int8")
+@generator("UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid", "int8")
+def lstm(m, kind):
+    batch, steps, width = m.integer(1, 3), m.integer(1, 5), m.dimension(20)
+    m.runs = m.integer(1, 3)
+    sequence = m.name != "LSTM"
+    time_major = sequence and m.chance(0.5)
+    shape = [batch, width]
+    if sequence:
+        shape = [steps, batch, width] if time_major else [batch, steps, width]
+    if kind == "int8":
+        x = m.input("int8", shape, **m.affine("int8", 1.0))
+    else:
+        x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
+    cell = Lstm(m, kind, width, batch)
+    inputs = [x, *cell.weights(), *cell.states(), *cell.norms()]
+    if len(inputs) == 20 and sequence:
+        inputs += [-1] * 4
+    more = {"cellClip": clips(m), "projClip": clips(m) if cell.projected else 0.0}
+    more["fusedActivationFunction"] = ACTIVATIONS.TANH
+    more["asymmetricQuantizeInputs"] = kind == "hybrid" and m.chance(0.5)
+    if sequence:
+        options = schema.UnidirectionalSequenceLSTMOptionsT(timeMajor=time_major, **more)
+    else:
+        options = schema.LSTMOptionsT(**more)
+    y = m.output("int8", **cell.state) if kind == "int8" else m.output("float32")
+    m.operator(m.name, inputs, [y], options, 4 if m.name == "LSTM" else 3, intermediates=cell.intermediates())
+
+
+@generator("LSTM", "float32-basic", "uint8-basic")
+def basic_lstm(m, kind):
+    """The old form: one matrix, one bias, states that are passed in and out."""
+    batch, width, units = m.integer(1, 3), m.dimension(16), m.dimension(16)
+    options = schema.LSTMOptionsT(kernelType=schema.LSTMKernelType.BASIC, fusedActivationFunction=ACTIVATIONS.TANH)
+    shapes = {"x": [batch, width], "h": [batch, units], "w": [4 * units, width + units], "b": [4 * units]}
+    if kind == "uint8-basic":
+        unit = {"scale": 1 / 128, "zero_point": 128}
+        x, h = m.input("uint8", shapes["x"], **unit), m.input("uint8", shapes["h"], **unit)
+        w = {"scale": m.scale_for("uint8", 1.0, wild=0), "zero_point": m.integer(100, 150)}
+        w = m.constant("uint8", m.codes("uint8", shapes["w"]), **w)
+        scale = float(np.float32(m.parameters[w]["scale"] / 128))
+        b = m.constant("int32", m.integers("int32", shapes["b"], -20000, 20000), scale=scale, zero_point=0)
+        c = {"scale": 2.0**-11, "zero_point": 0}
+        state = m.input("int16", shapes["h"], **c)
+        outputs = [m.output("uint8", **unit), m.output("int16", **c)]
+        outputs += [m.output("uint8", **unit), m.output("int16", **c)]
+    else:
+
+        def small(shape):
+            return m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
+
+        x, h = small(shapes["x"]), small(shapes["h"])
+        w = m.constant("float32", m.rng.normal(0, 0.4, shapes["w"]))
+        b = m.constant("float32", m.rng.normal(0, 0.4, shapes["b"]))
+        state = small(shapes["h"])
+        outputs = [m.output("float32") for _ in range(4)]
+    m.operator("LSTM", [x, h, w, b, state], outputs, options, 2 if kind == "uint8-basic" else 1)
+
+
+@generator("BIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid")
+def bidirectional_lstm(m, kind):
+    batch, steps, width = m.integer(1, 3), m.integer(1, 5), m.dimension(16)
+    m.runs = m.integer(1, 2)
+    time_major, merged = m.chance(0.5), m.chance(0.5)
+    shape = [steps, batch, width] if time_major else [batch, steps, width]
+    x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
+    forward, backward = Lstm(m, kind, width, batch), Lstm(m, kind, width, batch)
+    backward.units, backward.size, backward.projected = forward.units, forward.size, forward.projected
+    weights = [*forward.weights(), *backward.weights()]
+    states = [*forward.states(), *backward.states()]
+    inputs = [x, *weights, *states, *[-1] * 9]
+    options = schema.BidirectionalSequenceLSTMOptionsT(
+        fusedActivationFunction=ACTIVATIONS.TANH,
+        cellClip=clips(m),
+        projClip=0.0,
+        mergeOutputs=merged,
+        timeMajor=time_major,
+        asymmetricQuantizeInputs=kind == "hybrid" and m.chance(0.5),
     )
-    inputs = [x, feature, time, bias if m.chance(0.8) else -1, state]
-    m.operator("SVDF", inputs, [output], options, 4)
+    outputs = [m.output("float32") for _ in range(1 if merged else 2)]
+    m.operator("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs, options, 3)
 
 
 # ---- RNN ----
 
 
-def rnn_cell(m, weights, inputs, units, batch):
-    """W, R, bias and the state."""
-    return [
-        matrix(m, weights, [units, inputs]),
-        matrix(m, weights, [units, units], 1 / np.sqrt(units)),
-        vector(m, units),
-        m.variable("float32", [batch, units]),
-    ]
+def rnn_parts(m, kind, width, batch):
+    units = m.dimension(16)
+
+    def matrix(columns):
+        if kind == "float32":
+            return m.constant("float32", m.rng.normal(0, 0.4, [units, columns]))
+        codes = m.integers("int8", [units, columns], -127, 127)
+        return m.constant("int8", codes, scale=m.scale_for("int8", 0.8, wild=0), zero_point=0)
+
+    parts = [matrix(width), matrix(units), m.constant("float32", m.rng.normal(0, 0.4, [units]))]
+    return [*parts, m.variable("float32", [batch, units])]
 
 
 @generator("RNN", "float32", "hybrid")
-def rnn(m, kind):
-    weights = "float32" if kind == "float32" else "int8"
-    batch, inputs, units = m.integer(1, 4), m.dimension(), m.dimension()
-    m.runs = 2
-    cell = rnn_cell(m, weights, inputs, units, batch)
-    options = schema.RNNOptionsT(fusedActivationFunction=m.pick(ACTIVATION.TANH, ACTIVATION.RELU6, ACTIVATION.RELU_N1_TO_1))
-    options.asymmetricQuantizeInputs = m.chance(0.5)
-    m.operator("RNN", [rows(m, [batch, inputs]), *cell], [m.output("float32")], options, 3)
-
-
 @generator("UNIDIRECTIONAL_SEQUENCE_RNN", "float32", "hybrid")
-def unidirectional_rnn(m, kind):
-    weights = "float32" if kind == "float32" else "int8"
-    inputs, units = m.dimension(), m.dimension()
-    shape, batch, major = sequence(m, inputs)
-    m.runs = 2
-    cell = rnn_cell(m, weights, inputs, units, batch)
-    options = schema.SequenceRNNOptionsT(timeMajor=major, asymmetricQuantizeInputs=m.chance(0.5))
-    options.fusedActivationFunction = m.pick(ACTIVATION.TANH, ACTIVATION.RELU6, ACTIVATION.RELU_N1_TO_1)
-    m.operator(m.name, [rows(m, shape), *cell], [m.output("float32")], options, 3)
-
-
 @generator("BIDIRECTIONAL_SEQUENCE_RNN", "float32", "hybrid")
-def bidirectional_rnn(m, kind):
-    weights = "float32" if kind == "float32" else "int8"
-    inputs, units, back = m.dimension(), m.dimension(), m.dimension()
-    shape, batch, major = sequence(m, inputs)
-    cells = [*rnn_cell(m, weights, inputs, units, batch), *rnn_cell(m, weights, inputs, back, batch)]
-    mode = m.pick("plain", "crossed", "stacked")
-    aux = [-1, -1, -1]
-    if mode != "plain":
-        aux[0] = rows(m, shape)
-    if mode == "crossed":  # as wide as the input: LiteRT takes it to be
-        aux[1:] = [matrix(m, weights, [units, inputs]), matrix(m, weights, [back, inputs])]
-    merged = m.chance(0.5)
-    options = schema.BidirectionalSequenceRNNOptionsT(timeMajor=major, mergeOutputs=merged)
-    options.fusedActivationFunction = m.pick(ACTIVATION.TANH, ACTIVATION.RELU6, ACTIVATION.RELU_N1_TO_1)
-    options.asymmetricQuantizeInputs = m.chance(0.5)
-    outputs = [m.output("float32") for _ in range(1 if merged else 2)]
-    m.operator(m.name, [rows(m, shape), *cells, *aux], outputs, options, 3)
-
-
-# ---- LSTM ----
-
-
-def sizes(m):
-    """Inputs, cells, outputs, and whether there is a projection."""
-    cells = m.dimension()
-    projected = m.chance(0.4)
-    return m.dimension(), cells, m.dimension() if projected else cells, projected
-
-
-def lstm_cell(m, weights, inputs, cells, outputs, projected, peephole=None, cifg=None):
-    """The 17 tensors from the input weights to the projection's bias; whether the input gate is left out."""
-    cifg = m.chance(0.3) if cifg is None else cifg
-    peephole = m.chance(0.3) if peephole is None else peephole
-    gates = [not cifg, True, True, True]
-
-    def of_gates(make, there=gates):
-        return [make() if gate else -1 for gate in there]
-
-    tensors = of_gates(lambda: matrix(m, weights, [cells, inputs]))
-    tensors += of_gates(lambda: matrix(m, weights, [cells, outputs]))
-    tensors += of_gates(lambda: matrix(m, weights, [cells]), [peephole and not cifg, peephole, peephole])
-    tensors += of_gates(lambda: vector(m, cells))
-    tensors += [matrix(m, weights, [outputs, cells]) if projected else -1]
-    tensors += [vector(m, outputs) if projected and m.chance(0.5) else -1]
-    return tensors, cifg
-
-
-def clip(m):
-    return float(m.pick(0, 0, 0, 0.5, 3))
-
-
-def float_lstm(m, kind, shape, batch, inputs):
-    """Inputs of an LSTM of floats or of floats and int8 weights."""
-    weights = "float32" if kind == "float32" else "int8"
-    _, cells, outputs, projected = sizes(m)
-    tensors, cifg = lstm_cell(m, weights, inputs, cells, outputs, projected)
-    states = [m.variable("float32", [batch, outputs]), m.variable("float32", [batch, cells])]
-    norm = []
-    if m.chance(0.5):
-        norm = [-1] * 4
-        if m.chance(0.6):
-            norm = [-1 if cifg and gate == 0 else vector(m, cells, 1) for gate in range(4)]
-    return [rows(m, shape), *tensors, *states, *norm]
-
-
-def integer_lstm(m, shape, batch, inputs):
-    """Inputs of an LSTM of int8 with 16-bit cells, its output's parameters and its intermediate tensors."""
-    _, cells, outputs, projected = sizes(m)
-    cifg, normed = m.chance(0.3), m.chance(0.4)
-    peephole = m.chance(0.3) and not projected  # LiteRT's peepholes end at the number of outputs
-    gates = [not cifg, True, True, True]
-    x = m.input("int8", shape)
-    s_x = m.parameters[x]["scale"] = float(np.float32(2 ** m.rng.uniform(-7, -4)))
-    m.tensors[x].quantization.scale = [s_x]
-    s_h, z_h = float(np.float32(2 ** m.rng.uniform(-8, -6))), m.zero_point("int8")
-
-    def codes(shape, type="int8", magnitude=50, low=-7, high=-5):
-        limit = 127 if type == "int8" else 32767
-        values = np.clip(np.round(m.rng.normal(0, magnitude, shape)), -limit, limit)
-        return m.constant(type, values, scale=float(np.float32(2 ** m.rng.uniform(low, high))), zero_point=0)
-
-    def of_gates(make, there=gates):
-        return [make() if gate else -1 for gate in there]
-
-    def bias(count):
-        return m.constant("int32", m.integers("int32", [count], -(2**14), 2**14), scale=2.0**-12, zero_point=0)
-
-    tensors = of_gates(lambda: codes([cells, inputs]))
-    tensors += of_gates(lambda: codes([cells, outputs]))
-    tensors += of_gates(lambda: codes([cells], "int16", 8000, -15, -13), [peephole and not cifg, peephole, peephole])
-    tensors += of_gates(lambda: bias(cells))
-    tensors += [codes([outputs, cells]) if projected else -1]
-    tensors += [bias(outputs) if projected and m.chance(0.5) else -1]
-    cell_scale = 2.0 ** m.integer(-15, -9)
-    states = [
-        m.variable("int8", [batch, outputs], scale=s_h, zero_point=z_h),
-        m.variable("int16", [batch, cells], scale=cell_scale, zero_point=0),
-    ]
-    norm = []
-    if normed:
-        norm = of_gates(lambda: codes([cells], "int16", 8000, -15, -12))
-    elif m.chance(0.5):
-        norm = [-1] * 4
-    hidden = {"scale": float(np.float32(2 ** m.rng.uniform(-8, -7))), "zero_point": m.zero_point("int8")}
-    if not projected:
-        hidden = {"scale": s_h, "zero_point": z_h}
-    intermediates = [
-        m.tensor("int16", [], scale=float(np.float32(2 ** m.rng.uniform(-13, -10))), zero_point=0) for _ in range(4)
-    ]
-    intermediates.append(m.tensor("int8", [], **hidden))
-    return [x, *tensors, *states, *norm], {"scale": s_h, "zero_point": z_h}, intermediates
-
-
-def lstm_operator(m, kind, shape, batch, inputs, options, version):
-    m.runs = 2
-    if kind == "int8":
-        tensors, output, intermediates = integer_lstm(m, shape, batch, inputs)
-        options.fusedActivationFunction = ACTIVATION.TANH
-        m.operator(m.name, tensors, [m.output("int8", **output)], options, version, intermediates=intermediates)
+def rnn(m, kind):
+    batch, steps, width = m.integer(1, 3), m.integer(1, 5), m.dimension(16)
+    m.runs = m.integer(1, 3)
+    time_major = m.name != "RNN" and m.chance(0.5)
+    shape = [batch, width] if m.name == "RNN" else [steps, batch, width] if time_major else [batch, steps, width]
+    x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
+    more = {
+        "fusedActivationFunction": m.pick(ACTIVATIONS.NONE, ACTIVATIONS.RELU, ACTIVATIONS.TANH, ACTIVATIONS.RELU6),
+        "asymmetricQuantizeInputs": kind == "hybrid" and m.chance(0.5),
+    }
+    inputs, outputs = [x, *rnn_parts(m, kind, width, batch)], [m.output("float32")]
+    if m.name == "RNN":
+        options = schema.RNNOptionsT(**more)
+    elif m.name == "UNIDIRECTIONAL_SEQUENCE_RNN":
+        options = schema.SequenceRNNOptionsT(timeMajor=time_major, **more)
     else:
-        tensors = float_lstm(m, kind, shape, batch, inputs)
-        options.fusedActivationFunction = m.pick(ACTIVATION.TANH, ACTIVATION.TANH, ACTIVATION.RELU6)
-        m.operator(m.name, tensors, [m.output("float32")], options, version)
-
-
-@generator("LSTM", "float32", "hybrid", "int8")
-def lstm(m, kind):
-    batch, inputs = m.integer(1, 4), m.dimension()
-    options = schema.LSTMOptionsT(cellClip=clip(m), projClip=clip(m), asymmetricQuantizeInputs=m.chance(0.5))
-    lstm_operator(m, kind, [batch, inputs], batch, inputs, options, 4)
-
-
-@generator("UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid", "int8")
-def unidirectional_lstm(m, kind):
-    inputs = m.dimension()
-    shape, batch, major = sequence(m, inputs)
-    options = schema.UnidirectionalSequenceLSTMOptionsT(
-        cellClip=clip(m), projClip=clip(m), timeMajor=major, asymmetricQuantizeInputs=m.chance(0.5)
-    )
-    lstm_operator(m, kind, shape, batch, inputs, options, 3)
-
-
-@generator("BIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid")
-def bidirectional_lstm(m, kind):
-    weights = "float32" if kind == "float32" else "int8"
-    inputs, cells, outputs, projected = sizes(m)
-    shape, batch, major = sequence(m, inputs)
-    if not major:
-        batch, shape = 1, [1, *shape[1:]]  # LiteRT misplaces the states of further batches where outputs are merged
-    back_cells, back_outputs, back_projected = cells, outputs, projected  # as LiteRT wants it
-    mode = m.pick("plain", "crossed", "stacked")
-    merged = m.chance(0.5)
-    forward, cifg = lstm_cell(m, weights, inputs, cells, outputs, projected)
-    backward, back_cifg = lstm_cell(m, weights, inputs, back_cells, back_outputs, back_projected, cifg=cifg)
-    states = [
-        m.variable("float32", [batch, n]) for n in (outputs, cells, back_outputs, back_cells)
-    ]
-    aux = [-1] * 9
-    if mode != "plain":
-        aux[0] = rows(m, shape)
-    if mode == "crossed":
-        for first, count, left_out in ((1, cells, cifg), (5, back_cells, back_cifg)):
-            for gate in range(4):
-                if gate or not left_out:
-                    aux[first + gate] = matrix(m, weights, [count, inputs])
-    options = schema.BidirectionalSequenceLSTMOptionsT(
-        cellClip=clip(m), projClip=clip(m), timeMajor=major, mergeOutputs=merged, asymmetricQuantizeInputs=m.chance(0.5)
-    )
-    options.fusedActivationFunction = m.pick(ACTIVATION.TANH, ACTIVATION.RELU6)
-    found = [m.output("float32") for _ in range(1 if merged else 2)]
-    m.operator(m.name, [rows(m, shape), *forward, *backward, *states, *aux], found, options, 3)
-
-
-@generator("LSTM", "basic-float32", "basic-uint8")
-def basic_lstm(m, kind):
-    batch, inputs, cells = m.integer(1, 4), m.dimension(), m.dimension()
-    m.runs = 2
-    if kind == "basic-float32":
-        tensors = [
-            rows(m, [batch, inputs]),
-            m.variable("float32", [batch, cells]),
-            matrix(m, "float32", [4 * cells, inputs + cells]),
-            vector(m, 4 * cells),
-            m.variable("float32", [batch, cells]),
-        ]
-        outputs = [m.output("float32") for _ in range(4)]
-    else:
-        one = {"scale": 1 / 128, "zero_point": 128}
-        w = {"scale": float(np.float32(2 ** m.rng.uniform(-8, -5))), "zero_point": m.zero_point("uint8")}
-        bias = {"scale": float(np.float32(w["scale"] / 128)), "zero_point": 0}
-        tensors = [
-            m.input("uint8", [batch, inputs], **one),
-            m.variable("uint8", [batch, cells], **one),
-            m.constant("uint8", m.codes("uint8", [4 * cells, inputs + cells]), **w),
-            m.constant("int32", m.integers("int32", [4 * cells], -(2**15), 2**15), **bias),
-            m.variable("int16", [batch, cells], scale=2.0**-11, zero_point=0),
-        ]
-        outputs = [
-            m.output("uint8", **one),
-            m.output("int16", scale=2.0**-11, zero_point=0),
-            m.output("uint8", **one),
-            m.output("int16", scale=2.0**-12, zero_point=0),
-        ]
-    options = schema.LSTMOptionsT(kernelType=schema.LSTMKernelType.BASIC, fusedActivationFunction=ACTIVATION.TANH)
-    m.operator("LSTM", tensors, outputs, options, 2)
+        merged = m.chance(0.5)
+        options = schema.BidirectionalSequenceRNNOptionsT(timeMajor=time_major, mergeOutputs=merged, **more)
+        inputs += [*rnn_parts(m, kind, width, batch), -1, -1, -1]
+        outputs += [] if merged else [m.output("float32")]
+    m.operator(m.name, inputs, outputs, options, 3)
