@@ -150,10 +150,11 @@ float tq_rational_tanh(float x)
     return (square * x * p + x) / (q * square + 1.0f);
 }
 
+/* NaN becomes `low`, as in the reference. */
 static inline float within(float x, float low, float high)
 {
-    x = x < low ? low : x;
-    return x > high ? high : x;
+    x = x > high ? high : x;
+    return x > low ? x : low;
 }
 
 void tq_activate(int64_t activation, float *values, size_t n)
@@ -161,7 +162,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
     switch (activation) {
     case TQ_ActivationFunctionType_RELU:
         for (size_t i = 0; i < n; i++)
-            values[i] = values[i] < 0 ? 0 : values[i];
+            values[i] = within(values[i], 0, INFINITY);
         return;
     case TQ_ActivationFunctionType_RELU_N1_TO_1:
         for (size_t i = 0; i < n; i++)
