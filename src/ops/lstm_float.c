@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/check.h"
+#include "ops/curves.h"
 #include "ops/lstm.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
@@ -90,7 +90,7 @@ static void finish_gate(const step *s, int gate)
         return;
     }
     for (size_t i = 0; i < size; i++)
-        values[i] = 1.0f / (1.0f + expf(-values[i]));
+        values[i] = tq_curve_logistic(values[i]);
 }
 
 static float clipped(float x, float clip)
