@@ -125,8 +125,8 @@ def _value(interpreter, index):
     try:
         return interpreter.get_tensor(index)
     except Exception as error:
-        details = interpreter._get_tensor_details(index, 0)
-        if 0 in details["shape"]:
+        details = {item["index"]: item for item in interpreter.get_tensor_details()}.get(index)
+        if details and 0 in details["shape"]:
             return _empty(details)
         return Refusal(f"{type(error).__name__}: {error}", "get")
 

@@ -144,7 +144,7 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
 
 struct run {
     const tq_depthwise *d;
-    const tq_window *window;
+    const tq_scan *scan;
     const tq_gemm_store *store;
     const char *data; /* channels as many as the output has */
     size_t stride;    /* bytes from a pixel to the next */
@@ -203,7 +203,7 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
 static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
-    tq_window_pixels(run->window, run->data, run->stride, first, count, d->padding, table, run->block);
+    tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
     if (d->channels % d->kernel->lanes == 0)
         return;
     const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
@@ -334,14 +334,14 @@ static void run_jobs(void *context, size_t begin, size_t end)
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads)
 {
-    const tq_window *w = rows->window;
+    const tq_scan *w = rows->scan;
     const size_t size = tq_element_size(depthwise->in);
     if (!rows->count || !depthwise->channels)
         return;
     const size_t pixels = rows->count / ((size_t)w->out_h * (size_t)w->out_w) * (size_t)w->in_h * (size_t)w->in_w;
     struct run run = {
         .d = depthwise,
-        .window = w,
+        .scan = w,
         .store = store,
         .data = rows->data,
         .stride = rows->stride * size,

@@ -318,7 +318,7 @@ static void place_rows(const struct run *run, const struct space *space, size_t 
         for (size_t i = 0; i < count; i++)
             taps[i] = data + (first + i) * stride;
     else
-        tq_window_pixels(run->rows->window, data, stride, first, count, g->padding, taps, block);
+        tq_scan_pixels(run->rows->scan, data, stride, first, count, g->padding, taps, block);
     if (!g->copies)
         return;
     const size_t row = copied_row_bytes(g);
@@ -557,9 +557,9 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .scratch = scratch,
         .job_bytes = (size_t)job_bytes(gemm),
         .block = block_rows(gemm),
-        .plain = !rows->window || tq_window_is_plain(rows->window),
+        .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
-    const tq_window *w = rows->window;
+    const tq_scan *w = rows->scan;
     size_t pixels = rows->count;
     if (!run.plain)
         pixels = pixels / ((size_t)w->out_h * (size_t)w->out_w) * (size_t)w->in_h * (size_t)w->in_w;

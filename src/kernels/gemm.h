@@ -19,7 +19,7 @@
 
 #include "base/status.h"
 #include "kernels/kernels.h"
-#include "kernels/window.h"
+#include "kernels/scan.h"
 #include "quant/rounding.h"
 
 typedef struct tq_gemm_kernel tq_gemm_kernel;
@@ -89,9 +89,9 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
 /* Rows, in place. */
 typedef struct tq_gemm_rows {
     const void *data;
-    size_t count;            /* with a window: output pixels, of all images */
+    size_t count;            /* with a scan: output pixels, of all images */
     size_t stride;           /* elements from a row, or an input pixel, to the next */
-    const tq_window *window; /* NULL where taps is 1: rows are as they lie */
+    const tq_scan *scan; /* NULL where taps is 1: rows are as they lie */
 } tq_gemm_rows;
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads);

@@ -69,7 +69,7 @@ struct product {
     tq_element in, out;
     bool wide, depthwise; /* depthwise: `groups` inputs, channels / groups outputs of each; depth 1 */
     size_t images, channels, groups, depth, out_stride, threads;
-    tq_window window;
+    tq_scan scan;
     int32_t zero_point, weight_zero_point;
     tq_element weight_type;
     void *data, *weights, *bias;
@@ -78,7 +78,7 @@ struct product {
 };
 
 /* Pixel and tap to an index of the input's pixel; false for padding. */
-static bool pixel_of(const tq_window *w, size_t pixel, size_t tap, size_t *at)
+static bool pixel_of(const tq_scan *w, size_t pixel, size_t tap, size_t *at)
 {
     size_t x = pixel % (size_t)w->out_w, y = pixel / (size_t)w->out_w % (size_t)w->out_h;
     size_t image = pixel / (size_t)w->out_w / (size_t)w->out_h;
@@ -98,18 +98,18 @@ static size_t data_at(const struct product *p, size_t pixel, size_t k, size_t ch
 
 static size_t weight_at(const struct product *p, size_t channel, size_t tap, size_t k)
 {
-    size_t taps = tq_window_taps(&p->window);
+    size_t taps = tq_scan_taps(&p->scan);
     return p->depthwise ? tap * p->channels + channel : (channel * taps + tap) * p->depth + k;
 }
 
 static float float_sum(const struct product *p, size_t pixel, size_t channel)
 {
-    const size_t taps = tq_window_taps(&p->window);
+    const size_t taps = tq_scan_taps(&p->scan);
     float sum = p->bias ? ((float *)p->bias)[channel] : 0;
     for (size_t t = 0; t < taps; t++)
         for (size_t k = 0; k < p->depth; k++) {
             size_t at;
-            bool inside = pixel_of(&p->window, pixel, t, &at);
+            bool inside = pixel_of(&p->scan, pixel, t, &at);
             float x = inside ? ((float *)p->data)[data_at(p, at, k, channel)] : 0;
             sum = fmaf(x, ((float *)p->weights)[weight_at(p, channel, t, k)], sum);
         }
@@ -118,12 +118,12 @@ static float float_sum(const struct product *p, size_t pixel, size_t channel)
 
 static int64_t integer_sum(const struct product *p, size_t pixel, size_t channel)
 {
-    const size_t taps = tq_window_taps(&p->window);
+    const size_t taps = tq_scan_taps(&p->scan);
     int64_t sum = !p->bias ? 0 : p->wide ? ((int64_t *)p->bias)[channel] : ((int32_t *)p->bias)[channel];
     for (size_t t = 0; t < taps; t++)
         for (size_t k = 0; k < p->depth; k++) {
             size_t at;
-            bool inside = pixel_of(&p->window, pixel, t, &at);
+            bool inside = pixel_of(&p->scan, pixel, t, &at);
             int64_t x = inside ? element(p->data, p->in, data_at(p, at, k, channel)) - p->zero_point : 0;
             sum += x * (element(p->weights, p->weight_type, weight_at(p, channel, t, k)) - p->weight_zero_point);
         }
@@ -147,9 +147,9 @@ static bool is_right(const struct product *p, const void *out, size_t pixel, siz
     return element(out, p->out, at) == want;
 }
 
-static void choose_window(tq_window *w)
+static void choose_scan(tq_scan *w)
 {
-    *w = (tq_window){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, false};
+    *w = (tq_scan){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, false};
     w->in_w = w->out_w = (int32_t)between(1, 40);
     if (random32() % 3 == 0)
         return; /* plain rows */
@@ -186,11 +186,11 @@ static struct product choose(void)
     static const tq_element ins[] = {TQ_i8, TQ_i8, TQ_u8, TQ_i16, TQ_f32};
     p.in = ins[random32() % 5];
     p.wide = p.in == TQ_i16 && random32() % 2;
-    choose_window(&p.window);
+    choose_scan(&p.scan);
     p.images = between(1, 2), p.groups = between(1, 2);
     p.depth = random32() % 4 ? between(1, 40) : between(1, random32() % 2 ? 700 : 150);
     p.channels = random32() % 3 ? between(1, 40) : between(1, 200);
-    if (p.window.filter_h * p.window.filter_w > 1 && p.depth > 100)
+    if (p.scan.filter_h * p.scan.filter_w > 1 && p.depth > 100)
         p.depth = 100;
     if (random32() % 2) {
         p.depthwise = true;
@@ -205,8 +205,8 @@ static struct product choose(void)
     p.weight_zero_point = p.in == TQ_u8 || (p.in == TQ_i8 && random32() % 4 == 0) ? (int32_t)(random32() % 256) : 0;
     p.weight_zero_point -= p.in == TQ_i8 && p.weight_zero_point ? 128 : 0;
     choose_store(&p);
-    const tq_window *w = &p.window;
-    size_t pixels = p.images * (size_t)w->in_h * (size_t)w->in_w, count = p.channels * tq_window_taps(w) * p.depth;
+    const tq_scan *w = &p.scan;
+    size_t pixels = p.images * (size_t)w->in_h * (size_t)w->in_w, count = p.channels * tq_scan_taps(w) * p.depth;
     size_t elements = ((pixels - 1) * p.groups + 1) * p.depth; /* of the first group */
     if (p.depthwise)
         elements = pixels * p.groups;
@@ -234,13 +234,13 @@ static struct product choose(void)
 static void compute_product(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
 {
     tq_gemm gemm;
-    if (tq_gemm_plan(&gemm, p->in, p->channels, tq_window_taps(&p->window), p->depth, p->wide, NULL) != TQ_OK)
+    if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, p->wide, NULL) != TQ_OK)
         exit(2);
     void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, rows, (int)p->threads));
     tq_gemm_pack(&gemm, weights, packed);
-    const bool plain = tq_window_is_plain(&p->window) && random32() % 2;
-    tq_gemm_rows in = {p->data, rows, p->depth * p->groups, plain ? NULL : &p->window};
+    const bool plain = tq_scan_is_plain(&p->scan) && random32() % 2;
+    tq_gemm_rows in = {p->data, rows, p->depth * p->groups, plain ? NULL : &p->scan};
     tq_gemm_run(&gemm, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
     free(packed);
     free(scratch);
@@ -249,13 +249,13 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
 static void compute_depthwise(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
 {
     tq_depthwise d;
-    size_t pixels = p->images * (size_t)p->window.in_h * (size_t)p->window.in_w;
-    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, tq_window_taps(&p->window), p->wide, NULL))
+    size_t pixels = p->images * (size_t)p->scan.in_h * (size_t)p->scan.in_w;
+    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, tq_scan_taps(&p->scan), p->wide, NULL))
         exit(2);
     void *packed = make_aligned(d.packed_bytes);
     void *scratch = make_aligned(tq_depthwise_scratch_bytes(&d, pixels, (int)p->threads));
     tq_depthwise_pack(&d, weights, packed);
-    tq_gemm_rows in = {p->data, rows, p->groups, &p->window};
+    tq_gemm_rows in = {p->data, rows, p->groups, &p->scan};
     tq_depthwise_run(&d, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
     free(packed);
     free(scratch);
@@ -263,7 +263,7 @@ static void compute_depthwise(struct product *p, const tq_gemm_weights *weights,
 
 static void *compute(struct product *p, size_t rows)
 {
-    const size_t size = tq_element_size(p->out), taps = tq_window_taps(&p->window);
+    const size_t size = tq_element_size(p->out), taps = tq_scan_taps(&p->scan);
     void *columns = make_aligned(tq_gemm_store_bytes(p->channels));
     void *out = make(((rows - 1) * p->out_stride + p->channels) * size);
     tq_gemm_weights weights = {
@@ -296,14 +296,14 @@ int main(void)
         tq_kernels_force(feature);
         for (int i = 0; i < ROUNDS; i++, products++) {
             struct product p = choose();
-            size_t rows = p.images * (size_t)p.window.out_h * (size_t)p.window.out_w;
+            size_t rows = p.images * (size_t)p.scan.out_h * (size_t)p.scan.out_w;
             void *out = compute(&p, rows);
             for (size_t r = 0; r < rows; r++)
                 for (size_t c = 0; c < p.channels; c++)
                     if (!is_right(&p, out, r, c)) {
                         printf("%s: %s %d, rows of element %d to %d, rule %d, wide %d, taps %d depth %zu channels %zu: "
                                "row %zu channel %zu\n", tq_cpu_name(feature), p.depthwise ? "depthwise" : "product", i, p.in, p.out, p.store.rule, p.wide,
-                               (int)tq_window_taps(&p.window), p.depth, p.channels, r, c);
+                               (int)tq_scan_taps(&p.scan), p.depth, p.channels, r, c);
                         return 1;
                     }
             free(out);

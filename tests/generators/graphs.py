@@ -180,7 +180,7 @@ def head(m, kind, x):
         y = alike(m, x, [batch, height * width * depth])
         m.operator("RESHAPE", [x, m.constant("int32", m.shape_of(y))], [y], schema.ReshapeOptionsT())
     depth, count = m.shape_of(y)[-1], m.integer(2, 12)
-    w = weights(m, KINDS[kind][1], [count, depth], 0, False)
+    w = weights(m, kind, [count, depth], 0, False)
     z = product(m, kind, y, w, [batch, count], depth)
     options = schema.FullyConnectedOptionsT(quantizedBiasType=bias_type(kind))
     m.operator("FULLY_CONNECTED", [y, w, bias(m, kind, y, w, count, depth)], [z], options, 4)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/window.h"
+#include "kernels/scan.h"
 
 #include <string.h>
 
@@ -8,8 +8,8 @@ struct place {
     int64_t y, x;      /* of tap (0, 0) */
 };
 
-/* Taps of a pixel in the window's order: `step` apart. */
-static void place_inside(const tq_window *w, const struct place *p, size_t stride, const void **taps, size_t step)
+/* Taps of a pixel in the scan's order: `step` apart. */
+static void place_inside(const tq_scan *w, const struct place *p, size_t stride, const void **taps, size_t step)
 {
     const int64_t row = (int64_t)w->in_w * (int64_t)stride;
     const char *first = p->image + p->y * row + p->x * (int64_t)stride;
@@ -24,7 +24,7 @@ static void place_inside(const tq_window *w, const struct place *p, size_t strid
     }
 }
 
-static void place_at_border(const tq_window *w, const struct place *p, size_t stride, const void *padding,
+static void place_at_border(const tq_scan *w, const struct place *p, size_t stride, const void *padding,
                             const void **taps, size_t step)
 {
     const int32_t outer = w->columns_first ? w->filter_w : w->filter_h;
@@ -38,7 +38,7 @@ static void place_at_border(const tq_window *w, const struct place *p, size_t st
         }
 }
 
-void tq_window_pixels(const tq_window *w, const void *images, size_t stride, size_t at, size_t count,
+void tq_scan_pixels(const tq_scan *w, const void *images, size_t stride, size_t at, size_t count,
                       const void *padding, const void **taps, size_t step)
 {
     const size_t out_w = (size_t)w->out_w, out_h = (size_t)w->out_h;
