@@ -105,6 +105,10 @@ void tq_output_later(tq_node *node, int i);
    `shape` calls tq_output_shape for every output, and may use node->state. */
 tq_status tq_shape_from_values(tq_node *node, unsigned inputs, tq_op_fn shape, tq_error *error);
 
+/* How many operators another subgraph has, and the code of the first; -1: there is no such subgraph.  For
+   operators that know what a body of one operator means without running it. */
+int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code);
+
 /* The subgraph's tensor (blockwise scales); NULL: no such tensor. */
 tq_tensor *tq_node_tensor(tq_node *node, int64_t index);
 

@@ -119,3 +119,14 @@ tq_tensor *tq_node_tensor(tq_node *node, int64_t index)
     tq_graph_run *graph = tq_graph_of(node);
     return index >= 0 && index < graph->tensor_count ? &graph->tensors[index] : NULL;
 }
+
+int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code)
+{
+    const tq_model *model = tq_graph_of(node)->run->model;
+    if (subgraph < 0 || subgraph >= model->subgraphs.count)
+        return -1;
+    tq_subgraph body = tq_model_subgraph(model, (size_t)subgraph);
+    if (body.operators.count > 0)
+        *code = tq_model_operator(model, &body, 0).code;
+    return body.operators.count > INT32_MAX ? INT32_MAX : (int)body.operators.count;
+}
