@@ -87,7 +87,7 @@ tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, 
 /* node->state = a zeroed record of `size` bytes, also written to *out. */
 tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 
-/* `bytes` of scratch for eval, once in a prepare. */
+/* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
