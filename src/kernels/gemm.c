@@ -35,11 +35,11 @@ static size_t min_size(size_t a, size_t b)
 
 /* ---- the plan ---- */
 
-static const tq_gemm_kernel *choose_kernel(tq_element in)
+static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
 {
     bool scalar, other_scalar;
     if (in == TQ_f32)
-        return tq_product_find(TQ_PRODUCT_gemm_f32, &scalar);
+        return tq_product_find(fused ? TQ_PRODUCT_gemm_f32_fused : TQ_PRODUCT_gemm_f32, &scalar);
     const tq_gemm_kernel *words = tq_product_find(TQ_PRODUCT_gemm_i16, &other_scalar);
     if (in == TQ_i16)
         return words;
@@ -61,11 +61,12 @@ static bool should_copy(const tq_gemm *g)
     return g->depth % g->kernel->group && g->depth < 64;
 }
 
-tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, bool wide,
+tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
                        tq_error *error)
 {
-    tq_gemm g = {.in = in, .channels = channels, .taps = taps, .depth = depth, .wide = wide};
-    const tq_gemm_kernel *k = g.kernel = choose_kernel(in);
+    const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
+    tq_gemm g = {.in = in, .channels = channels, .taps = taps, .depth = depth, .wide = wide, .fused = fused};
+    const tq_gemm_kernel *k = g.kernel = choose_kernel(in, fused);
     g.copies = should_copy(&g);
     const uint64_t lanes = k->lanes;
     uint64_t row, width, weights;
@@ -111,6 +112,15 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t chann
     float *to = (float *)(void *)panel; /* a group is one element, so runs follow each other */
     for (size_t k = 0; k < g->runs * g->length; k++, from += w->k_stride)
         to[k * g->kernel->lanes] = *from;
+}
+
+static bool are_finite(const tq_gemm *g)
+{
+    const float *w = g->panel;
+    float sum = 0; /* of zeros, and NaN else */
+    for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *w; i++)
+        sum += w[i] * 0.0f;
+    return sum == 0;
 }
 
 static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t channel)
@@ -173,6 +183,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     if (gemm->in == TQ_f32) {
         if (weights->bias)
             memcpy(bias, weights->bias, gemm->channels * sizeof(float));
+        gemm->strange = !gemm->fused && !are_finite(gemm);
         return;
     }
     for (size_t c = 0; c < gemm->channels; c++)
@@ -360,6 +371,28 @@ static void find_adjust(const struct run *run, const struct space *space, size_t
 
 /* ---- tiles ---- */
 
+/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+static void skip_padding(const struct run *run, const struct space *space, size_t first, size_t count)
+{
+    const tq_gemm *g = run->gemm;
+    const size_t lanes = g->kernel->lanes;
+    const void **taps = space->table + (g->copies ? run->block : 0);
+    for (size_t i = 0; i < count; i++)
+        for (size_t c = 0; c < g->channels; c++) {
+            const float *w = (const float *)(const void *)((const char *)g->panel + c / lanes * g->panel_bytes) + c % lanes;
+            float sum = 0;
+            for (size_t t = 0; t < g->taps; t++) {
+                const float *x = taps[t * run->block + i];
+                for (size_t k = 0; x != g->padding && k < g->depth; k++)
+                    sum += x[k] * w[(t * g->depth + k) * lanes];
+            }
+            sum += ((const float *)g->bias)[c];
+            sum = sum < run->store->floor ? run->store->floor : sum;
+            ((float *)(void *)run->out)[(first + i) * run->out_stride + c] =
+                sum > run->store->ceiling ? run->store->ceiling : sum;
+        }
+}
+
 struct tile_place {
     size_t row, rows;     /* in the block */
     size_t panel, panels;
@@ -529,6 +562,10 @@ static void run_job(const struct run *run, size_t job)
     for (size_t first = row_part * each; first < end; first += run->block) {
         size_t count = min_size(run->block, end - first);
         place_rows(run, &space, first, count);
+        if (g->strange && !run->plain) {
+            skip_padding(run, &space, first, count);
+            continue;
+        }
         if (g->in != TQ_f32)
             find_adjust(run, &space, count);
         run_block(run, &space, first, count, panel, panel_end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx2 rows of gemm.def and depthwise.def: vpmaddwd and fused multiply-adds on 8 channels.
+ * The avx2 rows of gemm.def and depthwise.def: vpmaddwd and floats on 8 channels.
  */
 #include <string.h>
 
@@ -48,7 +48,8 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define load_weights load_weight_words
 #define load_row(p, flip) load_pair(p)
@@ -71,7 +72,29 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define load_sums(p) load_f32((const float *)(p))
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm256_add_ps(sums, load_f32((const float *)(p)))
+#define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
+#define load_weights(p) load_f32((const float *)(p))
+#define load_row(p, flip) load_splat(p)
+#define flip_of(flip) splat_f32(flip)
+#define multiply(sums, weights, row) _mm256_add_ps(sums, _mm256_mul_ps(row, weights))
+#define PRODUCT_FIELDS .store_i8 = NULL
+#include "kernels/gemm_simd.h"
+
+#define NAME gemm_f32_fused
+#define PANEL_LANES 8
+#define GROUP 1
+#define ROW_BYTES 4
+#define WEIGHT_BYTES 4
+#define ROWS 6
+#define PANELS 2
+#define WIDE 8
+#define sums_t vf
+#define weights_t vf
+#define row_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define load_weights(p) load_f32((const float *)(p))
 #define load_row(p, flip) load_splat(p)
@@ -109,7 +132,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -119,7 +143,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_u8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -129,7 +154,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i16(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -139,7 +165,20 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
 #define sums_t vf
-#define load_sums(p) load_f32((const float *)(p))
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm256_add_ps(sums, load_f32((const float *)(p)))
+#define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
+#define multiply(sums, a, b, weights) \
+    _mm256_add_ps(sums, _mm256_mul_ps(load_f32((const float *)(a)), load_f32((const float *)(weights))))
+#include "kernels/depthwise_simd.h"
+
+#define IN f32_fused
+#define DEPTH_GROUP 1
+#define IN_BYTES 4
+#define WEIGHT_BYTES 4
+#define sums_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define multiply(sums, a, b, weights) \
     _mm256_fmadd_ps(load_f32((const float *)(a)), load_f32((const float *)(weights)), sums)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512 rows of gemm.def and depthwise.def: vpmaddwd and fused multiply-adds on 16 channels.
+ * The avx512 rows of gemm.def and depthwise.def: vpmaddwd and floats on 16 channels.
  */
 #include <string.h>
 
@@ -48,7 +48,8 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define load_weights load_weight_words
 #define load_row(p, flip) load_pair(p)
@@ -71,7 +72,29 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define load_sums(p) _mm512_loadu_ps(p)
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm512_add_ps(sums, _mm512_loadu_ps(p))
+#define save_sums(p, x) _mm512_storeu_ps(p, x)
+#define load_weights(p) _mm512_loadu_ps(p)
+#define load_row(p, flip) load_splat(p)
+#define flip_of(flip) splat_f32(flip)
+#define multiply(sums, weights, row) _mm512_add_ps(sums, _mm512_mul_ps(row, weights))
+#define PRODUCT_FIELDS .store_i8 = NULL
+#include "kernels/gemm_simd.h"
+
+#define NAME gemm_f32_fused
+#define PANEL_LANES 16
+#define GROUP 1
+#define ROW_BYTES 4
+#define WEIGHT_BYTES 4
+#define ROWS 6
+#define PANELS 4
+#define WIDE 8
+#define sums_t vf
+#define weights_t vf
+#define row_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define load_weights(p) _mm512_loadu_ps(p)
 #define load_row(p, flip) load_splat(p)
@@ -107,7 +130,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -117,7 +141,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_u8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -127,7 +152,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i16(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -137,7 +163,19 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
 #define sums_t vf
-#define load_sums(p) _mm512_loadu_ps(p)
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm512_add_ps(sums, _mm512_loadu_ps(p))
+#define save_sums(p, x) _mm512_storeu_ps(p, x)
+#define multiply(sums, a, b, weights) _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights)))
+#include "kernels/depthwise_simd.h"
+
+#define IN f32_fused
+#define DEPTH_GROUP 1
+#define IN_BYTES 4
+#define WEIGHT_BYTES 4
+#define sums_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define multiply(sums, a, b, weights) _mm512_fmadd_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights), sums)
 #include "kernels/depthwise_simd.h"

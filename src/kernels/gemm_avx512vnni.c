@@ -48,7 +48,8 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define load_weights(p) _mm512_loadu_si512(p)
 #define load_row(p, flip) _mm512_xor_si512(load_four(p), flip)
@@ -71,7 +72,8 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define load_weights load_weight_words
 #define load_row(p, flip) load_four(p)

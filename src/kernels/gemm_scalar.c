@@ -43,23 +43,34 @@ static void tile_i16(const tq_tile *t)
     memcpy(t->sums, sums, sizeof sums);
 }
 
-static void tile_f32(const tq_tile *t)
-{
-    float sums[LANES];
-    const float *weights = (const float *)(const void *)t->panel;
-    memcpy(sums, t->bias, sizeof sums);
-    for (size_t run = 0; run < t->runs; run++) {
-        const float *row = t->row[run * t->step];
-        for (size_t k = 0; k < t->length; k++, weights += LANES)
-            for (size_t c = 0; c < LANES; c++)
-                sums[c] = fmaf(row[k], weights[c], sums[c]);
+#define DEFINE_FLOATS(name, first, last, multiply_add)                                          \
+    static void name(const tq_tile *t)                                                         \
+    {                                                                                          \
+        float sums[LANES];                                                                     \
+        const float *weights = (const float *)(const void *)t->panel, *bias = t->bias;         \
+        for (size_t c = 0; c < LANES; c++)                                                     \
+            sums[c] = first(bias[c]);                                                          \
+        for (size_t run = 0; run < t->runs; run++) {                                           \
+            const float *row = t->row[run * t->step];                                          \
+            for (size_t k = 0; k < t->length; k++, weights += LANES)                           \
+                for (size_t c = 0; c < LANES; c++)                                             \
+                    sums[c] = multiply_add(row[k], weights[c], sums[c]);                       \
+        }                                                                                      \
+        for (size_t c = 0; c < LANES; c++)                                                     \
+            ((float *)t->sums)[c] = last(sums[c], bias[c]);                                    \
     }
-    memcpy(t->sums, sums, sizeof sums);
-}
+#define ZERO(bias) 0
+#define SAME(bias) bias
+#define PLUS(sum, bias) ((sum) + (bias))
+#define DONE(sum, bias) sum
+#define ROUND_TWICE(x, w, sum) ((sum) + (x) * (w))
+DEFINE_FLOATS(tile_f32, ZERO, PLUS, ROUND_TWICE)
+DEFINE_FLOATS(tile_f32_fused, SAME, DONE, fmaf)
 
 static tq_tile_fn find_i8(size_t rows, size_t panels) { return the_tile(tile_i8, rows, panels); }
 static tq_tile_fn find_i16(size_t rows, size_t panels) { return the_tile(tile_i16, rows, panels); }
 static tq_tile_fn find_f32(size_t rows, size_t panels) { return the_tile(tile_f32, rows, panels); }
+static tq_tile_fn find_f32_fused(size_t rows, size_t panels) { return the_tile(tile_f32_fused, rows, panels); }
 
 static void copy_i8(const int8_t *from, int16_t *to, size_t n, int32_t zero_point)
 {
@@ -108,23 +119,31 @@ const tq_gemm_kernel tq_gemm_f32__scalar = {
     .wide_panels = 1, .tile = find_f32,
 };
 
+const tq_gemm_kernel tq_gemm_f32_fused__scalar = {
+    .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 4, .weight_bytes = 4, .rows = 1, .panels = 1,
+    .wide_panels = 1, .tile = find_f32_fused,
+};
+
 /* ---- depthwise ---- */
 
-#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, multiply_add)                                               \
+#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, first, last, multiply_add)                                  \
     static void depthwise_##in(const tq_depthwise_tile *t)                                                     \
     {                                                                                                          \
         for (size_t r = 0; r < t->rows; r++)                                                                   \
             for (size_t v = 0; v < t->vectors; v++) {                                                          \
                 const weight_t *weights = (const weight_t *)(const void *)(t->weights + v * t->vector_bytes);   \
                 sum_t sums[LANES];                                                                             \
-                memcpy(sums, (const sum_t *)t->bias + v * LANES, sizeof sums);                                  \
+                const sum_t *bias = (const sum_t *)t->bias + v * LANES;                                        \
+                for (size_t c = 0; c < LANES; c++)                                                             \
+                    sums[c] = first(bias[c]);                                                                  \
                 for (size_t tap = 0; tap < t->taps; tap++, weights += LANES) {                                  \
                     const char *pixel = (const char *)t->row[tap * t->step + r] + t->offset;                   \
                     const type *x = (const type *)(const void *)pixel + v * LANES;                             \
                     for (size_t c = 0; c < LANES; c++)                                                         \
                         sums[c] = multiply_add(x[c], weights[c], sums[c]);                                     \
                 }                                                                                              \
-                memcpy((sum_t *)t->sums + (r * t->vectors + v) * LANES, sums, sizeof sums);                     \
+                for (size_t c = 0; c < LANES; c++)                                                             \
+                    ((sum_t *)t->sums)[(r * t->vectors + v) * LANES + c] = last(sums[c], bias[c]);             \
             }                                                                                                  \
     }                                                                                                          \
     const tq_depthwise_kernel tq_depthwise_##in##__scalar = {                                                  \
@@ -132,7 +151,8 @@ const tq_gemm_kernel tq_gemm_f32__scalar = {
         STORES,                                                                                                \
     };
 #define WRAPPING(x, w, sum) ((sum) + (uint32_t)((x) * (w)))
-DEFINE_DEPTHWISE(i8, int8_t, int16_t, uint32_t, WRAPPING)
-DEFINE_DEPTHWISE(u8, uint8_t, int16_t, uint32_t, WRAPPING)
-DEFINE_DEPTHWISE(i16, int16_t, int16_t, uint32_t, WRAPPING)
-DEFINE_DEPTHWISE(f32, float, float, float, fmaf)
+DEFINE_DEPTHWISE(i8, int8_t, int16_t, uint32_t, SAME, DONE, WRAPPING)
+DEFINE_DEPTHWISE(u8, uint8_t, int16_t, uint32_t, SAME, DONE, WRAPPING)
+DEFINE_DEPTHWISE(i16, int16_t, int16_t, uint32_t, SAME, DONE, WRAPPING)
+DEFINE_DEPTHWISE(f32, float, float, float, ZERO, PLUS, ROUND_TWICE)
+DEFINE_DEPTHWISE(f32_fused, float, float, float, SAME, DONE, fmaf)

@@ -203,11 +203,12 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 {
     const tq_product_plan *plan = &p->plan;
     const tq_element in = element_of(node->in[0]);
+    const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
     tq_error why = {0};
     tq_status status =
         plan->by_channel
-            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, plan->wide, &why)
-            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, plan->wide, &why);
+            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, flags, &why)
+            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
     const tq_tensor *bias = bias_of(node);
