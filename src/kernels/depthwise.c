@@ -227,39 +227,10 @@ static void place_rows(const struct run *run, const void **table, size_t first, 
         }
 }
 
-static void store_wide(const struct run *run, const int64_t *sums, size_t out_row, size_t rows, size_t channel,
-                       size_t n, size_t width)
-{
-    const tq_gemm_store *s = run->store;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < n; c++) {
-            int32_t code = tq_requantize_i64(sums[r * width + c], &s->multiplier[channel + c], s->rule, s->zero_point,
-                                             s->low, s->high);
-            ((int16_t *)(void *)run->out)[(out_row + r) * run->out_stride + channel + c] = (int16_t)code;
-        }
-}
-
-static void store_floats(const struct run *run, const float *sums, size_t out_row, size_t rows, size_t channel,
-                         size_t n, size_t width)
-{
-    const float low = run->store->floor, high = run->store->ceiling;
-    for (size_t r = 0; r < rows; r++) {
-        float *to = (float *)(void *)run->out + (out_row + r) * run->out_stride + channel;
-        for (size_t c = 0; c < n; c++) {
-            float x = sums[r * width + c] < low ? low : sums[r * width + c];
-            to[c] = x > high ? high : x;
-        }
-    }
-}
-
 static void store_tile(const struct run *run, const void *sums, size_t out_row, size_t rows, size_t channel, size_t n,
                        size_t width)
 {
     static const int32_t no_adjust[TQ_TILE_ROWS];
-    if (run->store->out == TQ_f32) {
-        store_floats(run, sums, out_row, rows, channel, n, width);
-        return;
-    }
     if (run->store->out == TQ_i32) {
         for (size_t r = 0; r < rows; r++)
             memcpy((int32_t *)(void *)run->out + (out_row + r) * run->out_stride + channel,
@@ -278,7 +249,7 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
         .out = run->out + (out_row * run->out_stride + channel) * run->out_size,
         .out_stride = run->out_stride,
     };
-    (run->store->out == TQ_i8 ? k->store_i8 : run->store->out == TQ_u8 ? k->store_u8 : k->store_i16)(&store);
+    tq_store_fn_of(&k->stores, run->store->out, run->d->wide)(&store);
 }
 
 /* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
@@ -295,7 +266,11 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
                 if (row[t * run->block + r] != d->padding)
                     sum += ((const float *)row[t * run->block + r])[c] * w[t * lanes];
             sum += ((const float *)d->bias)[c];
-            store_floats(run, &sum, out_row + r, 1, c, 1, 1);
+            const tq_tile_store store = {
+                .store = run->store, .sums = &sum, .rows = 1, .channels = 1,
+                .out = run->out + ((out_row + r) * run->out_stride + c) * sizeof(float),
+            };
+            tq_store_floats_scalar(&store);
         }
 }
 
@@ -337,7 +312,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
         for (size_t i = 0; i < rows * width; i++)
             wide[i] += (uint64_t)(int64_t)((const int32_t *)(const void *)sums)[i];
     }
-    store_wide(run, (const int64_t *)wide, out_row, rows, channel, n, width);
+    store_tile(run, wide, out_row, rows, channel, n, width);
 }
 
 static void run_job(const struct run *run, size_t job)

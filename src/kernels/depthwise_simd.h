@@ -59,9 +59,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
     .group = DEPTH_GROUP,
     .weight_bytes = WEIGHT_BYTES,
     .tile = LOCAL(tile),
-    .store_i8 = gemm_store_i8,
-    .store_u8 = gemm_store_u8,
-    .store_i16 = tq_store_tile_scalar,
+    .stores = GEMM_STORES,
 };
 
 #undef LOCAL

@@ -34,6 +34,7 @@ typedef struct tq_gemm {
     size_t channels, taps, depth; /* as asked for */
     size_t runs, length;          /* as the kernel sees a row: `runs` runs of `length` elements */
     size_t panels, panel_bytes;
+    size_t in_bytes;              /* of an element of rows */
     bool wide, fused;             /* the flags */
     bool copies;                  /* rows are copied to the kernel's form */
     /* from tq_gemm_pack */
@@ -86,6 +87,8 @@ typedef struct tq_gemm_store {
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit codes' fast way (fixed_simd.h) */
     const tq_multiplier *multiplier;
     const float *slope, *offset, *offset_negative;
+    const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
+    const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
     bool exact; /* the fast way cannot be trusted */
 } tq_gemm_store;
 

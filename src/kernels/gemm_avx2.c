@@ -12,30 +12,11 @@
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"
 #undef ELEMENT
+#include "kernels/gemm_vectors_avx2.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx2
 
-INLINE vi load_weight_words(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
-INLINE vi load_pair(const void *p)
-{
-    int32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return _mm256_set1_epi32(pair);
-}
-INLINE vi load_word(const void *p)
-{
-    uint16_t word;
-    memcpy(&word, p, sizeof word);
-    return _mm256_set1_epi32(word);
-}
-INLINE vf load_splat(const void *p)
-{
-    float x;
-    memcpy(&x, p, sizeof x);
-    return _mm256_set1_ps(x);
-}
-INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 
 #define NAME gemm_i16
 #define PANEL_LANES 8
@@ -52,13 +33,12 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define load_weights load_weight_words
-#define load_row(p, flip) load_pair(p)
-#define load_row_part(p, n, flip) load_word(p)
+#define load_row(p, flip) load_four(p)
+#define load_row_part(p, n, flip) load_two(p)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm256_add_epi32(sums, _mm256_madd_epi16(weights, row))
-#define PRODUCT_FIELDS                                                                          \
-    .store_i8 = gemm_store_i8, .store_u8 = gemm_store_u8, .store_i16 = tq_store_tile_scalar,    \
-    .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+#define PRODUCT_FIELDS \
+    .stores = GEMM_STORES, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm_simd.h"
 
 #define NAME gemm_f32
@@ -79,7 +59,7 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm256_add_ps(sums, _mm256_mul_ps(row, weights))
-#define PRODUCT_FIELDS .store_i8 = NULL
+#define PRODUCT_FIELDS .stores = GEMM_STORES
 #include "kernels/gemm_simd.h"
 
 #define NAME gemm_f32_fused
@@ -100,7 +80,7 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm256_fmadd_ps(row, weights, sums)
-#define PRODUCT_FIELDS .store_i8 = NULL
+#define PRODUCT_FIELDS .stores = GEMM_STORES
 #include "kernels/gemm_simd.h"
 
 /* ---- depthwise: the channels of two taps, alternating ---- */

@@ -234,7 +234,7 @@ static struct product choose(void)
         if (p.bias && p.in == TQ_f32)
             fill((float *)p.bias + c, TQ_f32, 1, 0);
         else if (p.bias && p.wide)
-            ((int64_t *)p.bias)[c] = (int64_t)(int32_t)random32() * 8;
+            ((int64_t *)p.bias)[c] = (int64_t)(int32_t)random32() * ((int64_t)1 << random32() % 28);
         else if (p.bias)
             ((int32_t *)p.bias)[c] = (int32_t)random32() >> random32() % 24;
     }
