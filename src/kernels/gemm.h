@@ -98,6 +98,19 @@ typedef struct tq_gemm_store {
 uint64_t tq_gemm_store_bytes(size_t channels);
 void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *real, bool many, void *memory);
 
+/* The store of channels from `channel` on, for one group of them. */
+static inline tq_gemm_store tq_gemm_store_from(const tq_gemm_store *store, size_t channel)
+{
+    tq_gemm_store part = *store;
+    if (part.multiplier) {
+        part.multiplier += channel;
+        part.slope += channel, part.offset += channel, part.offset_negative += channel;
+        part.fixed += channel, part.left += channel, part.right += channel;
+        part.reduced += channel, part.total += channel;
+    }
+    return part;
+}
+
 /* Rows, in place. */
 typedef struct tq_gemm_rows {
     const void *data;

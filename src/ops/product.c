@@ -241,19 +241,6 @@ tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_erro
 
 /* ---- running ---- */
 
-/* The columns of a group's channels. */
-static tq_gemm_store store_from(const tq_gemm_store *store, size_t channel)
-{
-    tq_gemm_store part = *store;
-    if (part.multiplier) {
-        part.multiplier += channel;
-        part.slope += channel;
-        part.offset += channel;
-        part.offset_negative += channel;
-    }
-    return part;
-}
-
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -272,7 +259,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const size_t each = plan->channels / plan->groups;
     const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
     for (size_t g = 0; g < plan->groups; g++) {
-        tq_gemm_store store = store_from(&p->store, g * each);
+        tq_gemm_store store = tq_gemm_store_from(&p->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
         tq_gemm_run(&p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
                     scratch, node->threads);
