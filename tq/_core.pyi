@@ -2,7 +2,7 @@
 """Types of the C core.  Docstrings stand in the C sources; here, one line each."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 import numpy as np
@@ -206,6 +206,44 @@ def schema_unions() -> dict[str, list[tuple[str, int]]]: ...
 def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, options table
 def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
 def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
+
+# ---- a model's tables, to be changed and written; tq/fields.py and tq/edit.py ----
+
+class _Node:
+    """A table."""
+
+    type: str | None
+    tree: _Tree
+    def get(self, field: str, /) -> Any: ...
+    def has(self, field: str, /) -> bool: ...
+    def set(self, field: str, value: Any, /) -> None: ...
+    def unknown_slots(self) -> list[int]: ...
+
+class _Tree:
+    def __init__(self, model: Model | None = None) -> None: ...
+    root: _Node
+    lost: int
+    changes: int
+    def make(self, table: str, /) -> _Node: ...
+    def copy(self, node: _Node, /) -> _Node: ...
+    @overload
+    def write(
+        self,
+        *,
+        share_constants: bool = False,
+        tail: Callable[[int], bytes] | None = None,
+        limit: int = ...,
+    ) -> bytes: ...
+    @overload
+    def write(
+        self,
+        descriptor: int,
+        share_constants: bool = False,
+        tail: Callable[[int], bytes] | None = None,
+        limit: int = ...,
+    ) -> int: ...
+
+def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
 
 # ---- fixed point: an array where an argument is one, else a scalar ----
 

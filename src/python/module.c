@@ -24,6 +24,7 @@
 #include "python/sequence.h"
 #include "python/subgraph.h"
 #include "python/tensor.h"
+#include "python/tree.h"
 #include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
@@ -79,6 +80,7 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_fake_quant,
     tq_py_add_observers,
     tq_py_add_arrays,
+    tq_py_add_tree,
 };
 
 static int execute(PyObject *module)
