@@ -58,6 +58,7 @@ __all__ = [
     "HistogramObserver",
     "MinMaxObserver",
     "Model",
+    "ModelBuilder",
     "ModelError",
     "MovingAverageObserver",
     "Operator",
@@ -75,8 +76,10 @@ __all__ = [
     "decode_flexbuffer",
     "dequantize",
     "diff",
+    "edit",
     "explain_requantize",
     "export_npz",
+    "extract",
     "fake_quant",
     "fake_quant_gradient",
     "fit_scales_to_bias",
@@ -97,12 +100,15 @@ __all__ = [
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
     "HistogramObserver": "tq.observers",
+    "ModelBuilder": "tq.builder",
     "MinMaxObserver": "tq.observers",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
     "diff": "tq.compare",
+    "edit": "tq.editor",
     "explain_requantize": "tq.explain",
     "export_npz": "tq.export",
+    "extract": "tq.extraction",
 }
 
 

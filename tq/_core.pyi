@@ -192,6 +192,7 @@ class Model:
     buffers: Sequence[Buffer]
     external_buffers: Sequence[ExternalBuffer]
     problems: list[Problem]
+    _file: NDArray[np.uint8]  # all bytes of the file, a view
     def get_tensor_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_input_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_output_details(self, subgraph_index: int = 0) -> list[_Details]: ...
@@ -207,7 +208,7 @@ def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, o
 def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
 def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
 
-# ---- a model's tables, to be changed and written; tq/fields.py and tq/edit.py ----
+# ---- a model's tables, to be changed and written; tq/fields.py and tq/editor.py ----
 
 class _Node:
     """A table."""
@@ -243,6 +244,7 @@ class _Tree:
         limit: int = ...,
     ) -> int: ...
 
+def callees() -> list[tuple[str, str, str]]: ...  # operator, options table, field that names subgraphs
 def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
 
 # ---- fixed point: an array where an argument is one, else a scalar ----

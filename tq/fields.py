@@ -102,8 +102,7 @@ def vector(kind: str, value: Any, where: str) -> NDArray[Any]:
         low, high = int(array.min()), int(array.max())
         if low < limits.min or high > limits.max:
             raise ValueError(
-                f"{where} needs integers from {limits.min} to {limits.max}, "
-                f"not {low if low < limits.min else high}"
+                f"{where} needs integers from {limits.min} to {limits.max}, not {low if low < limits.min else high}"
             )
     return np.ascontiguousarray(array, dtype)
 
@@ -153,7 +152,9 @@ def _union(tree: _core._Tree, union: str, value: Any, where: str) -> _core._Node
         return value
     name = value.get("type") if isinstance(value, Mapping) else None
     if name not in members(union):
-        raise ValueError(f"{where} needs a dict with its table's name under 'type', one of: {', '.join(members(union))}")
+        raise ValueError(
+            f"{where} needs a dict with its table's name under 'type', one of: {', '.join(members(union))}"
+        )
     return table(tree, name, value, where)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tq._core._Tree and _Node: a model's tables, to be changed and written.  Internal: what users see is
- * made of them in tq/edit.py, and values are turned into the schema's kinds in tq/fields.py.
+ * made of them in tq/editor.py, and values are turned into the schema's kinds in tq/fields.py.
  */
 #include "python/tree.h"
 
@@ -739,7 +739,30 @@ static PyObject *tensor_types(PyObject *module, PyObject *unused)
     return list;
 }
 
+static PyObject *callees(PyObject *module, PyObject *unused)
+{
+    static const struct {
+        const char *op, *table, *field;
+    } all[] = {
+#define CALLEE(op, table, field, inputs, outputs) {#op, #table, #field},
+#include "model/callees.def"
+#undef CALLEE
+    };
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(sizeof all / sizeof *all);
+    for (size_t i = 0; list && i < sizeof all / sizeof *all; i++) {
+        PyObject *item = Py_BuildValue("(sss)", all[i].op, all[i].table, all[i].field);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+    }
+    return list;
+}
+
 static PyMethodDef functions[] = {
+    {"callees", callees, METH_NOARGS, "[(operator, options table, field)], the rows of model/callees.def: options that name subgraphs."},
     {"tensor_types", tensor_types, METH_NOARGS, "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},
     {NULL, NULL, 0, NULL},
 };
