@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C core under the address and undefined-behaviour sanitizers, on millions of damaged files.
 
-tests/fuzz/fuzz_model.c opens a file, walks all of it and writes it again; tests/fuzz/replay.c feeds it files, truncations of them at
-every length and mutations of every structural byte.  Both are compiled here with each compiler that is found.
+tests/fuzz/fuzz_model.c opens a file, walks all of it and writes it again; tests/fuzz/replay.c feeds it files,
+truncations of them at every length and mutations of every structural byte.  Both are compiled here with each compiler
+that is found.
 """
 
 import re

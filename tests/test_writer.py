@@ -77,10 +77,12 @@ def test_made_models(name):
 
 @pytest.mark.corpus
 def test_corpus(corpus):
-    for path in corpus:
+    """tests/fuzz/fuzz_rewrite.c compares every field of all of them; here, what Python shows of some."""
+    for index, path in enumerate(corpus):
         before = tq.Model(path)
         data = rewritten(before)
-        assert_equal_models(before, tq.Model(data))
+        if index % 5 == 0:
+            assert_equal_models(before, tq.Model(data))
         assert rewritten(data) == data, path
         assert len(data) < before.nbytes * 1.2 + 1024, path
 
@@ -352,7 +354,7 @@ def test_a_union_that_leads_nowhere_is_counted_as_lost():
     with tq.edit(data) as e:
         with pytest.raises(tq.ModelError, match="cannot be kept"):
             e.to_bytes()
-        assert tq.Model(e.to_bytes(allow_loss=True)).tensors[0].quantization
+        assert tq.Model(e.to_bytes(allow_loss=True)).tensors[0].stored("quantization")["details"] is None
 
 
 def test_what_cannot_be_kept_an_unknown_offset_to_an_empty_vector():

@@ -27,13 +27,19 @@ def type_number(value: Any) -> int:
                 return number
     elif isinstance(value, (int, np.integer)):
         return int(value)
-    with contextlib.suppress(TypeError):
-        name = np.dtype(value).name
-        for number, (_name, _bits, dtype) in enumerate(_core.tensor_types()):
-            if dtype.removeprefix("ml_dtypes.") == name and dtype != "object":
-                return number
+    else:
+        with contextlib.suppress(TypeError):
+            wanted = np.dtype(value).name
+            for number, (_name, _bits, dtype) in enumerate(_core.tensor_types()):
+                if dtype.removeprefix("ml_dtypes.") == wanted and dtype != "object":
+                    return number
     names = ", ".join(name.lower() for name, _bits, _dtype in _core.tensor_types())
     raise ValueError(f"no tensor type is called {value!r}; there are: {names}")
+
+
+def type_of_array(array: NDArray[Any]) -> Any:
+    """What type_number takes for an array's dtype: texts are a string tensor."""
+    return "STRING" if array.dtype.kind in "SUO" else array.dtype
 
 
 def dtype_of(row: tuple[str, int, str]) -> np.dtype[Any]:

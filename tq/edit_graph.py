@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tq import fields
 from tq._core import Quantization, _Node
-from tq.constants import encode, type_number
+from tq.constants import encode, type_number, type_of_array
 from tq.edit_operator import OperatorPart, TensorLike
 from tq.edit_tensor import QuantizationPart, TensorPart
 from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
@@ -24,6 +24,12 @@ _DETAILS_INDICES = ("scales", "zero_points")
 _OPERATOR_INDICES = ("inputs", "outputs", "intermediates")
 _GRAPH_INDICES = ("inputs", "outputs")
 _SIGNATURE_INDICES = ("inputs", "outputs")
+
+
+def _names_tensor(field: str, value: int | None) -> bool:
+    """Whether a field of quantization details names a tensor.  Zero points are optional, and 0 is what a field reads as
+    that is not stored."""
+    return value is not None and (field != "zero_points" or value != 0)
 
 
 class SubgraphPart(Part):
@@ -137,8 +143,7 @@ class SubgraphPart(Part):
         if quantization is not None and any(item is not None for item in (scale, zero_point, min, max)):
             raise ValueError(f"{where}: quantization= holds all parameters; leave out scale, zero_point, min and max")
         if type is None:
-            type = np.asarray(data).dtype if data is not None and not isinstance(data, bytes) else "FLOAT32"
-            type = "STRING" if np.dtype(type).kind in "SUO" and data is not None else type
+            type = "FLOAT32" if data is None or isinstance(data, bytes) else type_of_array(np.asarray(data))
         number = type_number(type)
         wanted = None if shape is None else tuple(shape)
         content: bytes | None = None
@@ -244,7 +249,7 @@ class SubgraphPart(Part):
         for tensor in self._tensors:
             details = tensor.quantization.details
             for field in _DETAILS_INDICES:
-                if details and field in details:
+                if details and _names_tensor(field, details.get(field)):
                     found[details[field]] = f"the quantization of tensor {tensor.name!r}"
         for operator in self._operators:
             for field in _OPERATOR_INDICES:
@@ -271,7 +276,7 @@ class SubgraphPart(Part):
             details = node.get("details") if node else None
             if details is not None and details.type is not None:
                 for field in _DETAILS_INDICES:
-                    if field in fields.rows(details.type):
+                    if field in fields.rows(details.type) and _names_tensor(field, details.get(field)):
                         renumber_one(details, field, new)
         for operator in self._operators:
             for field in _OPERATOR_INDICES:
