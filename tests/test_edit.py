@@ -493,14 +493,14 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch, when):
     with tq.edit(path) as e:
         set_description(e)
         if when == "write":
-            e._archive = type("Failing", (), {"moved": staticmethod(fail)})
+            e._tail = type("Failing", (), {"moved": staticmethod(fail), "bytecode": {}})
         else:
             monkeypatch.setattr(os, when, fail)
         with pytest.raises(OSError, match="no more"):
             e.save()
         monkeypatch.undo()
         assert path.read_bytes() == CONV and os.listdir(tmp_path) == ["m.tflite"]
-        e._archive = None
+        e._tail = None
         e.save()
     assert tq.Model(path).description == "new"
 
@@ -604,6 +604,47 @@ def test_associated_files_of_real_models(corpus):
         assert files_of(after) == files_of(data), path
         assert directory_is_where_it_says(after) == directory_is_where_it_says(data)
     assert found >= 15
+
+
+@pytest.mark.parametrize("tail", [b"anything", b"\x01" * 5000, b"PK\5\6 no archive"])
+def test_whatever_stands_behind_a_model_stays(tail):
+    data = CONV + tail
+    for longer in ("", "x" * 1000):
+        after = edited(data, lambda e, text=longer: setattr(e, "description", text))
+        assert after.endswith(tail) and after.count(tail) == 1
+        assert len(edited(after, lambda e: None)) == len(after), "and does not grow"
+
+
+def test_an_unknown_tail_keeps_its_place_where_it_can():
+    data = CONV + bytes(1000) + b"found by its offset"
+    assert edited(data, set_zero_point).index(b"found by") == data.index(b"found by")
+
+
+@pytest.mark.corpus
+def test_bytecode_of_real_models_is_found_where_the_operators_say(corpus):
+    found = 0
+    for path in corpus:
+        if b"bytecode_offset" not in path.read_bytes():
+            continue
+
+        def bytecodes(data):
+            ops = [op for g in tq.Model(data).subgraphs for op in g.operators if op.name == "DISPATCH_OP"]
+            places = [(op.options["bytecode_offset"], op.options["bytecode_size"]) for op in ops]
+            return [data[offset : offset + size] for offset, size in places], [at for at, _ in places]
+
+        data = path.read_bytes()
+        old, _ = bytecodes(data)
+        with tq.edit(path) as e:
+            for text in ("x" * 5000, "", "y" * 77):  # three times from one source
+                e.description = text
+                after = e.to_bytes()
+                new, places = bytecodes(after)
+                assert new == old and all(old), path
+                assert all(place % 16 == 0 for place in places)
+            assert len(after) < len(data) + 1000
+        assert bytecodes(edited(after, lambda e: setattr(e, "description", "z" * 900)))[0] == old
+        found += 1
+    assert found >= 6
 
 
 # ---- hostile files ----

@@ -22,13 +22,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union
 
-from tq import _core, archive, enums, fields
+from tq import _core, enums, fields
 from tq._core import Model, ModelError, _Node
 from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
 from tq.parts import Parts, renumber_one
+from tq.tail import find_tail
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
 _LAST_OLD_CODE = 127  # deprecated_builtin_code is a byte: PLACEHOLDER_FOR_GREATER_OP_CODES
@@ -42,8 +43,8 @@ class Editor:
     def __init__(self, source: Source | None = None) -> None:
         model = None if source is None else _open(source)
         self._path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
-        self._archive = None if model is None else archive.find_archive(model)
         self._tree = _core._Tree(model)
+        self._tail = None if model is None else find_tail(model, self._tree)
         self._root = self._tree.root
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
         self._users: Counter[int] | None = None
@@ -286,7 +287,7 @@ class Editor:
         ModelError: the source has a part that cannot be kept (see README); allow_loss leaves it out.
         """
         self._check_loss(allow_loss)
-        data = self._tree.write(share_constants=share_constants, tail=self._tail())
+        data = self._tree.write(share_constants=share_constants, tail=self._prepare_tail(share_constants))
         self._saved = self._tree.changes
         return data
 
@@ -306,8 +307,9 @@ class Editor:
             path = self._path
         if path is None:
             raise ValueError("the model did not come from a file: save() needs a path")
+        tail = self._prepare_tail(share_constants)
         write_atomically(
-            os.fspath(path), lambda fd: self._tree.write(fd, share_constants=share_constants, tail=self._tail())
+            os.fspath(path), lambda descriptor: self._tree.write(descriptor, share_constants=share_constants, tail=tail)
         )
         self._saved = self._tree.changes
 
@@ -322,8 +324,12 @@ class Editor:
                 "know, whose bytes are no table; allow_loss=True leaves them out"
             )
 
-    def _tail(self) -> Callable[[int], bytes] | None:
-        return None if self._archive is None else self._archive.moved
+    def _prepare_tail(self, share_constants: bool) -> Callable[[int], bytes] | None:
+        if self._tail is None:
+            return None
+        if self._tail.bytecode:
+            self._tail.point_operators(self._tree.size(share_constants))
+        return self._tail.moved
 
     def __repr__(self) -> str:
         return f"<tq editor of {self._path!r}: {len(self._subgraphs)} subgraphs>"

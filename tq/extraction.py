@@ -123,6 +123,8 @@ def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[Tenso
         if tensor.is_constant:
             tensor.data = None
     _keep_called(editor, graph)
+    if editor._tail and not any(operator._node in editor._tail.bytecode for operator in operators):
+        editor._tail = None  # what lies behind the whole is about the whole
     if keys:
         _sign(editor, keys[0], starts, ends)
     editor.prune()

@@ -79,12 +79,17 @@ tq_status tq_tree_open(tq_table_id root, const tq_allocator *allocator, tq_tree 
 
 /* A tree of all that `root`, a verified table of `file`, leads to.  Unknown offsets lead below `end`,
    which is file.size unless other data follow the flatbuffer in the file.
-   Memory: at most 80 * file.size + 4 MiB, for a file whose tables are shared as much as can be.  Fails
+   Memory: at most 160 * file.size + 16 MiB, for a file whose tables are shared as much as can be; a few
+   kilobytes beyond what the file has in tables, for others.  Fails
    as the verifier does where it did not look (Model.buffers), or where the bytes have changed. */
 tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end,
                        const tq_allocator *allocator, tq_tree *out, tq_error *error);
 
 void tq_tree_close(tq_tree *tree);
+
+/* The end of the last byte of `file` that anything in the tree, as it was read, stands in or borrows:
+   what follows belongs to no table. */
+uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file);
 
 /* ---- nodes ---- */
 

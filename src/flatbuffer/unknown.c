@@ -154,10 +154,13 @@ typedef struct span {
 typedef struct claims {
     span *spans; /* by rising start; NULL while they are counted */
     size_t count, room;
+    uint64_t end; /* of the last of them */
 } claims;
 
 static void claim(claims *c, uint64_t start, uint64_t length)
 {
+    if (start + length > c->end)
+        c->end = start + length;
     if (c->spans && c->count == c->room)
         return; /* the bytes have changed since the spans were counted */
     if (c->spans)
@@ -167,16 +170,23 @@ static void claim(claims *c, uint64_t start, uint64_t length)
 
 static void claim_node(claims *c, tq_bytes file, const tq_node *node);
 
+/* A run that a cell borrows from the file, and `ahead` bytes before it. */
+static void claim_run(claims *c, tq_bytes file, const uint8_t *bytes, uint64_t length, unsigned ahead)
+{
+    if (bytes)
+        claim(c, (uint64_t)(bytes - file.data) - ahead, ahead + length);
+}
+
 static void claim_cell(claims *c, tq_bytes file, const tq_cell *cell)
 {
     switch ((tq_cell_kind)cell->kind) {
     case TQ_CELL_VECTOR:
-        claim(c, cell->at, 4 + cell->length + cell->is_text);
+        claim_run(c, file, cell->bytes, cell->length + cell->is_text, 4);
         break;
     case TQ_CELL_STRINGS:
         claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
         for (uint32_t i = 0; i < cell->count; i++)
-            claim(c, (uint64_t)(cell->strings[i].data - file.data) - 4, 4 + (uint64_t)cell->strings[i].size + 1);
+            claim_run(c, file, cell->strings[i].data, (uint64_t)cell->strings[i].size + 1, 4);
         break;
     case TQ_CELL_TABLES:
         claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
@@ -186,8 +196,10 @@ static void claim_cell(claims *c, tq_bytes file, const tq_cell *cell)
     case TQ_CELL_TABLE:
         claim_node(c, file, cell->table);
         break;
-    case TQ_CELL_INLINE:
     case TQ_CELL_OUTSIDE:
+        claim_run(c, file, cell->bytes, cell->length, 0);
+        break;
+    case TQ_CELL_INLINE:
         break;
     }
 }
@@ -227,7 +239,7 @@ static void merge(claims *c)
 
 static tq_status find_claims(tq_reading *r, claims *out)
 {
-    claims counted = {NULL, 0, 0}, found = {NULL, 0, 0};
+    claims counted = {NULL, 0, 0, 0}, found = {NULL, 0, 0, 0};
     claim(&counted, 0, 8); /* the root's offset and the file's identifier */
     claim_node(&counted, r->file, r->tree->root);
     tq_status status = tq_allocate(&r->tree->region.allocator, counted.count, sizeof *found.spans, &found.spans, r->error);
@@ -449,4 +461,12 @@ tq_status tq_resolve_guesses(tq_reading *r)
         status = resolve(r, &c, guesses);
     tq_release(&r->tree->region.allocator, c.spans);
     return status;
+}
+
+uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file)
+{
+    claims c = {NULL, 0, 0, 0};
+    claim(&c, 0, 8);
+    claim_node(&c, file, tree->root);
+    return c.end < file.size ? c.end : file.size;
 }

@@ -16,6 +16,7 @@ typedef struct {
     tq_tree tree;
     bool is_open;
     bool is_busy;       /* being written, without the GIL */
+    uint64_t end;       /* of what the tree borrows from the model's file; what follows is no part of it */
     uint64_t changes;   /* how often something was set */
     PyObject *model;    /* whose bytes the tree borrows, or NULL */
     PyObject *borrowed; /* list of memoryviews: what else it borrows from */
@@ -534,6 +535,8 @@ static PyObject *new_tree(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self->model = Py_NewRef(model);
         Py_BEGIN_ALLOW_THREADS
         status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
+        if (status == TQ_OK)
+            self->end = tq_tree_end(&self->tree, ((ModelObject *)model)->model.file);
         Py_END_ALLOW_THREADS
     }
     self->is_open = status == TQ_OK;
@@ -671,6 +674,23 @@ static PyObject *write_tree(TreeObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+/* The size that write() with the same arguments gives, without a tail. */
+static PyObject *size_of(TreeObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"share_constants", "limit", NULL};
+    int share = 0;
+    long long limit = TQ_FLATBUFFER_LIMIT;
+    tq_plan plan;
+    tq_error error;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pL:size", names, &share, &limit) || begin_change(self) < 0)
+        return NULL;
+    if (raise_status(self, tq_rewrite_plan(&self->tree, limit < 0 ? 0 : (uint64_t)limit, share, &plan, &error), &error) < 0)
+        return NULL;
+    uint64_t size = plan.size;
+    tq_plan_close(&plan);
+    return PyLong_FromUnsignedLongLong(size);
+}
+
 static PyObject *get_root(TreeObject *self, void *closure)
 {
     (void)closure;
@@ -689,8 +709,15 @@ static PyObject *get_changes(TreeObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(self->changes);
 }
 
+static PyObject *get_end(TreeObject *self, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLongLong(self->end);
+}
+
 static PyGetSetDef tree_properties[] = {
     {"root", (getter)get_root, NULL, "The table Model.", NULL},
+    {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.", NULL},
     {"lost", (getter)get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.", NULL},
     {"changes", (getter)get_changes, NULL, "A number that rises with every change, and when the tree is written.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -699,6 +726,8 @@ static PyGetSetDef tree_properties[] = {
 static PyMethodDef tree_methods[] = {
     {"make", (PyCFunction)make_node, METH_O, "make($self, table, /)\n--\n\nA new, empty table of that name, as a _Node."},
     {"copy", (PyCFunction)copy_node, METH_O, "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
+    {"size", (PyCFunction)(void (*)(void))size_of, METH_VARARGS | METH_KEYWORDS,
+     "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without a tail."},
     {"write", (PyCFunction)(void (*)(void))write_tree, METH_VARARGS | METH_KEYWORDS,
      "write($self, descriptor=-1, share_constants=False, tail=None, limit=2147483647)\n--\n\n"
      "The model as bytes; with a file descriptor, written to it, and the number of bytes.  tail(size) gives\n"
