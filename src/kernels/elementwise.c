@@ -471,16 +471,22 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
     return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, float *slope,
+                       float *offset, float *offset_negative)
+{
+    double shift[2], real = effective_multiplier(m, rule);
+    find_tie_shift(m, rule, shift);
+    *slope = (float)(real * 65536);
+    *offset = fixed_offset(zero_point + shift[0]);
+    *offset_negative = fixed_offset(zero_point + shift[1]);
+    return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
+}
+
 static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
                             tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
 {
-    double shift[2];
-    find_tie_shift(m, rule, shift);
-    float slope = (float)(effective_multiplier(m, rule) * 65536);
-    ((float *)c->data[R_SLOPE])[i] = slope;
-    ((float *)c->data[R_OFFSET])[i] = fixed_offset(zero_point + shift[0]);
-    ((float *)c->data[R_OFFSET_NEGATIVE])[i] = fixed_offset(zero_point + shift[1]);
-    p->exact |= !isnormal(slope);
+    p->exact |= !tq_fixed_point_of(m, rule, zero_point, (float *)c->data[R_SLOPE] + i, (float *)c->data[R_OFFSET] + i,
+                                   (float *)c->data[R_OFFSET_NEGATIVE] + i);
     ((double *)c->data[R_REAL])[i] = m->f64;
     ((float *)c->data[R_REAL_F32])[i] = m->f32;
     ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;

@@ -37,12 +37,15 @@ typedef struct operand {
 static PyObject *integer_function(PyObject *module, const operand *operands, int count, tq_fixed_loop loop)
 {
     PyArrayObject *arrays[3] = {NULL}, *out = NULL;
+    const char *names[3];
     const int out_type = NPY_INT32;
     int i = 0;
+    for (int k = 0; k < count; k++)
+        names[k] = operands[k].name;
     while (i < count && (arrays[i] = tq_py_integers(operands[i].value, operands[i].name, operands[i].type)))
         i++;
     if (i == count)
-        tq_py_broadcast(PyModule_GetState(module), arrays, count, &out_type, 1, &out, run_fixed, &loop);
+        tq_py_broadcast(PyModule_GetState(module), arrays, names, count, &out_type, 1, &out, run_fixed, &loop);
     for (i = 0; i < count; i++)
         Py_XDECREF(arrays[i]);
     return out ? PyArray_Return(out) : NULL;
@@ -146,7 +149,8 @@ static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject 
         return NULL;
     tq_fixed_loop loop = rule == TQ_REQUANTIZE_SINGLE ? tq_fixed_quantize_single : tq_fixed_quantize;
     PyArrayObject *out[2];
-    int failed = tq_py_broadcast(PyModule_GetState(module), &real, 1, types, 2, out, run_quantize, &loop);
+    int failed = tq_py_broadcast(PyModule_GetState(module), &real, (const char *const *)names, 1, types, 2, out,
+                                 run_quantize, &loop);
     Py_DECREF(real);
     return failed ? NULL : Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
 }
@@ -159,8 +163,8 @@ static int multiplier_of(PyObject *value, tq_requantize_rule rule, tq_multiplier
         if (!PyArg_ParseTuple(value, "ii;multiplier is a tuple; it must be (multiplier, shift), two int32", &fixed,
                               &shift))
             return -1;
-        if (shift < -31 || shift > 31) {
-            PyErr_Format(PyExc_ValueError, "multiplier has shift %d; it must be from -31 to 31", shift);
+        if (shift < -31 || shift > 1024) {
+            PyErr_Format(PyExc_ValueError, "multiplier has shift %d; it must be from -31 to 1024", shift);
             return -1;
         }
         double real = ldexp(fixed, shift - 31);

@@ -13,6 +13,8 @@
 #include "python/file.h"
 #include "python/fixed_point.h"
 #include "python/flex.h"
+#include "python/interpreter.h"
+#include "python/measures.h"
 #include "python/model.h"
 #include "python/observers.h"
 #include "python/operator.h"
@@ -79,8 +81,10 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_weights,
     tq_py_add_fake_quant,
     tq_py_add_observers,
+    tq_py_add_measures,
     tq_py_add_arrays,
     tq_py_add_tree,
+    tq_py_add_interpreter,
 };
 
 static int execute(PyObject *module)

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "python/array_args.h"
 #include "python/operands.h"
 #include "quant/params.h"
 #include "quant/weights.h"
@@ -60,12 +61,13 @@ static tq_status run_choose(char **data, const npy_intp *strides, npy_intp n, co
 static PyObject *choose_arrays(PyObject *module, PyObject *min, PyObject *max, const tq_params_target *target)
 {
     static const int types[] = {NPY_FLOAT32, NPY_INT32};
+    static const char *const names[] = {"min", "max"};
     tq_state *state = PyModule_GetState(module);
     PyArrayObject *in[2] = {tq_py_doubles(min, "min"), NULL}, *out[2];
     PyObject *made = NULL;
     if (in[0])
         in[1] = tq_py_doubles(max, "max");
-    if (in[1] && tq_py_broadcast(state, in, 2, types, 2, out, run_choose, target) == 0)
+    if (in[1] && tq_py_broadcast(state, in, names, 2, types, 2, out, run_choose, target) == 0)
         made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
     Py_XDECREF(in[0]);
     Py_XDECREF(in[1]);
@@ -86,12 +88,12 @@ PyDoc_STRVAR(choose_doc,
 static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"min", "max", "dtype", "symmetric", "narrow_range", "rule", NULL};
-    PyObject *min, *max, *dtype = NULL, *rule = NULL;
-    int symmetric = 0, narrow = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$ppO:choose_quantization_params", names, &min, &max, &dtype,
-                                     &symmetric, &narrow, &rule))
+    PyObject *min, *max, *dtype = NULL, *rule = NULL, *symmetric = NULL, *narrow = NULL;
+    tq_params_target target;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOO:choose_quantization_params", names, &min, &max, &dtype,
+                                     &symmetric, &narrow, &rule) ||
+        !tq_py_flag(symmetric, "symmetric", &target.symmetric) || !tq_py_flag(narrow, "narrow_range", &target.narrow))
         return NULL;
-    tq_params_target target = {.symmetric = symmetric, .narrow = narrow};
     int index = tq_py_choice(rule, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
     if (index < 0 || tq_py_code(dtype, &target.code) < 0)
         return NULL;
@@ -103,12 +105,11 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
 {
     (void)context;
     for (npy_intp i = 0; i < n; i++) {
-        float scale = tq_bias_scale((float)*(const double *)(data[0] + i * strides[0]),
-                                    (float)*(const double *)(data[1] + i * strides[1]));
-        if (!isfinite(scale) || scale < 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "input_scale * weight_scale is %g; it must be finite and not negative", (double)scale);
-        *(float *)(data[2] + i * strides[2]) = scale;
+        tq_status status = tq_bias_scale(*(const double *)(data[0] + i * strides[0]),
+                                         *(const double *)(data[1] + i * strides[1]),
+                                         (float *)(data[2] + i * strides[2]), error);
+        if (status)
+            return status;
         *(int32_t *)(data[3] + i * strides[3]) = 0;
     }
     return TQ_OK;
@@ -131,7 +132,7 @@ static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
     PyArrayObject *in[2] = {tq_py_doubles(input, "input_scale"), NULL}, *out[2];
     if (in[0])
         in[1] = tq_py_doubles(weight, "weight_scale");
-    if (in[1] && tq_py_broadcast(state, in, 2, types, 2, out, run_bias, NULL) == 0)
+    if (in[1] && tq_py_broadcast(state, in, (const char *const *)names, 2, types, 2, out, run_bias, NULL) == 0)
         made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
     Py_XDECREF(in[0]);
     Py_XDECREF(in[1]);

@@ -231,4 +231,13 @@ static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requ
     return zero_point;
 }
 
+/* A 64-bit sum of 16x8 operators: by the rule FLOAT64_AWAY, or else by the 64-bit form. */
+static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_requantize_rule rule,
+                                        int32_t zero_point, int32_t low, int32_t high)
+{
+    if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
+        return tq_code_of_rounded(round((double)acc * m->f64), zero_point, low, high);
+    return tq_requantize_fixed(tq_multiply_i64(acc, m->fixed, m->shift), zero_point, low, high);
+}
+
 #endif
