@@ -80,6 +80,24 @@ def answer_run(question):
     return outputs
 
 
+def answer_outputs(question):
+    """All outputs for random inputs that `seed` draws: (source, OpResolverType's name, seed)."""
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    source, resolver, seed = question
+    where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
+    interpreter = Interpreter(**where, experimental_op_resolver_type=OpResolverType[resolver])
+    interpreter.allocate_tensors()
+    draw = np.random.default_rng(seed)
+    for item in interpreter.get_input_details():
+        dtype = np.dtype(item["dtype"])
+        values = draw.standard_normal(item["shape"]) if dtype.kind == "f" else draw.integers(0, 100, item["shape"])
+        interpreter.set_tensor(item["index"], values.astype(dtype))
+    interpreter.invoke()
+    return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()]
+
+
 def answer_tensors(question):
     """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
 
