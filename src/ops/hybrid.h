@@ -37,6 +37,9 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
 /* Sums of `count` rows of n codes each. */
 void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums);
 
+/* tanh as the runtime's float kernels of this family compute it: within some units of the last place. */
+float tq_rational_tanh(float x);
+
 /* A fused activation, with TANH and SIGN_BIT, which float kernels of this family apply.  In place. */
 void tq_activate(int64_t activation, float *values, size_t n);
 /* Whether there is such an activation. */

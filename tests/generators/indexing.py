@@ -273,3 +273,102 @@ def batch_matmul(m, kind):
         z = m.output(source)
     options = schema.BatchMatMulOptionsT(adjX=adj_x, adjY=adj_y)
     m.operator("BATCH_MATMUL", [x, y], [z], options, 4)
+
+
+@generator("EMBEDDING_LOOKUP_SPARSE", "float32")
+def embedding_lookup_sparse(m, kind):
+    rows, width = m.integer(1, 9), m.shape(1, 2, 20)
+    rank = m.integer(2, 3)
+    dense = [m.integer(1, 4) for _ in range(rank)]
+    count = m.integer(1, 8)
+    flat = np.sort(m.rng.integers(0, int(np.prod(dense)), count))
+    places = np.stack(np.unravel_index(flat, dense), axis=-1).astype(np.int32)
+    inputs = [
+        m.input("int32", [count], m.integers("int32", [count], 0, rows - 1)),
+        m.input_or_constant("int32", [count, rank], places, chance=0),
+        m.input_or_constant("int32", [rank], dense),
+        m.input("float32", [count], draw=lambda: np.abs(m.floats([count], special=0)) + np.float32(0.1)),
+        m.input_or_constant("float32", [rows, *width]),
+    ]
+    options = schema.EmbeddingLookupSparseOptionsT(combiner=m.integer(0, 2))
+    m.operator("EMBEDDING_LOOKUP_SPARSE", inputs, [m.output("float32")], options)
+
+
+@generator("STABLEHLO_AND", "bool", "int8", "int16", "int32", resolver=OPTIMIZED)
+@generator("STABLEHLO_SHIFT_LEFT", "int8", "int16", "int32", resolver=OPTIMIZED)
+def stablehlo_bits(m, kind):
+    shape = m.shape(1, 4)
+    x = m.input(kind, shape, scale=None)
+    if m.name == "STABLEHLO_SHIFT_LEFT":
+        y = m.input_or_constant(kind, shape, m.integers(kind, shape, 0, 8 * np.dtype(kind).itemsize - 1), scale=None)
+    else:
+        y = m.input_or_constant(kind, shape, scale=None)
+    m.operator(m.name, [x, y], [m.output(kind, scale=None)])
+
+
+@generator("STABLEHLO_GATHER", "float32", "int32", "int64", "int8", "int16", "bool")
+def stablehlo_gather(m, kind):
+    """Windows of the operand at given places; some window dimensions of 1 are left out."""
+    shape = m.shape(1, 4, 200)
+    rank = len(shape)
+    x = m.input(kind, shape, scale=None)
+    mapped = [int(i) for i in m.rng.permutation(rank)[: m.integer(1, rank)]]
+    sizes = [m.integer(1, n) for n in shape]
+    collapsed = sorted(i for i in range(rank) if sizes[i] == 1 and m.chance(0.5))
+    type = m.pick("int32", "int64")
+    lead = m.shape(1, 2, 12)
+    starts = np.stack([m.integers(type, lead, -1, shape[i] - sizes[i] + 1) for i in mapped], axis=-1)
+    where = m.input_or_constant(type, starts.shape, starts)
+    kept = rank - len(collapsed)
+    offset = list(range(len(lead), len(lead) + kept)) if m.chance(0.6) else list(range(kept))
+    options = schema.StablehloGatherOptionsT(
+        offsetDims=offset,
+        collapsedSliceDims=collapsed,
+        startIndexMap=mapped,
+        indexVectorDim=len(lead),
+        sliceSizes=sizes,
+        indicesAreSorted=False,
+    )
+    # The kernel reads the rank from the file's shape.
+    windows = [n for i, n in enumerate(sizes) if i not in collapsed]
+    places = iter(lead)
+    out = [windows[offset.index(i)] if i in offset else next(places) for i in range(len(lead) + kept)]
+    m.operator("STABLEHLO_GATHER", [x, where], [m.output(kind, out, scale=None)], options)
+
+
+@generator("DENSIFY", "float32", "int8", "float16")
+def densify(m, kind):
+    """A constant in compressed rows; in half of the models of float32 with blocks of 1x4 as well."""
+    rows, columns = m.integer(1, 12), m.integer(1, 12)
+    blocked = kind == "float32" and m.chance(0.5)
+    keep = m.rng.random((rows, columns)) < 0.4
+    segments = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).tolist()
+    places = np.nonzero(keep)[1].tolist()
+    width = 4 if blocked else 1
+    values = m.draw(kind, [max(len(places), 0) * width])
+    parameters = {"scale": m.scale(), "zero_point": 0} if kind == "int8" else {}
+    x = m.constant(kind, values, shape=[rows, columns * width], **parameters)
+
+    def vector(items):
+        largest = max(items, default=0)
+        name = m.pick(*(["Uint8Vector"] if largest < 256 else []), "Uint16Vector", "Int32Vector")
+        return getattr(schema, name + "T")(values=items), getattr(schema.SparseIndexVector, name)
+
+    (array, array_type), (index, index_type) = vector(segments), vector(places)
+    dimensions = [
+        schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=rows),
+        schema.DimensionMetadataT(
+            format=schema.DimensionType.SPARSE_CSR,
+            arraySegments=array,
+            arraySegmentsType=array_type,
+            arrayIndices=index,
+            arrayIndicesType=index_type,
+        ),
+    ]
+    order, blocks = [0, 1], None
+    if blocked:
+        dimensions.append(schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=4))
+        order, blocks = [0, 1, 2], [1]
+    m.tensors[x].sparsity = schema.SparsityParametersT(traversalOrder=order, blockMap=blocks, dimMetadata=dimensions)
+    y = m.output(kind, [rows, columns * width], **(parameters or {"scale": None}))
+    m.operator("DENSIFY", [x], [y], schema.DensifyOptionsT())
