@@ -596,8 +596,9 @@ def far_softmax_of_words(node):
     x = node.inputs[0].value.astype(np.int64)
     if e <= 0 or x.size == 0 or not ((x.max(axis=-1, keepdims=True) - x) * 2.0**e >= 2**31).any():
         return None
-    exponentials, total = softmax(real(node.inputs[0]) * float(beta))
-    return [(coded(node.outputs[0], exponentials / total), 8)]
+    values = real(node.inputs[0]) * float(beta)
+    exponentials, total = softmax(np.maximum(values, values.max(axis=-1, keepdims=True) - 10))  # its table's end
+    return [(coded(node.outputs[0], exponentials / total), 4 + x.shape[-1])]
 
 
 @deviation(
