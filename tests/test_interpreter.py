@@ -17,6 +17,7 @@ from models import build_model, make_model, operator, pack, schema, signature, s
 import tq
 from tq import interpreter as interpreter_module
 from tq.interpreter import Interpreter, OpResolverType, SignatureRunner
+from tq.pytest_plugin import tq_stand_in  # noqa: F401  (where tq is installed, pytest finds it by itself)
 
 
 def permute(**kwargs):
@@ -864,7 +865,7 @@ def test_stand_in():
     assert "tflite_runtime" not in sys.modules
 
 
-def test_stand_in_fixture(tq_stand_in):
+def test_stand_in_fixture(tq_stand_in):  # noqa: F811
     from tflite_runtime.interpreter import Interpreter as imported
 
     assert imported is Interpreter
