@@ -394,10 +394,45 @@ def scaled_columns(node):
     a, b, out = *node.inputs, node.outputs[0]
     if not known(a, b) or len(b.scale) < 2 or kind(a) not in ("int8", "int16") or kind(out) not in ("int8", "int16"):
         return None
-    values = [np.swapaxes(o.value, -1, -2) if node.options[adj] else o.value for o, adj in ((a, "adj_x"), (b, "adj_y"))]
-    scales = b.scale.astype(float) * float(a.scale[0])
-    y = ((values[0].astype(np.int64) - int(a.zero_point[0])) @ values[1].astype(np.int64)) * scales
+    left, right = operands_of_product(node)
+    y = (left @ right) * (b.scale.astype(float) * float(a.scale[0]))
     return [(coded(out, y), max(1, 2**-14 * limits(out)[1]))]  # 16 bits: of 15 bits of multiplier
+
+
+def operands_of_product(node):
+    """a [..., m, k] and b [..., k, n], less their zero points."""
+    found = []
+    for operand, adjoint in zip(node.inputs, ("adj_x", "adj_y"), strict=True):
+        codes = operand.value.astype(np.int64) - int(operand.zero_point[0])
+        found.append(np.swapaxes(codes, -1, -2) if node.options[adjoint] else codes)
+    return found
+
+
+def far_product(m):
+    s = schema()
+    x = m.input("int16", [2, 64], np.full((2, 64), 32767), scale=0.01, zero_point=0)
+    y = m.constant("int16", np.full((64, 3), 32767), scale=0.01, zero_point=0)
+    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=1e-5, zero_point=0)], s.BatchMatMulOptionsT(), 4)
+
+
+@deviation(
+    "BATCH_MATMUL",
+    when="INT16, a sum that is 2^31 or more in the output's scale",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=far_product,
+)
+def far_products(node):
+    a, b, out = *node.inputs, node.outputs[0]
+    if not known(a, b) or kind(a) != "int16" or kind(out) != "int16" or len(b.scale) != 1 or len(a.scale) != 1:
+        return None
+    left, right = operands_of_product(node)
+    m, e = multiplier(float(f32(a.scale[0]) * f32(b.scale[0])) / float(out.scale[0]))
+    reduced = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
+    scaled = ((left @ right) * reduced + (1 << (14 - e))) >> (15 - e)
+    if (abs(scaled) < 2**31).all():
+        return None
+    return [np.clip(scaled, *limits(out)).astype(np.int16)]
 
 
 def unsigned(m):
