@@ -120,6 +120,7 @@ tq_status tq_prepare_bidirectional_sequence_lstm(tq_node *node, tq_error *error)
     size_t batches = (size_t)x[d->time_major ? 1 : 0];
     d->steps = (size_t)x[d->time_major ? 0 : 1];
     d->inputs = (size_t)x[2];
+    d->forward.together = d->backward.together = d->time_major;
     TQ_TRY(tq_lstm_prepare(node, &forward_layout, batches, d->inputs, aux, &d->forward, &scratch, error));
     TQ_TRY(tq_lstm_prepare(node, &backward_layout, batches, d->inputs, aux, &d->backward, &scratch, error));
     size_t first = d->forward.outputs + (d->merged ? d->backward.outputs : 0);

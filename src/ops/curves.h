@@ -10,6 +10,7 @@
 #define TQ_OPS_CURVES_H
 
 #include <math.h>
+#include <stddef.h>
 
 /* An odd polynomial over an even one, of which both are 1 at 0, and x kept to where they give 1. */
 static inline float tq_curve_tanh(float x)
@@ -38,6 +39,24 @@ static inline float tq_curve_logistic(float x)
     e = e != e ? e : ldexpf(e, (int)m); /* |m| is at most 76 */
     e *= e;
     return e / (1.0f + e);
+}
+
+/* One value by itself: the same, by the C library. */
+static inline float tq_curve_logistic_alone(float x)
+{
+    float e = expf(x > 16.6355324f ? 16.6355324f : x);
+    return e / (1.0f + e);
+}
+
+/* n values in place, which the runtime has at `offset` elements behind an aligned place: fours that are aligned there
+   are taken together, and each value before and after them by itself. */
+static inline void tq_curve_logistic_row(float *values, size_t n, size_t offset)
+{
+    size_t first = (4 - offset % 4) % 4, end;
+    first = first < n ? first : n;
+    end = first + (n - first) / 4 * 4;
+    for (size_t i = 0; i < n; i++)
+        values[i] = i >= first && i < end ? tq_curve_logistic(values[i]) : tq_curve_logistic_alone(values[i]);
 }
 
 #endif

@@ -44,6 +44,7 @@ static tq_status prepare(tq_node *node, sequence *s, size_t batches, tq_error *e
 {
     const tq_shape *x = &node->in[0]->shape;
     uint64_t scratch = 0;
+    s->lstm.together = s->time_major;
     TQ_TRY(tq_lstm_prepare(node, &layout, batches, (size_t)x->dims[x->rank - 1], 0, &s->lstm, &scratch, error));
     s->step = node->in[0]->type == TQ_TensorType_INT8 ? tq_lstm_step_integer : tq_lstm_step_float;
     tq_shape out = *x;

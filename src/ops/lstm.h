@@ -15,7 +15,6 @@
 #ifndef TQ_OPS_LSTM_H
 #define TQ_OPS_LSTM_H
 
-#include "kernels/gemm.h"
 #include "ops/quantized.h"
 #include "ops/rows.h"
 
@@ -50,12 +49,11 @@ typedef struct tq_lstm {
     bool sums_change;    /* hybrid: some weights are not constant */
     int32_t *projection_sums;
 
-    /* floats: the gates' matrices side by side, [gate, cell][x, aux, h], as one matrix product */
+    /* floats */
+    bool together;     /* batches take a step together, not each by itself: see ops/ordered.h; set before prepare */
     bool pack_again;   /* some weights are not constant */
-    float *joined;
-    tq_gemm product, project;
-    void *packed, *packed_projection;
-    uint64_t joined_rows_at, sums_at, work_at; /* in scratch */
+    float *joined;     /* [x, aux, h][gate, cell], columns of all gates' matrices */
+    float *projected;  /* [cell][output] */
 
     /* integer */
     int32_t *projected_bias;
@@ -71,8 +69,8 @@ typedef struct tq_lstm {
 tq_status tq_lstm_prepare(tq_node *node, const tq_lstm_layout *layout, size_t batches, size_t inputs, size_t aux,
                           tq_lstm *lstm, uint64_t *scratch, tq_error *error);
 
-/* What prepare adds for float weights: packed matrices and scratch. */
-tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *lstm, uint64_t *scratch, tq_error *error);
+/* What prepare adds for float weights: transposed matrices. */
+tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *lstm, tq_error *error);
 void tq_lstm_pack_float(tq_lstm *lstm);
 
 /* What prepare adds for int8 tensors: multipliers and folded biases, with the operator's intermediate tensors. */

@@ -2,7 +2,7 @@
  *
  * A step of an LSTM in floating point, with weights of floats or of codes (hybrid).  Contract: lstm.h.
  *
- * Floats: a gate's sum begins with the bias, and x, aux and h follow in the order of kernels/gemm.h.
+ * Floats: a gate's sum is ((bias + W x) + A aux) + R h, each product summed as ops/ordered.h says.
  *
  * Hybrid: x, aux, h and what is projected are quantized row by row (ops/hybrid.h), and
  *     gate += f32(acc - z * sum(w)) * f32(s_w * s_row)
@@ -14,6 +14,7 @@
 #include "ops/check.h"
 #include "ops/curves.h"
 #include "ops/lstm.h"
+#include "ops/ordered.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
 
@@ -63,19 +64,50 @@ static size_t width_of(const tq_lstm *l)
     return l->inputs + l->aux + l->outputs;
 }
 
-static void join_gate(const tq_lstm *l, int gate, float *to)
+/* Columns of [cells][width] weights into the joined matrix, from row `first` and column `channel` on. */
+static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t first, size_t channel)
 {
-    const tq_lstm_gate *g = &l->gates[gate];
-    const float *w = g->weights->data, *aux = l->aux ? g->aux_weights->data : NULL, *r = g->recurrent->data;
-    for (size_t cell = 0; cell < l->cells; cell++, to += width_of(l)) {
-        memcpy(to, w + cell * l->inputs, l->inputs * sizeof *to);
-        if (aux)
-            memcpy(to + l->inputs, aux + cell * l->aux, l->aux * sizeof *to);
-        if (l->diagonal[gate])
-            memset(to + l->inputs + l->aux, 0, l->outputs * sizeof *to);
-        else
-            memcpy(to + l->inputs + l->aux, r + cell * l->outputs, l->outputs * sizeof *to);
+    for (size_t cell = 0; cell < l->cells; cell++)
+        for (size_t k = 0; k < width; k++)
+            l->joined[(first + k) * channels_of(l) + channel + cell] = w[cell * width + k];
+}
+
+void tq_lstm_pack_float(tq_lstm *l)
+{
+    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
+        const tq_lstm_gate *g = &l->gates[gate];
+        size_t channel = (size_t)(gate - first_gate(l)) * l->cells;
+        join_weights(l, g->weights->data, l->inputs, 0, channel);
+        if (l->aux)
+            join_weights(l, g->aux_weights->data, l->aux, l->inputs, channel);
+        if (!l->diagonal[gate]) /* else zeros */
+            join_weights(l, g->recurrent->data, l->outputs, l->inputs + l->aux, channel);
     }
+    for (size_t o = 0; l->projection && o < l->outputs; o++)
+        for (size_t cell = 0; cell < l->cells; cell++)
+            l->projected[cell * l->outputs + o] = ((const float *)l->projection->data)[o * l->cells + cell];
+}
+
+static bool all_constant(const tq_lstm *l)
+{
+    bool constant = !l->projection || tq_is_constant(l->projection);
+    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
+        const tq_lstm_gate *g = &l->gates[gate];
+        constant = constant && tq_is_constant(g->weights) && tq_is_constant(g->recurrent) &&
+                   (!g->aux_weights || tq_is_constant(g->aux_weights));
+    }
+    return constant;
+}
+
+tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *l, tq_error *error)
+{
+    TQ_TRY(tq_node_memory(node, (uint64_t)channels_of(l) * width_of(l), sizeof(float), &l->joined, error));
+    if (l->projection)
+        TQ_TRY(tq_node_memory(node, (uint64_t)l->cells * l->outputs, sizeof(float), &l->projected, error));
+    l->pack_again = !all_constant(l);
+    if (!l->pack_again)
+        tq_lstm_pack_float(l);
+    return TQ_OK;
 }
 
 static float start_of(const tq_lstm *l, int gate, size_t cell)
@@ -84,98 +116,33 @@ static float start_of(const tq_lstm *l, int gate, size_t cell)
     return g->norm ? 0 : ((const float *)g->bias->data)[cell];
 }
 
-/* The biases go behind the joined matrix. */
-void tq_lstm_pack_float(tq_lstm *l)
+static bool in_lanes(const tq_lstm *l, size_t channels, size_t depth)
 {
-    size_t width = width_of(l), channels = channels_of(l);
-    float *bias = l->joined + channels * width;
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
-        size_t channel = (size_t)(gate - first_gate(l)) * l->cells;
-        join_gate(l, gate, l->joined + channel * width);
-        for (size_t cell = 0; cell < l->cells; cell++)
-            bias[channel + cell] = start_of(l, gate, cell);
-    }
-    tq_gemm_weights weights = {.data = l->joined, .type = TQ_f32, .channel_stride = width, .k_stride = 1,
-                               .bias = bias, .bias_type = TQ_f32};
-    tq_gemm_pack(&l->product, &weights, l->packed);
-    if (!l->projection)
-        return;
-    weights = (tq_gemm_weights){.data = l->projection->data, .type = TQ_f32, .channel_stride = l->cells, .k_stride = 1,
-                                .bias = l->projection_bias ? l->projection_bias->data : NULL, .bias_type = TQ_f32};
-    tq_gemm_pack(&l->project, &weights, l->packed_projection);
+    return tq_ordered_in_lanes(channels, l->together ? l->batches : 1, depth);
 }
 
-static tq_status plan(tq_node *node, tq_gemm *gemm, size_t channels, size_t depth, void **memory, uint64_t *work,
-                      size_t batches, tq_error *error)
+/* Cells [begin, end) of all gates and batches. */
+static void sum_floats(void *context, size_t begin, size_t end)
 {
-    TQ_TRY(tq_gemm_plan(gemm, TQ_f32, channels, 1, depth, false, error));
-    uint64_t bytes = tq_gemm_scratch_bytes(gemm, batches, node->threads);
-    *work = bytes > *work ? bytes : *work;
-    return tq_node_memory(node, gemm->packed_bytes, 1, memory, error);
-}
-
-static bool all_constant(const tq_lstm *l)
-{
-    bool constant = (!l->projection || tq_is_constant(l->projection)) &&
-                    (!l->projection_bias || tq_is_constant(l->projection_bias));
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
-        const tq_lstm_gate *g = &l->gates[gate];
-        constant = constant && tq_is_constant(g->weights) && tq_is_constant(g->recurrent) && tq_is_constant(g->bias) &&
-                   (!g->aux_weights || tq_is_constant(g->aux_weights));
-    }
-    return constant;
-}
-
-tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *l, uint64_t *scratch, tq_error *error)
-{
-    size_t channels = channels_of(l), width = width_of(l), batches = l->batches;
-    uint64_t work = 0;
-    TQ_TRY(tq_node_memory(node, (uint64_t)channels * (width + 1), sizeof(float), &l->joined, error));
-    TQ_TRY(plan(node, &l->product, channels, width, &l->packed, &work, batches, error));
-    if (l->projection)
-        TQ_TRY(plan(node, &l->project, l->outputs, l->cells, &l->packed_projection, &work, batches, error));
-    l->joined_rows_at = tq_scratch_part(scratch, (uint64_t)batches * width, sizeof(float));
-    l->sums_at = tq_scratch_part(scratch, (uint64_t)batches * channels, sizeof(float));
-    l->work_at = tq_scratch_part(scratch, work, 1);
-    l->pack_again = !all_constant(l);
-    if (!l->pack_again)
-        tq_lstm_pack_float(l);
-    return TQ_OK;
-}
-
-static const tq_gemm_store plain_store = {.out = TQ_f32, .floor = -INFINITY, .ceiling = INFINITY};
-
-/* x, aux and h of each batch in a row. */
-static float *join_rows(const step *s)
-{
+    const step *s = context;
     const tq_lstm *l = s->l;
-    float *rows = tq_scratch_at(s->node, l->joined_rows_at);
     const tq_rows *parts[] = {&s->x, &s->aux, &s->h};
-    for (size_t b = 0, at = 0; b < l->batches; b++)
-        for (int i = 0; i < 3; i++) {
-            if (parts[i]->width)
-                memcpy(rows + at, parts[i]->data + b * parts[i]->stride, parts[i]->width * sizeof *rows);
-            at += parts[i]->width;
+    for (int gate = first_gate(l); gate < TQ_GATES; gate++)
+        for (size_t b = 0; b < l->batches; b++) {
+            const float *w = l->joined + (size_t)(gate - first_gate(l)) * l->cells + begin;
+            float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells;
+            for (size_t cell = begin; cell < end; cell++)
+                sums[cell] = start_of(l, gate, cell);
+            for (int i = 0; i < 3; i++) {
+                const tq_rows *part = parts[i];
+                if (part->width && !(i == 2 && l->diagonal[gate]))
+                    tq_ordered_product(w, channels_of(l), end - begin, part->data + b * part->stride, part->width,
+                                       in_lanes(l, l->cells, part->width), sums + begin);
+                w += part->width * channels_of(l);
+            }
+            for (size_t cell = begin; l->diagonal[gate] && cell < end; cell++)
+                sums[cell] += ((const float *)l->gates[gate].recurrent->data)[cell] * s->h.data[b * s->h.stride + cell];
         }
-    return rows;
-}
-
-static void sum_floats(const step *s)
-{
-    const tq_lstm *l = s->l;
-    size_t channels = channels_of(l), width = width_of(l);
-    const float *rows = join_rows(s), *h = l->output_state->data;
-    float *sums = tq_scratch_at(s->node, l->sums_at);
-    tq_gemm_rows in = {rows, l->batches, width, NULL};
-    tq_gemm_run(&l->product, &in, &plain_store, sums, channels, tq_scratch_at(s->node, l->work_at), s->node->threads);
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++)
-        for (size_t b = 0; b < l->batches; b++)
-            memcpy(s->gates + ((size_t)gate * l->batches + b) * l->cells,
-                   sums + b * channels + (size_t)(gate - first_gate(l)) * l->cells, l->cells * sizeof *sums);
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++)
-        for (size_t i = 0; l->diagonal[gate] && i < l->batches * l->cells; i++)
-            s->gates[(size_t)gate * l->batches * l->cells + i] +=
-                ((const float *)l->gates[gate].recurrent->data)[i % l->cells] * h[i];
 }
 
 /* ---- from sums to gates ---- */
@@ -211,6 +178,13 @@ static void normalize(const tq_lstm *l, const tq_lstm_gate *g, float *gate)
     }
 }
 
+/* Where the runtime has a gate's values, in gates: modulation before forget. */
+static size_t place_of(const tq_lstm *l, int gate)
+{
+    static const size_t places[TQ_GATES] = {0, 2, 1, 3};
+    return places[gate] - l->cifg;
+}
+
 static void finish_gate(const step *s, int gate)
 {
     const tq_lstm *l = s->l;
@@ -224,8 +198,9 @@ static void finish_gate(const step *s, int gate)
         tq_activate(l->activation, values, size);
         return;
     }
-    for (size_t i = 0; i < size; i++)
-        values[i] = tq_curve_logistic(values[i]);
+    size_t rows = l->together ? 1 : l->batches, row = size / rows;
+    for (size_t b = 0; b < rows; b++)
+        tq_curve_logistic_row(values + b * row, row, place_of(l, gate) * size + b * row);
 }
 
 static float clipped(float x, float clip)
@@ -261,8 +236,12 @@ static void project_codes(const step *s, const float *hidden, float *h)
 static void project_floats(const step *s, const float *hidden, float *h)
 {
     const tq_lstm *l = s->l;
-    tq_gemm_rows in = {hidden, l->batches, l->cells, NULL};
-    tq_gemm_run(&l->project, &in, &plain_store, h, l->outputs, tq_scratch_at(s->node, l->work_at), s->node->threads);
+    for (size_t b = 0; b < l->batches; b++, h += l->outputs) {
+        for (size_t o = 0; o < l->outputs; o++)
+            h[o] = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
+        tq_ordered_product(l->projected, l->outputs, l->outputs, hidden + b * l->cells, l->cells,
+                           in_lanes(l, l->outputs, l->cells), h);
+    }
 }
 
 static void project(const step *s, const float *hidden)
@@ -306,10 +285,8 @@ void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence
                                 scales + l->batches);
     s.h = tq_rows_take(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
                        tq_scratch_at(node, l->h_codes_at), scales + 2 * l->batches);
-    if (l->rule)
-        tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads, sum_codes, &s);
-    else
-        sum_floats(&s);
+    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads,
+                    l->rule ? sum_codes : sum_floats, &s);
     for (int gate = first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     update_cell(&s);

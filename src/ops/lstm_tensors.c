@@ -256,5 +256,5 @@ tq_status tq_lstm_prepare(tq_node *node, const tq_lstm_layout *layout, size_t ba
     if (k.hybrid)
         return prepare_hybrid(node, l, error);
     l->rule = NULL;
-    return k.integer ? tq_lstm_prepare_integer(node, l, error) : tq_lstm_prepare_float(node, l, scratch, error);
+    return k.integer ? tq_lstm_prepare_integer(node, l, error) : tq_lstm_prepare_float(node, l, error);
 }
