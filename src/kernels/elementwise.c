@@ -324,29 +324,36 @@ static void fill_u32(void *to, const void *from, bool many, size_t sets)
         column[i] = value;
 }
 
+/* What kernels take off 8-bit codes to make them signed. */
+static int32_t center_of(tq_element type)
+{
+    return tq_element_low(type) == 0 ? 128 : 0;
+}
+
 /* ---- quantize ---- */
 
 enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
 /* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
-static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale, tq_column_i32 zero_point)
+static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale,
+                          tq_column_i32 zero_point, int32_t center)
 {
     float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
     float *slope = (float *)c->data[Q_SLOPE], *offset = (float *)c->data[Q_OFFSET];
     int32_t *zeros = (int32_t *)c->data[Q_ZERO];
     size_t sets = c->entries;
-    int strange = 0;
+    int steep = 0;
     fill_u32(scales, scale.data, scale.many, sets);
     fill_u32(zeros, zero_point.data, zero_point.many, sets);
     for (size_t i = 0; i < sets; i++)
         inverse[i] = 1.0f / scales[i]; /* tq_inverse_scale */
     for (size_t i = 0; i < sets; i++) {
         slope[i] = inverse[i] * 65536;
-        strange |= !(inverse[i] >= FLT_MIN) | !(slope[i] <= FLT_MAX);
+        steep |= !(slope[i] <= FLT_MAX);
     }
-    for (size_t i = 0; i < sets; i++) /* as fixed_offset: exact but for the sum, where 8-bit codes use it */
-        offset[i] = (float)zeros[i] * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
-    p->exact = strange;
+    for (size_t i = 0; i < sets; i++) /* exact where it is used, for 8-bit codes */
+        offset[i] = (float)(zeros[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+    p->steep = steep;
 }
 
 tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
@@ -371,7 +378,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     if (status == TQ_OK)
         status = allocate_columns(&c, 0, sets, error);
     if (status == TQ_OK) {
-        fill_quantize(&p, &c, scale, zero_point);
+        fill_quantize(&p, &c, scale, zero_point, center_of(job->out_type));
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
@@ -472,15 +479,14 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
 }
 
 static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
-                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
+                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point, int32_t center)
 {
     double shift[2];
     find_tie_shift(m, rule, shift);
     float slope = (float)(effective_multiplier(m, rule) * 65536);
     ((float *)c->data[R_SLOPE])[i] = slope;
-    ((float *)c->data[R_OFFSET])[i] = fixed_offset(zero_point + shift[0]);
-    ((float *)c->data[R_OFFSET_NEGATIVE])[i] = fixed_offset(zero_point + shift[1]);
-    p->exact |= !isnormal(slope);
+    ((float *)c->data[R_OFFSET])[i] = fixed_offset(zero_point - center + shift[0]);
+    ((float *)c->data[R_OFFSET_NEGATIVE])[i] = fixed_offset(zero_point - center + shift[1]);
     ((double *)c->data[R_REAL])[i] = m->f64;
     ((float *)c->data[R_REAL_F32])[i] = m->f32;
     ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;
@@ -520,7 +526,7 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
             tq_multiplier m = tq_multiplier_of(multiplier.data[multiplier.many ? i : 0], rule);
             int32_t zero = zero_point.data[zero_point.many ? i : 0];
             int32_t input_zero = input_zero_point.data[input_zero_point.many ? i : 0];
-            fill_requantize(&p, &c, i, &m, rule, zero, input_zero);
+            fill_requantize(&p, &c, i, &m, rule, zero, input_zero, center_of(job->out_type));
             p.wide |= (job->in_type == TQ_i32 && input_zero != 0) || (job->out_type == TQ_i32 && zero != 0);
         }
         status = lay_out(&w, &c, error);
