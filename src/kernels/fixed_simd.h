@@ -25,8 +25,32 @@
  */
 
 /* Whether a lane cannot be trusted. */
-#define FIXED_DOUBTS(least) __builtin_expect(fixed_below(least, 2 * TQ_FIXED_ERROR), 0)
+INLINE bool fixed_doubts(fixed_lows least) { return __builtin_expect(fixed_below(least, 2 * TQ_FIXED_ERROR), 0); }
 
 /* Fixed point is of signed codes: unsigned ones have 128 taken off their offset. */
 INLINE vi fixed_codes_i8(const struct fixed_block *block) { return fixed_codes(block); }
 INLINE vi fixed_codes_u8(const struct fixed_block *block) { return xor_s32(fixed_codes(block), splat_s8(-128)); }
+
+/* A block, and two, in fixed point: fixed(x, &lane) is a vector, load(p, row, at, vary) its parameters.  Two go vector
+   by vector, so that parameters that both have are loaded once. */
+#define FIXED_BLOCK(block, lane_t, load, fixed)                                                                    \
+    do {                                                                                                           \
+        vi v_[4];                                                                                                  \
+        for (size_t k = 0; k < BLOCK; k += LANES) {                                                                \
+            lane_t c_ = load(p, row, at + k, vary);                                                                \
+            v_[k / LANES] = fixed(x + k, &c_);                                                                     \
+        }                                                                                                          \
+        (block) = fixed_narrow(v_);                                                                                \
+    } while (0)
+#define FIXED_PAIR(one, two, lane_t, load, fixed)                                                                  \
+    do {                                                                                                           \
+        vi v_[4], w_[4];                                                                                           \
+        for (size_t k = 0; k < BLOCK; k += LANES) {                                                                \
+            lane_t c_ = load(p, row, at + k, vary);                                                                \
+            v_[k / LANES] = fixed(x + k, &c_);                                                                     \
+            lane_t d_ = further ? load(p, row, at + further + k, vary) : c_;                                       \
+            w_[k / LANES] = fixed(x2 + k, &d_);                                                                    \
+        }                                                                                                          \
+        (one) = fixed_narrow(v_);                                                                                  \
+        (two) = fixed_narrow(w_);                                                                                  \
+    } while (0)

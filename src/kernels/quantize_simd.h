@@ -42,17 +42,20 @@ INLINE void quantize_exactly(const float *x, vi code[4], const tq_quantize_param
     }
 }
 
-INLINE struct fixed_block quantize_fixed(const float *x, const tq_quantize_params *p, const struct quantize_lane *row,
-                                         size_t at, enum vary vary)
+struct quantize_fast {
+    vf slope, offset;
+};
+
+INLINE struct quantize_fast quantize_load_fast(const tq_quantize_params *p, const struct quantize_lane *row, size_t at,
+                                               enum vary vary)
 {
-    vi v[4];
-    for (int k = 0; k < 4; k++) {
-        size_t here = at + (size_t)k * LANES;
-        vf slope = vary ? load_f32(p->slope + here) : row->slope;
-        vf offset = vary == VARY_ALL ? load_f32(p->offset + here) : row->offset;
-        v[k] = fixed_of(load_f32(x + k * LANES), slope, offset);
-    }
-    return fixed_narrow(v);
+    return (struct quantize_fast){vary ? keep_f32(load_f32(p->slope + at)) : row->slope,
+                                  vary == VARY_ALL ? keep_f32(load_f32(p->offset + at)) : row->offset};
+}
+
+INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
+{
+    return fixed_of(load_f32(x), c->slope, c->offset);
 }
 
 #define DEFINE_quantize_16(rule, is_even, out)                                                                     \
@@ -66,51 +69,51 @@ INLINE struct fixed_block quantize_fixed(const float *x, const tq_quantize_param
     }                                                                                                              \
     DEFINE_PAIR_OF_STEPS(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane)
 
-/* The exact rule is a function of its own, out of the way of the loop's registers; so is the search for the block
-   that needs it, of two. */
+/* The exact rule is a function of its own, out of the way of the loop's registers. */
 #define DEFINE_quantize_8(rule, is_even, out)                                                                      \
-    INLINE void put_quantize_##rule##_##out(element_##out *y, const struct fixed_block *block,                     \
-                                            const struct quantize_lane *row, bool clamp, bool stream)              \
-    {                                                                                                              \
-        vi codes = fixed_codes_##out(block);                                                              \
-        put(y, clamp ? clamp_##out(codes, row->lowest, row->highest) : codes, stream);                             \
-    }                                                                                                              \
     RARELY void exact_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,       \
                                               size_t at, bool lanes)                                               \
     {                                                                                                              \
-        struct quantize_lane row = quantize_load(p, at, lanes);                                                    \
+        struct quantize_lane row = quantize_load(p, at, false);                                                    \
         vi code[4];                                                                                                \
         quantize_exactly(x, code, p, &row, at, lanes, is_even);                                                    \
         store4_##out(y, code, false);                                                                              \
+    }                                                                                                              \
+    INLINE void put_quantize_##rule##_##out(element_##out *y, const struct fixed_block *block,                     \
+                                            const struct quantize_lane *row, bool clamp, bool stream)              \
+    {                                                                                                              \
+        vi codes = fixed_codes_##out(block);                                                                       \
+        put(y, clamp ? clamp_##out(codes, row->lowest, row->highest) : codes, stream);                             \
+    }                                                                                                              \
+    INLINE void end_quantize_##rule##_##out(const struct fixed_block *block, const float *x, element_##out *y,     \
+                                            const tq_quantize_params *p, const struct quantize_lane *row, size_t at,\
+                                            bool lanes, bool stream)                                               \
+    {                                                                                                              \
+        if (fixed_doubts(block->least))                                                                            \
+            exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                     \
+        else                                                                                                       \
+            put_quantize_##rule##_##out(y, block, row, p->clamp, stream);                                          \
     }                                                                                                              \
     INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,        \
                                              const struct quantize_lane *row, size_t at, enum vary vary,           \
                                              bool stream)                                                          \
     {                                                                                                              \
-        struct fixed_block block = quantize_fixed(x, p, row, at, vary);                                            \
-        if (FIXED_DOUBTS(block.least))                                                                             \
-            exact_quantize_##rule##_##out(x, y, p, at, vary);                                                      \
-        else                                                                                                       \
-            put_quantize_##rule##_##out(y, &block, row, p->clamp, stream);                                         \
+        struct fixed_block block;                                                                                  \
+        FIXED_BLOCK(block, struct quantize_fast, quantize_load_fast, quantize_fixed);                              \
+        end_quantize_##rule##_##out(&block, x, y, p, row, at, vary, stream);                                       \
     }                                                                                                              \
-    RARELY void apart_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,       \
-                                              size_t at, bool lanes)                                               \
-    {                                                                                                              \
-        struct quantize_lane row = quantize_load(p, at, false);                                                    \
-        step_quantize_##rule##_##out(x, y, p, &row, at, lanes ? VARY_ALL : VARY_NOTHING, false);                   \
-    }                                                                                                              \
-    INLINE void pair_quantize_##rule##_##out(const float *x, element_##out *y, size_t gap,                         \
+    INLINE void pair_quantize_##rule##_##out(const float *x, element_##out *y, const float *x2, element_##out *y2, \
                                              const tq_quantize_params *p, const struct quantize_lane *row,         \
                                              size_t at, size_t further, enum vary vary, bool stream)               \
     {                                                                                                              \
-        struct fixed_block one = quantize_fixed(x, p, row, at, vary);                                              \
-        struct fixed_block two = quantize_fixed(x + gap, p, row, at + further, vary);                              \
-        if (FIXED_DOUBTS(fixed_least(one.least, two.least))) {                                                       \
-            apart_quantize_##rule##_##out(x, y, p, at, vary);                                                      \
-            apart_quantize_##rule##_##out(x + gap, y + gap, p, at + further, vary);                                \
+        struct fixed_block one, two;                                                                               \
+        FIXED_PAIR(one, two, struct quantize_fast, quantize_load_fast, quantize_fixed);                            \
+        if (fixed_doubts(fixed_least(one.least, two.least))) {                                                     \
+            end_quantize_##rule##_##out(&one, x, y, p, row, at, vary, stream);                                     \
+            end_quantize_##rule##_##out(&two, x2, y2, p, row, at + further, vary, stream);                         \
         } else {                                                                                                   \
             put_quantize_##rule##_##out(y, &one, row, p->clamp, stream);                                           \
-            put_quantize_##rule##_##out(y + gap, &two, row, p->clamp, stream);                                     \
+            put_quantize_##rule##_##out(y2, &two, row, p->clamp, stream);                                          \
         }                                                                                                          \
     }
 

@@ -40,6 +40,20 @@ INLINE struct requantize_lane requantize_load(const tq_requantize_params *p, siz
     return c;
 }
 
+struct requantize_fast {
+    vf slope, offset, offset_negative;
+    vi input_zero_point;
+};
+
+INLINE struct requantize_fast requantize_load_fast(const tq_requantize_params *p, const struct requantize_lane *row,
+                                                   size_t at, enum vary vary)
+{
+    if (!vary)
+        return (struct requantize_fast){row->slope, row->offset, row->offset_negative, row->input_zero_point};
+    return (struct requantize_fast){keep_f32(load_f32(p->slope + at)), keep_f32(load_f32(p->offset + at)),
+                                    keep_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
+}
+
 /* Each rule exactly: the product of acc, not yet clamped, but in range of int32. */
 INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_left)
 {
@@ -102,49 +116,43 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
         struct requantize_lane row = requantize_load(p, at, false);                                                \
         exactly_##rule##_##in##_##out(x, y, p, &row, at, lanes, false);                                            \
     }                                                                                                              \
-    INLINE struct fixed_block fixed_##rule##_##in##_##out(const element_##in *x, const tq_requantize_params *p,    \
-                                                          const struct requantize_lane *row, size_t at,            \
-                                                          enum vary vary)                                          \
+    INLINE vi fixed_##rule##_##in##_##out(const element_##in *x, const struct requantize_fast *c)                  \
     {                                                                                                              \
-        vi v[4];                                                                                                   \
-        for (int k = 0; k < 4; k++) {                                                                              \
-            struct requantize_lane c = vary ? requantize_load(p, at + (size_t)k * LANES, true) : *row;             \
-            vi q = load_##in(x + k * LANES);                                                                       \
-            vf acc = float_of_s32(sizeof *x == 4 ? q : sub_s32(q, c.input_zero_point)); /* not wide: int32 has 0 */ \
-            v[k] = fixed_of(acc, c.slope, OFFSET_##rule(acc, c));                                                  \
-        }                                                                                                          \
-        return fixed_narrow(v);                                                                                      \
+        vi q = load_##in(x);                                                                                       \
+        vf acc = float_of_s32(sizeof *x == 4 ? q : sub_s32(q, c->input_zero_point)); /* not wide: int32 has 0 */   \
+        return fixed_of(acc, c->slope, OFFSET_##rule(acc, *c));                                                    \
+    }                                                                                                              \
+    INLINE void end_##rule##_##in##_##out(const struct fixed_block *block, const element_##in *x, element_##out *y,\
+                                          const tq_requantize_params *p, size_t at, bool lanes, bool stream)       \
+    {                                                                                                              \
+        if (fixed_doubts(block->least))                                                                            \
+            exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
+        else                                                                                                       \
+            put(y, fixed_codes_##out(block), stream);                                                              \
     }                                                                                                              \
     INLINE void step_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y,                     \
                                                       const tq_requantize_params *p,                               \
                                                       const struct requantize_lane *row, size_t at,                \
                                                       enum vary vary, bool stream)                                 \
     {                                                                                                              \
-        struct fixed_block block = fixed_##rule##_##in##_##out(x, p, row, at, vary);                               \
-        if (FIXED_DOUBTS(block.least))                                                                             \
-            exact_##rule##_##in##_##out(x, y, p, at, vary);                                                        \
-        else                                                                                                       \
-            put(y, fixed_codes_##out(&block), stream);                                                       \
+        struct fixed_block block;                                                                                  \
+        FIXED_BLOCK(block, struct requantize_fast, requantize_load_fast, fixed_##rule##_##in##_##out);             \
+        end_##rule##_##in##_##out(&block, x, y, p, at, vary, stream);                                              \
     }                                                                                                              \
-    RARELY void apart_##rule##_##in##_##out(const element_##in *x, element_##out *y,                               \
-                                            const tq_requantize_params *p, size_t at, bool lanes)                  \
-    {                                                                                                              \
-        struct requantize_lane row = requantize_load(p, at, false);                                                \
-        step_requantize_##rule##_##in##_##out(x, y, p, &row, at, lanes ? VARY_ALL : VARY_NOTHING, false);          \
-    }                                                                                                              \
-    INLINE void pair_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t gap,         \
+    INLINE void pair_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y,                     \
+                                                      const element_##in *x2, element_##out *y2,                   \
                                                       const tq_requantize_params *p,                               \
                                                       const struct requantize_lane *row, size_t at,                \
                                                       size_t further, enum vary vary, bool stream)                 \
     {                                                                                                              \
-        struct fixed_block one = fixed_##rule##_##in##_##out(x, p, row, at, vary);                                 \
-        struct fixed_block two = fixed_##rule##_##in##_##out(x + gap, p, row, at + further, vary);                 \
-        if (FIXED_DOUBTS(fixed_least(one.least, two.least))) {                                                       \
-            apart_##rule##_##in##_##out(x, y, p, at, vary);                                                        \
-            apart_##rule##_##in##_##out(x + gap, y + gap, p, at + further, vary);                                  \
+        struct fixed_block one, two;                                                                               \
+        FIXED_PAIR(one, two, struct requantize_fast, requantize_load_fast, fixed_##rule##_##in##_##out);           \
+        if (fixed_doubts(fixed_least(one.least, two.least))) {                                                     \
+            end_##rule##_##in##_##out(&one, x, y, p, at, vary, stream);                                            \
+            end_##rule##_##in##_##out(&two, x2, y2, p, at + further, vary, stream);                                \
         } else {                                                                                                   \
-            put(y, fixed_codes_##out(&one), stream);                                                           \
-            put(y + gap, fixed_codes_##out(&two), stream);                                                     \
+            put(y, fixed_codes_##out(&one), stream);                                                               \
+            put(y2, fixed_codes_##out(&two), stream);                                                              \
         }                                                                                                          \
     }
 

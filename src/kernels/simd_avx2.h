@@ -18,6 +18,12 @@ typedef struct {
 } vd;
 
 INLINE vf load_f32(const float *p) { return _mm256_loadu_ps(p); }
+/* Loaded now, and not again for each use: compilers make loads part of what uses them, and there are two a cycle. */
+INLINE vf keep_f32(vf x)
+{
+    __asm__("" : "+x"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return _mm256_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE vi splat_s32(int32_t x) { return _mm256_set1_epi32(x); }
@@ -103,8 +109,10 @@ INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(_mm256
 
 /* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
    ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
+typedef vi fixed_lows;
 struct fixed_block {
-    vi ab, cd, least;
+    vi ab, cd;
+    fixed_lows least;
 };
 INLINE struct fixed_block fixed_narrow(const vi v[4])
 {

@@ -19,6 +19,11 @@ typedef struct {
 } vd;
 
 INLINE vf load_f32(const float *p) { return _mm512_loadu_ps(p); }
+INLINE vf keep_f32(vf x)
+{
+    __asm__("" : "+v"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return _mm512_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm512_loadu_si512(p); }
 INLINE vi splat_s32(int32_t x) { return _mm512_set1_epi32(x); }
@@ -98,8 +103,10 @@ INLINE vi away_s32(vf x)
 }
 
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, slope, offset)); }
+typedef vi fixed_lows;
 struct fixed_block {
-    vi ab, cd, least;
+    vi ab, cd;
+    fixed_lows least;
 };
 INLINE struct fixed_block fixed_narrow(const vi v[4])
 {

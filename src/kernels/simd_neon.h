@@ -19,6 +19,7 @@ typedef struct {
 } vd;
 
 INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
+INLINE vf keep_f32(vf x) { return x; } /* there are no other loads */
 INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
 INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
 INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
@@ -100,9 +101,10 @@ INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
 
 /* The upper halves joined, in the elements' own order; least is of the lower ones. */
+typedef uint16x8_t fixed_lows;
 struct fixed_block {
     int16x8_t ab, cd;
-    uint16x8_t least;
+    fixed_lows least;
 };
 INLINE struct fixed_block fixed_narrow(const vi v[4])
 {
