@@ -5,16 +5,15 @@
  * Parameter sets become columns (kernels.h).  Where each set covers a long contiguous run, row kernels do
  * run after run.  Where runs are short and the pattern repeats, the columns are spread out, one entry an
  * element, over the pattern or enough repetitions of it to fill a loop, and lanes kernels do pattern after
- * pattern.  Converting input or output goes through a buffer that stays in the first-level cache.
+ * pattern.  Where they are short and it does not repeat, they are folded: that is done some elements at a time.  Converting input or output goes through a buffer that stays in the first-level cache.
  */
 #include "kernels/elementwise.h"
 
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/threads.h"
+#include "kernels/columns.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
 #define STRIP 1024           /* elements of a pattern done at a time: its parameters take 8 KiB or so */
@@ -25,105 +24,24 @@
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
 
-/* ---- columns ---- */
-
-#define MAX_COLUMNS 10
-#define LINE 64 /* bytes of a cache line: a vector across two costs two loads */
-
-struct columns {
-    char *data[MAX_COLUMNS];
-    size_t size[MAX_COLUMNS]; /* of an entry: 8 (those columns come first) or 4 */
-    int count;
-    size_t entries;
-    void *memory[2]; /* the sets' columns, and those spread out */
-    _Alignas(8) char one_set[MAX_COLUMNS * 8];
-};
-
-static void free_columns(struct columns *c)
-{
-    free(c->memory[0]);
-    free(c->memory[1]);
-}
-
-/* One set needs no memory, and no padding: there is one way to lay it out, in a row. */
-static tq_status allocate_columns(struct columns *c, int which, size_t entries, tq_error *error)
-{
-    uint64_t padded = entries, total = 0, bytes;
-    bool fits = entries == 1 || tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
-    padded = entries == 1 ? 1 : padded / LINE * LINE; /* entries of whole cache lines */
-    for (int i = 0; i < c->count && fits; i++)
-        fits = tq_mul_u64(padded, c->size[i], &bytes) && tq_add_u64(total, bytes, &total);
-    char *at = c->one_set;
-    if (entries != 1) {
-        at = c->memory[which] = fits && total < SIZE_MAX - LINE ? malloc((size_t)total + LINE) : NULL;
-        if (!at)
-            return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
-        at += LINE - (uintptr_t)at % LINE;
-    }
-    c->entries = entries;
-    for (int i = 0; i < c->count; i++) {
-        c->data[i] = at;
-        at += (size_t)padded * c->size[i];
-    }
-    return TQ_OK;
-}
-
-/* Fills the entries past the end with the last one, so that what kernels read there is harmless. */
-static void pad_columns(struct columns *c)
-{
-    for (int i = 0; i < c->count; i++) {
-        char *end = c->data[i] + c->entries * c->size[i];
-        for (int k = 0; k < TQ_COLUMN_PADDING; k++)
-            memcpy(end + (size_t)k * c->size[i], end - c->size[i], c->size[i]);
-    }
-}
-
-static void repeat_u32(uint32_t *to, const uint32_t *from, size_t count, size_t run)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < run; k++)
-            *to++ = from[i];
-}
-
-static void repeat_u64(uint64_t *to, const uint64_t *from, size_t count, size_t run)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < run; k++)
-            *to++ = from[i];
-}
-
-/* Each group's channels, each `inner` times, and that `repeats` times. */
-static tq_status spread_columns(struct columns *c, const tq_layout *layout, size_t repeats, tq_error *error)
-{
-    struct columns from = *c;
-    size_t once = layout->channels * layout->inner, pattern = once * repeats;
-    tq_status status = allocate_columns(c, 1, layout->groups * pattern, error);
-    if (status != TQ_OK)
-        return status;
-    for (int i = 0; i < c->count; i++)
-        for (size_t g = 0; g < layout->groups; g++) {
-            char *to = c->data[i] + g * pattern * c->size[i];
-            const char *set = from.data[i] + g * layout->channels * c->size[i];
-            if (c->size[i] == 4)
-                repeat_u32((uint32_t *)to, (const uint32_t *)set, layout->channels, layout->inner);
-            else
-                repeat_u64((uint64_t *)to, (const uint64_t *)set, layout->channels, layout->inner);
-            for (size_t k = 1; k < repeats; k++)
-                memcpy(to + k * once * c->size[i], to, once * c->size[i]);
-        }
-    return TQ_OK;
-}
-
 /* ---- the walk ---- */
+
+union params {
+    tq_quantize_params quantize;
+    tq_dequantize_params dequantize;
+    tq_requantize_params requantize;
+};
 
 struct walk {
     const char *in;
     char *out;
     size_t in_size, out_size;
     tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
-    const void *params;
+    const union params *params;
     tq_layout layout;
     size_t pattern; /* lanes: entries a group; 0: rows */
+    const tq_columns *columns;
+    void (*point)(union params *, char *const *); /* lets parameters point at columns */
 };
 
 /* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
@@ -202,6 +120,23 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     }
 }
 
+static void walk_folded(void *context, size_t begin, size_t end)
+{
+    const struct walk *whole = context;
+    struct walk w = *whole;
+    union params params = *whole->params;
+    tq_folded folded;
+    tq_folded_init(&folded, w.columns);
+    w.point(&params, folded.data);
+    w.params = &params;
+    w.pattern = TQ_FOLD;
+    for (size_t at = begin; at < end; at += TQ_FOLD) {
+        size_t n = end - at < TQ_FOLD ? end - at : TQ_FOLD;
+        tq_folded_fill(&folded, w.columns, &w.layout, at, n);
+        run(&w, at, n, 1, 0, 0);
+    }
+}
+
 static size_t count_elements(const tq_layout *layout)
 {
     return layout->groups * layout->outer * layout->channels * layout->inner;
@@ -219,12 +154,12 @@ static int count_threads(const tq_array_job *job, size_t total)
     return paying < (size_t)most ? (int)paying : most;
 }
 
-/* Whether runs are so short, and their pattern comes so often, that lanes kernels win. */
-static bool wants_lanes(const tq_layout *layout)
+/* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
+static enum way { ROWS, PATTERNS, FOLDED } way_of(const tq_layout *layout)
 {
-    if (layout->groups * layout->channels == 1)
-        return false;
-    return layout->inner == 1 || (layout->inner < SHORT_RUN && layout->outer >= REPEATS_THAT_PAY);
+    if (layout->groups * layout->channels == 1 || layout->inner >= SHORT_RUN)
+        return ROWS;
+    return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? PATTERNS : FOLDED;
 }
 
 /* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use
@@ -240,17 +175,18 @@ static size_t count_repeats(size_t once, size_t outer)
 }
 
 /* The columns in the form that the walk's kernel reads. */
-static tq_status lay_out(struct walk *w, struct columns *c, tq_error *error)
+static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
 {
-    if (!wants_lanes(&w->layout))
+    w->columns = c;
+    if (way_of(&w->layout) != PATTERNS)
         return TQ_OK;
     size_t once = w->layout.channels * w->layout.inner, repeats = count_repeats(once, w->layout.outer);
     w->pattern = once * repeats;
     tq_status status = TQ_OK;
     if (w->pattern != w->layout.channels)
-        status = spread_columns(c, &w->layout, repeats, error);
+        status = tq_columns_spread(c, &w->layout, repeats, error);
     if (status == TQ_OK)
-        pad_columns(c);
+        tq_columns_pad(c);
     return status;
 }
 
@@ -283,14 +219,17 @@ static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation oper
     }
     const tq_kernel *kernel = find(operation, in, out, &status, error);
     if (kernel)
-        w->kernel = wants_lanes(&w->layout) ? kernel->lanes : kernel->row;
+        w->kernel = way_of(&w->layout) == ROWS ? kernel->row : kernel->lanes;
     return status;
 }
 
-static void perform(struct walk *w, const tq_array_job *job)
+static void perform(struct walk *w, union params *params, const tq_array_job *job)
 {
     size_t total = count_elements(&w->layout);
-    tq_range_fn body = w->pattern ? walk_patterns : walk_rows;
+    static const tq_range_fn bodies[] = {[ROWS] = walk_rows, [PATTERNS] = walk_patterns, [FOLDED] = walk_folded};
+    tq_range_fn body = bodies[way_of(&w->layout)];
+    w->point(params, w->columns->data);
+    w->params = params;
     tq_parallel_for(total, GRAIN, count_threads(job, total), body, w);
 }
 
@@ -335,7 +274,7 @@ static int32_t center_of(tq_element type)
 enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
 /* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
-static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale,
+static void fill_quantize(tq_quantize_params *p, const tq_columns *c, tq_column_f32 scale,
                           tq_column_i32 zero_point, int32_t center)
 {
     float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
@@ -356,6 +295,14 @@ static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_col
     p->steep = steep;
 }
 
+static void point_quantize(union params *params, char *const *data)
+{
+    tq_quantize_params *p = &params->quantize;
+    p->scale = (float *)data[Q_SCALE], p->inverse = (float *)data[Q_INVERSE];
+    p->slope = (float *)data[Q_SLOPE], p->offset = (float *)data[Q_OFFSET];
+    p->zero_point = (int32_t *)data[Q_ZERO];
+}
+
 tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
                             int32_t high, tq_quantize_rule rule, tq_error *error)
 {
@@ -369,32 +316,36 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     bool many = scale.many || zero_point.many;
     join_runs(&joined.layout, many);
     struct walk w;
-    struct columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS};
+    tq_columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS, .needed = (1u << Q_COLUMNS) - 1};
     size_t sets = count_sets(&joined.layout, many);
-    tq_quantize_params p = {.low = low, .high = high, .one_zero_point = !zero_point.many, .stream = is_large(job)};
-    p.clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
+    bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
+    union params p = {.quantize = {.low = low, .high = high, .one_zero_point = !zero_point.many, .clamp = clamp,
+                                   .stream = is_large(job)}};
 
     tq_status status = plan(&w, &joined, operations[rule], error);
     if (status == TQ_OK)
-        status = allocate_columns(&c, 0, sets, error);
+        status = tq_columns_allocate(&c, sets, error);
     if (status == TQ_OK) {
-        fill_quantize(&p, &c, scale, zero_point, center_of(job->out_type));
+        fill_quantize(&p.quantize, &c, scale, zero_point, center_of(job->out_type));
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
-        p.scale = (float *)c.data[Q_SCALE], p.inverse = (float *)c.data[Q_INVERSE];
-        p.slope = (float *)c.data[Q_SLOPE], p.offset = (float *)c.data[Q_OFFSET];
-        p.zero_point = (int32_t *)c.data[Q_ZERO];
-        w.params = &p;
-        perform(&w, &joined);
+        w.point = point_quantize;
+        perform(&w, &p, &joined);
     }
-    free_columns(&c);
+    tq_columns_free(&c);
     return status;
 }
 
 /* ---- dequantize ---- */
 
 enum { D_SCALE, D_ZERO, D_COLUMNS };
+
+static void point_dequantize(union params *params, char *const *data)
+{
+    params->dequantize.scale = (float *)data[D_SCALE];
+    params->dequantize.zero_point = (int32_t *)data[D_ZERO];
+}
 
 tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
                               tq_error *error)
@@ -405,27 +356,27 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     bool many = scale.many || zero_point.many;
     join_runs(&joined.layout, many);
     struct walk w;
-    struct columns c = {.size = {4, 4}, .count = D_COLUMNS};
+    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1};
     size_t sets = count_sets(&joined.layout, many);
-    tq_dequantize_params p = {.one_zero_point = !zero_point.many, .stream = is_large(job) && job->out_type == TQ_f32};
+    union params p = {.dequantize = {.one_zero_point = !zero_point.many,
+                                     .stream = is_large(job) && job->out_type == TQ_f32}};
 
     tq_status status = plan(&w, &joined, TQ_OP_dequantize, error);
     if (status == TQ_OK)
-        status = allocate_columns(&c, 0, sets, error);
+        status = tq_columns_allocate(&c, sets, error);
     if (status == TQ_OK) {
         const int32_t *zeros = (int32_t *)c.data[D_ZERO];
         fill_u32(c.data[D_SCALE], scale.data, scale.many, sets);
         fill_u32(c.data[D_ZERO], zero_point.data, zero_point.many, sets);
         for (size_t i = 0; i < sets && job->in_type == TQ_i32; i++)
-            p.wide |= zeros[i] != 0;
+            p.dequantize.wide |= zeros[i] != 0;
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
-        p.scale = (float *)c.data[D_SCALE], p.zero_point = (int32_t *)c.data[D_ZERO];
-        w.params = &p;
-        perform(&w, &joined);
+        w.point = point_dequantize;
+        perform(&w, &p, &joined);
     }
-    free_columns(&c);
+    tq_columns_free(&c);
     return status;
 }
 
@@ -478,7 +429,7 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
     return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
-static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
+static void fill_requantize(tq_requantize_params *p, const tq_columns *c, size_t i, const tq_multiplier *m,
                             tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point, int32_t center)
 {
     double shift[2];
@@ -497,6 +448,29 @@ static void fill_requantize(tq_requantize_params *p, const struct columns *c, si
     p->shifts_left |= m->shift > 0;
 }
 
+static void point_requantize(union params *params, char *const *data)
+{
+    tq_requantize_params *p = &params->requantize;
+    p->real = (double *)data[R_REAL], p->real_f32 = (float *)data[R_REAL_F32];
+    p->multiplier = (int32_t *)data[R_MULTIPLIER];
+    p->left = (int32_t *)data[R_LEFT], p->right = (int32_t *)data[R_RIGHT];
+    p->slope = (float *)data[R_SLOPE], p->offset = (float *)data[R_OFFSET];
+    p->offset_negative = (float *)data[R_OFFSET_NEGATIVE];
+    p->zero_point = (int32_t *)data[R_ZERO], p->input_zero_point = (int32_t *)data[R_INPUT_ZERO];
+}
+
+/* The columns that a rule's bodies read. */
+static unsigned columns_of(tq_requantize_rule rule)
+{
+    unsigned all = 1u << R_ZERO | 1u << R_INPUT_ZERO | 1u << R_SLOPE | 1u << R_OFFSET;
+    if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
+        return all | 1u << R_REAL;
+    if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+        return all | 1u << R_REAL_F32;
+    all |= 1u << R_MULTIPLIER | 1u << R_LEFT | 1u << R_RIGHT;
+    return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
+}
+
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
                               tq_column_i32 zero_point, tq_requantize_rule rule, tq_error *error)
 {
@@ -513,34 +487,28 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
     join_runs(&joined.layout, many);
     struct walk w;
-    struct columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS, .needed = columns_of(rule)};
     size_t sets = count_sets(&joined.layout, many);
-    tq_requantize_params p = {.low = tq_element_low(job->out_type), .high = (int32_t)tq_element_high(job->out_type)};
-    p.stream = is_large(job);
+    union params p = {.requantize = {.low = tq_element_low(job->out_type),
+                                     .high = (int32_t)tq_element_high(job->out_type), .stream = is_large(job)}};
 
     tq_status status = plan(&w, &joined, operations[rule], error);
     if (status == TQ_OK)
-        status = allocate_columns(&c, 0, sets, error);
+        status = tq_columns_allocate(&c, sets, error);
     if (status == TQ_OK) {
         for (size_t i = 0; i < sets; i++) {
             tq_multiplier m = tq_multiplier_of(multiplier.data[multiplier.many ? i : 0], rule);
             int32_t zero = zero_point.data[zero_point.many ? i : 0];
             int32_t input_zero = input_zero_point.data[input_zero_point.many ? i : 0];
-            fill_requantize(&p, &c, i, &m, rule, zero, input_zero, center_of(job->out_type));
-            p.wide |= (job->in_type == TQ_i32 && input_zero != 0) || (job->out_type == TQ_i32 && zero != 0);
+            fill_requantize(&p.requantize, &c, i, &m, rule, zero, input_zero, center_of(job->out_type));
+            p.requantize.wide |= (job->in_type == TQ_i32 && input_zero != 0) || (job->out_type == TQ_i32 && zero != 0);
         }
         status = lay_out(&w, &c, error);
     }
     if (status == TQ_OK) {
-        p.real = (double *)c.data[R_REAL], p.real_f32 = (float *)c.data[R_REAL_F32];
-        p.multiplier = (int32_t *)c.data[R_MULTIPLIER];
-        p.left = (int32_t *)c.data[R_LEFT], p.right = (int32_t *)c.data[R_RIGHT];
-        p.slope = (float *)c.data[R_SLOPE], p.offset = (float *)c.data[R_OFFSET];
-        p.offset_negative = (float *)c.data[R_OFFSET_NEGATIVE];
-        p.zero_point = (int32_t *)c.data[R_ZERO], p.input_zero_point = (int32_t *)c.data[R_INPUT_ZERO];
-        w.params = &p;
-        perform(&w, &joined);
+        w.point = point_requantize;
+        perform(&w, &p, &joined);
     }
-    free_columns(&c);
+    tq_columns_free(&c);
     return status;
 }
