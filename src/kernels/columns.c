@@ -14,21 +14,17 @@ void tq_columns_free(tq_columns *c)
     free(c->memory[1]);
 }
 
-/* One set needs no memory, and no padding: there is one way to lay it out, in a row. */
 static tq_status allocate(tq_columns *c, int which, size_t entries, tq_error *error)
 {
-    uint64_t padded = entries, total = 0, bytes;
-    bool fits = entries == 1 || tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
-    padded = entries == 1 ? 1 : padded / LINE * LINE; /* entries of whole cache lines */
+    uint64_t padded, total = 0, bytes;
+    bool fits = tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
+    padded = padded / LINE * LINE; /* entries of whole cache lines */
     for (int i = 0; i < c->count && fits; i++)
         fits = tq_mul_u64(padded, c->size[i], &bytes) && tq_add_u64(total, bytes, &total);
-    char *at = c->one_set;
-    if (entries != 1) {
-        at = c->memory[which] = fits && total < SIZE_MAX - LINE ? malloc((size_t)total + LINE) : NULL;
-        if (!at)
-            return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
-        at += LINE - (uintptr_t)at % LINE;
-    }
+    char *at = c->memory[which] = fits && total < SIZE_MAX - LINE ? malloc((size_t)total + LINE) : NULL;
+    if (!at)
+        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
+    at += LINE - (uintptr_t)at % LINE;
     c->entries = entries;
     for (int i = 0; i < c->count; i++) {
         c->data[i] = at;
@@ -45,21 +41,17 @@ tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error)
 /* `count` values from `from`, `run` times each.  Whole vectors are written, and what is too much is written over by
    the next value, or is padding. */
 #define SPILL 8
-static void repeat_u32(uint32_t *to, const uint32_t *from, size_t count, size_t run)
-{
-    for (size_t i = 0; i < count; i++, to += run)
-        for (size_t k = 0; k < run; k += SPILL)
-            for (size_t m = 0; m < SPILL; m++)
-                to[k + m] = from[i];
-}
-
-static void repeat_u64(uint64_t *to, const uint64_t *from, size_t count, size_t run)
-{
-    for (size_t i = 0; i < count; i++, to += run)
-        for (size_t k = 0; k < run; k += SPILL)
-            for (size_t m = 0; m < SPILL; m++)
-                to[k + m] = from[i];
-}
+#define REPEAT(name, type)                                                       \
+    static void name(type *to, const type *from, size_t count, size_t run)       \
+    {                                                                            \
+        for (size_t i = 0; i < count; i++, to += run) {                          \
+            const type value = from[i], values[SPILL] = {value, value, value, value, value, value, value, value}; \
+            for (size_t k = 0; k < run; k += SPILL)                              \
+                memcpy(to + k, values, sizeof values);                           \
+        }                                                                        \
+    }
+REPEAT(repeat_u32, uint32_t)
+REPEAT(repeat_u64, uint64_t)
 
 static void repeat(const tq_columns *c, int i, char *to, const char *from, size_t count, size_t run)
 {
@@ -97,29 +89,38 @@ tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repea
     return TQ_OK;
 }
 
-void tq_folded_init(tq_folded *f, const tq_columns *c)
+/* Columns in one piece of memory; its size. */
+static size_t place(const tq_columns *c, char *memory, size_t entries, char *data[])
 {
-    char *at = f->memory;
+    size_t total = 0;
     for (int i = 0; i < c->count; i++) {
-        f->data[i] = at;
-        at += c->size[i] * (TQ_FOLD + TQ_COLUMN_PADDING);
+        data[i] = memory + total;
+        total += c->size[i] * entries;
     }
-    memset(f->memory, 0, (size_t)(at - f->memory));
+    return total;
 }
 
-/* One channel after another; each whole run, and what `at` cuts off the first and n off the last. */
-void tq_folded_fill(tq_folded *f, const tq_columns *c, const tq_layout *layout, size_t at, size_t n)
+void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
-    size_t inner = layout->inner, channels = layout->channels, group = layout->outer * channels;
-    for (size_t done = 0; done < n;) {
-        size_t row = (at + done) / inner, cut = (at + done) % inner, channel = row % channels;
-        size_t set = row / group * channels + channel, runs = channels - channel, most = (n - done + cut) / inner;
-        size_t count = cut || most == 0 ? 1 : runs < most ? runs : most;
-        size_t run = cut || most == 0 ? inner - cut : inner;
-        run = run < n - done ? run : n - done;
-        for (int i = 0; i < c->count; i++)
-            if (c->needed >> i & 1)
-                repeat(c, i, f->data[i] + done * c->size[i], c->data[i] + set * c->size[i], count, run);
-        done += count * run;
+    place(c, f->memory, TQ_SETS, f->data);
+}
+
+void tq_folded_init(tq_folded *f, const tq_columns *c)
+{
+    memset(f->memory, 0, place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
+}
+
+void tq_folded_fill(tq_folded *f, const tq_columns *c, char *const *sets, size_t inner, size_t cut, size_t n)
+{
+    size_t head = inner - cut < n ? inner - cut : n, whole = (n - head) / inner, tail = (n - head) % inner;
+    for (int i = 0; i < c->count; i++) {
+        size_t size = c->size[i];
+        char *to = f->data[i];
+        if (!(c->needed >> i & 1))
+            continue;
+        repeat(c, i, to, sets[i], 1, head);
+        repeat(c, i, to + head * size, sets[i] + size, whole, inner);
+        if (tail)
+            repeat(c, i, to + (n - tail) * size, sets[i] + (1 + whole) * size, 1, tail);
     }
 }

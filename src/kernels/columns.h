@@ -13,6 +13,7 @@
 
 #define TQ_COLUMNS 10
 #define TQ_FOLD 256 /* elements whose parameters are spread out at a time, where runs are folded */
+#define TQ_SETS 136 /* sets whose columns are made at a time: those of as many elements, in runs of 2 and more */
 
 typedef struct tq_columns {
     char *data[TQ_COLUMNS];
@@ -21,10 +22,9 @@ typedef struct tq_columns {
     unsigned needed; /* a bit each */
     size_t entries;
     void *memory[2]; /* the sets' columns, and those spread out */
-    _Alignas(8) char one_set[TQ_COLUMNS * 8];
 } tq_columns;
 
-/* A column for each size, of `entries` sets, and padding unless there is one set.  To be freed whatever it returns. */
+/* A column for each size, of `entries` sets and padding.  To be freed whatever it returns. */
 tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error);
 void tq_columns_free(tq_columns *c);
 
@@ -34,7 +34,15 @@ void tq_columns_pad(tq_columns *c);
 /* Each group's channels, each `inner` times, and that `repeats` times. */
 tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error);
 
-/* The columns of up to TQ_FOLD elements, of runs that are too short for a row kernel each. */
+/* Columns of up to TQ_SETS sets, where each is used once. */
+typedef struct tq_few_sets {
+    _Alignas(64) char memory[TQ_COLUMNS * 8 * TQ_SETS];
+    char *data[TQ_COLUMNS];
+} tq_few_sets;
+
+void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
+
+/* Columns of up to TQ_FOLD elements, of runs that are too short for a row kernel each. */
 typedef struct tq_folded {
     _Alignas(64) char memory[TQ_COLUMNS * 8 * (TQ_FOLD + TQ_COLUMN_PADDING)];
     char *data[TQ_COLUMNS];
@@ -42,7 +50,7 @@ typedef struct tq_folded {
 
 void tq_folded_init(tq_folded *f, const tq_columns *c);
 
-/* The elements [at, at + n) of the layout. */
-void tq_folded_fill(tq_folded *f, const tq_columns *c, const tq_layout *layout, size_t at, size_t n);
+/* n elements of runs of `inner`, a set each; the first begins `cut` elements into the run of the first set. */
+void tq_folded_fill(tq_folded *f, const tq_columns *c, char *const *sets, size_t inner, size_t cut, size_t n);
 
 #endif
