@@ -41,14 +41,13 @@ tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error)
 /* `count` values from `from`, `run` times each.  Whole vectors are written, and what is too much is written over by
    the next value, or is padding. */
 #define SPILL 8
-#define REPEAT(name, type)                                                       \
-    static void name(type *to, const type *from, size_t count, size_t run)       \
-    {                                                                            \
-        for (size_t i = 0; i < count; i++, to += run) {                          \
-            const type value = from[i], values[SPILL] = {value, value, value, value, value, value, value, value}; \
-            for (size_t k = 0; k < run; k += SPILL)                              \
-                memcpy(to + k, values, sizeof values);                           \
-        }                                                                        \
+#define REPEAT(name, type)                                                                         \
+    static void name(type *restrict to, const type *restrict from, size_t count, size_t run)       \
+    {                                                                                              \
+        for (size_t i = 0; i < count; i++, to += run)                                              \
+            for (size_t k = 0; k < run; k += SPILL)                                                \
+                for (size_t m = 0; m < SPILL; m++)                                                 \
+                    to[k + m] = from[i];                                                           \
     }
 REPEAT(repeat_u32, uint32_t)
 REPEAT(repeat_u64, uint64_t)
@@ -105,22 +104,24 @@ void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
     place(c, f->memory, TQ_SETS, f->data);
 }
 
-void tq_folded_init(tq_folded *f, const tq_columns *c)
-{
-    memset(f->memory, 0, place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
-}
-
-void tq_folded_fill(tq_folded *f, const tq_columns *c, char *const *sets, size_t inner, size_t cut, size_t n)
+void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,
+                    size_t n)
 {
     size_t head = inner - cut < n ? inner - cut : n, whole = (n - head) / inner, tail = (n - head) % inner;
     for (int i = 0; i < c->count; i++) {
         size_t size = c->size[i];
         char *to = f->data[i];
-        if (!(c->needed >> i & 1))
+        if (!(columns >> i & 1))
             continue;
         repeat(c, i, to, sets[i], 1, head);
         repeat(c, i, to + head * size, sets[i] + size, whole, inner);
         if (tail)
             repeat(c, i, to + (n - tail) * size, sets[i] + (1 + whole) * size, 1, tail);
     }
+}
+
+void tq_folded_init(tq_folded *f, const tq_columns *c, char *const *sets)
+{
+    memset(f->memory, 0, place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
+    tq_folded_fill(f, c, c->needed & c->constant, sets, TQ_FOLD, 0, TQ_FOLD);
 }

@@ -12,14 +12,14 @@
 #include "kernels/elementwise.h"
 
 #define TQ_COLUMNS 10
-#define TQ_FOLD 256 /* elements whose parameters are spread out at a time, where runs are folded */
-#define TQ_SETS 136 /* sets whose columns are made at a time: those of as many elements, in runs of 2 and more */
+#define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
+#define TQ_SETS 264 /* sets whose columns are made at a time: those of as many elements, in runs of 2 and more */
 
 typedef struct tq_columns {
     char *data[TQ_COLUMNS];
     size_t size[TQ_COLUMNS]; /* of an entry: 8 (those columns come first) or 4 */
     int count;
-    unsigned needed; /* a bit each */
+    unsigned needed, constant; /* a bit each; constant: of all sets alike */
     size_t entries;
     void *memory[2]; /* the sets' columns, and those spread out */
 } tq_columns;
@@ -48,9 +48,12 @@ typedef struct tq_folded {
     char *data[TQ_COLUMNS];
 } tq_folded;
 
-void tq_folded_init(tq_folded *f, const tq_columns *c);
+/* With what is constant filled in, from any set. */
+void tq_folded_init(tq_folded *f, const tq_columns *c, char *const *sets);
 
-/* n elements of runs of `inner`, a set each; the first begins `cut` elements into the run of the first set. */
-void tq_folded_fill(tq_folded *f, const tq_columns *c, char *const *sets, size_t inner, size_t cut, size_t n);
+/* Fills `columns`, a bit each: n elements of runs of `inner`, a set each; the first begins `cut` elements into the run
+   of the first set. */
+void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,
+                    size_t n);
 
 #endif

@@ -157,8 +157,10 @@ static void walk_folded(void *context, size_t begin, size_t end)
     tq_few_sets few;
     tq_folded folded;
     size_t inner = w.layout.inner, channels = w.layout.channels, group = w.layout.outer * channels;
+    unsigned varying = w.columns->needed & ~w.columns->constant;
     tq_few_sets_init(&few, w.columns);
-    tq_folded_init(&folded, w.columns);
+    w.fill(&params, few.data, w.source, 0, 1);
+    tq_folded_init(&folded, w.columns, few.data);
     w.point(&params, folded.data);
     w.params = &params;
     w.pattern = TQ_FOLD;
@@ -167,7 +169,7 @@ static void walk_folded(void *context, size_t begin, size_t end)
         n = end - at < TQ_FOLD ? end - at : TQ_FOLD;
         n = n < left ? n : left;
         w.fill(&params, few.data, w.source, row / group * channels + channel, (cut + n + inner - 1) / inner);
-        tq_folded_fill(&folded, w.columns, few.data, inner, cut, n);
+        tq_folded_fill(&folded, w.columns, varying, few.data, inner, cut, n);
         run(&w, at, n, 1, 0, 0);
     }
 }
@@ -360,7 +362,10 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .fill = fill_quantize, .point = point_quantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
-    tq_columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS, .needed = (1u << Q_COLUMNS) - 1};
+    unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
+    unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
+    tq_columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point,
+                    .constant = zero_point.many ? 0 : of_zero_point};
     return perform(&w, job, operations[rule], &c, error);
 }
 
@@ -394,7 +399,8 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .fill = fill_dequantize, .point = point_dequantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
-    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1};
+    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1,
+                    .constant = zero_point.many ? 0 : 1u << D_ZERO};
     return perform(&w, job, TQ_OP_dequantize, &c, error);
 }
 
@@ -523,6 +529,7 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
     struct walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
                      .layout = join_runs(job->layout, many)};
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS, .needed = columns_of(rule)};
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS, .needed = columns_of(rule),
+                    .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return perform(&w, job, operations[rule], &c, error);
 }
