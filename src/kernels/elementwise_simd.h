@@ -76,35 +76,35 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
             part_##kernel(x + i, y + i, n - i, p, ENTRY(vary), (vary) != VARY_NOTHING);                            \
     } while (0)
 
-/* A row of n elements.  In a long one a part goes first, after which the array of the larger elements is
-   aligned; non-temporal stores ask for that of the output.  Such a part is less than a vector's bytes, so at
-   most BLOCK elements. */
-#define PAIR(kernel, i, vary, stream)                                                                              \
-    pair_##kernel(x + (i), y + (i), x + (i) + BLOCK, y + (i) + BLOCK, p, &row, ENTRY(vary), (vary) ? BLOCK : 0, vary,\
-                  stream)
-#define WALK(kernel, streams, vary)                                                                                \
+/* The elements of a row from i on. */
+#define PAIR_AT_I(kernel, vary, stream)                                                                            \
+    pair_##kernel(x + i, y + i, x + i + BLOCK, y + i + BLOCK, p, &row, ENTRY(vary), (vary) ? BLOCK : 0, vary, stream)
+#define WALK(kernel, vary)                                                                                         \
     do {                                                                                                           \
-        size_t i = 0;                                                                                              \
-        if (n >= LONG_WALK) {                                                                                      \
-            bool stream = streams, by_output = stream || sizeof *y >= sizeof *x;                                   \
-            size_t size = by_output ? sizeof *y : sizeof *x;                                                       \
-            size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;                                \
-            if (past % size == 0 && (by_output || n >= 8 * LONG_WALK)) { /* loads mind less than stores */         \
-                i = past ? (VECTOR_BYTES - past) / size : 0;                                                       \
-                if (i)                                                                                             \
-                    part_##kernel(x, y, i, p, first, (vary) != VARY_NOTHING);                                      \
-                if (stream) {                                                                                      \
-                    for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)                                                     \
-                        PAIR(kernel, i, vary, true);             \
-                    end_stream();                                                                                  \
-                }                                                                                                  \
-            }                                                                                                      \
-        }                                                                                                          \
         for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)                                                                 \
-            PAIR(kernel, i, vary, false);                        \
+            PAIR_AT_I(kernel, vary, false);                                                                        \
         for (; i + BLOCK <= n; i += BLOCK)                                                                         \
             step_##kernel(x + i, y + i, p, &row, ENTRY(vary), vary, false);                                        \
         FINISH(kernel, vary);                                                                                      \
+    } while (0)
+
+/* The start of a long row: a part, after which the array of the larger elements is aligned; non-temporal stores ask for
+   that of the output.  Such a part is less than a vector's bytes, so at most BLOCK elements. */
+#define START_LONG(kernel, streams)                                                                                \
+    do {                                                                                                           \
+        bool stream = streams, by_output = stream || sizeof *y >= sizeof *x;                                       \
+        size_t size = by_output ? sizeof *y : sizeof *x;                                                           \
+        size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;                                    \
+        if (past % size != 0 || (!by_output && n < 8 * LONG_WALK)) /* loads mind less than stores */               \
+            break;                                                                                                 \
+        i = past ? (VECTOR_BYTES - past) / size : 0;                                                               \
+        if (i)                                                                                                     \
+            part_##kernel(x, y, i, p, first, false);                                                               \
+        if (stream) {                                                                                              \
+            for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)                                                             \
+                PAIR_AT_I(kernel, VARY_NOTHING, true);                                                             \
+            end_stream();                                                                                          \
+        }                                                                                                          \
     } while (0)
 
 /* Rows whose parameters vary along them, two at a time, so that each is loaded once for two. */
@@ -117,16 +117,26 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
             for (size_t i = 0; i < n; i += BLOCK)                                                                  \
                 pair_##kernel(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, 0, vary, false);                   \
         }                                                                                                          \
-        for (; rows > 0; rows--, x += stride, y += stride)                                                         \
-            WALK(kernel, false, vary);                                                                             \
+        for (; rows > 0; rows--, x += stride, y += stride) {                                                       \
+            size_t i = 0;                                                                                          \
+            WALK(kernel, vary);                                                                                    \
+        }                                                                                                          \
     } while (0)
 
-/* Rows with parameters of their own. */
+/* Rows with parameters of their own.  There are few long ones in what would be the time of many short ones, and a
+   loop without their start is quicker to enter. */
 #define WALK_ROWS(kernel, row_t, load_row, streams)                                                                \
     do {                                                                                                           \
+        for (; n < LONG_WALK && rows > 0; rows--, x += stride, y += stride, first++) {                             \
+            const row_t row = load_row(p, first, false);                                                           \
+            size_t i = 0;                                                                                          \
+            WALK(kernel, VARY_NOTHING);                                                                            \
+        }                                                                                                          \
         for (; rows > 0; rows--, x += stride, y += stride, first++) {                                              \
             const row_t row = load_row(p, first, false);                                                           \
-            WALK(kernel, streams, VARY_NOTHING);                                                                   \
+            size_t i = 0;                                                                                          \
+            START_LONG(kernel, streams);                                                                           \
+            WALK(kernel, VARY_NOTHING);                                                                            \
         }                                                                                                          \
     } while (0)
 
