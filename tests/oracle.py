@@ -3,25 +3,37 @@
 
     for answer in oracle.ask("details", [path, data, ...]): ...
 
-One subprocess answers many questions; where one dies, that question's answer is an `Abort` and the next question gets
-a fresh process.  A question that LiteRT refuses is answered by a `Refusal`.  A question is a path or a model's bytes;
-what it is asked is one of the functions named `answer_*` below.
+A subprocess answers many questions, one after the other; where one dies, that question's answer is an `Abort` and the
+next question gets a fresh process.  A question that LiteRT refuses is answered by a `Refusal`.  A question is a path or
+a model's bytes, or a tuple that begins with one; what it is asked is one of the functions named `answer_*` below.
+
+tq answers `tensors` here too: what crashes it must not end the tests either.
 """
 
+import atexit
+import collections
+import concurrent.futures
 import contextlib
+import importlib.util
 import os
 import pickle
+import queue
+import signal
 import struct
 import subprocess
 import sys
 from dataclasses import dataclass
 
+# An answer may take so long, from a file or from bytes; then its process is ended by SIGALRM.
+SECONDS, SECONDS_BYTES = 600, 30
+
 
 @dataclass
 class Refusal:
-    """LiteRT raised an exception; `text` is its message."""
+    """An exception was raised: `text` is its type and message, `stage` what it was asked to do."""
 
     text: str
+    stage: str = ""
 
 
 @dataclass
@@ -68,6 +80,83 @@ def answer_run(question):
     return outputs
 
 
+def answer_outputs(question):
+    """All outputs for random inputs that `seed` draws: (source, OpResolverType's name, seed)."""
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    source, resolver, seed = question
+    where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
+    interpreter = Interpreter(**where, experimental_op_resolver_type=OpResolverType[resolver])
+    interpreter.allocate_tensors()
+    draw = np.random.default_rng(seed)
+    for item in interpreter.get_input_details():
+        dtype = np.dtype(item["dtype"])
+        values = draw.standard_normal(item["shape"]) if dtype.kind == "f" else draw.integers(0, 100, item["shape"])
+        interpreter.set_tensor(item["index"], values.astype(dtype))
+    interpreter.invoke()
+    return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()]
+
+
+def answer_tensors(question):
+    """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
+
+    question: (a path or a model's bytes, OpResolverType's name or "TQ", runs, shapes, indices).  runs: a dict of index
+    to array for each invoke; shapes: a dict of inputs to resize; indices: which tensors (of the file) to return.
+    A tensor that cannot be read is a Refusal, or an empty array where its shape holds nothing.
+    """
+    source, resolver, runs, shapes, indices = question
+    where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
+    stage = "construct"
+    try:
+        if resolver == "TQ":
+            import tq
+
+            interpreter = tq.Interpreter(**where, experimental_preserve_all_tensors=True, numerics="reference")
+        else:
+            from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+            interpreter = Interpreter(
+                **where,
+                experimental_op_resolver_type=OpResolverType[resolver],
+                experimental_preserve_all_tensors=True,
+                num_threads=1,
+            )
+        stage = "allocate"
+        for index, shape in shapes.items():
+            interpreter.resize_tensor_input(index, shape)
+        interpreter.allocate_tensors()
+        answers = []
+        for values in runs:
+            stage = "set"
+            for index, value in values.items():
+                interpreter.set_tensor(index, value)
+            stage = "invoke"
+            interpreter.invoke()
+            stage = "get"
+            answers.append({index: _value(interpreter, index) for index in indices})
+        return answers
+    except Exception as error:
+        return Refusal(f"{type(error).__name__}: {error}", stage)
+
+
+def _value(interpreter, index):
+    try:
+        return interpreter.get_tensor(index)
+    except Exception as error:
+        details = {item["index"]: item for item in interpreter.get_tensor_details()}.get(index)
+        if details and 0 in details["shape"]:
+            return _empty(details)
+        return Refusal(f"{type(error).__name__}: {error}", "get")
+
+
+def _empty(details):
+    """What an empty tensor holds: LiteRT does not let it be read."""
+    import numpy as np
+
+    return np.empty(details["shape"], details["dtype"])
+
+
 def _or_refusal(function):
     try:
         return function()
@@ -92,12 +181,15 @@ def _receive(stream):
 
 class _Worker:
     def __init__(self):
+        spec = importlib.util.find_spec("tq")
+        beside = [os.path.dirname(os.path.dirname(spec.origin))] if spec and spec.origin else []
+        path = os.pathsep.join([*beside, *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": path},
         )
 
     def ask(self, question):
@@ -107,6 +199,9 @@ class _Worker:
         except (EOFError, BrokenPipeError):
             return Abort(self.process.wait())
 
+    def alive(self):
+        return self.process.poll() is None
+
     def close(self):
         for pipe in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(BrokenPipeError):
@@ -114,20 +209,57 @@ class _Worker:
         self.process.wait()
 
 
-def ask(what, sources):
-    """Yields an answer, a Refusal or an Abort for each source, in order."""
-    worker = None
-    try:
-        for source in sources:
-            worker = worker or _Worker()
-            answer = worker.ask((what, source))
-            if isinstance(answer, Abort):
-                worker.close()
-                worker = None
-            yield answer
-    finally:
-        if worker:
+_idle = queue.LifoQueue()  # workers that wait for the next question
+
+
+def ask(what, sources, workers=1):
+    """Yields an answer, a Refusal or an Abort for each source, in order; `workers` processes share them."""
+
+    def one(source):
+        try:
+            worker = _idle.get_nowait()
+        except queue.Empty:
+            worker = _Worker()
+        answer = worker.ask((what, source))
+        if worker.alive():
+            _idle.put(worker)
+        else:
             worker.close()
+        return answer
+
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        waiting = collections.deque()
+        for source in sources:
+            waiting.append(pool.submit(one, source))
+            if workers == 1 or len(waiting) > 4 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@atexit.register
+def _close():
+    with contextlib.suppress(queue.Empty):
+        while True:
+            _idle.get_nowait().close()
+
+
+def _answer(questions, out):
+    while True:
+        try:
+            what, source = _receive(questions)
+        except EOFError:
+            return
+        if hasattr(signal, "alarm"):
+            first = source[0] if isinstance(source, tuple) else source
+            signal.alarm(SECONDS_BYTES if isinstance(first, bytes) else SECONDS)
+        try:
+            answer = globals()["answer_" + what](source)
+        except Exception as error:
+            answer = Refusal(f"{type(error).__name__}: {error}")
+        if hasattr(signal, "alarm"):
+            signal.alarm(0)
+        _send(out, answer)
 
 
 def _serve():
@@ -135,16 +267,20 @@ def _serve():
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     questions = sys.stdin.buffer
+    if not hasattr(os, "fork"):
+        return _answer(questions, out)
+    # A child answers, and where it dies another one takes its place: no time is lost with imports.
+    import ai_edge_litert.interpreter  # noqa: F401
+
     while True:
-        try:
-            what, source = _receive(questions)
-        except EOFError:
-            return
-        try:
-            answer = globals()["answer_" + what](source)
-        except Exception as error:
-            answer = Refusal(f"{type(error).__name__}: {error}")
-        _send(out, answer)
+        child = os.fork()
+        if not child:
+            _answer(questions, out)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not code:
+            return None
+        _send(out, Abort(code))
 
 
 if __name__ == "__main__":

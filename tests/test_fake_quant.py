@@ -208,13 +208,13 @@ def test_the_gradient_is_the_derivative():
         (lambda: tq.fake_quant([1.0], math.nan, 1), "min is nan"),
         (lambda: tq.fake_quant([1.0], -3e38, 3e38), "too wide"),
         (lambda: tq.fake_quant([1.0], 0, 1e-44), "too narrow"),
-        (lambda: tq.fake_quant([1.0], 0, 1, 1), "num_bits is 1; it must be from 2 to 16"),
+        (lambda: tq.fake_quant([1.0], 0, 1, 1), "num_bits is 1: it must be from 2 to 16"),
         (lambda: tq.fake_quant([1.0], 0, 1, 17), "num_bits is 17"),
         (lambda: tq.fake_quant([1.0, 2], [0, 0], 1), "min has 2 values; without axis it must be one number"),
         (lambda: tq.fake_quant([[1.0, 2]], 0, [1, 1, 1], axis=1), "max has 3 values"),
         (lambda: tq.fake_quant([1.0], 0, 1, axis=1), "axis is 1"),
         (lambda: tq.fake_quant([1.0], 0, 1, rule="onnx"), "rule is 'onnx'; it must be 'tflite' or 'tensorflow'"),
-        (lambda: tq.fake_quant_gradient([1.0, 2], [1.0], 0, 1), "dy and x have different shapes"),
+        (lambda: tq.fake_quant_gradient([1.0, 2], [1.0], 0, 1), "dy has shape (2,) and x (1,); they must be the same"),
     ],
 )
 def test_errors_name_the_argument(call, words):
@@ -313,3 +313,58 @@ def test_tensorflow_gives_the_same():
     expected = ops.fake_quant_with_min_max_vars_per_channel_gradient(dy.reshape(flat), x.reshape(flat), lo, hi)
     for a, b in zip(tq.fake_quant_gradient(dy, x, lo, hi, axis=-1), expected, strict=True):
         np.testing.assert_array_equal(a.reshape(b.shape), b.numpy())
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((300_001,), None), ((3, 100_001), 0), ((5000, 64), 1), ((20, 30, 400), 1), ((2, 200_000), 1)]
+)
+def test_threads_change_nothing(shape, axis):
+    rng = np.random.default_rng(2)
+    x, dy = rng.normal(size=(2, *shape)).astype(np.float32)
+    low = -1 if axis is None else rng.uniform(-2, 0, shape[axis]).astype(np.float32)
+    high = 0.5
+    for rule in ("tflite", "tensorflow"):
+        one = tq.fake_quant(x, low, high, axis=axis, rule=rule, num_threads=1)
+        for threads in (2, 3, 64, None):
+            np.testing.assert_array_equal(tq.fake_quant(x, low, high, axis=axis, rule=rule, num_threads=threads), one)
+    one = tq.fake_quant_gradient(dy, x, low, high, axis=axis, num_threads=1)
+    for threads in (2, 3, 64, None):
+        for a, b in zip(tq.fake_quant_gradient(dy, x, low, high, axis=axis, num_threads=threads), one, strict=True):
+            np.testing.assert_array_equal(a, b)
+    moved = x.reshape(1, -1) if axis is None else np.moveaxis(x, axis, 0).reshape(shape[axis], -1)
+    slopes = dy.reshape(1, -1) if axis is None else np.moveaxis(dy, axis, 0).reshape(shape[axis], -1)
+    for i, (v, d) in enumerate(zip(moved, slopes, strict=True)):
+        each = tq.fake_quant_gradient(d, v, low if axis is None else low[i], high)
+        np.testing.assert_array_equal(np.atleast_1d(one[1])[i], each[1])
+        np.testing.assert_array_equal(np.atleast_1d(one[2])[i], each[2])
+    with pytest.raises(ValueError, match="num_threads is 0"):
+        tq.fake_quant(x, -1, 1, num_threads=0)
+    with pytest.raises(ValueError, match="num_threads is -1"):
+        tq.fake_quant_gradient(dy, x, -1, 1, num_threads=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"num_bits": 2**40}, ValueError, "num_bits is 1099511627776: it must be from 2 to 16"),
+        ({"num_bits": 2.5}, TypeError, "num_bits is a float"),
+        ({"narrow_range": np.ones(2)}, TypeError, "narrow_range is a numpy.ndarray"),
+    ],
+)
+def test_options_are_checked(options, error, words):
+    with pytest.raises(error, match=words):
+        tq.fake_quant([1.0], -1, 1, **options)
+    with pytest.raises(error, match=words):
+        tq.fake_quant_gradient([1.0], [1.0], -1, 1, **options)
+
+
+def test_conversions_do_not_warn(recwarn):
+    """Values beyond float32, and signalling NaN, as any other."""
+    assert tq.fake_quant(np.array([1e300, -1e300]), -1, 1).tolist() == tq.fake_quant([9.0, -9.0], -1, 1).tolist()
+    half = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    found = tq.fake_quant(half, -1, 1)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, tq.fake_quant(half.astype(np.float32), -1, 1))
+        assert tq.MinMaxObserver().update(half).nan_count == np.isnan(half).sum()
+    tq.quantize_weights(np.array([3.0], np.float16), None)
+    assert not recwarn

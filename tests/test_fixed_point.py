@@ -340,13 +340,35 @@ def test_explain_takes_a_pair_zero_points_and_dtypes():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: tq.explain_requantize(2**31, 0.5), ValueError, "acc - input_zero_point is 2147483648"),
+        (lambda: tq.explain_requantize(2**31, 0.5), ValueError, "acc is 2147483648; it must be from -2147483648"),
+        (
+            lambda: tq.explain_requantize(2**31 - 1, 1, input_zero_point=-1),
+            ValueError,
+            "acc - input_zero_point is 2147",
+        ),
+        (lambda: tq.explain_requantize(5.5, 0.5), TypeError, "acc is 5.5; it must be an integer"),
+        (lambda: tq.explain_requantize(5, "0.5"), TypeError, "multiplier is '0.5'; it must be a number"),
+        (lambda: tq.explain_requantize(5, None), TypeError, "multiplier is None; it must be a number"),
+        (lambda: tq.explain_requantize(5, 10**400), ValueError, "multiplier is inf; it must be finite"),
+        (
+            lambda: tq.explain_requantize(5, 1e39, rounding="float32-even"),
+            ValueError,
+            "multiplier is 1e+39; it must be",
+        ),
+        (lambda: tq.explain_requantize(5, (2**31, 0)), ValueError, "multiplier[0] is 2147483648"),
+        (lambda: tq.explain_requantize(5, (1.5, 0)), TypeError, "multiplier[0] is 1.5; it must be an integer"),
+        (lambda: tq.explain_requantize(5, 0.5, 1.5), TypeError, "zero_point is 1.5; it must be an integer"),
+        (lambda: tq.explain_requantize(5, 0.5, 2**70), ValueError, "zero_point is 1180591620717411303424"),
         (lambda: tq.explain_requantize(1, float("nan")), ValueError, "multiplier is nan"),
         (lambda: tq.explain_requantize(1, 0.5, 128), ValueError, "zero_point is 128; int8 needs one from -128 to 127"),
         (lambda: tq.explain_requantize(1, 0.5, rounding="no"), ValueError, "rounding is 'no'"),
         (lambda: tq.explain_requantize(1, 0.5, dtype="int7"), TypeError, "dtype is 'int7'"),
-        (lambda: tq.explain_requantize(1, (2**30, 99)), ValueError, "shift 99"),
-        (lambda: tq.explain_requantize(1, (1, 2, 3)), TypeError, "multiplier is a tuple"),
+        (
+            lambda: tq.explain_requantize(1, (2**30, -32)),
+            ValueError,
+            "multiplier[1] is -32; it must be from -31 to 1024",
+        ),
+        (lambda: tq.explain_requantize(1, (1, 2, 3)), ValueError, "multiplier has 3 parts"),
     ],
 )
 def test_explain_errors(call, error, words):
@@ -358,6 +380,17 @@ def test_explain_errors(call, error, words):
 def test_the_table_in_the_documentation():
     shown = doctest.testmod(importlib.import_module("tq.explain"))
     assert shown.attempted and not shown.failed
+
+
+def test_the_examples_of_functions_in_c_hold():
+    runner, parser, examples = doctest.DocTestRunner(verbose=False), doctest.DocTestParser(), 0
+    for name in tq.__all__:
+        function = getattr(tq, name)
+        if getattr(function, "__module__", None) == "tq._core" and ">>>" in (function.__doc__ or ""):
+            test = parser.get_doctest(function.__doc__, {**vars(tq), "numpy": np}, name, None, 0)
+            examples += len(test.examples)
+            runner.run(test)
+    assert examples > 10 and runner.failures == 0
 
 
 def test_rules_are_documented():
@@ -397,3 +430,55 @@ def test_multipliers_of_any_bits():
     expected_multiplier, expected_shift = frexp_multiplier(real)
     assert (np.asarray(multiplier) == expected_multiplier).all()
     assert (np.asarray(shift) == expected_shift).all()
+
+
+@pytest.mark.parametrize("rounding", tq.rules()["requantize"])
+@pytest.mark.parametrize("real", [2.0**31, 2.0**33, 1e38, 3e38, 5e-324, 2.0**-32, 0.0])
+def test_explain_takes_every_pair_that_quantize_multiplier_gives(real, rounding):
+    pair = tuple(int(v) for v in tq.quantize_multiplier(real, rounding=rounding))
+    for acc in (0, 1, -1, 7, -(2**31), 2**31 - 1):
+        e = tq.explain_requantize(acc, pair, dtype="int32", rounding=rounding)
+        assert e.code == tq.multiply_by_quantized_multiplier(acc, *pair, rounding)
+        assert e.code == tq.requantize(
+            np.int32([acc]), pair[0] * 2.0 ** (pair[1] - 31), dtype="int32", rounding=rounding
+        )
+        assert max(map(len, str(e).split("\n"))) < 120
+
+
+def test_explanations_of_huge_products_fit_a_table():
+    assert len(str(tq.explain_requantize(5, 1e300, rounding="float64-away")).split("\n")[1]) < 80
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: tq.rounding_divide_by_pot([1, 2**70], 1), ValueError, "x holds 1180591620717411303424"),
+        (lambda: tq.rounding_divide_by_pot([1, None], 1), TypeError, "x is list; it must be an array of numbers"),
+        (lambda: tq.quantize_multiplier([1.0, 10**400][1:]), ValueError, "real is inf"),
+        (
+            lambda: tq.rounding_divide_by_pot([1, 2], [1, 2, 3]),
+            ValueError,
+            "x has shape (2,), exponent has shape (3,);",
+        ),
+        (
+            lambda: tq.choose_quantization_params([0] * 2, [1] * 3),
+            ValueError,
+            "min has shape (2,), max has shape (3,);",
+        ),
+        (
+            lambda: tq.quantize_bias([1, 2], [1, 2, 3], 1),
+            ValueError,
+            "b has shape (2,), input_scale has shape (3,), wei",
+        ),
+    ],
+)
+def test_array_errors_name_the_argument(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_wide_reals_round_to_float64():
+    for wide in (np.longdouble(0.3), np.array([0.3], np.longdouble), [2**70], -(2**70)):
+        found, wanted = tq.quantize_multiplier(wide), tq.quantize_multiplier(np.array(wide, np.float64))
+        np.testing.assert_array_equal(found, wanted)

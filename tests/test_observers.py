@@ -559,3 +559,85 @@ def test_observed_ranges_hold_the_data(seed):
     for method in tq.rules()["histogram"]:
         low, high = observer.range(method)
         assert low <= high and min(0, x.min()) <= low and high <= max(0, x.max())
+
+
+# ---- threads ----
+
+
+def state(observer):
+    return {name: np.asarray(value).tolist() for name, value in observer.__getstate__().items()}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((400_003,), None), ((300, 1000), 0), ((300, 1000), 1), ((50_000, 3), -1), ((3, 50, 2000), 1), ((1, 300_000), 0)],
+)
+def test_threads_change_nothing(shape, axis, dtype):
+    rng = np.random.default_rng(5)
+    x = (rng.normal(size=shape) * np.exp(rng.normal(size=shape))).astype(dtype)
+    x.flat[:: x.size // 7] = [np.nan, np.inf, -0.0, -np.inf, 0.0, 1e30, np.nan, -1e30][: len(x.flat[:: x.size // 7])]
+    for make in (tq.MinMaxObserver, tq.MovingAverageObserver, lambda **k: tq.HistogramObserver(64, **k)):
+        one = make(axis=axis).update(x, num_threads=1)
+        for threads in (2, 3, 7, 64, None):
+            assert state(make(axis=axis).update(x, num_threads=threads)) == state(one), threads
+    moved = x.reshape(1, -1) if axis is None else np.moveaxis(x, axis, 0).reshape(shape[axis], -1)
+    finite = np.where(np.isfinite(moved), moved, 0).astype(np.float64)
+    np.testing.assert_array_equal(np.atleast_1d(one.min), finite.min(1))
+    np.testing.assert_array_equal(np.atleast_1d(one.nan_count), np.isnan(moved).sum(1))
+    np.testing.assert_array_equal(np.atleast_1d(one.count), np.isfinite(moved).sum(1))
+    np.testing.assert_array_equal(one._bin_counts.sum(1), np.isfinite(moved).sum(1))
+
+
+def test_the_number_of_threads_is_checked():
+    for make in (tq.MinMaxObserver, tq.MovingAverageObserver, tq.HistogramObserver):
+        with pytest.raises(ValueError, match="num_threads is 0: it must be from 1"):
+            make().update([1.0], num_threads=0)
+        with pytest.raises(TypeError, match="num_threads is a float"):
+            make().update([1.0], num_threads=2.0)
+
+
+# ---- what is refused, and extremes ----
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: tq.MinMaxObserver(1.5), TypeError, "axis is 1.5; it must be an integer"),
+        (lambda: tq.HistogramObserver(16.0), TypeError, "bins is 16.0; it must be an integer"),
+        (lambda: tq.MovingAverageObserver("a"), TypeError, "averaging is 'a'; it must be a number"),
+        (lambda: tq.MovingAverageObserver(None), TypeError, "averaging is None; it must be a number"),
+        (
+            lambda: tq.HistogramObserver().update([1.0]).range(percentile="a"),
+            TypeError,
+            "percentile is 'a'; it must be",
+        ),
+        (lambda: tq.HistogramObserver().update(None), TypeError, "x is NoneType; it must be an array of numbers"),
+        (lambda: tq.HistogramObserver().update(iter([1])), TypeError, "x is list_iterator"),
+        (
+            lambda: tq.HistogramObserver(16, 0).update([1.0]).histogram(1),
+            ValueError,
+            "channel is 1; it must be from -1",
+        ),
+        (lambda: tq.HistogramObserver(16, 0).update([1.0]).histogram(0.0), TypeError, "channel is 0.0; it must be an"),
+        (
+            lambda: tq.MinMaxObserver(0).update([1.0]).merge(tq.MinMaxObserver(0).update([1.0, 2])),
+            ValueError,
+            "other has 2 channels along axis 0; the observer has 1",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_the_greatest_doubles():
+    """Ends are scaled without leaving float64; scales that float32 cannot hold are refused by their range."""
+    observer = tq.HistogramObserver().update([1e308, -1e308, 3.0])
+    with pytest.raises(ValueError, match=r"min -1e\+308 to max 1e\+308 is too wide"):
+        observer.quantization()
+    assert observer.range("minmax") == (-1e308, 1e308)
+    wide = tq.HistogramObserver().update([3e38, -3e38])
+    assert wide.range("mse", dtype="int16") == (-3e38, 3e38)

@@ -31,6 +31,8 @@ CALLS = {
     "bias": lambda: (tq.bias_quantization_params(0.1, [0.2, 0.3]), tq.quantize_bias(X, 0.1, 0.2, "int64")),
     "fit": lambda: (tq.fit_scales_to_bias(0.1, 0.2, X[0]), tq.fit_scales_to_bias([0.1, 1], 0.2, [3, 4])),
     "weights": lambda: (tq.quantize_weights(ODD, None, "int16"), tq.quantize_weights(X, 0, scale=np.ones(8))),
+    "blocks": lambda: (tq.quantize_weights(ODD, 0, "int4", block_size=4), tq.quantize_weights(X, None, "uint8", max=1)),
+    "measures": lambda: (tq.mse(ODD, ODD, 0), tq.sqnr_db(X, X), tq.cosine(X[0], [1] * 64), tq.max_error(1.0, 2)),
     "rules": tq.rules,
     "fake_quant": lambda: (
         tq.fake_quant(ODD, -1, 1),
@@ -59,6 +61,11 @@ REFUSED = {
     "weights": lambda: tq.quantize_weights([1, np.nan], 0),
     "axis": lambda: tq.quantize_weights(X, 9),
     "scale": lambda: tq.quantize_weights(X, 0, scale=[1, 2]),
+    "block": lambda: tq.quantize_weights(X, 0, block_size=3),
+    "block scale": lambda: tq.quantize_weights(X, 0, block_size=2, scale=X),
+    "toco": lambda: tq.quantize_weights(X, None, "uint8", min=0, max=0),
+    "measured": lambda: tq.mse(X, X[0]),
+    "measured type": lambda: tq.mse(X, ["a"]),
     "bits": lambda: tq.fake_quant(X, 0, 1, 99),
     "min": lambda: tq.fake_quant(X, [0, 1], 1, axis=0),
     "nudge": lambda: tq.fake_quant(X, np.ones(8), 1, axis=0),
@@ -67,7 +74,7 @@ REFUSED = {
     "percentile": lambda: tq.HistogramObserver(64).update(X).range("percentile", percentile=-1),
     "channels": lambda: tq.MinMaxObserver(0).update(X).update(X.T),
     "pair": lambda: tq.explain_requantize(1, (1, 2, 3)),
-    "state": lambda: tq._core._histogram_counts(X, None, np.zeros(2, np.int32), 64),
+    "state": lambda: tq._core._histogram_counts(X, None, np.zeros(2, np.int32), 64, None),
 }
 
 

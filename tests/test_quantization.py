@@ -57,6 +57,8 @@ def test_a_tensors_own_gives_its_codes_back():
         ((1,), {"dtype": "float32"}, "integer type"),
         ((1,), {"dtype": bool}, "integer type"),
         (([[1]],), {}, "at most one dimension"),
+        ((1, 2**70), {}, "zero_point is 1180591620717411303424; it must fit int64"),
+        ((1,), {"quantized_dimension": 2**40}, "quantized_dimension is 1099511627776"),
     ],
 )
 def test_refuses_what_does_not_fit(arguments, keywords, text):
@@ -67,3 +69,66 @@ def test_refuses_what_does_not_fit(arguments, keywords, text):
 def test_nothing_to_apply():
     with pytest.raises(ValueError, match="no scales"):
         tq.Quantization([]).quantize([1.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "text"),
+    [
+        ((1, 1.5), {}, "zero_point has dtype float64; it must hold integers"),
+        (("a",), {}, "scale has dtype"),
+        ((1j,), {}, "scale has dtype complex128"),
+        ((1,), {"min": "a"}, "min has dtype"),
+        ((1,), {"dtype": None}, "dtype is None"),
+        ((1,), {"dtype": 3.5}, "dtype is 3.5"),
+        ((1,), {"quantized_dimension": "a"}, "quantized_dimension is a str"),
+    ],
+)
+def test_refuses_other_types(arguments, keywords, text):
+    with pytest.raises(TypeError, match=text):
+        tq.Quantization(*arguments, **keywords)
+
+
+def test_takes_any_array_of_numbers_without_a_warning(recwarn):
+    class Tensor:
+        def __dlpack__(self, **options):
+            return np.array([0.5, 0.25]).__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    assert tq.Quantization(Tensor()).scale.tolist() == [0.5, 0.25]
+    assert tq.Quantization(np.array([1e300, 0.5]), np.array([1, 2], ">u2")).scale.tolist() == [np.inf, 0.5]
+    assert tq.Quantization(0.5, min=-1e300).min.tolist() == [-np.inf] and not recwarn
+
+
+def test_has_its_own_parameters():
+    q, x = tq.Quantization([0.5, 0.25]), np.ones(2, np.float32)
+    for name in ("scale", "zero_point", "axis", "block_size", "dtype"):
+        with pytest.raises(TypeError, match=f"no argument '{name}': the quantization has its own"):
+            q.quantize(x, **{name: 1})
+    with pytest.raises(TypeError, match="no argument 'axis'"):
+        q.dequantize(np.ones(2, np.int8), axis=0)
+    assert q.dequantize(np.ones(2, np.int8), dtype="float16").dtype == np.float16
+    with pytest.raises(TypeError, match=r"quantize\(\) takes exactly 1 argument"):
+        q.quantize()
+
+
+def test_blocks():
+    w = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
+    codes, scale = tq.quantize_weights(w, 1, "int4", block_size=4)
+    q = tq.Quantization(scale, dtype="int4", block_size=4)
+    assert (q.kind, q.block_size, q.scale.shape, q.range_max.size) == ("blockwise", 4, (3, 2), 6)
+    assert np.array_equal(q.quantize(w), codes)
+    assert np.array_equal(q.dequantize(codes), tq.dequantize(codes, scale, block_size=4))
+    zeros = np.arange(-3, 3).reshape(3, 2)
+    moved = tq.Quantization(scale, zeros, dtype="int4", block_size=4)
+    assert np.array_equal(moved.quantize(w), tq.quantize(w, scale, zeros, dtype="int4", block_size=4))
+    assert np.array_equal(tq.Quantization(scale.ravel(), zeros.ravel(), dtype="int4", block_size=4).quantize(w),
+                          moved.quantize(w))  # fmt: skip
+    assert "blockwise" in repr(moved) and str(moved).count("\n") == 5
+    with pytest.raises(ValueError, match="block_size is 4: it must divide the length of axis 1, which is 6"):
+        q.quantize(w[:, :6])
+    with pytest.raises(ValueError, match="block_size is -1"):
+        tq.Quantization(scale, block_size=-1)
+    with pytest.raises(ValueError, match="zero_point has 2 values, scale has 6"):
+        tq.Quantization(scale, [1, 2], block_size=4)

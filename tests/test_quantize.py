@@ -456,7 +456,7 @@ def test_types_that_are_refused():
     refuses(TypeError, "^scale has dtype", tq.quantize, x, "1.0")
     refuses(TypeError, "^scale has dtype", tq.quantize, x, 1j)
     refuses(ValueError, "rounding is 'up'", tq.quantize, x, 1.0, rounding="up")
-    refuses(ValueError, "rounding is None", tq.quantize, x, 1.0, rounding=None)
+    refuses(TypeError, "rounding is None", tq.quantize, x, 1.0, rounding=None)
     refuses(TypeError, "needs the argument 'scale'", tq.quantize, x)
     refuses(TypeError, "at most 3 positional", tq.quantize, x, 1.0, 0, "int8")
     refuses(TypeError, "no argument 'scales'", tq.quantize, x, 1.0, scales=3)
@@ -474,7 +474,95 @@ def test_outs_that_are_refused():
     refuses(ValueError, "out is read-only", tq.quantize, x, 1.0, out=out)
 
 
+def test_outs_whose_elements_share_memory():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    base = np.zeros(64, np.int8)
+    for strides in [(0, 1), (1, 1), (1, 0), (-1, 1), (3, 1), (2, 2)]:
+        out = np.lib.stride_tricks.as_strided(base[32:], (3, 4), strides)
+        refuses(ValueError, "out's own elements share memory", tq.quantize, x, 1.0, out=out)
+    wanted = tq.quantize(x, 1.0)
+    for strides in [(4, 1), (1, 3), (-8, 2), (16, -1), (5, 1)]:
+        out = np.lib.stride_tricks.as_strided(base[32:], (3, 4), strides)
+        assert same(tq.quantize(x, 1.0, out=out), wanted)
+    out = np.lib.stride_tricks.as_strided(base, (1, 4), (0, 1))
+    assert same(tq.quantize(x[:1], 1.0, out=out), wanted[:1])
+
+
+class Tensor:
+    """What another library's tensor may be: DLPack, and the looks of a sequence and of a number."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __len__(self):
+        raise AssertionError("walked as a sequence")
+
+    __getitem__ = __index__ = __float__ = __len__
+
+
+def test_dlpack_everywhere():
+    x, scale, zero = np.float32([0.3, -2, 7]), np.array([0.1, 0.2, 0.3]), np.array([1, 2, 3])
+    q = tq.quantize(x, scale, zero, axis=0)
+    assert same(tq.quantize(Tensor(x), Tensor(scale), Tensor(zero), axis=0), q)
+    assert same(tq.dequantize(Tensor(q), Tensor(scale), Tensor(zero), axis=0), tq.dequantize(q, scale, zero, axis=0))
+    wide = q.astype(np.int32)
+    assert same(tq.requantize(Tensor(wide), Tensor(scale), axis=0), tq.requantize(wide, scale, axis=0))
+    packed = tq.pack(Tensor(np.int8([1, 2])), "int4")
+    assert same(tq.unpack(Tensor(packed), 2, "int4"), np.int8([1, 2]))
+
+
+def test_integers_of_python_have_no_width():
+    assert same(tq.quantize([10**400, -(10**400), 2**70, 3], 0.5), np.int8([127, -128, 127, 6]))
+    assert same(tq.quantize(2**70, 0.5), np.int8(127).reshape(()))
+    for empty in ([], (), [[], []]):
+        assert tq.dequantize(empty, 0.5).shape == tq.requantize(empty, 0.5).shape == np.shape(empty)
+        assert tq.pack(empty, "int4").shape == (0,)
+    refuses(ValueError, "q holds 1180591620717411303424", tq.dequantize, [2**70], 0.5)
+    refuses(ValueError, "zero_point holds 1180591620717411303424", tq.quantize, [1.0, 2], 1.0, [0, 2**70], axis=0)
+    refuses(ValueError, r"scale\[1\] is inf", tq.quantize, [1.0, 2], [1, 10**400], axis=0)
+    refuses(TypeError, "scale is list; it must be an array of numbers", tq.quantize, [1.0, 2], [1, None], axis=0)
+    refuses(
+        TypeError, "q has dtype dtype..int64.*must be int8, uint8, int16 or int32$", tq.requantize, np.ones(2, int), 1
+    )
+
+
+def test_narrow_integers_are_real_numbers_too():
+    for kind in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2):
+        assert same(tq.quantize(np.array([1, 0], kind), 0.5), np.int8([2, 0]))
+
+
+def test_flags_and_names():
+    class Index:
+        def __index__(self):
+            return 3
+
+    x = np.float32([1, 2])
+    assert same(tq.quantize(x, 1.0, Index(), axis=np.int64(0)), np.int8([4, 5]))
+    refuses(TypeError, "narrow_range is a numpy.ndarray: it must be True", tq.quantize, x, 1.0, narrow_range=x)
+    refuses(TypeError, "rounding is 3; it must be 'away' or 'even'", tq.quantize, x, 1.0, rounding=3)
+
+
 # ---- packing ----
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", ">i4", "u4", "i8", ">u8"])
+def test_pack_takes_every_integer(kind):
+    values = np.array([[1, 7, 0], [3, 2, 5]], kind)
+    assert same(tq.pack(values, "int4"), np.uint8([0x71, 0x30, 0x52]))
+    assert same(tq.pack(values.T[::-1], "int4"), tq.pack([0, 5, 7, 2, 1, 3], "int4"))
+
+
+def test_shapes_that_unpack_refuses():
+    for shape in (1.5, None, "a", (1,) * 65, 2**70, (1.5,)):
+        refuses((TypeError, ValueError), "^shape is .*: it must be an int", tq.unpack, b"a", shape, "int4")
+    refuses(ValueError, "^shape is .*too many", tq.unpack, b"", (0, 2**62, 2**62), "int4")
+    refuses(ValueError, "values holds 9223372036854775808", tq.pack, np.array([2**63], np.uint64), "int4")
 
 
 @pytest.mark.parametrize("name", ["int4", "uint4", "int2"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks and explains TensorFlow Lite models.
+"""tq: reads, checks, explains and runs TensorFlow Lite models.
 
     m = tq.Model("model.tflite")
     print(m)                              # every operator and tensor, with its quantization
@@ -25,16 +25,20 @@ from tq._core import (
     Quantization,
     QuantizationParams,
     QuantizedWeights,
+    RunError,
     Signature,
     Subgraph,
     Tensor,
     bias_quantization_params,
     choose_quantization_params,
+    cosine,
     decode_flexbuffer,
     dequantize,
     fake_quant,
     fake_quant_gradient,
     fit_scales_to_bias,
+    max_error,
+    mse,
     multiply_by_quantized_multiplier,
     multiply_by_quantized_multiplier_int64,
     pack,
@@ -46,6 +50,7 @@ from tq._core import (
     rounding_divide_by_pot,
     rules,
     saturating_rounding_doubling_high_mul,
+    sqnr_db,
     unpack,
 )
 
@@ -56,8 +61,10 @@ __all__ = [
     "Error",
     "ExternalBuffer",
     "HistogramObserver",
+    "Interpreter",
     "MinMaxObserver",
     "Model",
+    "ModelBuilder",
     "ModelError",
     "MovingAverageObserver",
     "Operator",
@@ -67,19 +74,26 @@ __all__ = [
     "QuantizationParams",
     "QuantizedWeights",
     "RequantizeExplanation",
+    "RunError",
     "Signature",
     "Subgraph",
     "Tensor",
     "bias_quantization_params",
     "choose_quantization_params",
+    "compare",
+    "cosine",
     "decode_flexbuffer",
     "dequantize",
     "diff",
+    "edit",
     "explain_requantize",
     "export_npz",
+    "extract",
     "fake_quant",
     "fake_quant_gradient",
     "fit_scales_to_bias",
+    "max_error",
+    "mse",
     "multiply_by_quantized_multiplier",
     "multiply_by_quantized_multiplier_int64",
     "pack",
@@ -87,22 +101,32 @@ __all__ = [
     "quantize_bias",
     "quantize_multiplier",
     "quantize_weights",
+    "register_op",
     "requantize",
     "rounding_divide_by_pot",
     "rules",
     "saturating_rounding_doubling_high_mul",
+    "sqnr_db",
+    "stand_in",
     "unpack",
 ]
 
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
     "HistogramObserver": "tq.observers",
+    "Interpreter": "tq.interpreter",
     "MinMaxObserver": "tq.observers",
+    "ModelBuilder": "tq.builder",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
-    "diff": "tq.compare",
+    "compare": "tq.runs",
+    "diff": "tq.differences",
+    "edit": "tq.editor",
     "explain_requantize": "tq.explain",
     "export_npz": "tq.export",
+    "extract": "tq.extraction",
+    "register_op": "tq.interpreter",
+    "stand_in": "tq.standing_in",
 }
 
 

@@ -2,7 +2,7 @@
 """Types of the C core.  Docstrings stand in the C sources; here, one line each."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 import numpy as np
@@ -20,6 +20,12 @@ class Error(Exception): ...
 class ModelError(Error, ValueError):
     code: str
     offset: int | None
+
+class RunError(Error, RuntimeError):
+    """A model that cannot be run, or data that an operator of it cannot take."""
+
+    code: str
+    offset: None
 
 class Sequence(Generic[_T]):
     """A read-only view: items are made when asked for.  A str finds the first item of that name."""
@@ -75,6 +81,7 @@ class Quantization:
         *,
         dtype: DTypeLike | NarrowType = "int8",
         quantized_dimension: int = 0,
+        block_size: int = 0,
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
     ) -> None: ...
@@ -192,6 +199,7 @@ class Model:
     buffers: Sequence[Buffer]
     external_buffers: Sequence[ExternalBuffer]
     problems: list[Problem]
+    _file: NDArray[np.uint8]  # all bytes of the file, a view
     def get_tensor_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_input_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_output_details(self, subgraph_index: int = 0) -> list[_Details]: ...
@@ -200,12 +208,54 @@ class Model:
     def _repr_html_(self) -> str: ...
 
 def decode_flexbuffer(buffer: _SupportsBuffer, /) -> Any: ...  # dict, list, int, float, bool, str, bytes or None
+def _flexbuffer_number_at(buffer: _SupportsBuffer, key: str, /) -> tuple[int, int] | None: ...
 def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -> (field, slot, kind, default)
 def schema_enums() -> dict[str, list[tuple[str, int]]]: ...
 def schema_unions() -> dict[str, list[tuple[str, int]]]: ...
 def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, options table
 def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
 def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
+
+# ---- a model's tables, to be changed and written; tq/fields.py and tq/editor.py ----
+
+class _Node:
+    """A table."""
+
+    type: str | None
+    tree: _Tree
+    def get(self, field: str, /) -> Any: ...
+    def has(self, field: str, /) -> bool: ...
+    def set(self, field: str, value: Any, /) -> None: ...
+    def unknown_slots(self) -> list[int]: ...
+
+class _Tree:
+    def __init__(self, model: Model | None = None) -> None: ...
+    root: _Node
+    end: int
+    lost: int
+    changes: int
+    def make(self, table: str, /) -> _Node: ...
+    def copy(self, node: _Node, /) -> _Node: ...
+    def size(self, share_constants: bool = False, limit: int = ...) -> int: ...
+    @overload
+    def write(
+        self,
+        *,
+        share_constants: bool = False,
+        tail: Callable[[int], bytes] | None = None,
+        limit: int = ...,
+    ) -> bytes: ...
+    @overload
+    def write(
+        self,
+        descriptor: int,
+        share_constants: bool = False,
+        tail: Callable[[int], bytes] | None = None,
+        limit: int = ...,
+    ) -> int: ...
+
+def callees() -> list[tuple[str, str, str]]: ...  # operator, options table, field that names subgraphs
+def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
 
 # ---- fixed point: an array where an argument is one, else a scalar ----
 
@@ -224,8 +274,10 @@ class QuantizationParams(NamedTuple):
     zero_point: Any
 
 class QuantizedWeights(NamedTuple):
-    codes: NDArray[np.signedinteger[Any]]
+    codes: NDArray[np.integer[Any]]
     scale: Any
+    @property
+    def zero_point(self) -> np.int32: ...  # 0, but for rule "toco"; no item of the tuple
 
 def choose_quantization_params(
     min: ArrayLike,
@@ -237,7 +289,7 @@ def choose_quantization_params(
     rule: str = "toco",
 ) -> QuantizationParams: ...
 def bias_quantization_params(input_scale: ArrayLike, weight_scale: ArrayLike) -> QuantizationParams: ...
-def quantize_bias(b: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, dtype: str = "int32") -> Any: ...
+def quantize_bias(b: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, dtype: DTypeLike = "int32") -> Any: ...
 def quantize_weights(
     w: ArrayLike,
     axis: int | None,
@@ -245,6 +297,10 @@ def quantize_weights(
     *,
     rule: str | None = None,
     scale: ArrayLike | None = None,
+    block_size: int | None = None,
+    min: float | None = None,
+    max: float | None = None,
+    narrow_range: bool = False,
 ) -> QuantizedWeights: ...
 def fit_scales_to_bias(weight_scale: ArrayLike, input_scale: ArrayLike, b: ArrayLike) -> tuple[Any, Any]: ...
 def rules() -> dict[str, dict[str, str]]: ...
@@ -260,6 +316,7 @@ def fake_quant(
     axis: int | None = None,
     *,
     rule: str = "tflite",
+    num_threads: int | None = None,
 ) -> Any: ...
 def fake_quant_gradient(
     dy: ArrayLike,
@@ -269,7 +326,16 @@ def fake_quant_gradient(
     num_bits: int = 8,
     narrow_range: bool = False,
     axis: int | None = None,
+    *,
+    num_threads: int | None = None,
 ) -> tuple[Any, Any, Any]: ...
+
+# ---- error measures ----
+
+def sqnr_db(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def mse(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def max_error(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
+def cosine(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
 
 # ---- observers' array work; tq/observers.py ----
 
@@ -281,10 +347,13 @@ _Doubles = NDArray[np.float64]
 _Exponents = NDArray[np.int32]
 _Counts = NDArray[np.uint64]
 
-def _observe(x: ArrayLike, axis: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
+def _reals(x: ArrayLike, /) -> NDArray[np.floating[Any]]: ...
+def _observe(x: ArrayLike, axis: int | None, num_threads: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
 def _histogram_grow(exponents: _Exponents, counts: _Counts, min: _Doubles, max: _Doubles) -> None: ...
 def _histogram_fold(exponents: _Exponents, counts: _Counts, to: _Exponents) -> None: ...
-def _histogram_counts(x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int) -> _Counts: ...
+def _histogram_counts(
+    x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int, num_threads: int | None
+) -> _Counts: ...
 def _histogram_range(
     exponents: _Exponents,
     counts: _Counts,
@@ -397,3 +466,33 @@ def unpack(
 ) -> NDArray[Any]: ...
 def kernel_variants() -> list[KernelVariant]: ...
 def _force_isa(isa: str | None) -> None: ...
+
+class Interpreter:
+    """What tq.Interpreter stands on."""
+
+    def _open(
+        self,
+        model: Model,
+        numerics: str,
+        num_threads: int,
+        preserve_all_tensors: bool,
+        max_memory: int,
+        registered: dict[str, Any],
+        /,
+    ) -> None: ...
+    def _allocate(self, subgraph: int = 0, /) -> None: ...
+    def _invoke(self, subgraph: int = 0, begin: int = 0, end: int = -1, /) -> None: ...
+    def _resize(self, tensor_index: int, shape: tuple[int, ...], subgraph: int = 0, /) -> None: ...
+    def _view(self, tensor_index: int, subgraph: int = 0, /) -> NDArray[Any]: ...
+    def _changed_shapes(self, subgraph: int = 0, /) -> dict[int, tuple[int, ...]]: ...
+    def _memory_plan(
+        self, subgraph: int = 0, /
+    ) -> tuple[int, list[tuple[int, int, int, int, int]], list[tuple[int, int, int]], list[tuple[int, int]]]: ...
+    def _memory_used(self) -> tuple[int, int]: ...
+    def _profile_start(self, on: bool, /) -> None: ...
+    def _profile_read(self, subgraph: int = 0, /) -> list[tuple[int, int, bool]]: ...
+    def set_tensor(self, tensor_index: int, value: ArrayLike, subgraph_index: int = 0) -> None: ...
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any: ...
+    def reset_all_variables(self) -> None: ...
+
+def operators() -> tuple[list[str], list[str]]: ...

@@ -98,6 +98,36 @@ class RequantizeExplanation:
         return "\n".join([f"rounding {self.rounding!r}", *lines])
 
 
+def _integer(value: Any, name: str, low: int, high: int) -> int:
+    try:
+        integer = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+    if not low <= integer <= high:
+        raise ValueError(f"{name} is {integer}; it must be from {low} to {high}")
+    return integer
+
+
+def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise ValueError(f"multiplier has {len(value)} parts; it must be a number, or (multiplier, shift)")
+        return _integer(value[0], "multiplier[0]", *_INT32), _integer(value[1], "multiplier[1]", -31, 1024)
+    try:
+        real = float(value) if not isinstance(value, str) else None
+    except OverflowError:
+        real = float("inf")
+    except (TypeError, ValueError):
+        real = None
+    if real is None:
+        raise TypeError(f"multiplier is {value!r}; it must be a number, or (multiplier, shift)")
+    if rounding == "float32-even" and abs(real) >= _FLOAT32_OVERFLOW:
+        raise ValueError(f"multiplier is {real!r}; it must be finite as float32")
+    return real
+
+
+_INT32 = (-(2**31), 2**31 - 1)
+_FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # what rounds to infinity
 _FIXED_POINT_STEPS = ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")
 
 
@@ -114,7 +144,8 @@ def explain_requantize(
 
     acc: an int32 accumulator, or a code whose zero point is `input_zero_point`. multiplier: the real multiplier
     (input scale * weight scale / output scale), or the pair that quantize_multiplier gives. zero_point: the output's,
-    within dtype. dtype: the output's. rounding: a name of tq.rules()['requantize'].
+    within dtype. dtype: the output's. rounding: a name of tq.rules()["requantize"]. TypeError and ValueError name the
+    argument that is no number or does not fit.
 
     >>> print(explain_requantize(7984, 0.0014402704, 3))
     rounding 'double'
@@ -129,12 +160,13 @@ def explain_requantize(
     zero point                    3  added
     code                         15  int8: -128 to 127
     """
-    acc = operator.index(acc) - operator.index(input_zero_point)
-    if not -(2**31) <= acc < 2**31:
-        raise ValueError(f"acc - input_zero_point is {acc}; it must fit int32")
+    acc = _integer(acc, "acc", *_INT32)
+    acc = _integer(acc - _integer(input_zero_point, "input_zero_point", *_INT32), "acc - input_zero_point", *_INT32)
+    zero_point = _integer(zero_point, "zero_point", *_INT32)
+    multiplier = _multiplier(multiplier, rounding)
     steps, dtype, low, high = _core._requantize_steps(acc, multiplier, zero_point, rounding, dtype)
     scaled = steps.pop("scaled")
-    is_whole = abs(scaled) != float("inf") and scaled == scaled
+    is_whole = abs(scaled) < 2**63  # beyond, rules on floating point have nothing to round
     return RequantizeExplanation(
         acc=acc,
         rounding=rounding,

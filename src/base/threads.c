@@ -272,3 +272,12 @@ int tq_default_threads(void)
 }
 
 #endif
+
+int tq_threads_for(int wanted, size_t bytes, size_t bytes_a_thread)
+{
+    size_t paying = bytes / bytes_a_thread;
+    if (wanted > 0 || paying <= 1)
+        return wanted > 0 ? clamp_threads(wanted) : 1;
+    int most = tq_default_threads();
+    return paying < (size_t)most ? (int)paying : most;
+}

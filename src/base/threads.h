@@ -30,4 +30,8 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
    1 to TQ_MAX_THREADS. */
 int tq_default_threads(void);
 
+/* How many threads to use: `wanted` where positive, else at most tq_default_threads(), each with at least
+   bytes_a_thread of `bytes`: below that, another thread costs more than it brings. */
+int tq_threads_for(int wanted, size_t bytes, size_t bytes_a_thread);
+
 #endif

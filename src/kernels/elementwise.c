@@ -453,6 +453,7 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
     return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
+<<<<<<< HEAD
 static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
                      tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point, int32_t center)
 {
@@ -468,6 +469,31 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     ((int32_t *)data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
     ((int32_t *)data[R_ZERO])[i] = zero_point;
     ((int32_t *)data[R_INPUT_ZERO])[i] = input_zero_point;
+=======
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, float *slope,
+                       float *offset, float *offset_negative)
+{
+    double shift[2], real = effective_multiplier(m, rule);
+    find_tie_shift(m, rule, shift);
+    *slope = (float)(real * 65536);
+    *offset = fixed_offset(zero_point + shift[0]);
+    *offset_negative = fixed_offset(zero_point + shift[1]);
+    return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
+}
+
+static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
+                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
+{
+    p->exact |= !tq_fixed_point_of(m, rule, zero_point, (float *)c->data[R_SLOPE] + i, (float *)c->data[R_OFFSET] + i,
+                                   (float *)c->data[R_OFFSET_NEGATIVE] + i);
+    ((double *)c->data[R_REAL])[i] = m->f64;
+    ((float *)c->data[R_REAL_F32])[i] = m->f32;
+    ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;
+    ((int32_t *)c->data[R_LEFT])[i] = m->shift > 0 ? m->shift : 0;
+    ((int32_t *)c->data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
+    ((int32_t *)c->data[R_ZERO])[i] = zero_point;
+    ((int32_t *)c->data[R_INPUT_ZERO])[i] = input_zero_point;
+>>>>>>> main
     p->shifts_left |= m->shift > 0;
 }
 

@@ -87,3 +87,8 @@ uint32_t tq_kernels_features(void)
 {
     return chosen.features;
 }
+
+uint32_t tq_kernels_usable(void)
+{
+    return forced < 0 ? chosen.features | TQ_CPU_SCALAR : TQ_CPU_SCALAR | 1u << forced;
+}

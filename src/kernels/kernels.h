@@ -102,6 +102,9 @@ void tq_kernels_force(int feature);
 const tq_kernel *tq_kernels(size_t *count);
 uint32_t tq_kernels_features(void);
 
+/* The features that rows may use on this thread: the chosen ones, or scalar and the one that is forced. */
+uint32_t tq_kernels_usable(void);
+
 /* Prototypes, from the rows. */
 #define KERNEL(operation, in, out, isa)                                                                    \
     void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t,        \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/array_args.h"
 #include "python/errors.h"
+#include "python/operands.h"
 
 #include <float.h>
 #include <string.h>
@@ -192,23 +193,9 @@ bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, t
 
 /* ---- arrays ---- */
 
-/* Through DLPack where an object offers that and nothing that NumPy looks for. */
-static PyObject *through_dlpack(PyObject *object)
+static PyArrayObject *refuse_input(PyArrayObject *array, const char *argument, const char *needed)
 {
-    if (PyObject_CheckBuffer(object) || PySequence_Check(object) || PyNumber_Check(object) ||
-        PyObject_HasAttrString(object, "__array__") || !PyObject_HasAttrString(object, "__dlpack__"))
-        return Py_NewRef(object);
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *array = numpy ? PyObject_CallMethod(numpy, "from_dlpack", "O", object) : NULL;
-    Py_XDECREF(numpy);
-    return array;
-}
-
-static PyArrayObject *refuse_input(PyArrayObject *array, const char *argument, bool integers)
-{
-    PyErr_Format(PyExc_TypeError, "%s has dtype %R: it must be %s", argument, (PyObject *)PyArray_DESCR(array),
-                 integers ? "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2"
-                          : "float32, float64, float16, bfloat16, or integers, which become float64");
+    PyErr_Format(PyExc_TypeError, "%s has dtype %R: it must be %s", argument, (PyObject *)PyArray_DESCR(array), needed);
     Py_DECREF(array);
     return NULL;
 }
@@ -216,7 +203,8 @@ static PyArrayObject *refuse_input(PyArrayObject *array, const char *argument, b
 /* Python's integers have no width: they become int32 where they fit. */
 static PyArrayObject *narrow_integers(PyArrayObject *array, const char *argument)
 {
-    PyArrayObject *wide = (PyArrayObject *)PyArray_FROMANY((PyObject *)array, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY);
+    PyArrayObject *wide = (PyArrayObject *)PyArray_FROMANY((PyObject *)array, NPY_INT64, 0, 0,
+                                                             NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST);
     Py_DECREF(array);
     PyArrayObject *narrow = wide ? (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(wide), PyArray_DIMS(wide), NPY_INT32)
                                  : NULL;
@@ -257,41 +245,61 @@ static PyArrayObject *unmask(PyArrayObject *array, tq_py_type *type)
     return wide;
 }
 
-static PyArrayObject *contiguous(PyObject *object)
+/* As a C-contiguous array in native byte order: itself where it is one. */
+static PyArrayObject *contiguous(PyObject *object, const char *argument, bool integers)
 {
-    return (PyArrayObject *)PyArray_FROM_OF(object, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED |
-                                                        NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY);
+    PyArrayObject *array = tq_py_array(object, argument, integers);
+    if (array)
+        Py_SETREF(array, (PyArrayObject *)PyArray_FROM_OF((PyObject *)array,
+                                                          NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED |
+                                                              NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSUREARRAY));
+    return array;
 }
 
-PyArrayObject *tq_py_input(PyObject *object, const char *argument, bool integers, tq_py_type *type)
+/* Lists of Python's integers, and empty ones, are int64 and float64 to NumPy: neither is what they are. */
+static bool has_no_width(PyArrayObject *array, PyObject *object)
 {
-    PyArrayObject *array;
-    if (PyArray_CheckExact(object) && PyArray_ISCARRAY_RO((PyArrayObject *)object)) {
-        array = (PyArrayObject *)Py_NewRef(object);
-    } else {
-        PyObject *source = through_dlpack(object);
-        array = source ? contiguous(source) : NULL;
-        Py_XDECREF(source);
-        if (!array)
-            return NULL;
-    }
-    int number = PyArray_TYPE(array);
+    return (PyTypeNum_ISINTEGER(PyArray_TYPE(array)) || PyArray_SIZE(array) == 0) && !PyArray_Check(object) &&
+           !PyArray_IsScalar(object, Generic) && !PyObject_CheckBuffer(object);
+}
+
+PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
+{
+    PyArrayObject *array = PyArray_CheckExact(object) && PyArray_ISCARRAY_RO((PyArrayObject *)object)
+                               ? (PyArrayObject *)Py_NewRef(object)
+                               : contiguous(object, argument, true);
+    if (!array)
+        return NULL;
     bool known = tq_py_type_of_array(array, type);
-    if (integers && !known && PyTypeNum_ISINTEGER(number) && !PyArray_Check(object) &&
-        !PyObject_CheckBuffer(object)) {
+    if ((!known || is_float(type)) && has_no_width(array, object)) {
         array = narrow_integers(array, argument);
         known = array && tq_py_type_of_array(array, type);
         return array;
     }
-    if (!integers && (PyTypeNum_ISINTEGER(number) || number == NPY_LONGDOUBLE)) {
+    if (!known || is_float(type))
+        return refuse_input(array, argument, needed);
+    return type->masked ? unmask(array, type) : array;
+}
+
+PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type)
+{
+    PyArrayObject *array = PyArray_CheckExact(object) && PyArray_ISCARRAY_RO((PyArrayObject *)object)
+                               ? (PyArrayObject *)Py_NewRef(object)
+                               : contiguous(object, argument, false);
+    if (!array)
+        return NULL;
+    int number = PyArray_TYPE(array);
+    bool known = tq_py_type_of_array(array, type);
+    if (PyTypeNum_ISINTEGER(number) || number == NPY_LONGDOUBLE || (known && type->masked)) {
         Py_SETREF(array, (PyArrayObject *)PyArray_FROMANY((PyObject *)array, NPY_DOUBLE, 0, 0,
                                                           NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST));
         known = array && tq_py_type_of_array(array, type);
         return array;
     }
-    if (!known || is_float(type) == integers)
-        return refuse_input(array, argument, integers);
-    return type->masked ? unmask(array, type) : array;
+    if (!known || !is_float(type))
+        return refuse_input(array, argument,
+                            "float32, float64, float16, bfloat16, or integers, which become float64");
+    return array;
 }
 
 /* Whether any byte lies in both.  Only C-contiguous arrays come here. */
@@ -299,6 +307,35 @@ static bool overlap(PyArrayObject *a, PyArrayObject *b)
 {
     uintptr_t a0 = (uintptr_t)PyArray_DATA(a), b0 = (uintptr_t)PyArray_DATA(b);
     return a0 < b0 + (uintptr_t)PyArray_NBYTES(b) && b0 < a0 + (uintptr_t)PyArray_NBYTES(a);
+}
+
+/* Whether some of an array's own elements may share memory: a dimension whose step does not reach past what
+   the smaller steps span.  Never so for what slicing and transposing make. */
+static bool overlaps_itself(PyArrayObject *array)
+{
+    npy_intp steps[NPY_MAXDIMS], lengths[NPY_MAXDIMS], spanned = PyArray_ITEMSIZE(array);
+    int count = 0;
+    for (int i = 0; i < PyArray_NDIM(array); i++) {
+        npy_intp length = PyArray_DIM(array, i), step = PyArray_STRIDE(array, i);
+        step = step < 0 ? -step : step;
+        if (length == 0)
+            return false;
+        if (length == 1)
+            continue;
+        int at = count++;
+        for (; at > 0 && steps[at - 1] > step; at--) {
+            steps[at] = steps[at - 1];
+            lengths[at] = lengths[at - 1];
+        }
+        steps[at] = step;
+        lengths[at] = length;
+    }
+    for (int k = 0; k < count; k++) {
+        if (steps[k] < spanned)
+            return true;
+        spanned += steps[k] * (lengths[k] - 1);
+    }
+    return false;
 }
 
 static bool check_out(PyArrayObject *input, PyObject *out, PyArray_Descr *descr)
@@ -324,6 +361,10 @@ static bool check_out(PyArrayObject *input, PyObject *out, PyArray_Descr *descr)
     }
     if (!PyArray_ISWRITEABLE(array)) {
         PyErr_SetString(PyExc_ValueError, "out is read-only: it must be writable");
+        return false;
+    }
+    if (!PyArray_ISCARRAY(array) && overlaps_itself(array)) {
+        PyErr_SetString(PyExc_ValueError, "out's own elements share memory: each must have its own");
         return false;
     }
     return true;
@@ -413,6 +454,18 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
         return false;
     }
     *value = (long)found;
+    return true;
+}
+
+bool tq_py_flag(PyObject *object, const char *argument, bool *flag)
+{
+    int truth = object ? PyObject_IsTrue(object) : 0;
+    if (truth < 0) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s is a %s: it must be True or False", argument, Py_TYPE(object)->tp_name);
+        return false;
+    }
+    *flag = truth;
     return true;
 }
 
@@ -529,7 +582,7 @@ static PyArrayObject *saturate_unsigned(PyArrayObject *array)
 static PyArrayObject *parameter_array(PyObject *object, const char *argument, const char *kinds, const char *words,
                                       int number, const tq_py_parameters *p)
 {
-    PyArrayObject *array = contiguous(object);
+    PyArrayObject *array = contiguous(object, argument, number == NPY_INT64);
     if (!array)
         return NULL;
     char kind = PyArray_DESCR(array)->kind;
@@ -745,7 +798,9 @@ bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, 
         PyErr_Format(PyExc_ValueError, "%s is 0: it must be a code of %s, from %d to %d", argument, of, low, high);
         return false;
     }
-    if (PyLong_Check(object) || PyArray_IsScalar(object, Integer))
+    if (PyLong_Check(object) || PyArray_IsScalar(object, Integer) ||
+        (PyIndex_Check(object) && !PyObject_HasAttrString(object, "__array__") &&
+         !PyObject_HasAttrString(object, "__dlpack__"))) /* tensors have __index__ too, of whatever size */
         return one_zero_point(c, object, argument, low, high, of);
     PyArrayObject *wide = parameter_array(object, argument, "iu", "integers", NPY_INT64, p);
     if (!wide)

@@ -48,10 +48,12 @@ bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, t
 
 /* ---- arrays ---- */
 
-/* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.  Narrow
-   ml_dtypes integers become int8 or uint8.  The type is one of the integers or of the floats, or a TypeError
-   says which are taken; Python's own numbers are int64 and float64, and integers among floats convert. */
-PyArrayObject *tq_py_input(PyObject *object, const char *argument, bool integers, tq_py_type *type);
+/* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.
+
+   Of integers: narrow ml_dtypes integers become int8 or uint8, Python's own int32; other types are a TypeError that
+   says which are `needed`.  Of real numbers: integers and long doubles become float64. */
+PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
+PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
 
 /* Where results go.  `array` is C-contiguous and free of harmful overlap; end() copies to what the caller
    gets where `array` is not itself it. */
@@ -63,7 +65,7 @@ typedef struct tq_py_output {
 } tq_py_output;
 
 /* A new array like `input` of that type, or `out` (may be NULL or None), which must have input's shape and
-   the type and be writable.  Steals descr.  An `out` that overlaps `input` is refused unless it is the very
+   the type, be writable and hold each element in memory of its own.  Steals descr.  An `out` that overlaps `input` is refused unless it is the very
    same memory with elements of the same size. */
 bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *out, const tq_py_type *type,
                         PyArray_Descr *descr);
@@ -74,6 +76,9 @@ PyObject *tq_py_output_end(tq_py_output *output, PyObject *module, tq_status sta
 
 /* None or an int that fits. */
 bool tq_py_optional_int(PyObject *object, const char *argument, long low, long high, bool *given, long *value);
+
+/* Truth; NULL is false. */
+bool tq_py_flag(PyObject *object, const char *argument, bool *flag);
 
 /* The layout for axis and block_size (NULL or None: absent), and the shape that parameters have. */
 typedef struct tq_py_parameters {

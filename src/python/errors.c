@@ -7,7 +7,7 @@
 #include <errno.h>
 
 /* The classes that status.def's second column names. */
-enum exception { NONE, MEMORY, OS, VALUE, INDEX, MODEL };
+enum exception { NONE, MEMORY, OS, VALUE, INDEX, MODEL, RUN };
 
 static const enum exception exceptions[] = {
 #define STATUS(symbol, exception, text) exception,
@@ -23,6 +23,7 @@ static PyObject *class_of(tq_state *state, tq_status status)
     case VALUE: return PyExc_ValueError;
     case INDEX: return PyExc_IndexError;
     case MODEL: return state->ModelError;
+    case RUN: return state->RunError;
     case NONE: break;
     }
     return PyExc_SystemError;
@@ -71,10 +72,22 @@ PyObject *tq_py_raise(tq_state *state, const tq_error *error, PyObject *path)
     Py_DECREF(text);
     if (!exception)
         return NULL;
-    if (class != state->ModelError || set_attributes(exception, error) == 0)
+    if ((class != state->ModelError && class != state->RunError) || set_attributes(exception, error) == 0)
         PyErr_SetObject(class, exception);
     Py_DECREF(exception);
     return NULL;
+}
+
+/* An exception of tq's own that is also a builtin one. */
+static int add_error(PyObject *module, tq_state *state, PyObject *builtin, const char *name, const char *doc,
+                     PyObject **slot)
+{
+    PyObject *bases = PyTuple_Pack(2, state->Error, builtin);
+    if (!bases)
+        return -1;
+    *slot = PyErr_NewExceptionWithDoc(name, doc, bases, NULL);
+    Py_DECREF(bases);
+    return *slot ? PyModule_AddObjectRef(module, strrchr(name, '.') + 1, *slot) : -1;
 }
 
 int tq_py_add_errors(PyObject *module, tq_state *state)
@@ -82,19 +95,17 @@ int tq_py_add_errors(PyObject *module, tq_state *state)
     state->Error = PyErr_NewExceptionWithDoc("tq.Error", "What every exception of tq's own derives from.", NULL, NULL);
     if (!state->Error)
         return -1;
-    PyObject *bases = PyTuple_Pack(2, state->Error, PyExc_ValueError);
-    if (!bases)
-        return -1;
-    state->ModelError = PyErr_NewExceptionWithDoc(
-        "tq.ModelError",
-        "A file that is no model, or a part of a model that cannot be used.\n\n"
-        "code: the check that failed, a name such as 'VECTOR_RANGE'.\n"
-        "offset: the byte in the file where it failed, or None.",
-        bases, NULL);
-    Py_DECREF(bases);
-    if (!state->ModelError)
-        return -1;
     if (PyModule_AddObjectRef(module, "Error", state->Error) < 0)
         return -1;
-    return PyModule_AddObjectRef(module, "ModelError", state->ModelError);
+    if (add_error(module, state, PyExc_ValueError, "tq.ModelError",
+                  "A file that is no model, or a part of a model that cannot be used.\n\n"
+                  "code: the check that failed, a name such as 'VECTOR_RANGE'.\n"
+                  "offset: the byte in the file where it failed, or None.",
+                  &state->ModelError) < 0)
+        return -1;
+    return add_error(module, state, PyExc_RuntimeError, "tq.RunError",
+                     "A model that cannot be run, or data that an operator of it cannot take.\n\n"
+                     "code: what failed, a name such as 'BAD_OPERATOR'.\n"
+                     "offset: None.",
+                     &state->RunError);
 }

@@ -13,6 +13,8 @@
 #include "python/file.h"
 #include "python/fixed_point.h"
 #include "python/flex.h"
+#include "python/interpreter.h"
+#include "python/measures.h"
 #include "python/model.h"
 #include "python/observers.h"
 #include "python/operator.h"
@@ -24,6 +26,7 @@
 #include "python/sequence.h"
 #include "python/subgraph.h"
 #include "python/tensor.h"
+#include "python/tree.h"
 #include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
@@ -78,7 +81,10 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_weights,
     tq_py_add_fake_quant,
     tq_py_add_observers,
+    tq_py_add_measures,
     tq_py_add_arrays,
+    tq_py_add_tree,
+    tq_py_add_interpreter,
 };
 
 static int execute(PyObject *module)

@@ -34,6 +34,13 @@ static int reals_of(PyObject *value, PyObject *axis, PyArrayObject **array, tq_r
     return -1;
 }
 
+/* _reals(x) -> x as a dense array of float32 or float64, or itself: to convert it once for what follows. */
+static PyObject *reals(PyObject *module, PyObject *value)
+{
+    (void)module;
+    return (PyObject *)tq_py_dense_reals(value, "x");
+}
+
 static PyObject *observed_arrays(const tq_observed *observed, npy_intp channels)
 {
     PyArrayObject *min = (PyArrayObject *)PyArray_SimpleNew(1, &channels, NPY_FLOAT64);
@@ -51,19 +58,21 @@ static PyObject *observed_arrays(const tq_observed *observed, npy_intp channels)
     return Py_BuildValue("NNN", min, max, counts); /* fails, and frees the rest, if one is NULL */
 }
 
-/* _observe(x, axis) -> min, max, counts[channels, 3]: of the finite, NaN and infinite values. */
+/* _observe(x, axis, num_threads) -> min, max, counts[channels, 3]: of the finite, NaN and infinite values. */
 static PyObject *observe(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *value, *axis, *made = NULL;
+    PyObject *value, *axis, *num_threads, *made = NULL;
     PyArrayObject *array;
     tq_reals x;
-    if (!PyArg_ParseTuple(args, "OO:_observe", &value, &axis) || reals_of(value, axis, &array, &x) < 0)
+    int threads;
+    if (!PyArg_ParseTuple(args, "OOO:_observe", &value, &axis, &num_threads) ||
+        tq_py_threads(num_threads, &threads) < 0 || reals_of(value, axis, &array, &x) < 0)
         return NULL;
     tq_observed *observed = PyMem_New(tq_observed, x.view.channels + 1);
     if (observed) {
         Py_BEGIN_ALLOW_THREADS
-        tq_observe(&x, observed);
+        tq_observe(&x, threads, observed);
         Py_END_ALLOW_THREADS
         made = observed_arrays(observed, (npy_intp)x.view.channels);
     } else
@@ -146,17 +155,19 @@ static PyObject *histogram_fold(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* _histogram_counts(x, axis, exponents, bins) -> counts[channels, bins] of x alone, in new memory, so
+/* _histogram_counts(x, axis, exponents, bins, num_threads) -> counts[channels, bins] of x alone, in new memory, so
    that nothing is shared while the GIL is away. */
 static PyObject *histogram_counts(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *value, *axis;
+    PyObject *value, *axis, *num_threads;
     PyArrayObject *exponents, *array, *counts = NULL;
     Py_ssize_t bins;
     tq_reals x;
-    if (!PyArg_ParseTuple(args, "OOO!n:_histogram_counts", &value, &axis, &PyArray_Type, &exponents, &bins) ||
-        reals_of(value, axis, &array, &x) < 0)
+    int threads;
+    if (!PyArg_ParseTuple(args, "OOO!nO:_histogram_counts", &value, &axis, &PyArray_Type, &exponents, &bins,
+                          &num_threads) ||
+        tq_py_threads(num_threads, &threads) < 0 || reals_of(value, axis, &array, &x) < 0)
         return NULL;
     npy_intp shape[2] = {(npy_intp)x.view.channels, bins};
     counts = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_UINT64, 0);
@@ -168,7 +179,7 @@ static PyObject *histogram_counts(PyObject *module, PyObject *args)
     if (counts) {
         Py_INCREF(exponents);
         Py_BEGIN_ALLOW_THREADS
-        tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, PyArray_DATA(counts));
+        tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, threads, PyArray_DATA(counts));
         Py_END_ALLOW_THREADS
         Py_DECREF(exponents);
     }
@@ -235,6 +246,7 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"_reals", reals, METH_O, NULL},
     {"_observe", observe, METH_VARARGS, NULL},
     {"_histogram_grow", histogram_grow, METH_VARARGS, NULL},
     {"_histogram_fold", histogram_fold, METH_VARARGS, NULL},

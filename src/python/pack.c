@@ -4,6 +4,7 @@
  */
 #include "python/array_args.h"
 #include "python/arrays.h"
+#include "python/operands.h"
 #include "quant/packing.h"
 
 const char tq_py_pack_doc[] =
@@ -66,19 +67,28 @@ static bool check_bytes(const uint8_t *codes, npy_intp count, bool is_signed, co
     return true;
 }
 
+/* int8 and uint8, and the narrow types, as they are. */
+static bool is_bytes(PyArrayObject *array)
+{
+    tq_py_type found;
+    return tq_py_type_of_array(array, &found) && (found.element == TQ_i8 || found.element == TQ_u8);
+}
+
 /* Any integers as bytes, checked against the type. */
 static PyArrayObject *codes_of(PyObject *values, const tq_py_type *type)
 {
-    tq_py_type found;
-    PyArrayObject *codes = tq_py_input(values, "values", true, &found);
-    if (!codes)
-        return NULL;
-    if (found.element == TQ_i8 || found.element == TQ_u8) {
-        if (!check_bytes(PyArray_DATA(codes), PyArray_SIZE(codes), found.element == TQ_i8, type))
+    PyArrayObject *codes = tq_py_array(values, "values", true);
+    if (codes && is_bytes(codes)) {
+        tq_py_type found;
+        Py_SETREF(codes, tq_py_integer_input((PyObject *)codes, "values", "integers", &found));
+        if (codes && !check_bytes(PyArray_DATA(codes), PyArray_SIZE(codes), found.element == TQ_i8, type))
             Py_CLEAR(codes);
         return codes;
     }
-    Py_SETREF(codes, (PyArrayObject *)PyArray_FROMANY((PyObject *)codes, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY));
+    if (codes)
+        Py_SETREF(codes, tq_py_integers(values, "values", NPY_INT64));
+    if (codes)
+        Py_SETREF(codes, (PyArrayObject *)PyArray_FROMANY((PyObject *)codes, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY));
     if (codes && !check_values(codes, type))
         Py_CLEAR(codes);
     if (codes)
@@ -113,33 +123,39 @@ PyObject *tq_py_pack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
 
 static PyArrayObject *bytes_of(PyObject *packed)
 {
-    PyObject *view = PyObject_CheckBuffer(packed) ? PyMemoryView_FromObject(packed) : Py_NewRef(packed);
-    PyArrayObject *bytes = view ? (PyArrayObject *)PyArray_FROM_OF(view, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY)
-                                : NULL;
+    PyObject *view = PyBytes_Check(packed) ? PyMemoryView_FromObject(packed) : Py_NewRef(packed);
+    PyArrayObject *bytes = view ? tq_py_array(view, "packed", true) : NULL;
     Py_XDECREF(view);
     if (bytes && PyArray_TYPE(bytes) != NPY_UINT8 && PyArray_TYPE(bytes) != NPY_INT8) {
         PyErr_Format(PyExc_TypeError, "packed has dtype %R: it must be bytes, or uint8 or int8",
                      (PyObject *)PyArray_DESCR(bytes));
         Py_CLEAR(bytes);
     }
+    if (bytes)
+        Py_SETREF(bytes, (PyArrayObject *)PyArray_FROM_OF((PyObject *)bytes, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY));
     return bytes;
+}
+
+/* NumPy's reasons do not name the argument. */
+static bool refuse_shape(PyObject *object, const char *why)
+{
+    PyObject *kind = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError) ? PyExc_TypeError : PyExc_ValueError;
+    PyErr_Clear();
+    PyErr_Format(kind, "shape is %R: %s", object, why);
+    return false;
 }
 
 static bool read_shape(PyObject *object, PyArray_Dims *dims)
 {
     if (!PyArray_IntpConverter(object, dims))
-        return false;
-    npy_intp total = 1;
+        return refuse_shape(object, "it must be an int, or a sequence of as many as an array has dimensions");
+    npy_intp total = 1; /* without zeros, as NumPy counts */
     for (int i = 0; i < dims->len; i++) {
-        if (dims->ptr[i] < 0) {
-            PyErr_Format(PyExc_ValueError, "shape is %R: no dimension may be negative", object);
-            return false;
-        }
-        if (dims->ptr[i] && total > NPY_MAX_INTP / dims->ptr[i]) {
-            PyErr_Format(PyExc_ValueError, "shape is %R: that is too many elements", object);
-            return false;
-        }
-        total *= dims->ptr[i];
+        if (dims->ptr[i] < 0)
+            return refuse_shape(object, "no dimension may be negative");
+        if (dims->ptr[i] && total > NPY_MAX_INTP / dims->ptr[i])
+            return refuse_shape(object, "that is too many elements");
+        total *= dims->ptr[i] ? dims->ptr[i] : 1;
     }
     return true;
 }

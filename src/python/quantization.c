@@ -4,10 +4,12 @@
  */
 #include "python/quantization.h"
 
+#include "python/array_args.h"
 #include "python/convert.h"
 #include "python/data.h"
 #include "python/errors.h"
 #include "python/netron.h"
+#include "python/operands.h"
 #include "python/tensor.h"
 
 #include <structmember.h>
@@ -186,13 +188,16 @@ PyObject *tq_py_quantization(PartObject *tensor)
 static int64_t codes_of(PyObject *dtype)
 {
     PyObject *name = NULL;
+    PyArray_Descr *descr = NULL;
     if (PyUnicode_Check(dtype)) {
         name = Py_NewRef(dtype);
+    } else if (dtype == Py_None || PyArray_DescrConverter(dtype, &descr) != NPY_SUCCEED) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "dtype is %R; it must be an integer type such as 'int8' or 'int4'", dtype);
+        return -1;
     } else {
-        PyArray_Descr *descr = NULL;
-        if (PyArray_DescrConverter(dtype, &descr) == NPY_SUCCEED)
-            name = PyObject_GetAttrString((PyObject *)descr, "name");
-        Py_XDECREF(descr);
+        name = PyObject_GetAttrString((PyObject *)descr, "name");
+        Py_DECREF(descr);
     }
     for (int64_t type = 0; name && type < TQ_TYPE_COUNT; type++) {
         PyObject *candidate = dtype_name(type);
@@ -209,19 +214,31 @@ static int64_t codes_of(PyObject *dtype)
     return -1;
 }
 
-/* An array of at most one dimension from an argument; NULL or None gives an empty one. */
-static PyObject *flat_array(PyObject *argument, int type, const char *name)
+/* Steals `array`: a copy, in one dimension; that of blocks may have more. */
+static PyObject *own_copy(PyArrayObject *array, const char *name, bool blocks)
+{
+    PyObject *copy = NULL;
+    if (array && PyArray_NDIM(array) > 1 && !blocks)
+        PyErr_Format(PyExc_ValueError, "%s must have at most one dimension, not %d", name, PyArray_NDIM(array));
+    else if (array)
+        copy = PyArray_NDIM(array) > 1 ? PyArray_NewCopy(array, NPY_CORDER) : PyArray_Flatten(array, NPY_CORDER);
+    Py_XDECREF(array);
+    return copy;
+}
+
+/* Real numbers as float32; NULL and None give an empty array. */
+static PyObject *own_reals(PyObject *argument, const char *name, bool blocks)
 {
     if (!argument || argument == Py_None)
-        return empty(type);
-    PyObject *array = PyArray_FROMANY(argument, type, 0, 0, NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST | NPY_ARRAY_ENSURECOPY);
-    if (array && PyArray_NDIM((PyArrayObject *)array) > 1) {
-        PyErr_Format(PyExc_ValueError, "%s must have at most one dimension, not %d", name, PyArray_NDIM((PyArrayObject *)array));
-        Py_CLEAR(array);
-    }
-    if (array)
-        Py_SETREF(array, PyArray_Ravel((PyArrayObject *)array, NPY_CORDER));
-    return array;
+        return empty(NPY_FLOAT32);
+    return own_copy(tq_py_dense_floats(argument, name), name, blocks);
+}
+
+static PyObject *own_integers(PyObject *argument, const char *name, bool blocks)
+{
+    if (!argument || argument == Py_None)
+        return empty(NPY_INT64);
+    return own_copy(tq_py_integers(argument, name, NPY_INT64), name, blocks);
 }
 
 static int counts_fit(QuantizationObject *self)
@@ -245,22 +262,27 @@ static int counts_fit(QuantizationObject *self)
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"scale", "zero_point", "dtype", "quantized_dimension", "min", "max", NULL};
-    PyObject *scale, *zero_point = NULL, *dtype = NULL, *min = NULL, *max = NULL;
-    int dimension = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OiOO:Quantization", names, &scale, &zero_point, &dtype, &dimension, &min, &max))
+    static char *names[] = {"scale", "zero_point", "dtype", "quantized_dimension", "block_size", "min", "max", NULL};
+    PyObject *scale, *zero_point = NULL, *dtype = NULL, *axis = NULL, *block_size = NULL, *min = NULL, *max = NULL;
+    bool given;
+    long dimension = 0, block = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOOO:Quantization", names, &scale, &zero_point, &dtype, &axis,
+                                     &block_size, &min, &max) ||
+        !tq_py_optional_int(axis, "quantized_dimension", INT32_MIN, INT32_MAX, &given, &dimension) ||
+        !tq_py_optional_int(block_size, "block_size", 0, INT32_MAX, &given, &block))
         return NULL;
     int64_t codes = dtype ? codes_of(dtype) : TQ_TensorType_INT8;
     QuantizationObject *self = codes < 0 ? NULL : (QuantizationObject *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    self->quantized_dimension = dimension;
+    self->quantized_dimension = (int)dimension;
+    self->block_size = (int)block;
     self->details = Py_NewRef(Py_None);
     self->dtype = dtype_name(codes);
-    self->scale = flat_array(scale, NPY_FLOAT32, "scale");
-    self->zero_point = self->scale ? flat_array(zero_point, NPY_INT64, "zero_point") : NULL;
-    self->min = self->zero_point ? flat_array(min, NPY_FLOAT32, "min") : NULL;
-    self->max = self->min ? flat_array(max, NPY_FLOAT32, "max") : NULL;
+    self->scale = own_reals(scale, "scale", block > 0);
+    self->zero_point = self->scale ? own_integers(zero_point, "zero_point", block > 0) : NULL;
+    self->min = self->zero_point ? own_reals(min, "min", false) : NULL;
+    self->max = self->min ? own_reals(max, "max", false) : NULL;
     if (!self->dtype || !self->max || !counts_fit(self) ||
         tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
         Py_DECREF(self);
@@ -268,6 +290,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     npy_intp scales = PyArray_SIZE((PyArrayObject *)self->scale);
     self->kind = scales == 0   ? TQ_QUANTIZATION_NONE
+                 : block > 0   ? TQ_QUANTIZATION_BLOCKWISE
                  : scales == 1 ? TQ_QUANTIZATION_PER_TENSOR
                                : TQ_QUANTIZATION_PER_AXIS;
     return (PyObject *)self;
@@ -301,11 +324,25 @@ static PyObject *argument_of(QuantizationObject *self, PyObject *values, PyObjec
     return self->kind == TQ_QUANTIZATION_BLOCKWISE ? block_scales(values, x) : Py_NewRef(values);
 }
 
+/* What the quantization itself says may not come as a keyword too. */
+static int check_keywords(const char *function, PyObject *kwargs)
+{
+    static const char *const own[] = {"scale", "zero_point", "axis", "block_size", "dtype"};
+    int count = *function == 'q' ? 5 : 4;
+    for (int i = 0; kwargs && i < count; i++)
+        if (PyDict_GetItemString(kwargs, own[i])) {
+            PyErr_Format(PyExc_TypeError, "%s() has no argument '%s': the quantization has its own", function, own[i]);
+            return -1;
+        }
+    return 0;
+}
+
 /* function(x, scale, zero_point, axis or block_size ..., **kwargs) of this module. */
 static PyObject *apply(QuantizationObject *self, const char *function, PyObject *args, PyObject *kwargs)
 {
     PyObject *x;
-    if (!PyArg_ParseTuple(args, "O", &x))
+    if (!PyArg_ParseTuple(args, *function == 'q' ? "O:quantize" : "O:dequantize", &x) ||
+        check_keywords(function, kwargs) < 0)
         return NULL;
     if (self->kind != TQ_QUANTIZATION_PER_TENSOR && self->kind != TQ_QUANTIZATION_PER_AXIS && self->kind != TQ_QUANTIZATION_BLOCKWISE)
         return PyErr_Format(PyExc_ValueError, "%s quantization has no scales that an array could be %sd with",
@@ -444,13 +481,15 @@ static PyMethodDef methods[] = {
 };
 
 PyDoc_STRVAR(doc,
-"Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, min=None, max=None)\n--\n\n"
+"Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, block_size=0, min=None, max=None)\n--\n\n"
 "How a tensor's codes stand for real numbers: real = scale * (code - zero_point).\n\n"
 "str() is Netron's line, character for character: '-1.5 ≤ 0.0125 * (q - 3) ≤ 1.5', one line a channel.\n"
 "The stored range (min, max) and the representable one (range_min, range_max) are different facts, and\n"
 "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
 "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
-"arrays of at most one dimension.  ValueError: counts that do not fit, or a dtype that has no codes.");
+"arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
+"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a dtype that has no codes; TypeError:\n"
+"scales that are no real numbers, zero points that are no integers.");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (char *)doc},

@@ -4,6 +4,7 @@
  */
 #include "python/array_args.h"
 #include "python/arrays.h"
+#include "python/operands.h"
 
 const char tq_py_quantize_doc[] =
     "quantize(x, scale, zero_point=0, *, dtype='int8', axis=None, block_size=None, narrow_range=False,\n"
@@ -44,17 +45,6 @@ const char tq_py_dequantize_doc[] =
     ">>> dequantize([-128, 0, 127], 0.5, -128)\n"
     "array([  0. ,  64. , 127.5], dtype=float32)";
 
-static int find_rule(const char *const *names, int count, PyObject *object)
-{
-    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
-    for (int i = 0; text && i < count; i++)
-        if (strcmp(names[i], text) == 0)
-            return i;
-    if (!PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "rounding is %R: it must be 'away' or 'even'", object);
-    return -1;
-}
-
 PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
 {
     enum { X, SCALE, ZERO_POINT, DTYPE, AXIS, BLOCK_SIZE, NARROW_RANGE, ROUNDING, OUT, NUM_THREADS, COUNT };
@@ -69,16 +59,15 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
     if (!tq_py_bind(&signature, args, nargs, keywords, v))
         return NULL;
 
-    int rule = v[ROUNDING] ? find_rule(rules, TQ_QUANTIZE_RULES, v[ROUNDING]) : TQ_QUANTIZE_AWAY;
-    int narrow = v[NARROW_RANGE] ? PyObject_IsTrue(v[NARROW_RANGE]) : 0;
-    bool has_threads;
-    long threads = 0;
-    if (rule < 0 || narrow < 0 || !tq_py_optional_int(v[NUM_THREADS], "num_threads", 1, INT_MAX, &has_threads, &threads))
+    int rule = tq_py_choice(v[ROUNDING], "rounding", rules, TQ_QUANTIZE_RULES, TQ_QUANTIZE_AWAY), threads;
+    bool narrow;
+    if (rule < 0 || !tq_py_flag(v[NARROW_RANGE], "narrow_range", &narrow) ||
+        tq_py_threads(v[NUM_THREADS], &threads) < 0)
         return NULL;
 
     tq_py_type in_type, out_type;
     PyArray_Descr *descr;
-    PyArrayObject *input = tq_py_input(v[X], "x", false, &in_type);
+    PyArrayObject *input = tq_py_real_input(v[X], "x", &in_type);
     if (!input)
         return NULL;
     tq_py_parameters p;
@@ -99,7 +88,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        (int)threads};
+                        threads};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
@@ -123,13 +112,13 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (!tq_py_bind(&signature, args, nargs, keywords, v))
         return NULL;
 
-    bool has_threads;
-    long threads = 0;
-    if (!tq_py_optional_int(v[NUM_THREADS], "num_threads", 1, INT_MAX, &has_threads, &threads))
+    int threads;
+    if (tq_py_threads(v[NUM_THREADS], &threads) < 0)
         return NULL;
     tq_py_type in_type, out_type;
     PyArray_Descr *descr;
-    PyArrayObject *input = tq_py_input(v[Q], "q", true, &in_type);
+    PyArrayObject *input = tq_py_integer_input(
+        v[Q], "q", "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2", &in_type);
     if (!input)
         return NULL;
     tq_py_parameters p;
@@ -149,7 +138,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        (int)threads};
+                        threads};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;

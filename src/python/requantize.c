@@ -4,6 +4,7 @@
  */
 #include "python/array_args.h"
 #include "python/arrays.h"
+#include "python/operands.h"
 
 const char tq_py_requantize_doc[] =
     "requantize(q, multiplier, zero_point=0, *, input_zero_point=0, dtype='int8', axis=None,\n"
@@ -25,21 +26,7 @@ const char tq_py_requantize_doc[] =
     ">>> requantize(numpy.int32([7984, -7984]), 0.0014402704, rounding='float64-away')\n"
     "array([ 11, -11], dtype=int8)";
 
-static int find_rule(PyObject *object)
-{
-    static const char *const rules[] = {
-#define REQUANTIZE_RULE(symbol, name, text) name,
-#include "quant/rounding.def"
-    };
-    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
-    for (int i = 0; text && i < TQ_REQUANTIZE_RULES; i++)
-        if (strcmp(rules[i], text) == 0)
-            return i;
-    if (!PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError,
-                     "rounding is %R: it must be 'double', 'single', 'up', 'float64-away' or 'float32-even'", object);
-    return -1;
-}
+static const char needed[] = "int8, uint8, int16 or int32";
 
 static bool is_requantizable(const tq_py_type *type)
 {
@@ -49,7 +36,7 @@ static bool is_requantizable(const tq_py_type *type)
 
 static PyObject *refuse_type(const char *argument, const tq_py_type *type)
 {
-    PyErr_Format(PyExc_TypeError, "%s is %s: it must be int8, uint8, int16 or int32", argument, type->name);
+    PyErr_Format(PyExc_TypeError, "%s is %s: it must be %s", argument, type->name, needed);
     return NULL;
 }
 
@@ -59,19 +46,21 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
     static const char *const names[] = {"q",    "multiplier", "zero_point", "input_zero_point", "dtype",
                                         "axis", "rounding",   "out",        "num_threads"};
     static const tq_py_signature signature = {"requantize", names, COUNT, 3, 2};
+    static const char *const rules[] = {
+#define REQUANTIZE_RULE(symbol, name, text) name,
+#include "quant/rounding.def"
+    };
     PyObject *v[COUNT];
     if (!tq_py_bind(&signature, args, nargs, keywords, v))
         return NULL;
 
-    int rule = v[ROUNDING] ? find_rule(v[ROUNDING]) : TQ_REQUANTIZE_DOUBLE;
-    bool has_threads;
-    long threads = 0;
-    if (rule < 0 || !tq_py_optional_int(v[NUM_THREADS], "num_threads", 1, INT_MAX, &has_threads, &threads))
+    int rule = tq_py_choice(v[ROUNDING], "rounding", rules, TQ_REQUANTIZE_RULES, TQ_REQUANTIZE_DOUBLE), threads;
+    if (rule < 0 || tq_py_threads(v[NUM_THREADS], &threads) < 0)
         return NULL;
 
     tq_py_type in_type, out_type;
     PyArray_Descr *descr;
-    PyArrayObject *input = tq_py_input(v[Q], "q", true, &in_type);
+    PyArrayObject *input = tq_py_integer_input(v[Q], "q", needed, &in_type);
     if (!input)
         return NULL;
     tq_py_parameters p;
@@ -101,7 +90,7 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        (int)threads};
+                        threads};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;

@@ -6,9 +6,10 @@
 #include "python/errors.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "python/array_args.h"
 #include "python/operands.h"
-#include "quant/params.h"
 #include "quant/weights.h"
 
 static const char *const rule_names[] = {
@@ -18,67 +19,114 @@ static const char *const rule_names[] = {
 };
 
 static PyStructSequence_Field weights_fields[] = {
-    {"codes", "int8 (or int16), of the weights' shape; int4 and int2 values lie in int8"},
-    {"scale", "float32, a scalar or one a channel"},
+    {"codes", "int8, uint8 or int16, of the weights' shape; int4 and int2 values lie in int8"},
+    {"scale", "float32: a scalar, one a channel, or one a block in the weights' shape with its axis counting blocks"},
+    {"zero_point", "int32: 0, but for rule 'toco'; an attribute, and no item of the tuple"},
     {NULL, NULL},
 };
 
 static PyStructSequence_Desc weights_desc = {
     "tq.QuantizedWeights",
-    "(codes, scale): the real value of a code q is scale * q.",
+    "(codes, scale): the real value of a code q is scale * (q - zero_point), and the zero point 0 but for rule 'toco'.",
     weights_fields,
     2,
 };
 
-/* `given` scales, or NULL to choose them. */
-static tq_status quantize_all(const tq_weight_target *target, const float *w, tq_axis_view view, const float *given,
-                              float *bounds, float *scales, void *codes, tq_error *error)
+/* What quantize_weights was asked for, and the memory that it fills. */
+typedef struct weights_job {
+    tq_weight_target target;
+    tq_weight_layout layout;
+    bool narrow;
+    bool has_min, has_max;
+    double min, max;
+    const float *w;
+    size_t size;
+    const float *given; /* scales, or NULL to choose them */
+    float *bounds, *scales;
+    void *codes;
+    tq_params params; /* rule toco's */
+} weights_job;
+
+static bool is_wide(const weights_job *job)
 {
-    bool is_wide = target->code == TQ_CODE_int16;
-    tq_weight_bounds(w, view, bounds);
-    tq_status status = tq_weight_scales(target, bounds, view.channels, scales, error);
-    for (size_t c = 0; given && !status && c < view.channels; c++) {
-        if (!isfinite(given[c]) || given[c] <= 0)
+    return job->target.code == TQ_CODE_int16;
+}
+
+static tq_status use_given(weights_job *job, size_t count, tq_error *error)
+{
+    for (size_t c = 0; c < count; c++) {
+        if (!isnormal(job->given[c]) || job->given[c] < 0)
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "scale is %g in channel %zu; it must be finite and over 0", (double)given[c], c);
-        scales[c] = given[c];
-        bounds[c] = tq_weight_factor(target, given[c]);
+                           "scale is %g in %s %zu; it must be finite, above 0 and not denormal", (double)job->given[c],
+                           job->target.blocks ? "block" : "channel", c);
+        job->scales[c] = job->given[c];
+        job->bounds[c] = tq_weight_factor(&job->target, job->given[c]);
     }
+    return TQ_OK;
+}
+
+static tq_status quantize_symmetric(weights_job *job, tq_error *error)
+{
+    size_t count = tq_weight_scale_count(&job->layout);
+    tq_weight_bounds(job->w, &job->layout, job->bounds);
+    tq_status status = tq_weight_scales(&job->target, job->bounds, count, job->scales, error);
+    if (!status && job->given)
+        status = use_given(job, count, error);
     if (!status)
-        tq_weight_codes(target, w, view, bounds, is_wide ? NULL : codes, is_wide ? codes : NULL);
+        tq_weight_codes(&job->target, job->w, &job->layout, job->bounds, is_wide(job) ? NULL : job->codes,
+                        is_wide(job) ? job->codes : NULL);
+    return status;
+}
+
+static tq_status quantize_toco(weights_job *job, tq_error *error)
+{
+    double min, max;
+    tq_status status = tq_weight_range(job->w, job->size, &min, &max, error);
+    if (status)
+        return status;
+    status = tq_weight_toco(job->target.code, job->narrow, job->has_min ? job->min : min, job->has_max ? job->max : max,
+                            job->w, job->size, &job->params, is_wide(job) ? NULL : job->codes,
+                            is_wide(job) ? job->codes : NULL, error);
+    *job->scales = job->params.scale;
     return status;
 }
 
 /* Steals both, which may be NULL. */
-static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObject *scales)
+static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObject *scales, int32_t zero_point)
 {
     PyObject *made = PyStructSequence_New((PyTypeObject *)state->QuantizedWeights);
-    if (!made) {
+    PyArray_Descr *type = PyArray_DescrFromType(NPY_INT32);
+    PyObject *zero = made ? PyArray_Scalar(&zero_point, type, NULL) : NULL;
+    Py_DECREF(type);
+    if (!zero) {
+        Py_XDECREF(made);
         Py_XDECREF(codes);
         Py_XDECREF(scales);
         return NULL;
     }
     PyStructSequence_SetItem(made, 0, (PyObject *)codes);
     PyStructSequence_SetItem(made, 1, PyArray_Return(scales));
+    PyStructSequence_SetItem(made, 2, zero);
     return made;
 }
 
-static PyObject *quantize_array(tq_state *state, PyArrayObject *w, tq_weight_target target, tq_axis_view view,
-                                PyArrayObject *given)
+/* `shape` is the scales'. */
+static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject *w, int rank, npy_intp *shape)
 {
-    npy_intp channels = (npy_intp)view.channels;
-    int type = target.code == TQ_CODE_int16 ? NPY_INT16 : NPY_INT8;
+    int type = is_wide(job) ? NPY_INT16 : tq_code_is_signed(job->target.code) ? NPY_INT8 : NPY_UINT8;
     PyArrayObject *codes = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
-    PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(target.per_channel ? 1 : 0, &channels, NPY_FLOAT32);
-    float *bounds = PyMem_RawMalloc(view.channels * sizeof *bounds + 1);
+    PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(rank, shape, NPY_FLOAT32);
+    float *bounds = PyMem_RawMalloc(tq_weight_scale_count(&job->layout) * sizeof *bounds + 1);
     tq_error error;
     tq_status status = TQ_NO_MEMORY;
     if (!bounds)
         PyErr_NoMemory();
     else if (codes && scales) {
+        job->bounds = bounds;
+        job->scales = PyArray_DATA(scales);
+        job->codes = PyArray_DATA(codes);
         Py_BEGIN_ALLOW_THREADS
-        status = quantize_all(&target, PyArray_DATA(w), view, given ? PyArray_DATA(given) : NULL, bounds,
-                              PyArray_DATA(scales), PyArray_DATA(codes), &error);
+        status = job->target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
         Py_END_ALLOW_THREADS
         if (status)
             tq_py_raise(state, &error, NULL);
@@ -89,31 +137,79 @@ static PyObject *quantize_array(tq_state *state, PyArrayObject *w, tq_weight_tar
         Py_XDECREF(scales);
         return NULL;
     }
-    return make_weights(state, codes, scales);
+    return make_weights(state, codes, scales, job->params.zero_point);
 }
 
 PyDoc_STRVAR(quantize_weights_doc,
-"quantize_weights(w, axis, dtype='int8', *, rule=None, scale=None)\n--\n\n"
-"(codes, scale) of constant weights, symmetric (zero point 0), as a QuantizedWeights.\n\n"
-"w: finite real numbers, read as float32. axis: the axis along which each slice has its own scale, or None for one\n"
-"scale. dtype: 'int8', 'int16', 'int4' or 'int2'; the codes of the last two are values in an int8 array\n"
-"(tq.pack packs them). rule: 'mlir' (what TFLiteConverter writes; int8), 'tflite' (the post-training tool) or\n"
-"'ai-edge-quantizer'; None is 'mlir' for int8 and 'ai-edge-quantizer' for other types, the tool that writes\n"
-"them. tq.rules()['weights'] has their formulas. scale: scales to use instead of the rule's, one or one a channel;\n"
-"the codes are then rounded from w * (1 / scale) or, under 'ai-edge-quantizer', w / scale. A converter grows a\n"
-"scale whose bias would not fit: fit_scales_to_bias.");
+"quantize_weights(w, axis, dtype='int8', *, rule=None, scale=None, block_size=None, min=None, max=None,\n"
+"                 narrow_range=False)\n--\n\n"
+"(codes, scale) of constant weights, as a QuantizedWeights: the bytes that converters write.\n\n"
+"w: finite numbers, read as float32. axis: the axis that scales run along (0 for CONV_2D and FULLY_CONNECTED, 3 for\n"
+"DEPTHWISE_CONV_2D), or None for one scale. dtype: 'int8', 'int16', 'int4', 'int2' or 'uint8', or such a dtype;\n"
+"narrow integers come in int8.\n"
+"rule: one of tq.rules()['weights']. By default 'mlir' for int8, as TFLiteConverter writes; 'toco' for uint8, as\n"
+"old models hold; 'ai-edge-quantizer', as that package writes, for others and for blocks.\n"
+"block_size: elements along axis (None: the last) that share a scale; it divides the length. scale then has w's\n"
+"shape with that axis counting blocks, and values that float16 holds exactly, as TFLite's BlockwiseQuantization\n"
+"stores them; a block whose scale float16 rounds to 0 has the codes 0, or the extremes for weights other than 0.\n"
+"scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over 0.\n"
+"min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the weights'\n"
+"own, and whether that left out the lowest code; toco has axis None.\n"
+"The zero point is 0, but for 'toco': the result's attribute zero_point.\n"
+"ValueError: weights that are not finite, what a rule does not take, shapes that do not fit.\n\n"
+">>> codes, scale = quantize_weights([[0.5, -1.0], [0.25, 0.0]], 0)\n"
+">>> codes\n"
+"array([[  64, -127],\n"
+"       [ 127,    0]], dtype=int8)");
 
-/* The `scale` argument as dense floats that fit the view; *given stays NULL for None. */
-static int scales_of(PyObject *value, const tq_weight_target *target, tq_axis_view view, PyArrayObject **given)
+/* The axis and block_size arguments; the scales' shape at *rank and shape. */
+static int layout_of(PyArrayObject *w, PyObject *axis, PyObject *block_size, weights_job *job, int *rank,
+                     npy_intp *shape)
+{
+    tq_axis_view view;
+    long size = 0;
+    if (!tq_py_optional_int(block_size, "block_size", 1, LONG_MAX, &job->target.blocks, &size))
+        return -1;
+    PyObject *last = job->target.blocks && axis == Py_None ? PyLong_FromLong(-1) : Py_NewRef(axis);
+    int at = -1, failed = !last || tq_py_axis_view(w, last, &view) < 0 || tq_py_axis(w, last, &at) < 0;
+    Py_XDECREF(last);
+    if (failed)
+        return -1;
+    job->target.per_channel = job->target.blocks || axis != Py_None;
+    job->layout = (tq_weight_layout){1, view};
+    *rank = job->target.per_channel;
+    *shape = (npy_intp)view.channels;
+    if (!job->target.blocks)
+        return 0;
+    if (view.channels % (size_t)size) {
+        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size, at,
+                     (Py_ssize_t)view.channels);
+        return -1;
+    }
+    size_t blocks = view.outer * (view.channels / (size_t)size);
+    job->layout = view.inner == 1 ? (tq_weight_layout){1, {1, blocks, (size_t)size}}
+                                  : (tq_weight_layout){blocks, {(size_t)size, view.inner, 1}};
+    *rank = PyArray_NDIM(w);
+    for (int i = 0; i < *rank; i++)
+        shape[i] = i == at ? PyArray_DIM(w, i) / size : PyArray_DIM(w, i);
+    return 0;
+}
+
+/* The `scale` argument as dense floats of that shape; *given stays NULL for None. */
+static int scales_of(PyObject *value, int rank, const npy_intp *shape, PyArrayObject **given)
 {
     if (!value || value == Py_None)
         return 0;
     PyArrayObject *scales = tq_py_dense_floats(value, "scale");
     if (!scales)
         return -1;
-    if (PyArray_NDIM(scales) != target->per_channel || (size_t)PyArray_SIZE(scales) != view.channels) {
-        PyErr_Format(PyExc_ValueError, "scale has %zd values in %d dimensions; it must have %zu in %d",
-                     PyArray_SIZE(scales), PyArray_NDIM(scales), view.channels, (int)target->per_channel);
+    if (PyArray_NDIM(scales) != rank || !PyArray_CompareLists(PyArray_DIMS(scales), shape, rank)) {
+        PyObject *found = PyObject_GetAttrString((PyObject *)scales, "shape");
+        PyObject *needed = found ? PyArray_IntTupleFromIntp(rank, shape) : NULL;
+        if (needed)
+            PyErr_Format(PyExc_ValueError, "scale has shape %R; it must be %R", found, needed);
+        Py_XDECREF(found);
+        Py_XDECREF(needed);
         Py_DECREF(scales);
         return -1;
     }
@@ -121,26 +217,84 @@ static int scales_of(PyObject *value, const tq_weight_target *target, tq_axis_vi
     return 0;
 }
 
+static int refuse_argument(const char *name, const char *why)
+{
+    PyErr_Format(PyExc_ValueError, "%s is given; %s", name, why);
+    return -1;
+}
+
+/* What goes with which rule. */
+static int check_rule(weights_job *job, PyObject *axis, PyObject *scale)
+{
+    const char *only = "only rule 'toco' takes it";
+    if (job->target.rule == TQ_WEIGHTS_TOCO) {
+        if (job->target.blocks)
+            return refuse_argument("block_size", "rule 'toco' has no blocks, only 'ai-edge-quantizer' has");
+        if (axis != Py_None) {
+            PyErr_Format(PyExc_ValueError, "axis is %R; rule 'toco' has one scale for all weights and needs None", axis);
+            return -1;
+        }
+        return scale && scale != Py_None ? refuse_argument("scale", "rule 'toco' takes min and max instead") : 0;
+    }
+    if (job->has_min || job->has_max)
+        return refuse_argument(job->has_min ? "min" : "max", only);
+    return job->narrow ? refuse_argument("narrow_range", only) : 0;
+}
+
+/* None, or one number. */
+static int optional_real(PyObject *value, const char *name, bool *given, double *real)
+{
+    *given = value && value != Py_None;
+    if (!*given)
+        return 0;
+    PyArrayObject *array = tq_py_doubles(value, name);
+    if (!array)
+        return -1;
+    if (PyArray_SIZE(array) == 1)
+        memcpy(real, PyArray_DATA(array), sizeof *real);
+    else
+        PyErr_Format(PyExc_ValueError, "%s has %zd values; it must be one number", name, PyArray_SIZE(array));
+    Py_DECREF(array);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int usual_rule(const tq_weight_target *target)
+{
+    if (target->code == TQ_CODE_uint8)
+        return TQ_WEIGHTS_TOCO;
+    return target->code == TQ_CODE_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
+}
+
 static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"w", "axis", "dtype", "rule", "scale", NULL};
-    PyObject *value, *axis, *dtype = NULL, *rule = NULL, *scale = NULL, *made = NULL;
+    static char *names[] = {"w", "axis", "dtype", "rule", "scale", "block_size", "min", "max", "narrow_range", NULL};
+    PyObject *value, *axis, *dtype = NULL, *rule = NULL, *scale = NULL, *block_size = NULL, *min = NULL, *max = NULL;
+    PyObject *made = NULL;
     PyArrayObject *given = NULL;
-    tq_weight_target target;
-    tq_axis_view view;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OO:quantize_weights", names, &value, &axis, &dtype, &rule,
-                                     &scale) ||
-        tq_py_code(dtype, &target.code) < 0)
+    weights_job job = {.given = NULL};
+    npy_intp shape[NPY_MAXDIMS];
+    PyObject *narrow = NULL;
+    int rank;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
+                                     &scale, &block_size, &min, &max, &narrow) ||
+        !tq_py_flag(narrow, "narrow_range", &job.narrow) ||
+        tq_py_code(dtype, &job.target.code) < 0 || optional_real(min, "min", &job.has_min, &job.min) < 0 ||
+        optional_real(max, "max", &job.has_max, &job.max) < 0)
         return NULL;
-    int usual = target.code == TQ_CODE_int8 ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
-    int index = tq_py_choice(rule == Py_None ? NULL : rule, "rule", rule_names, TQ_WEIGHT_RULES, usual);
-    PyArrayObject *w = index < 0 ? NULL : tq_py_dense_floats(value, "w");
-    if (!w)
+    PyArrayObject *w = tq_py_dense_floats(value, "w");
+    if (!w || layout_of(w, axis, block_size, &job, &rank, shape) < 0) {
+        Py_XDECREF(w);
         return NULL;
-    target.rule = (tq_weight_rule)index;
-    target.per_channel = axis != Py_None;
-    if (tq_py_axis_view(w, axis, &view) == 0 && scales_of(scale, &target, view, &given) == 0)
-        made = quantize_array(PyModule_GetState(module), w, target, view, given);
+    }
+    int index = tq_py_choice(rule == Py_None ? NULL : rule, "rule", rule_names, TQ_WEIGHT_RULES,
+                             usual_rule(&job.target));
+    job.target.rule = (tq_weight_rule)index;
+    job.w = PyArray_DATA(w);
+    job.size = (size_t)PyArray_SIZE(w);
+    if (index >= 0 && check_rule(&job, axis, scale) == 0 && scales_of(scale, rank, shape, &given) == 0) {
+        job.given = given ? PyArray_DATA(given) : NULL;
+        made = quantize_array(PyModule_GetState(module), &job, w, rank, shape);
+    }
     Py_XDECREF(given);
     Py_DECREF(w);
     return made;
@@ -153,12 +307,10 @@ static tq_status run_fit(char **data, const npy_intp *strides, npy_intp n, const
         float weight_scale = (float)*(const double *)(data[0] + i * strides[0]);
         float input_scale = (float)*(const double *)(data[1] + i * strides[1]);
         double b = fabsf((float)*(const double *)(data[2] + i * strides[2]));
-        if (!isfinite(weight_scale) || weight_scale < 0 || !isfinite(input_scale) || input_scale <= 0 || !isfinite(b))
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "weight_scale is %g, input_scale %g and |b| %g; all must be finite and the scales positive",
-                           (double)weight_scale, (double)input_scale, b);
-        tq_bias_fit(input_scale, b, *(const bool *)context, &weight_scale, (float *)(data[4] + i * strides[4]));
-        *(float *)(data[3] + i * strides[3]) = weight_scale;
+        tq_status status = tq_bias_fit(input_scale, b, *(const bool *)context, weight_scale,
+                                       (float *)(data[3] + i * strides[3]), (float *)(data[4] + i * strides[4]), error);
+        if (status)
+            return status;
     }
     return TQ_OK;
 }
@@ -169,7 +321,9 @@ PyDoc_STRVAR(fit_doc,
 "weight_scale: one, or one a channel. input_scale: the activation's. b: the bias, one value a channel; with one\n"
 "weight scale the greatest |b| counts. Where the code |b| / (input_scale * weight_scale) is too great, the\n"
 "bias's scale becomes |b| / (2^30 - 1) and the weight's that divided by input_scale. Quantize the weights with\n"
-"the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.");
+"the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.\n"
+"ValueError: a scale or b that is not finite, weight_scale negative, input_scale not over 0. Source: kBiasMax of\n"
+"tflite/converter/quantization/common/quantization_lib/quantization_driver.cc.");
 
 static PyObject *fit_scales(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -193,7 +347,8 @@ static PyObject *fit_scales(PyObject *module, PyObject *args, PyObject *kwargs)
             ready = in[2] != NULL;
         }
     }
-    if (ready && tq_py_broadcast(PyModule_GetState(module), in, 3, types, 2, out, run_fit, &per_channel) == 0)
+    if (ready && tq_py_broadcast(PyModule_GetState(module), in, (const char *const *)names, 3, types, 2, out, run_fit,
+                                 &per_channel) == 0)
         made = Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
     for (int i = 0; i < 3; i++)
         Py_XDECREF(in[i]);
@@ -209,11 +364,11 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
     bool is_wide = ((const bias_context *)context)->is_wide;
     for (npy_intp i = 0; i < n; i++) {
         float b = (float)*(const double *)(data[0] + i * strides[0]);
-        float scale = tq_bias_scale((float)*(const double *)(data[1] + i * strides[1]),
-                                    (float)*(const double *)(data[2] + i * strides[2]));
-        if (!isfinite(scale) || scale < 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "input_scale * weight_scale is %g; it must be finite and not negative", (double)scale);
+        float scale;
+        tq_status status = tq_bias_scale(*(const double *)(data[1] + i * strides[1]),
+                                         *(const double *)(data[2] + i * strides[2]), &scale, error);
+        if (status)
+            return status;
         int64_t code = tq_bias_code(b, scale, is_wide ? INT64_MAX : INT32_MAX);
         if (is_wide)
             *(int64_t *)(data[3] + i * strides[3]) = code;
@@ -228,7 +383,23 @@ PyDoc_STRVAR(quantize_bias_doc,
 "The codes of a bias: b times the float32 reciprocal of its scale (bias_quantization_params), rounded ties away from\n"
 "zero, within plus or minus the highest code; 0 where the scale is 0, and for NaN.\n\n"
 "b, input_scale, weight_scale: numbers or arrays, broadcast, read as float32. dtype: 'int32', or 'int64' for int16\n"
-"activations.");
+"activations. Returns an array of that type, of the shape that the arguments broadcast to, or a scalar. ValueError: a\n"
+"scale that is negative or not finite. Source: SymmetricBiasQuantize (tflite/tools/optimize/quantization_utils.cc).");
+
+/* The row of `types` that dtype names, as a string or a NumPy dtype; -1 with an exception. */
+static int bias_type(PyObject *dtype, const char *const *types)
+{
+    PyArray_Descr *descr = NULL;
+    if (dtype && !PyUnicode_Check(dtype) && dtype != Py_None && PyArray_DescrConverter(dtype, &descr)) {
+        PyObject *name = PyObject_GetAttrString((PyObject *)descr, "name");
+        int index = name ? tq_py_choice(name, "dtype", types, 2, 0) : -1;
+        Py_DECREF(descr);
+        Py_XDECREF(name);
+        return index;
+    }
+    PyErr_Clear();
+    return tq_py_choice(dtype, "dtype", types, 2, 0);
+}
 
 static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -240,14 +411,14 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:quantize_bias", names, &values[0], &values[1], &values[2],
                                      &dtype))
         return NULL;
-    int index = tq_py_choice(dtype, "dtype", types, 2, 0);
+    int index = bias_type(dtype, types);
     bias_context context = {index == 1};
     int i = index < 0 ? 3 : 0, type = context.is_wide ? NPY_INT64 : NPY_INT32;
     bool ready = index >= 0;
     for (; i < 3 && ready; i++)
         ready = (in[i] = tq_py_doubles(values[i], argument_names[i])) != NULL;
     if (ready)
-        tq_py_broadcast(PyModule_GetState(module), in, 3, &type, 1, &out, run_bias, &context);
+        tq_py_broadcast(PyModule_GetState(module), in, argument_names, 3, &type, 1, &out, run_bias, &context);
     for (i = 0; i < 3; i++)
         Py_XDECREF(in[i]);
     return out ? PyArray_Return(out) : NULL;

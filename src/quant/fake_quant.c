@@ -2,7 +2,13 @@
 #include "quant/fake_quant.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/threads.h"
+
+#define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
+#define GRAIN 1024            /* elements: no thread gets less */
 
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error)
 {
@@ -67,45 +73,109 @@ static inline float tensorflow_one(float x, const tq_nudged *n)
     return round_down(shifted / n->scale - n->zero + 0.5f) * n->scale;
 }
 
-/* One loop a rule, so that each is vectorized. */
-#define DEFINE_RUNS(name, one)                                                                           \
-    static void name(const tq_nudged *nudged, tq_axis_view l, const float *x, float *y)                  \
-    {                                                                                                    \
-        for (size_t o = 0; o < l.outer; o++)                                                             \
-            for (size_t c = 0; c < l.channels; c++, x += l.inner, y += l.inner) {                        \
-                const tq_nudged n = nudged[c]; /* a copy: for all the compiler knows y writes to it */   \
-                for (size_t i = 0; i < l.inner; i++)                                                     \
-                    y[i] = one(x[i], &n);                                                                \
-                if (n.scale == 0)                                                                        \
-                    memset(y, 0, l.inner * sizeof *y);                                                   \
-            }                                                                                            \
+/* One run of a channel; a loop a rule, so that each is vectorized. */
+#define DEFINE_RUN(name, one)                                                    \
+    static void name(tq_nudged n, const float *x, float *y, size_t count)        \
+    {                                                                            \
+        for (size_t i = 0; i < count; i++)                                       \
+            y[i] = one(x[i], &n);                                                \
     }
 
-DEFINE_RUNS(tflite_runs, tflite_one)
-DEFINE_RUNS(tensorflow_runs, tensorflow_one)
+DEFINE_RUN(tflite_run, tflite_one)
+DEFINE_RUN(tensorflow_run, tensorflow_one)
 
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, float *y)
+typedef struct quantizing {
+    void (*run)(tq_nudged n, const float *x, float *y, size_t count);
+    const tq_nudged *nudged;
+    tq_axis_view view;
+    const float *x;
+    float *y;
+} quantizing;
+
+static void quantize_part(void *context, size_t begin, size_t end)
 {
-    (rule == TQ_FAKE_QUANT_TFLITE ? tflite_runs : tensorflow_runs)(nudged, view, x, y);
+    const quantizing *q = context;
+    for (tq_run r = tq_first_run(q->view, begin, end); r.count; tq_next_run(&r, q->view, end)) {
+        const tq_nudged *n = &q->nudged[r.channel];
+        if (n->scale == 0)
+            memset(q->y + r.at, 0, r.count * sizeof *q->y);
+        else
+            q->run(*n, q->x + r.at, q->y + r.at, r.count);
+    }
 }
 
-void tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view l, const float *dy, const float *x, float *dx,
-                            double *dmin, double *dmax)
+void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
+                   float *y)
 {
-    for (size_t c = 0; c < l.channels; c++)
+    quantizing q = {rule == TQ_FAKE_QUANT_TFLITE ? tflite_run : tensorflow_run, nudged, view, x, y};
+    size_t size = tq_axis_view_size(view);
+    tq_parallel_for(size, GRAIN, tq_threads_for(threads, size * 8, BYTES_A_THREAD), quantize_part, &q);
+}
+
+/* ---- gradient ---- */
+
+/* Sums are made a chunk at a time and then added chunk after chunk, so that they do not depend on threads. */
+#define CHUNK ((size_t)1 << 16)
+#define CHUNK_CHANNELS 256 /* elements for each channel's sums at least, which bounds their memory */
+
+typedef struct end_sums {
+    double below, above;
+} end_sums;
+
+typedef struct deriving {
+    const tq_nudged *nudged;
+    tq_axis_view view;
+    size_t size, chunk;
+    const float *dy, *x;
+    float *dx;
+    end_sums *table; /* [chunks][channels] */
+} deriving;
+
+static void derive_run(const tq_nudged *nudged, const float *dy, const float *x, float *dx, size_t count, end_sums *sums)
+{
+    const tq_nudged n = *nudged; /* a copy: for all the compiler knows dx writes to it */
+    bool pass = n.scale == 0;
+    double below = 0, above = 0;
+    for (size_t i = 0; i < count; i++) {
+        float d = dy[i], v = x[i];
+        dx[i] = pass || (v >= n.low && v <= n.high) ? d : 0;
+        below += !pass && v < n.low ? d : 0;
+        above += !pass && v > n.high ? d : 0;
+    }
+    sums->below += below;
+    sums->above += above;
+}
+
+static void derive_chunks(void *context, size_t begin, size_t end)
+{
+    const deriving *d = context;
+    for (size_t c = begin; c < end; c++) {
+        size_t last = d->size - c * d->chunk < d->chunk ? d->size : (c + 1) * d->chunk;
+        end_sums *sums = d->table + c * d->view.channels;
+        for (tq_run r = tq_first_run(d->view, c * d->chunk, last); r.count; tq_next_run(&r, d->view, last))
+            derive_run(&d->nudged[r.channel], d->dy + r.at, d->x + r.at, d->dx + r.at, r.count, &sums[r.channel]);
+    }
+}
+
+tq_status tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view view, const float *dy, const float *x,
+                                 int threads, float *dx, double *dmin, double *dmax, tq_error *error)
+{
+    deriving d = {nudged, view, tq_axis_view_size(view), CHUNK, dy, x, dx, NULL};
+    if (view.channels > CHUNK / CHUNK_CHANNELS)
+        d.chunk = view.channels < SIZE_MAX / CHUNK_CHANNELS ? view.channels * CHUNK_CHANNELS : SIZE_MAX;
+    size_t chunks = d.size / d.chunk + (d.size % d.chunk != 0);
+    for (size_t c = 0; c < view.channels; c++)
         dmin[c] = dmax[c] = 0;
-    for (size_t o = 0; o < l.outer; o++)
-        for (size_t c = 0; c < l.channels; c++) {
-            const tq_nudged n = nudged[c];
-            bool pass = n.scale == 0;
-            double below = 0, above = 0;
-            for (size_t i = 0; i < l.inner; i++, x++, dy++, dx++) {
-                float d = *dy;
-                *dx = pass || (*x >= n.low && *x <= n.high) ? d : 0;
-                below += !pass && *x < n.low ? d : 0;
-                above += !pass && *x > n.high ? d : 0;
-            }
-            dmin[c] += below;
-            dmax[c] += above;
-        }
+    if (chunks == 0)
+        return TQ_OK;
+    d.table = calloc(chunks, view.channels * sizeof *d.table);
+    if (!d.table)
+        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu sums", view.channels);
+    tq_parallel_for(chunks, 1, tq_threads_for(threads, d.size * 12, BYTES_A_THREAD), derive_chunks, &d);
+    for (size_t i = 0; i < chunks * view.channels; i++) {
+        dmin[i % view.channels] += d.table[i].below;
+        dmax[i % view.channels] += d.table[i].above;
+    }
+    free(d.table);
+    return TQ_OK;
 }

@@ -34,13 +34,14 @@ typedef struct tq_nudged {
    wide or too narrow for s and 1 / s to be finite float32. */
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error);
 
-/* y may be x.  One nudged range a channel. */
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, float *y);
+/* y may be x.  One nudged range a channel.  threads: at most; 0: as many as pay.  They change no result. */
+void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
+                   float *y);
 
 /* dx = dy where low <= x <= high, else 0; dmin and dmax (one a channel) sum dy where x is below and
    above, in double and so to float32 rounding whatever the order.  [0, 0] passes dy on.  dx may be
-   dy. */
-void tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view view, const float *dy, const float *x, float *dx,
-                            double *dmin, double *dmax);
+   dy.  Fails for want of memory alone. */
+tq_status tq_fake_quant_gradient(const tq_nudged *nudged, tq_axis_view view, const float *dy, const float *x,
+                                 int threads, float *dx, double *dmin, double *dmax, tq_error *error);
 
 #endif

@@ -95,9 +95,10 @@ static void explain_high(int32_t acc, tq_requantize_rule rule, tq_requantize_ste
 
 static void explain_single(int32_t acc, tq_requantize_steps *s)
 {
+    int shift = s->multiplier.shift;
     s->shifted = acc;
     s->product = (int64_t)acc * s->multiplier.fixed;
-    s->right_shift = 31 - s->multiplier.shift;
+    s->right_shift = 31 - (shift < -31 ? -31 : shift > 30 ? 30 : shift); /* as the rule reads it */
     s->remainder = low_bits(s->product, s->right_shift);
     s->scaled = tq_multiply_single(acc, s->multiplier.fixed, s->multiplier.shift);
 }

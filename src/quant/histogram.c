@@ -2,6 +2,10 @@
 #include "quant/histogram.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/threads.h"
 
 static int exponent_of(double x, bool is_max, int half_log2)
 {
@@ -75,19 +79,66 @@ static void add_doubles(const double *x, size_t n, tq_histogram_unit u, uint64_t
     }
 }
 
-void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units,
-                      uint64_t *counts)
+typedef struct adding {
+    const tq_reals *x;
+    uint32_t bins;
+    const tq_histogram_unit *units;
+    uint64_t *counts;
+    size_t parts; /* of a lone channel's elements, each with counts of its own */
+} adding;
+
+static void add_run(const adding *a, size_t at, size_t n, size_t channel, uint64_t *counts)
 {
-    tq_axis_view l = x->view;
-    size_t at = 0;
-    for (size_t c = 0; c < l.channels; c++)
-        units[c] = unit_of(exponents[c]);
+    if (a->x->is_double)
+        add_doubles((const double *)a->x->data + at, n, a->units[channel], counts + a->bins / 2, a->bins / 2);
+    else
+        add_floats((const float *)a->x->data + at, n, a->units[channel], counts + a->bins / 2, a->bins / 2);
+}
+
+/* The channels from begin to end. */
+static void add_channels(void *context, size_t begin, size_t end)
+{
+    const adding *a = context;
+    tq_axis_view l = a->x->view;
     for (size_t o = 0; o < l.outer; o++)
-        for (size_t c = 0; c < l.channels; c++, at += l.inner) {
-            uint64_t *zero = counts + c * bins + bins / 2;
-            if (x->is_double)
-                add_doubles((const double *)x->data + at, l.inner, units[c], zero, bins / 2);
-            else
-                add_floats((const float *)x->data + at, l.inner, units[c], zero, bins / 2);
-        }
+        for (size_t c = begin; c < end; c++)
+            add_run(a, (o * l.channels + c) * l.inner, l.inner, c, a->counts + c * a->bins);
+}
+
+static void add_parts(void *context, size_t begin, size_t end)
+{
+    const adding *a = context;
+    size_t total = tq_axis_view_size(a->x->view), each = total / a->parts;
+    for (size_t i = begin; i < end; i++)
+        add_run(a, i * each, i + 1 == a->parts ? total - i * each : each, 0, a->counts + i * a->bins);
+}
+
+/* A lone channel's, in parts; false, with nothing done, where they do not pay or there is no memory for their
+   counts. */
+static bool add_apart(const adding *whole, int threads)
+{
+    adding a = *whole;
+    a.parts = tq_axis_view_size(a.x->view) / a.bins / 4;
+    a.parts = a.parts < (size_t)threads ? a.parts : (size_t)threads;
+    a.counts = a.parts > 1 ? calloc(a.parts, a.bins * sizeof *a.counts) : NULL;
+    if (!a.counts)
+        return false;
+    tq_parallel_for(a.parts, 1, threads, add_parts, &a);
+    for (size_t i = 0; i < a.parts; i++)
+        for (uint32_t b = 0; b < a.bins; b++)
+            whole->counts[b] += a.counts[i * a.bins + b];
+    free(a.counts);
+    return true;
+}
+
+void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units,
+                      int threads, uint64_t *counts)
+{
+    adding a = {x, bins, units, counts, 1};
+    threads = tq_observe_threads(x, threads);
+    for (size_t c = 0; c < x->view.channels; c++)
+        units[c] = unit_of(exponents[c]);
+    if (x->view.channels == 1 && add_apart(&a, threads))
+        return;
+    tq_parallel_for(x->view.channels, 1, threads, add_channels, &a);
 }

@@ -3,6 +3,9 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
+
+#include "base/threads.h"
 
 enum { LANES = 16, BLOCK = 1024 };
 
@@ -65,19 +68,85 @@ enum { LANES = 16, BLOCK = 1024 };
 DEFINE_RUN(run_float, float, fabsf, FLT_MAX)
 DEFINE_RUN(run_double, double, fabs, DBL_MAX)
 
-void tq_observe(const tq_reals *x, tq_observed *observed)
+#define BYTES_A_THREAD 262144 /* below it, another thread costs more than it brings */
+#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must get, for its records to pay */
+
+int tq_observe_threads(const tq_reals *x, int wanted)
 {
-    tq_axis_view l = x->view;
-    for (size_t c = 0; c < l.channels; c++)
+    return tq_threads_for(wanted, tq_axis_view_size(x->view) * (x->is_double ? 8 : 4), BYTES_A_THREAD);
+}
+
+static void clear(tq_observed *observed, size_t channels)
+{
+    for (size_t c = 0; c < channels; c++)
         observed[c] = (tq_observed){INFINITY, -INFINITY, 0, 0, 0};
-    size_t at = 0;
-    for (size_t o = 0; o < l.outer; o++)
-        for (size_t c = 0; c < l.channels; c++, at += l.inner)
-            if (x->is_double)
-                run_double((const double *)x->data + at, l.inner, &observed[c]);
-            else
-                run_float((const float *)x->data + at, l.inner, &observed[c]);
-    for (size_t c = 0; c < l.channels; c++) {
+}
+
+/* The elements from begin to end. */
+static void observe_part(const tq_reals *x, size_t begin, size_t end, tq_observed *observed)
+{
+    for (tq_run r = tq_first_run(x->view, begin, end); r.count; tq_next_run(&r, x->view, end))
+        if (x->is_double)
+            run_double((const double *)x->data + r.at, r.count, &observed[r.channel]);
+        else
+            run_float((const float *)x->data + r.at, r.count, &observed[r.channel]);
+}
+
+typedef struct parts {
+    const tq_reals *x;
+    size_t count, each; /* elements of a part */
+    tq_observed *records;
+} parts;
+
+static void observe_parts(void *context, size_t begin, size_t end)
+{
+    const parts *p = context;
+    size_t total = tq_axis_view_size(p->x->view);
+    for (size_t i = begin; i < end; i++) {
+        size_t from = i * p->each, to = i + 1 == p->count ? total : from + p->each;
+        observe_part(p->x, from, to, p->records + i * p->x->view.channels);
+    }
+}
+
+static void merge(tq_observed *to, const tq_observed *from)
+{
+    to->min = from->min < to->min ? from->min : to->min;
+    to->max = from->max > to->max ? from->max : to->max;
+    to->finite += from->finite;
+    to->nan += from->nan;
+    to->infinite += from->infinite;
+}
+
+/* Each thread has records of its own; without memory for them one thread does it all. */
+static void observe_apart(const tq_reals *x, size_t threads, tq_observed *observed)
+{
+    size_t channels = x->view.channels, total = tq_axis_view_size(x->view);
+    parts p = {x, threads, total / threads, malloc(threads * channels * sizeof *observed)};
+    if (!p.records) {
+        observe_part(x, 0, total, observed);
+        return;
+    }
+    clear(p.records, threads * channels);
+    tq_parallel_for(threads, 1, (int)threads, observe_parts, &p);
+    for (size_t i = 0; i < threads * channels; i++)
+        merge(&observed[i % channels], &p.records[i]);
+    free(p.records);
+}
+
+void tq_observe(const tq_reals *x, int threads, tq_observed *observed)
+{
+    size_t channels = x->view.channels, total = tq_axis_view_size(x->view);
+    size_t wanted = (size_t)tq_observe_threads(x, threads);
+    clear(observed, channels);
+    if (total == 0)
+        return;
+    size_t most = total / LEAST_CHANNEL_RUN / channels; /* channels is not 0 where total is not */
+    wanted = wanted < most ? wanted : most;
+    if (wanted > 1)
+        observe_apart(x, wanted, observed);
+    else
+        observe_part(x, 0, total, observed);
+    for (size_t c = 0; c < channels; c++) {
         observed[c].min += 0.0; /* -0 + 0 is +0 */
         observed[c].max += 0.0;
     }

@@ -26,7 +26,10 @@ typedef struct tq_reals {
     tq_axis_view view;
 } tq_reals;
 
-/* Overwrites one record a channel. */
-void tq_observe(const tq_reals *x, tq_observed *observed);
+/* Overwrites one record a channel.  threads: at most; 0: as many as pay.  They change no result. */
+void tq_observe(const tq_reals *x, int threads, tq_observed *observed);
+
+/* At most so many threads for observing x. */
+int tq_observe_threads(const tq_reals *x, int wanted);
 
 #endif

@@ -29,6 +29,11 @@ static int32_t clamped_zero_point(double zero_point, double rounded, tq_code_ran
     return !(zero_point >= q.low) ? q.low : zero_point > q.high ? q.high : (int32_t)rounded;
 }
 
+double tq_params_scale_toco(double min, double max, tq_code_range q)
+{
+    return (max - min) / ((double)q.high - q.low);
+}
+
 /* A rule sees min <= 0 <= max and either a symmetric target (`centre` not NULL) or a range of codes. */
 static tq_params choose_toco(double min, double max, tq_code_range q, const tq_code_centre *centre)
 {
@@ -36,7 +41,7 @@ static tq_params choose_toco(double min, double max, tq_code_range q, const tq_c
         return (tq_params){0, 0};
     if (centre)
         return (tq_params){(float)(fmax(-min, max) / centre->half), centre->middle};
-    double scale = (max - min) / ((double)q.high - q.low);
+    double scale = tq_params_scale_toco(min, max, q);
     double from_min = q.low - min / scale, from_max = q.high - max / scale;
     double min_terms = fabs((double)q.low) + fabs(min / scale), max_terms = fabs((double)q.high) + fabs(max / scale);
     double zero_point = min_terms < max_terms ? from_min : from_max;

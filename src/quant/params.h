@@ -33,6 +33,9 @@ typedef struct tq_params_target {
 tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params,
                            tq_error *error);
 
+/* Rule TOCO's scale before it is rounded to float32, min <= 0 <= max. */
+double tq_params_scale_toco(double min, double max, tq_code_range q);
+
 /* The middle code and the codes above it: symmetric ranges map to middle +- half. */
 typedef struct tq_code_centre {
     int32_t middle, half;

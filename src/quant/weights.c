@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of quant/weights.def, in float32 as their sources compute.
+ * The symmetric rules of quant/weights.def, in float32 as their sources compute.
  */
 #include "quant/weights.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "quant/params.h"
 #include "quant/rounding.h"
 
 static const char *const names[] = {
@@ -15,7 +15,7 @@ static const char *const names[] = {
 #undef WEIGHT_RULE
 };
 
-void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
+static void bounds_of(const float *w, tq_axis_view l, float *bounds)
 {
     for (size_t c = 0; c < l.channels; c++)
         bounds[c] = 0;
@@ -30,9 +30,29 @@ void tq_weight_bounds(const float *w, tq_axis_view l, float *bounds)
         }
 }
 
+void tq_weight_bounds(const float *w, const tq_weight_layout *l, float *bounds)
+{
+    for (size_t r = 0; r < l->regions; r++)
+        bounds_of(w + r * tq_axis_view_size(l->region), l->region, bounds + r * l->region.channels);
+}
+
+/* x > 0 rounded to bfloat16 and then to float16, each to nearest with ties to even.  bfloat16's 8 bits fit
+   float16's 11 from 2^-14 to its greatest, 65280; below, float16 holds the multiples of 2^-24. */
+static float to_float16_scale(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000u;
+    memcpy(&x, &bits, sizeof bits);
+    if (x >= 65536.0f)
+        return INFINITY;
+    return x < 0x1p-14f ? rintf(x * 0x1p24f) * 0x1p-24f : x;
+}
+
 static float scale_of(const tq_weight_target *target, float bound, float half)
 {
     const float near_zero = 1e-6f / 2, least = 1e-9f;
+    float scale;
     switch (target->rule) {
     case TQ_WEIGHTS_TFLITE:
         return bound == 0 && !target->per_channel ? 1 : bound / half;
@@ -40,7 +60,9 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
         bound = bound > near_zero ? bound : near_zero;
         return (bound + bound) / (2 * half);
     case TQ_WEIGHTS_AI_EDGE:
-        return (bound > least ? bound : least) / half;
+        scale = (bound > least ? bound : least) / half;
+        return target->blocks ? to_float16_scale(scale) : scale;
+    case TQ_WEIGHTS_TOCO:
     case TQ_WEIGHT_RULES: break;
     }
     return 0;
@@ -59,35 +81,34 @@ static float factor_of(const tq_weight_target *target, float scale, float bound,
     return bound == 0 ? 0 : half / bound;
 }
 
-void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale)
-{
-    const double most = INT32_MAX / 2;
-    float usual = tq_bias_scale(input_scale, *weight_scale);
-    double code = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
-    if (per_channel ? code <= most : code < most) {
-        *bias_scale = usual;
-        return;
-    }
-    *bias_scale = (float)(b_bound / most);
-    *weight_scale = (float)(b_bound / most / input_scale);
-}
-
-tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
-                           tq_error *error)
+static tq_status check_target(const tq_weight_target *target, tq_error *error)
 {
     bool only_int8 = target->rule == TQ_WEIGHTS_MLIR;
+    if (target->blocks && target->rule != TQ_WEIGHTS_AI_EDGE)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "block_size is given; rule '%s' has no blocks, only '%s' has",
+                       names[target->rule], names[TQ_WEIGHTS_AI_EDGE]);
     if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_int32 ||
         (only_int8 && target->code != TQ_CODE_int8))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
                        tq_code_name(target->code), names[target->rule],
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
+    return TQ_OK;
+}
+
+tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
+                           tq_error *error)
+{
+    tq_status status = check_target(target, error);
+    if (status)
+        return status;
     float half = (float)tq_code_centre_of(target->code).half;
-    for (size_t c = 0; c < channels; c++)
+    for (size_t c = 0; c < count; c++)
         if (!isfinite(bounds_to_factors[c]) || !isfinite(scale_of(target, bounds_to_factors[c], half)))
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "w holds %g in channel %zu; weights must be finite, and so must their scale",
-                           (double)bounds_to_factors[c], c);
-    for (size_t c = 0; c < channels; c++) {
+                           "w holds %g in %s %zu; weights must be finite, and so must their scale%s",
+                           (double)bounds_to_factors[c], target->blocks ? "block" : "channel", c,
+                           target->blocks ? " as float16" : "");
+    for (size_t c = 0; c < count; c++) {
         float bound = bounds_to_factors[c];
         scales[c] = scale_of(target, bound, half);
         bounds_to_factors[c] = factor_of(target, scales[c], bound, half);
@@ -106,29 +127,28 @@ static int32_t code_of(float w, float factor, const coder *k)
     return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
 }
 
-void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view l, const float *factors,
+static void codes_of(const coder *k, const float *w, tq_axis_view l, const float *factors, int8_t *q8, int16_t *q16)
+{
+    size_t at = 0;
+    for (size_t o = 0; o < l.outer; o++)
+        for (size_t c = 0; c < l.channels; c++)
+            for (size_t end = at + l.inner; at < end; at++) {
+                if (q8)
+                    q8[at] = (int8_t)code_of(w[at], factors[c], k);
+                else
+                    q16[at] = (int16_t)code_of(w[at], factors[c], k);
+            }
+}
+
+void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *l, const float *factors,
                      int8_t *q8, int16_t *q16)
 {
     tq_code_centre centre = tq_code_centre_of(target->code);
     coder k = {target->rule == TQ_WEIGHTS_AI_EDGE, -centre.half, centre.half};
     if (k.divides && tq_code_bits(target->code) < 8)
         k.low = tq_code_range_of(target->code, false).low;
-    size_t at = 0;
-    for (size_t o = 0; o < l.outer; o++)
-        for (size_t c = 0; c < l.channels; c++)
-            for (size_t end = at + l.inner; at < end; at++) {
-                if (q8)
-                    q8[at] = (int8_t)code_of(w[at], factors[c], &k);
-                else
-                    q16[at] = (int16_t)code_of(w[at], factors[c], &k);
-            }
-}
-
-int64_t tq_bias_code(float b, float scale, int64_t limit)
-{
-    float rounded = scale == 0 ? 0 : roundf(b * tq_inverse_scale(scale));
-    if (rounded != rounded)
-        return 0;
-    /* (float)limit is limit + 1, so what is below it converts. */
-    return rounded >= (float)limit ? limit : rounded <= -(float)limit ? -limit : (int64_t)rounded;
+    for (size_t r = 0; r < l->regions; r++) {
+        size_t at = r * tq_axis_view_size(l->region);
+        codes_of(&k, w + at, l->region, factors + r * l->region.channels, q8 ? q8 + at : NULL, q16 ? q16 + at : NULL);
+    }
 }

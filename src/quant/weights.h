@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Symmetric codes and scales for constant weights, by the rules of quant/weights.def; and for biases.
+ * Codes and scales for constant weights, by the rules of quant/weights.def; and for biases.
  */
 #ifndef TQ_QUANT_WEIGHTS_H
 #define TQ_QUANT_WEIGHTS_H
 
 #include "base/status.h"
-#include "quant/codes.h"
 #include "quant/axis_view.h"
+#include "quant/codes.h"
+#include "quant/params.h"
 
 typedef enum tq_weight_rule {
 #define WEIGHT_RULE(symbol, name, text) TQ_WEIGHTS_##symbol,
@@ -19,15 +20,32 @@ typedef enum tq_weight_rule {
 typedef struct tq_weight_target {
     tq_weight_rule rule;
     tq_code code;
-    bool per_channel; /* false: `view` has one channel */
+    bool per_channel; /* false: one region of one channel */
+    bool blocks;      /* a channel is a block, whose scale float16 holds */
 } tq_weight_target;
 
-/* The greatest |w| of each channel; NaN where it holds one. */
-void tq_weight_bounds(const float *w, tq_axis_view view, float *bounds);
+/* Dense weights as `regions` arrays one after the other, each seen around one axis, with a scale for each
+   channel of each region, in that order.  Per tensor or axis there is one region.  Blocks of b along the last
+   dimension are the channels of one, {1, blocks, b}; along another, every row of blocks is a region,
+   {b, after, 1}. */
+typedef struct tq_weight_layout {
+    size_t regions;
+    tq_axis_view region;
+} tq_weight_layout;
 
-/* The scale of each channel from its bound, and in the bound's place the factor that tq_weight_codes
-   reads.  Fails where the rule has no such type, and where a bound or a scale is not finite. */
-tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t channels, float *scales,
+static inline size_t tq_weight_scale_count(const tq_weight_layout *layout)
+{
+    return layout->regions * layout->region.channels;
+}
+
+/* ---- the symmetric rules ---- */
+
+/* The greatest |w| for each scale; NaN where there is one among them. */
+void tq_weight_bounds(const float *w, const tq_weight_layout *layout, float *bounds);
+
+/* The scales from the bounds, and in the bounds' place the factors that tq_weight_codes reads.  Fails where
+   the rule has no such type or no blocks, and where a bound or a scale is not finite. */
+tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
                            tq_error *error);
 
 /* The factor for a scale that was chosen elsewhere: a division by it, or a multiplication by its float32
@@ -35,19 +53,31 @@ tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_fact
 float tq_weight_factor(const tq_weight_target *target, float scale);
 
 /* The codes; one of `q8` (8 bits and fewer) and `q16` is written, the other NULL. */
-void tq_weight_codes(const tq_weight_target *target, const float *w, tq_axis_view view, const float *factors,
-                     int8_t *q8, int16_t *q16);
+void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
+                     const float *factors, int8_t *q8, int16_t *q16);
 
-/* A bias's scale, f32(input_scale * weight_scale); its zero point is 0. */
-static inline float tq_bias_scale(float input_scale, float weight_scale)
-{
-    return input_scale * weight_scale;
-}
+/* ---- rule TOCO ---- */
+
+/* The range of n weights, which are finite or the call fails. */
+tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error);
+
+/* Codes of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.  Fails
+   where the code is neither, and where min = max = 0 and a weight is not 0. */
+tq_status tq_weight_toco(tq_code code, bool narrow, double min, double max, const float *w, size_t n,
+                         tq_params *params, uint8_t *q8, int16_t *q16, tq_error *error);
+
+/* ---- biases ---- */
+
+/* A bias's scale, f32(f32(input_scale) * f32(weight_scale)); its zero point is 0.  Fails where either is not
+   finite or negative, or the product infinite. */
+tq_status tq_bias_scale(double input_scale, double weight_scale, float *scale, tq_error *error);
 
 /* The scales of a weight and its bias, grown where the bias's code would pass 2^30 - 1: then, in float64,
    the bias's scale is |b| / (2^30 - 1) and the weight's that over input_scale.  As TFLiteConverter does,
-   a per-tensor scale grows at 2^30 - 1 already.  input_scale is finite and > 0. */
-void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale);
+   a per-tensor scale grows at 2^30 - 1 already.  Fails where b or a scale is not finite, weight_scale is negative
+   or input_scale not over 0. */
+tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float weight_scale, float *fitted,
+                      float *bias_scale, tq_error *error);
 
 /* clamp(away(f32(b * f32(1 / s))), -limit, limit), limit the type's highest value; 0 where s is 0.
    NaN gives 0. */

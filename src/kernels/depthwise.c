@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Depthwise convolutions: packing, and how pixels and channels are cut into tiles.
+ *
+ * Kernels read whole vectors of channels, so they may read past a pixel's last channel: into the next pixel, or, at the
+ * end of the input, into a copy of its last pixels that has room behind it.  A depth multiplier above 1 is taken away
+ * by repeating the input's channels.
+ */
+#include "kernels/depthwise.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/threads.h"
+#include "kernels/products.h"
+
+#define ALIGN 64
+#define SLACK 128 /* bytes that a vector may reach past a pixel */
+#define BLOCK_BYTES (16 << 10) /* of a block's pointers */
+#define BLOCK_ROWS 64
+#define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
+#define WORK_A_THREAD (1 << 15)
+
+static size_t round_up(size_t x, size_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- bodies ---- */
+
+static const struct {
+    const tq_depthwise_kernel *kernel;
+    uint8_t in, feature;
+} bodies[] = {
+#define feature_scalar TQ_CPU_INDEX_SCALAR
+#define feature_avx2 TQ_CPU_INDEX_AVX2
+#define feature_avx512 TQ_CPU_INDEX_AVX512
+#define feature_neon TQ_CPU_INDEX_NEON
+#define TQ_f32_fused TQ_ELEMENTS
+#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, TQ_##in, feature_##isa},
+#include "kernels/depthwise.def"
+};
+
+static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused)
+{
+    const unsigned wanted = in == TQ_f32 && fused ? TQ_f32_fused : in;
+    const uint32_t usable = tq_kernels_usable();
+    const tq_depthwise_kernel *found = NULL;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        if (bodies[i].in == wanted && usable >> bodies[i].feature & 1)
+            found = bodies[i].kernel;
+    return found;
+}
+
+/* ---- the plan and packing ---- */
+
+static size_t vectors_of(const tq_depthwise *d)
+{
+    return d->channels / d->kernel->lanes + (d->channels % d->kernel->lanes != 0);
+}
+
+static size_t vector_bytes(const tq_depthwise *d)
+{
+    return round_up(d->taps, d->kernel->group) * d->kernel->lanes * d->kernel->weight_bytes;
+}
+
+tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
+                            int flags, tq_error *error)
+{
+    const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
+    tq_depthwise d = {.in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
+    d.kernel = find_kernel(in, fused);
+    uint64_t weights;
+    if (channels > UINT32_MAX || taps > UINT32_MAX ||
+        !tq_mul_u64(round_up(taps, 2), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
+        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
+                       taps);
+    const size_t padded = vectors_of(&d) * d.kernel->lanes;
+    d.packed_bytes = round_up(vectors_of(&d) * vector_bytes(&d), ALIGN) + round_up(padded * (wide ? 8 : 4), ALIGN) +
+                     round_up(channels * tq_element_size(in) + SLACK, ALIGN);
+    *depthwise = d;
+    return TQ_OK;
+}
+
+static int32_t weight_at(const tq_gemm_weights *w, size_t at)
+{
+    int32_t code = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
+    return code - w->zero_point;
+}
+
+static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, int16_t *to, void *bias)
+{
+    const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
+    int64_t sum = 0;
+    for (size_t t = 0; t < d->taps; t++) {
+        int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
+        to[t / group * stride + t % group] = (int16_t)weight;
+        sum += weight;
+    }
+    int64_t given = !w->bias ? 0
+                    : w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[c]
+                                                       : ((const int32_t *)w->bias)[c];
+    uint64_t folded = (uint64_t)given - (uint64_t)(sum * w->row_zero_point);
+    if (d->wide)
+        ((uint64_t *)bias)[c] = folded;
+    else
+        ((uint32_t *)bias)[c] = (uint32_t)folded;
+}
+
+/* Returns whether all weights are finite. */
+static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
+{
+    float sum = 0; /* of zeros, and NaN else */
+    for (size_t t = 0; t < d->taps; t++) {
+        float weight = ((const float *)w->data)[t * w->k_stride + c * w->channel_stride];
+        to[t * d->kernel->lanes] = weight;
+        sum += weight * 0.0f;
+    }
+    bias[c] = w->bias ? ((const float *)w->bias)[c] : 0;
+    return sum == 0;
+}
+
+void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory)
+{
+    const tq_depthwise_kernel *k = depthwise->kernel;
+    const size_t lane = (size_t)k->group * k->weight_bytes, each = vector_bytes(depthwise);
+    char *to = memory, *bias = to + round_up(vectors_of(depthwise) * each, ALIGN);
+    char *padding = bias + round_up(vectors_of(depthwise) * k->lanes * (depthwise->wide ? 8 : 4), ALIGN);
+    memset(memory, 0, (size_t)depthwise->packed_bytes);
+    depthwise->strange = false;
+    for (size_t c = 0; c < depthwise->channels; c++) {
+        char *first = to + c / k->lanes * each + c % k->lanes * lane;
+        if (depthwise->in == TQ_f32)
+            depthwise->strange |=
+                !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
+                !depthwise->fused;
+        else
+            pack_integer_channel(depthwise, weights, c, (int16_t *)(void *)first, bias);
+    }
+    const int32_t zero = weights->row_zero_point;
+    if (tq_element_size(depthwise->in) == 1)
+        memset(padding, (uint8_t)zero, depthwise->channels + SLACK);
+    else if (depthwise->in == TQ_i16)
+        for (size_t c = 0; c < depthwise->channels; c++)
+            ((int16_t *)(void *)padding)[c] = (int16_t)zero;
+    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
+    depthwise->row_zero_point = zero;
+}
+
+/* ---- running ---- */
+
+struct run {
+    const tq_depthwise *d;
+    const tq_scan *scan;
+    const tq_gemm_store *store;
+    const char *data; /* channels as many as the output has */
+    size_t stride;    /* bytes from a pixel to the next */
+    size_t count;     /* output pixels */
+    char *out;
+    size_t out_stride, out_size;
+    const char *tail, *tail_end, *tail_copy; /* pixels from `tail` on are read from the copy */
+    char *scratch;
+    size_t block, job_bytes, jobs;
+};
+
+static size_t block_rows(const tq_depthwise *d)
+{
+    size_t rows = min_size(BLOCK_BYTES / sizeof(void *) / d->taps, BLOCK_ROWS);
+    return rows ? rows : 1;
+}
+
+static size_t job_bytes(const tq_depthwise *d)
+{
+    return round_up(block_rows(d) * d->taps * sizeof(void *), ALIGN);
+}
+
+/* The last pixels, which a vector that begins in them may leave. */
+static size_t tail_pixels(const tq_depthwise *d)
+{
+    return SLACK / (d->channels * tq_element_size(d->in)) + 1;
+}
+
+static size_t tail_bytes(const tq_depthwise *d)
+{
+    return round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + SLACK, ALIGN);
+}
+
+uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
+{
+    uint64_t expanded = 0, total;
+    const uint64_t pixel = (uint64_t)depthwise->channels * tq_element_size(depthwise->in);
+    if (depthwise->multiplier > 1 && (!tq_mul_u64(pixels, pixel, &expanded) || expanded > PTRDIFF_MAX))
+        return UINT64_MAX;
+    if (!depthwise->channels || !depthwise->taps)
+        return 0;
+    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + tail_bytes(depthwise);
+    return total + round_up((size_t)expanded, ALIGN);
+}
+
+static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixels, size_t stride, char *to)
+{
+    const size_t inputs = d->channels / d->multiplier, size = tq_element_size(d->in);
+    for (size_t p = 0; p < pixels; p++, from += stride)
+        for (size_t c = 0; c < inputs; c++)
+            for (size_t m = 0; m < d->multiplier; m++, to += size)
+                memcpy(to, from + c * size, size);
+}
+
+/* Pointers to taps of pixels [first, first + count), with the tail's moved. */
+static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
+{
+    const tq_depthwise *d = run->d;
+    tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
+    if (d->channels % d->kernel->lanes == 0)
+        return;
+    const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
+    for (size_t t = 0; t < d->taps; t++)
+        for (size_t i = 0; i < count; i++) {
+            uintptr_t at = (uintptr_t)table[t * run->block + i];
+            if (at >= tail && at < end)
+                table[t * run->block + i] = run->tail_copy + (at - tail);
+        }
+}
+
+static void store_tile(const struct run *run, const void *sums, size_t out_row, size_t rows, size_t channel, size_t n,
+                       size_t width)
+{
+    static const int32_t no_adjust[TQ_TILE_ROWS];
+    if (run->store->out == TQ_i32) {
+        for (size_t r = 0; r < rows; r++)
+            memcpy((int32_t *)(void *)run->out + (out_row + r) * run->out_stride + channel,
+                   (const int32_t *)sums + r * width, n * sizeof(int32_t));
+        return;
+    }
+    const tq_depthwise_kernel *k = run->d->kernel;
+    tq_tile_store store = {
+        .store = run->store,
+        .sums = sums,
+        .sums_stride = width,
+        .adjust = no_adjust,
+        .rows = rows,
+        .channels = n,
+        .first = channel,
+        .out = run->out + (out_row * run->out_stride + channel) * run->out_size,
+        .out_stride = run->out_stride,
+    };
+    tq_store_fn_of(&k->stores, run->store->out, run->d->wide)(&store);
+}
+
+/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+static void skip_padding(const struct run *run, const void *const *row, size_t out_row, size_t rows)
+{
+    const tq_depthwise *d = run->d;
+    const size_t lanes = d->kernel->lanes;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < d->channels; c++) {
+            const char *vector = (const char *)d->weights + c / lanes * vector_bytes(d);
+            const float *w = (const float *)(const void *)vector + c % lanes;
+            float sum = 0;
+            for (size_t t = 0; t < d->taps; t++)
+                if (row[t * run->block + r] != d->padding)
+                    sum += ((const float *)row[t * run->block + r])[c] * w[t * lanes];
+            sum += ((const float *)d->bias)[c];
+            const tq_tile_store store = {
+                .store = run->store, .sums = &sum, .rows = 1, .channels = 1,
+                .out = run->out + ((out_row + r) * run->out_stride + c) * sizeof(float),
+            };
+            tq_store_floats_scalar(&store);
+        }
+}
+
+/* Rows and vectors of channels that fit a tile. */
+static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t vector,
+                     size_t vectors)
+{
+    static const int32_t zeros[TQ_TILE_CHANNELS];
+    const tq_depthwise *d = run->d;
+    const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
+    const size_t n = min_size(width, d->channels - channel);
+    _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    tq_depthwise_tile tile = {
+        .row = row,
+        .step = run->block,
+        .taps = d->taps,
+        .rows = rows,
+        .vectors = vectors,
+        .offset = channel * tq_element_size(d->in),
+        .weights = (const char *)d->weights + vector * vector_bytes(d),
+        .vector_bytes = vector_bytes(d),
+        .bias = (const char *)d->bias + channel * 4,
+        .sums = sums,
+    };
+    if (!d->wide) {
+        d->kernel->tile(&tile);
+        store_tile(run, sums, out_row, rows, channel, n, width);
+        return;
+    }
+    uint64_t wide[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    for (size_t r = 0; r < rows; r++)
+        memcpy(wide + r * width, (const uint64_t *)d->bias + channel, width * sizeof *wide);
+    tile.bias = zeros;
+    for (size_t t = 0; t < d->taps; t += WIDE_TAPS) {
+        tile.row = row + t * run->block;
+        tile.taps = min_size(WIDE_TAPS, d->taps - t);
+        tile.weights = (const char *)d->weights + vector * vector_bytes(d) + t * lanes * d->kernel->weight_bytes;
+        d->kernel->tile(&tile);
+        for (size_t i = 0; i < rows * width; i++)
+            wide[i] += (uint64_t)(int64_t)((const int32_t *)(const void *)sums)[i];
+    }
+    store_tile(run, wide, out_row, rows, channel, n, width);
+}
+
+static void run_job(const struct run *run, size_t job)
+{
+    const tq_depthwise *d = run->d;
+    const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
+    const size_t end = run->count * (job + 1) / run->jobs, vectors = vectors_of(d);
+    const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
+    for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
+        size_t count = min_size(run->block, end - first);
+        place_rows(run, table, first, count);
+        if (d->strange) {
+            skip_padding(run, table, first, count);
+            continue;
+        }
+        for (size_t v = 0; v < vectors; v += most)
+            for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
+                run_tile(run, table + r, first + r, min_size(TQ_TILE_ROWS, count - r), v, min_size(most, vectors - v));
+    }
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    for (size_t job = begin; job < end; job++)
+        run_job(context, job);
+}
+
+void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
+                      size_t out_stride, void *scratch, int threads)
+{
+    const tq_scan *w = rows->scan;
+    const size_t size = tq_element_size(depthwise->in);
+    if (!rows->count || !depthwise->channels)
+        return;
+    const size_t pixels = rows->count / ((size_t)w->out_h * (size_t)w->out_w) * (size_t)w->in_h * (size_t)w->in_w;
+    struct run run = {
+        .d = depthwise,
+        .scan = w,
+        .store = store,
+        .data = rows->data,
+        .stride = rows->stride * size,
+        .count = rows->count,
+        .out = out,
+        .out_stride = out_stride,
+        .out_size = tq_element_size(store->out),
+        .block = block_rows(depthwise),
+        .job_bytes = job_bytes(depthwise),
+    };
+    char *at = scratch;
+    if (depthwise->multiplier > 1) {
+        repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
+        run.data = at;
+        run.stride = depthwise->channels * size;
+        at += round_up(pixels * run.stride, ALIGN);
+    }
+    const size_t tail = min_size(tail_pixels(depthwise), pixels);
+    run.tail = run.data + (pixels - tail) * run.stride;
+    run.tail_end = run.tail + tail * run.stride;
+    run.tail_copy = at;
+    memcpy(at, run.tail, tail * run.stride);
+    run.scratch = at + tail_bytes(depthwise);
+
+    const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
+    run.jobs = (size_t)(threads < 1 ? 1 : threads);
+    run.jobs = work / WORK_A_THREAD < (double)run.jobs ? (size_t)(work / WORK_A_THREAD) : run.jobs;
+    run.jobs = run.jobs ? run.jobs : 1;
+    tq_parallel_for(run.jobs, 1, (int)run.jobs, run_jobs, &run);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One plain C body, compiled for several instruction sets: the compiler vectorizes each.
+ *
+ *     #define SUM(isa, target) target static void sum_##isa(...) { sum(...); }   (sum: TQ_BODY)
+ *     TQ_EVERY_ISA(SUM)
+ *     static const sum_fn sums[TQ_ISAS] = TQ_ISA_FUNCTIONS(sum);
+ *     run = sums[tq_isa()];
+ *
+ * The body is integer arithmetic, or floating point without contraction (-ffp-contract=off), so that every
+ * variant gives the same bits; tests mask instruction sets with TQ_DISABLE_CPU.
+ */
+#ifndef TQ_KERNELS_ISA_H
+#define TQ_KERNELS_ISA_H
+
+#include "kernels/kernels.h"
+
+#if defined(__GNUC__)
+#define TQ_BODY static inline __attribute__((always_inline))
+#else
+#define TQ_BODY static inline
+#endif
+
+#if TQ_X86
+#define TQ_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define TQ_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
+#define TQ_EVERY_ISA(DEFINE) DEFINE(scalar, ) DEFINE(avx2, TQ_TARGET_AVX2) DEFINE(avx512, TQ_TARGET_AVX512)
+#define TQ_ISAS 3
+#define TQ_ISA_FUNCTIONS(name) {name##_scalar, name##_avx2, name##_avx512}
+#define TQ_ISA_SAME(name) {name, name, name}
+#else
+#define TQ_EVERY_ISA(DEFINE) DEFINE(scalar, )
+#define TQ_ISAS 1
+#define TQ_ISA_FUNCTIONS(name) {name##_scalar}
+#define TQ_ISA_SAME(name) {name}
+#endif
+
+/* The best of the chosen features' places in TQ_ISA_FUNCTIONS. */
+static inline int tq_isa(void)
+{
+#if TQ_X86
+    uint32_t features = tq_kernels_features();
+    return features & TQ_CPU_AVX512 ? 2 : features & TQ_CPU_AVX2 ? 1 : 0;
+#else
+    return 0;
+#endif
+}
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/check.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/quantized.h"
+
+/* ---- failing ---- */
+
+/* "operator 3 (CONV_2D): " and the message. */
+static tq_status fail(const tq_node *node, tq_error *error, tq_status status, const char *where, const char *format,
+                      va_list args)
+{
+    char text[200];
+    vsnprintf(text, sizeof text, format, args);
+    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op->name, where, text);
+}
+
+tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail(node, error, status, "", format, args);
+    va_end(args);
+    return status;
+}
+
+static void name_tensor(const char *what, int i, const tq_tensor *tensor, char out[100])
+{
+    tq_bytes name = {NULL, 0};
+    if (tensor)
+        name = tq_get_string(&tensor->table, TQ_Tensor_name);
+    snprintf(out, 100, "%s %d '%.*s' ", what, i, name.size > 60 ? 60 : (int)name.size,
+             name.data ? (const char *)name.data : "");
+}
+
+tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
+{
+    char where[100];
+    va_list args;
+    name_tensor("input", i, i < node->in_count ? node->in[i] : NULL, where);
+    va_start(args, format);
+    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
+    va_end(args);
+    return TQ_BAD_OPERATOR;
+}
+
+tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
+{
+    char where[100];
+    va_list args;
+    name_tensor("output", i, i < node->out_count ? node->out[i] : NULL, where);
+    va_start(args, format);
+    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
+    va_end(args);
+    return TQ_BAD_OPERATOR;
+}
+
+/* ---- counts and types ---- */
+
+const char *tq_type_name(int64_t type)
+{
+    const char *name = tq_enum_name(TQ_ENUM_TensorType, type);
+    return name ? name : "unknown";
+}
+
+static tq_status check_count(const tq_node *node, const char *what, tq_tensor *const *tensors, int count, int low,
+                             int high, tq_error *error)
+{
+    if (count < low || count > high)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d %ss; it needs %d to %d", count, what, low, high);
+    for (int i = 0; i < low; i++)
+        if (!tensors[i])
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s %d is left out (-1); it is needed", what, i);
+    return TQ_OK;
+}
+
+tq_status tq_check_counts(const tq_node *node, int in_min, int in_max, int out_min, int out_max, tq_error *error)
+{
+    TQ_TRY(check_count(node, "input", node->in, node->in_count, in_min, in_max, error));
+    return check_count(node, "output", node->out, node->out_count, out_min, out_max, error);
+}
+
+/* "FLOAT32, INT8" */
+static void list_types(unsigned types, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (int type = 0; type < TQ_TYPE_COUNT && at < size; type++)
+        if (types >> type & 1)
+            at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", tq_type_name(type));
+}
+
+static bool is_one_of(int32_t type, unsigned types)
+{
+    return type >= 0 && type < TQ_TYPE_COUNT && (types >> type & 1);
+}
+
+tq_status tq_check_input(const tq_node *node, int i, unsigned types, tq_error *error)
+{
+    char names[120];
+    int32_t type = node->in[i]->type;
+    if (is_one_of(type, types))
+        return TQ_OK;
+    list_types(types, names, sizeof names);
+    return tq_input_fail(node, i, error, "has type %s; tq runs this operator on %s", tq_type_name(type), names);
+}
+
+tq_status tq_check_output(const tq_node *node, int i, unsigned types, tq_error *error)
+{
+    char names[120];
+    int32_t type = node->out[i]->type;
+    if (is_one_of(type, types))
+        return TQ_OK;
+    list_types(types, names, sizeof names);
+    return tq_output_fail(node, i, error, "has type %s; it needs to be %s", tq_type_name(type), names);
+}
+
+tq_status tq_check_input_like(const tq_node *node, int i, int as, tq_error *error)
+{
+    if (node->in[i]->type == node->in[as]->type)
+        return TQ_OK;
+    return tq_input_fail(node, i, error, "has type %s; it needs that of input %d, %s",
+                         tq_type_name(node->in[i]->type), as, tq_type_name(node->in[as]->type));
+}
+
+tq_status tq_check_output_like(const tq_node *node, int i, int as, tq_error *error)
+{
+    if (node->out[i]->type == node->in[as]->type)
+        return TQ_OK;
+    return tq_output_fail(node, i, error, "has type %s; it needs that of input %d, %s",
+                          tq_type_name(node->out[i]->type), as, tq_type_name(node->in[as]->type));
+}
+
+tq_status tq_check_rank(const tq_node *node, int i, int low, int high, tq_error *error)
+{
+    int rank = node->in[i]->shape.rank;
+    if (rank >= low && rank <= high)
+        return TQ_OK;
+    return low == high ? tq_input_fail(node, i, error, "has %d dimensions; it needs %d", rank, low)
+                       : tq_input_fail(node, i, error, "has %d dimensions; it needs %d to %d", rank, low, high);
+}
+
+/* ---- quantization ---- */
+
+/* What keeps a tensor's parameters from being one sound scale; NULL: nothing. */
+static const char *bad_scale(const tq_tensor *tensor)
+{
+    const tq_affine *q = &tensor->quantization;
+    int32_t low, high;
+    if (q->count != 1)
+        return q->count == 0 ? "has no scale; it needs one" : "has a scale for each channel; it needs one for all";
+    if (!(q->scale[0] > 0) || !isfinite(q->scale[0]))
+        return "has a scale that is not positive and finite";
+    tq_code_range(tensor->type, &low, &high);
+    if (q->zero_point[0] < low || q->zero_point[0] > high)
+        return "has a zero point that its type cannot hold";
+    return NULL;
+}
+
+tq_status tq_check_input_scale(const tq_node *node, int i, tq_error *error)
+{
+    const char *wrong = bad_scale(node->in[i]);
+    return wrong ? tq_input_fail(node, i, error, "%s", wrong) : TQ_OK;
+}
+
+tq_status tq_check_output_scale(const tq_node *node, int i, tq_error *error)
+{
+    const char *wrong = bad_scale(node->out[i]);
+    return wrong ? tq_output_fail(node, i, error, "%s", wrong) : TQ_OK;
+}
+
+tq_status tq_check_same_scale(const tq_node *node, int input, int output, tq_error *error)
+{
+    const tq_tensor *in = node->in[input], *out = node->out[output];
+    float a = tq_scale_at(in, 0), b = tq_scale_at(out, 0);
+    int32_t za = tq_zero_point_at(in, 0), zb = tq_zero_point_at(out, 0);
+    if (a == b && za == zb)
+        return TQ_OK;
+    return tq_output_fail(node, output, error,
+                          "has scale %.9g and zero point %d; it needs those of input %d, %.9g and %d", (double)b, zb,
+                          input, (double)a, za);
+}
+
+/* ---- shapes and values ---- */
+
+tq_status tq_broadcast_shapes(const tq_node *node, const tq_tensor *const *tensors, int count, tq_shape *out,
+                              tq_error *error)
+{
+    tq_shape shape = {0};
+    for (int t = 0; t < count; t++)
+        if (tensors[t]->shape.rank > shape.rank)
+            shape.rank = tensors[t]->shape.rank;
+    for (int i = 0; i < shape.rank; i++) {
+        int32_t dim = 1; /* counted from the last */
+        for (int t = 0; t < count; t++) {
+            const tq_shape *s = &tensors[t]->shape;
+            int32_t other = i < s->rank ? s->dims[s->rank - 1 - i] : 1;
+            if (other != 1 && dim != 1 && other != dim)
+                return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                                  "shapes do not broadcast: dimension %d from the last is %d and %d", i + 1, dim, other);
+            dim = other != 1 ? other : dim;
+        }
+        shape.dims[shape.rank - 1 - i] = dim;
+    }
+    *out = shape;
+    return TQ_OK;
+}
+
+tq_status tq_check_axis(const tq_node *node, int64_t axis, int rank, const char *what, int *out, tq_error *error)
+{
+    if (axis < -rank || axis >= rank)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %lld; with %d dimensions it needs to be from %d to %d",
+                          what, (long long)axis, rank, -rank, rank - 1);
+    *out = (int)(axis < 0 ? axis + rank : axis);
+    return TQ_OK;
+}
+
+int64_t tq_integer_at(const tq_tensor *tensor, size_t at)
+{
+    switch (tensor->type) {
+    case TQ_TensorType_INT8: return ((const int8_t *)tensor->data)[at];
+    case TQ_TensorType_UINT8:
+    case TQ_TensorType_BOOL: return ((const uint8_t *)tensor->data)[at];
+    case TQ_TensorType_INT16: return ((const int16_t *)tensor->data)[at];
+    case TQ_TensorType_UINT16: return ((const uint16_t *)tensor->data)[at];
+    case TQ_TensorType_INT32: return ((const int32_t *)tensor->data)[at];
+    case TQ_TensorType_UINT32: return ((const uint32_t *)tensor->data)[at];
+    case TQ_TensorType_INT64: return ((const int64_t *)tensor->data)[at];
+    }
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checks that operators' contracts are made of.  Each is one line in a prepare function:
+ *     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
+ *     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8), error));
+ */
+#ifndef TQ_OPS_CHECK_H
+#define TQ_OPS_CHECK_H
+
+#include "ops/op.h"
+
+#define TQ_TRY(call)                \
+    do {                            \
+        tq_status status_ = (call); \
+        if (status_ != TQ_OK)       \
+            return status_;         \
+    } while (0)
+
+/* A set of tensor types. */
+#define TQ_T(type) (1u << TQ_TensorType_##type)
+
+/* How many inputs and outputs there are; the first in_min inputs and out_min outputs must not be left out. */
+tq_status tq_check_counts(const tq_node *node, int in_min, int in_max, int out_min, int out_max, tq_error *error);
+
+/* The type of input or output i, which must be there, is one of a set. */
+tq_status tq_check_input(const tq_node *node, int i, unsigned types, tq_error *error);
+tq_status tq_check_output(const tq_node *node, int i, unsigned types, tq_error *error);
+
+/* Input or output i has the type of input `as`. */
+tq_status tq_check_input_like(const tq_node *node, int i, int as, tq_error *error);
+tq_status tq_check_output_like(const tq_node *node, int i, int as, tq_error *error);
+
+tq_status tq_check_rank(const tq_node *node, int i, int low, int high, tq_error *error); /* of input i */
+
+/* Input or output i has one scale (finite, > 0) and a zero point that its type can hold. */
+tq_status tq_check_input_scale(const tq_node *node, int i, tq_error *error);
+tq_status tq_check_output_scale(const tq_node *node, int i, tq_error *error);
+
+/* Input and output i have the same scale and zero point, as far as both have any. */
+tq_status tq_check_same_scale(const tq_node *node, int input, int output, tq_error *error);
+
+/* NumPy's broadcasting of two or more shapes, right-aligned; TQ_BAD_OPERATOR where they do not fit. */
+tq_status tq_broadcast_shapes(const tq_node *node, const tq_tensor *const *tensors, int count, tq_shape *out,
+                              tq_error *error);
+
+/* An axis in [-rank, rank) as one in [0, rank); TQ_BAD_OPERATOR, naming `what`, else. */
+tq_status tq_check_axis(const tq_node *node, int64_t axis, int rank, const char *what, int *out, tq_error *error);
+
+/* Element `at` of an INT32 or INT64 (also INT16, INT8, UINT8 ...) tensor that has data. */
+int64_t tq_integer_at(const tq_tensor *tensor, size_t at);
+
+/* "FLOAT32" for a TensorType. */
+const char *tq_type_name(int64_t type);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * FULLY_CONNECTED of float32 activations with weights of 8, 4 or 2 bits.
+ *
+ * Each row of the input is quantized on its own (ops/hybrid.h), then
+ *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
+ *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
+ *                                     b in order, always asymmetric
+ * acc: the products of codes; sum: the weights' own.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalBlockwise4Bit).  There,
+ * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
+ * activation; input elements that fill no row are dropped, here they are refused.
+ */
+#include <string.h>
+
+#include "kernels/gemm.h"
+#include "kernels/half.h"
+#include "ops/check.h"
+#include "ops/dot.h"
+#include "ops/hybrid.h"
+#include "ops/parallel.h"
+#include "ops/scratch.h"
+
+typedef struct product {
+    size_t rows, cols, units;
+    tq_hybrid_rule rule;
+    int64_t activation;
+    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; packed: weights that are not constant */
+    /* one scale a tensor or a unit */
+    tq_gemm gemm;
+    bool packed; /* weights are constant, and packed in memory */
+    /* blockwise */
+    size_t block;
+    float *block_scales; /* [units][cols / block] */
+    float *scaled_sums;  /* [units]: f32 sum of block scale * block sum */
+    /* in eval */
+    const tq_node *node;
+    const int8_t *codes;
+    const tq_hybrid_row *row;
+} product;
+
+static const tq_tensor *bias_of(const tq_node *node)
+{
+    return node->in_count > 2 ? node->in[2] : NULL;
+}
+
+/* ---- one scale a tensor or a unit: sums are made where the output lies, and scaled in place ---- */
+
+static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
+{
+    tq_gemm_weights weights = {.data = node->in[1]->data, .type = TQ_i8, .channel_stride = cols, .k_stride = 1};
+    tq_gemm_pack(gemm, &weights, memory);
+}
+
+static void scale_rows(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    const tq_tensor *bias = bias_of(p->node);
+    tq_hybrid_output output = {p->node->in[1], bias ? bias->data : NULL, false};
+    for (size_t r = begin; r < end; r++) {
+        float *y = (float *)p->node->out[0]->data + r * p->units;
+        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->row[r], 0,
+                        p->units, y);
+        tq_activate(p->activation, y, p->units);
+    }
+}
+
+static void eval_units(product *p)
+{
+    const tq_node *node = p->node;
+    if (!p->packed)
+        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
+    tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
+    tq_gemm_store store = {.out = TQ_i32};
+    tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
+    tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
+}
+
+/* ---- one scale a block ---- */
+
+static float block_products(const product *p, const int8_t *w, const int8_t *codes, size_t unit)
+{
+    size_t blocks = p->cols / p->block;
+    float sum = 0;
+    for (size_t b = 0; b < blocks; b++) {
+        int64_t acc = tq_dot_i8(w + b * p->block, codes + b * p->block, p->block);
+        sum += (float)acc * p->block_scales[unit * blocks + b];
+    }
+    return sum;
+}
+
+static void eval_blocks(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    float *out = p->node->out[0]->data;
+    for (size_t unit = begin; unit < end; unit++) {
+        const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
+        for (size_t r = 0; r < p->rows; r++) {
+            float sum = block_products(p, w, p->codes + r * p->cols, unit);
+            sum -= (float)p->row[r].zero_point * p->scaled_sums[unit];
+            sum *= p->row[r].scale;
+            float *y = out + r * p->units + unit;
+            *y = bias ? sum + ((const float *)bias->data)[unit] : sum;
+            tq_activate(p->activation, y, 1);
+        }
+    }
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    product p = *(const product *)node->state;
+    tq_hybrid_row *row = tq_scratch_at(node, p.rows_at);
+    int8_t *codes = tq_scratch_at(node, p.codes_at);
+    const float *x = node->in[0]->data;
+    for (size_t r = 0; r < p.rows; r++)
+        row[r] = p.rule(x + r * p.cols, p.cols, codes + r * p.cols);
+    p.node = node;
+    p.codes = codes;
+    p.row = row;
+    if (p.block)
+        tq_parallel_for(p.units, tq_grain(p.rows * p.cols), node->threads, eval_blocks, &p);
+    else
+        eval_units(&p);
+    return TQ_OK;
+}
+
+static tq_status block_parts(tq_node *node, product *p, const tq_tensor *scales, tq_error *error)
+{
+    const int8_t *w = node->in[1]->data;
+    size_t blocks = p->cols / p->block;
+    TQ_TRY(tq_node_memory(node, p->units * blocks, sizeof(float), &p->block_scales, error));
+    TQ_TRY(tq_node_memory(node, p->units, sizeof(float), &p->scaled_sums, error));
+    for (size_t i = 0; i < p->units * blocks; i++) {
+        p->block_scales[i] = tq_half_to_float(((const uint16_t *)scales->data)[i]);
+        int32_t sum;
+        tq_row_sums(w + i * p->block, 1, p->block, &sum);
+        p->scaled_sums[i / blocks] += p->block_scales[i] * (float)sum;
+    }
+    return TQ_OK;
+}
+
+/* Checks blockwise weights and unfolds their scales. */
+static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
+{
+    const tq_affine *q = &node->in[1]->quantization;
+    if (!tq_is_constant(node->in[1]))
+        return tq_input_fail(node, 1, error, "has blockwise scales; such weights must be constant");
+    if (q->block_size < 0 || p->cols == 0 || p->cols % (size_t)q->block_size)
+        return tq_input_fail(node, 1, error, "has blocks of %d; they must divide its %zu columns", q->block_size,
+                             p->cols);
+    p->block = (size_t)q->block_size;
+    const tq_tensor *scales = tq_node_tensor(node, q->block_scales);
+    if (!scales || !tq_is_constant(scales) || scales->type != TQ_TensorType_FLOAT16)
+        return tq_input_fail(node, 1, error, "takes its scales from tensor %d; that must be a constant of FLOAT16",
+                             q->block_scales);
+    if (tq_tensor_count(scales) != p->units * (p->cols / p->block))
+        return tq_input_fail(node, 1, error, "has %zu block scales; it needs %zu", tq_tensor_count(scales),
+                             p->units * (p->cols / p->block));
+    p->rule = tq_hybrid_asymmetric;
+    return block_parts(node, p, scales, error);
+}
+
+static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
+{
+    TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+    TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
+    p->packed = tq_is_constant(node->in[1]);
+    if (p->packed) {
+        void *memory;
+        TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
+        pack(node, &p->gemm, p->cols, memory);
+    }
+    p->packed_at = tq_scratch_part(total, p->packed ? 0 : p->gemm.packed_bytes, 1);
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
+    return TQ_OK;
+}
+
+/* Rows of the input, and the output's shape. */
+static tq_status fit_shapes(tq_node *node, product *p, tq_error *error)
+{
+    const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
+    p->units = (size_t)w->dims[0];
+    p->cols = (size_t)w->dims[1];
+    size_t count = tq_shape_size(x);
+    bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
+    if ((keep || p->cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
+                             w->dims[1]);
+    if (p->cols && count % p->cols)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, p->cols);
+    p->rows = p->cols ? count / p->cols : tq_shape_span(x, 0, x->rank - 1);
+    if (p->rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", p->rows);
+    tq_shape out = {2, {(int32_t)p->rows, w->dims[0]}};
+    if (keep) {
+        out = *x;
+        out.dims[out.rank - 1] = w->dims[0];
+    }
+    return tq_output_shape(node, 0, &out, error);
+}
+
+static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
+{
+    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_T(INT8) | TQ_T(INT4) | TQ_T(INT2), error));
+    TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
+    if (node->in_count > 2 && node->in[2]) {
+        TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
+        if (tq_tensor_count(node->in[2]) != (size_t)node->in[1]->shape.dims[0])
+            return tq_input_fail(node, 2, error, "has %zu elements; the weights have %d units",
+                                 tq_tensor_count(node->in[2]), node->in[1]->shape.dims[0]);
+    }
+    return tq_check_activation(node, activation, error);
+}
+
+tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
+    TQ_TRY(check(node, activation, error));
+    product *p;
+    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    TQ_TRY(fit_shapes(node, p, error));
+    p->activation = activation;
+    p->rule = tq_hybrid_rule_of(node, tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0);
+    const tq_affine *q = &node->in[1]->quantization;
+    uint64_t total = 0;
+    p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
+    p->codes_at = tq_scratch_part(&total, p->rows, p->cols);
+    if (q->count == 0 && q->block_size)
+        TQ_TRY(prepare_blocks(node, p, error));
+    else
+        TQ_TRY(prepare_units(node, p, &total, error));
+    node->eval = eval;
+    return tq_node_scratch(node, total, error);
+}

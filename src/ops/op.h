@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an operator is.
+ *
+ * An operator is a row of ops.def and one function, tq_prepare_<name>, in a file of its own or of its
+ * family.  Prepare proves that the operator's contract holds, says what its outputs' shapes are, packs
+ * constants, asks for scratch and chooses node->eval for the types at hand.  Eval then runs blind: it
+ * checks only what depends on data (indices, divisors), and allocates nothing.
+ *
+ * In prepare
+ *   inputs      have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
+ *               only where tq_is_constant(in[i]).
+ *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
+ *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
+ *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
+ *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
+ *
+ * Prepare may run many times (inputs are resized), each time from a clean node.
+ * Where an output's shape waits for the data, operators that read it are prepared when it is known,
+ * while the model runs.  They need not know.
+ *
+ * Every failure says what was found and what is needed; the functions below put the operator's number,
+ * its name and the tensor in front.
+ */
+#ifndef TQ_OPS_OP_H
+#define TQ_OPS_OP_H
+
+#include "base/alloc.h"
+#include "model/model.h"
+#include "ops/tensor.h"
+
+typedef struct tq_node tq_node;
+typedef tq_status (*tq_op_fn)(tq_node *node, tq_error *error);
+
+/* Whose arithmetic an integer result follows. */
+typedef enum tq_numerics {
+    TQ_NUMERICS_REFERENCE, /* TFLite's reference kernels */
+    TQ_NUMERICS_OPTIMIZED, /* its optimized ones, on one x86 thread */
+    TQ_NUMERICS_XNNPACK    /* XNNPACK's on x86, and the optimized ones for what it refuses */
+} tq_numerics;
+
+enum {
+    TQ_OP_IMPURE = 1, /* its outputs are not a function of its inputs alone: never computed in prepare */
+    TQ_OP_PACKED = 2  /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
+};
+
+typedef struct tq_op {
+    const char *name;
+    tq_op_fn prepare;
+    int flags;
+    void *context; /* for the functions of a registered custom operator */
+} tq_op;
+
+struct tq_node {
+    const tq_op *op;
+    tq_operator row;   /* its row in the file */
+    tq_options options; /* tq_get_int(&node->options.table, TQ_Conv2DOptions_stride_w) */
+    uint32_t index;    /* in its subgraph */
+
+    int in_count, out_count;
+    tq_tensor **in, **out; /* out[i] NULL: an output that the file leaves out (-1) */
+
+    /* chosen by prepare */
+    tq_op_fn eval;
+    tq_op_fn shape_later; /* see tq_shape_from_values */
+    void *state;          /* the operator's own record, from tq_node_memory */
+    bool foldable;        /* its outputs depend on shapes alone: compute them once, in prepare */
+
+    /* given to eval */
+    void *scratch; /* aligned to 64 bytes */
+
+    tq_numerics numerics;
+    int threads; /* at most so many; at least 1 */
+    struct tq_graph_run *run; /* the runtime's */
+};
+
+/* The row of a builtin operator, or NULL where tq has none. */
+const tq_op *tq_op_find(int64_t code);
+/* That of a custom operator that tq knows by name. */
+const tq_op *tq_custom_op_find(tq_bytes name);
+
+/* ---- what the runtime does for an operator ---- */
+
+/* `count` items of `size` bytes, all zero, aligned to 64; the runtime releases them.  Prepare only. */
+tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error);
+
+/* node->state = a zeroed record of `size` bytes, also written to *out. */
+tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
+
+/* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
+tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
+
+/* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
+   (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */
+tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error *error);
+
+/* The same for a STRING output in eval, of which only the number of bytes counts. */
+tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t bytes, tq_error *error);
+
+/* Output i gets its shape in eval, which calls tq_output_shape.  STRING outputs always do. */
+void tq_output_later(tq_node *node, int i);
+
+/* For outputs whose shapes follow from the values of some inputs (bit i of `inputs`: input i): calls
+   `shape` now if these are all constant, else lets all outputs wait and has `shape` called before each eval.
+   `shape` calls tq_output_shape for every output, and may use node->state. */
+tq_status tq_shape_from_values(tq_node *node, unsigned inputs, tq_op_fn shape, tq_error *error);
+
+/* How many operators another subgraph has, and the code of the first; -1: there is no such subgraph.  For
+   operators that know what a body of one operator means without running it. */
+int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code);
+
+/* The subgraph's tensor (blockwise scales); NULL: no such tensor. */
+tq_tensor *tq_node_tensor(tq_node *node, int64_t index);
+
+/* ---- failing ---- */
+
+tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
+    TQ_PRINTF(4, 5);
+/* TQ_BAD_OPERATOR, with "input 1 'weights'" or "output 0 'y'" in front. */
+tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
+tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
+
+#endif

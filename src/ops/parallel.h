@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How much work a thread is worth waking for.
+ */
+#ifndef TQ_OPS_PARALLEL_H
+#define TQ_OPS_PARALLEL_H
+
+#include "base/threads.h"
+
+/* The grain of tq_parallel_for for items of `work` multiplications each: some microseconds. */
+static inline size_t tq_grain(size_t work)
+{
+    const size_t enough = 16384;
+    return work ? enough / work + 1 : enough;
+}
+
+#endif

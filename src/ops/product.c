@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/product.h"
+
+#include <math.h>
+
+#include "ops/check.h"
+#include "ops/quantized.h"
+#include "ops/scratch.h"
+
+typedef struct product {
+    tq_product_plan plan;
+    tq_gemm gemm;           /* of each group */
+    tq_depthwise depthwise; /* where by_channel */
+    tq_gemm_store store;
+    tq_gemm *packed;        /* [groups], or one tq_depthwise's place, once packed */
+    bool constant;          /* weights and bias are packed in prepare */
+    uint64_t packed_at, scratch_at;
+} product;
+
+/* ---- checks ---- */
+
+static const tq_tensor *bias_of(const tq_node *node)
+{
+    return node->in_count > 2 ? node->in[2] : NULL;
+}
+
+static tq_status check_bias(const tq_node *node, size_t channels, tq_error *error)
+{
+    const tq_tensor *bias = bias_of(node);
+    if (!bias)
+        return TQ_OK;
+    int32_t type = node->in[0]->type;
+    TQ_TRY(tq_check_input(node, 2,
+                          type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
+                          : type == TQ_TensorType_INT16 ? TQ_T(INT32) | TQ_T(INT64)
+                                                        : TQ_T(INT32),
+                          error));
+    if (tq_tensor_count(bias) != channels)
+        return tq_input_fail(node, 2, error, "has %zu elements; the weights make %zu channels", tq_tensor_count(bias),
+                             channels);
+    if (type != TQ_TensorType_FLOAT32 && tq_zero_point_at(bias, 0) != 0)
+        return tq_input_fail(node, 2, error, "has the zero point %d; a bias needs 0", tq_zero_point_at(bias, 0));
+    return TQ_OK;
+}
+
+/* One scale, or for signed weights one a channel; each finite and not negative.  A channel of zeros may have scale 0. */
+static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
+{
+    const tq_affine *q = &node->in[1]->quantization;
+    if (q->count == 0)
+        return tq_input_fail(node, 1, error, "has no scale; it needs one");
+    if (q->count > 1 && (node->in[1]->type == TQ_TensorType_UINT8 || q->axis != axis || q->count != channels))
+        return tq_input_fail(node, 1, error,
+                             "has %u scales along dimension %d; it needs one, or (not UINT8) %zu along dimension %d",
+                             q->count, q->axis, channels, axis);
+    for (uint32_t c = 0; c < q->count; c++)
+        if (!(q->scale[c] >= 0) || !isfinite(q->scale[c]))
+            return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be finite, 0 or more",
+                                 (double)q->scale[c], c);
+    int32_t low, high;
+    tq_code_range(node->in[1]->type, &low, &high);
+    for (uint32_t c = 0; c < q->count; c++)
+        if (q->zero_point[c] < low || q->zero_point[c] > high)
+            return tq_input_fail(node, 1, error, "has the zero point %d, which its type cannot hold", q->zero_point[c]);
+    return TQ_OK;
+}
+
+tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned for_words, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
+    int32_t type = node->in[0]->type;
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_check_input(node, 1,
+                          type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
+                          : type == TQ_TensorType_UINT8 ? TQ_T(UINT8)
+                          : type == TQ_TensorType_INT16 ? for_words
+                                                        : TQ_CODES_UP_TO_8,
+                          error));
+    TQ_TRY(check_bias(node, channels, error));
+    if (type == TQ_TensorType_FLOAT32)
+        return TQ_OK;
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(check_weight_scales(node, channels, axis, error));
+    if (type == TQ_TensorType_INT16) {
+        if (tq_zero_point_at(node->in[0], 0) != 0)
+            return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
+        if (tq_zero_point_at(node->out[0], 0) != 0)
+            return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
+                                  tq_zero_point_at(node->out[0], 0));
+    }
+    return TQ_OK;
+}
+
+tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, bool *wide, tq_error *error)
+{
+    const tq_tensor *bias = bias_of(node);
+    *wide = false;
+    if (node->in[0]->type != TQ_TensorType_INT16)
+        return TQ_OK;
+    /* FLOAT32, 0, is what an option that is left out reads as. */
+    if (quantized_bias_type != TQ_TensorType_FLOAT32) {
+        if (quantized_bias_type != TQ_TensorType_INT32 && quantized_bias_type != TQ_TensorType_INT64)
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "quantized_bias_type is %s; it needs to be INT32 or INT64",
+                              tq_type_name(quantized_bias_type));
+        if (bias && bias->type != quantized_bias_type)
+            return tq_input_fail(node, 2, error, "has type %s; quantized_bias_type is %s", tq_type_name(bias->type),
+                                 tq_type_name(quantized_bias_type));
+        *wide = quantized_bias_type == TQ_TensorType_INT64;
+    } else {
+        *wide = !bias || bias->type == TQ_TensorType_INT64;
+    }
+    return TQ_OK;
+}
+
+/* ---- preparing ---- */
+
+static tq_element element_of(const tq_tensor *tensor)
+{
+    switch (tensor->type) {
+    case TQ_TensorType_FLOAT32: return TQ_f32;
+    case TQ_TensorType_UINT8: return TQ_u8;
+    case TQ_TensorType_INT16: return TQ_i16;
+    default: return TQ_i8; /* INT4 and INT2 take a byte each */
+    }
+}
+
+/* A channel's sum times this is the output's code less its zero point. */
+static double real_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel)
+{
+    const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], channel);
+    const double out = tq_scale_at(node->out[0], 0);
+    return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
+}
+
+static tq_status make_store(tq_node *node, product *p, tq_error *error)
+{
+    const tq_product_plan *plan = &p->plan;
+    tq_gemm_store *s = &p->store;
+    s->out = element_of(node->out[0]);
+    if (s->out == TQ_f32) {
+        tq_activation_floats(plan->activation, &s->floor, &s->ceiling);
+        return TQ_OK;
+    }
+    s->rule = plan->rule;
+    s->zero_point = tq_zero_point_at(node->out[0], 0);
+    tq_activation_codes(plan->activation, node->out[0], &s->low, &s->high);
+    const bool many = node->in[1]->quantization.count > 1;
+    double *real;
+    void *columns;
+    TQ_TRY(tq_node_memory(node, many ? plan->channels : 1, sizeof *real, &real, error));
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(plan->channels), 1, &columns, error));
+    for (size_t c = 0; c < (many ? plan->channels : 1); c++) {
+        real[c] = real_multiplier(node, plan, c);
+        if (!isfinite(real[c]) || !isfinite((float)real[c]))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales make a multiplier of %g for channel %zu; it needs to be finite", real[c], c);
+    }
+    tq_gemm_store_make(s, plan->channels, real, many, columns);
+    return TQ_OK;
+}
+
+static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *plan, size_t group)
+{
+    const tq_tensor *weights = node->in[1], *bias = bias_of(node);
+    const size_t each = plan->channels / plan->groups, first = group * each;
+    const bool is_float = weights->type == TQ_TensorType_FLOAT32;
+    tq_gemm_weights w = {.type = element_of(weights), .channel_stride = plan->channel_stride, .k_stride = plan->k_stride};
+    w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
+    if (!is_float) {
+        w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_at(weights, 0);
+        w.row_zero_point = tq_zero_point_at(node->in[0], 0);
+    }
+    if (bias) {
+        w.bias_type = is_float ? TQ_f32 : bias->type == TQ_TensorType_INT64 ? TQ_GEMM_BIAS_I64 : TQ_i32;
+        w.bias = (const char *)bias->data + first * (bias->type == TQ_TensorType_INT64 ? 8 : 4);
+    }
+    return w;
+}
+
+static uint64_t packed_bytes(const product *p)
+{
+    return p->plan.by_channel ? p->depthwise.packed_bytes : (p->gemm.packed_bytes + 63) / 64 * 64;
+}
+
+/* Fills p->packed, or p->depthwise, and their memory. */
+static void pack(const tq_node *node, product *p, char *memory)
+{
+    for (size_t g = 0; g < p->plan.groups; g++) {
+        tq_gemm_weights weights = weights_of(node, &p->plan, g);
+        if (p->plan.by_channel) {
+            tq_depthwise_pack(&p->depthwise, &weights, memory);
+        } else {
+            p->packed[g] = p->gemm;
+            tq_gemm_pack(&p->packed[g], &weights, memory + g * packed_bytes(p));
+        }
+    }
+}
+
+static tq_status eval(tq_node *node, tq_error *error);
+
+/* The kernel, its packed weights or the scratch for them, and its own scratch. */
+static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
+{
+    const tq_product_plan *plan = &p->plan;
+    const tq_element in = element_of(node->in[0]);
+    const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    tq_error why = {0};
+    tq_status status =
+        plan->by_channel
+            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, flags, &why)
+            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
+    if (status)
+        return tq_op_fail(node, error, status, "%s", why.text);
+    const tq_tensor *bias = bias_of(node);
+    p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
+    TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
+    uint64_t total = 0;
+    if (p->constant) {
+        char *memory;
+        TQ_TRY(tq_node_memory(node, plan->groups, packed_bytes(p), &memory, error));
+        pack(node, p, memory);
+    } else {
+        p->packed_at = tq_scratch_part(&total, plan->groups, packed_bytes(p));
+    }
+    uint64_t own = plan->by_channel
+                       ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
+                       : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
+    p->scratch_at = tq_scratch_part(&total, own, 1);
+    return tq_node_scratch(node, total, error);
+}
+
+tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
+{
+    product *p;
+    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    p->plan = *plan;
+    TQ_TRY(make_store(node, p, error));
+    node->eval = eval;
+    return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;
+}
+
+/* ---- running ---- */
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    product *p = node->state;
+    const tq_product_plan *plan = &p->plan;
+    if (!plan->rows || !plan->channels)
+        return TQ_OK;
+    if (!p->constant)
+        pack(node, p, tq_scratch_at(node, p->packed_at));
+    void *scratch = tq_scratch_at(node, p->scratch_at);
+    tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
+    if (plan->by_channel) {
+        tq_depthwise_run(&p->depthwise, &rows, &p->store, node->out[0]->data, plan->channels, scratch, node->threads);
+        return TQ_OK;
+    }
+    const size_t each = plan->channels / plan->groups;
+    const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
+    for (size_t g = 0; g < plan->groups; g++) {
+        tq_gemm_store store = tq_gemm_store_from(&p->store, g * each);
+        rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
+        tq_gemm_run(&p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
+                    scratch, node->threads);
+    }
+    return TQ_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/quantized.h"
+
+#include <float.h>
+
+void tq_code_range(int32_t type, int32_t *low, int32_t *high)
+{
+    const tq_type_row *row = tq_type(type);
+    bool is_code = row && row->kind == TQ_KIND_INTEGER && row->low >= INT32_MIN && row->high <= INT32_MAX;
+    *low = is_code ? (int32_t)row->low : INT32_MIN;
+    *high = is_code ? (int32_t)row->high : INT32_MAX;
+}
+
+/* Bounds of the real line that an activation leaves; infinite where it has none. */
+static void activation_range(int64_t activation, float *low, float *high)
+{
+    *low = -INFINITY;
+    *high = INFINITY;
+    switch (activation) {
+    case TQ_ActivationFunctionType_RELU: *low = 0; break;
+    case TQ_ActivationFunctionType_RELU6: *low = 0, *high = 6; break;
+    case TQ_ActivationFunctionType_RELU_N1_TO_1: *low = -1, *high = 1; break;
+    }
+}
+
+void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *low, int32_t *high)
+{
+    float least, most;
+    int32_t code_low, code_high;
+    float scale = tq_scale_at(output, 0);
+    int32_t zero_point = tq_zero_point_at(output, 0);
+    tq_code_range(output->type, &code_low, &code_high);
+    activation_range(activation, &least, &most);
+    *low = least == -INFINITY ? code_low : tq_quantize_away(least, scale, zero_point, code_low, code_high);
+    *high = most == INFINITY ? code_high : tq_quantize_away(most, scale, zero_point, code_low, code_high);
+}
+
+void tq_activation_floats(int64_t activation, float *low, float *high)
+{
+    activation_range(activation, low, high);
+    *low = *low == -INFINITY ? -FLT_MAX : *low;
+    *high = *high == INFINITY ? FLT_MAX : *high;
+}
+
+bool tq_power_of_two(float scale, int *log2_scale)
+{
+    float exact = logf(scale) * (1.0f / logf(2.0f)), rounded = roundf(exact);
+    *log2_scale = (int)rounded;
+    return fabsf(exact - rounded) < 1e-3f;
+}
+
+tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error)
+{
+    if (!isfinite(real))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", real);
+    *out = tq_fixed_of(real);
+    return TQ_OK;
+}

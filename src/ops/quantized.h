@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic that quantized operators share: codes, activations, multipliers.
+ * Sources: LiteRT f6745779, tflite/kernels/kernel_util.cc.
+ */
+#ifndef TQ_OPS_QUANTIZED_H
+#define TQ_OPS_QUANTIZED_H
+
+#include "ops/op.h"
+#include "quant/rounding.h"
+
+/* The least and greatest code of INT8, UINT8, INT16, INT4, INT32 ... */
+void tq_code_range(int32_t type, int32_t *low, int32_t *high);
+
+/* The codes that a fused activation leaves of an output's: TANH and SIGN_BIT leave all, as in the runtime.
+   The bounds are Q(f) = zero_point + away(f32(f / scale)), cut to the type. */
+void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *low, int32_t *high);
+
+/* The same for float operators: the least and greatest finite float without one, so that infinities become
+   finite, as in the reference. */
+void tq_activation_floats(int64_t activation, float *low, float *high);
+
+/* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */
+bool tq_power_of_two(float scale, int *log2_scale);
+
+/* A fixed-point multiplier: real = fixed * 2^(shift - 31). */
+typedef struct tq_fixed {
+    int32_t multiplier;
+    int32_t shift;
+} tq_fixed;
+
+static inline tq_fixed tq_fixed_of(double real)
+{
+    tq_fixed fixed = {0, 0};
+    int shift = 0;
+    tq_quantize_multiplier(real, &fixed.multiplier, &shift);
+    fixed.shift = shift;
+    return fixed;
+}
+
+/* The same for a product or ratio of scales, which overflows where scales are absurd: TQ_BAD_OPERATOR then. */
+tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error);
+
+static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)
+{
+    return tq_multiply_double(x, by.multiplier, by.shift);
+}
+
+#endif

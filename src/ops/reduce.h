@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk that all reductions share: which input elements belong to which output.
+ *
+ * Neighbouring dimensions that are both reduced, or both kept, are one; those of 1 are none.  What is left
+ * alternates.  The innermost is either kept, and then a whole row of outputs is folded at once, element
+ * by element; or reduced, and then a run of inputs folds into one output.  In either form an output sees its
+ * inputs in the order in which they lie, which is the reference's, so float sums round alike.
+ */
+#ifndef TQ_OPS_REDUCE_H
+#define TQ_OPS_REDUCE_H
+
+#include "ops/op.h"
+
+/* Accumulators that fold at once: they live on the stack. */
+#define TQ_REDUCE_ROW 512
+
+typedef struct tq_reduction tq_reduction;
+
+/* One way to reduce.  Accumulators have acc_bytes, at most 8. */
+typedef struct tq_reducer {
+    uint8_t in_bytes, acc_bytes, out_bytes;
+    bool seeds_from_input; /* where all is reduced to one value, the first element takes init's place */
+    /* acc[i] = acc[i] + in[i] for n, whatever + is */
+    void (*fold_row)(const tq_reduction *r, void *acc, const void *in, size_t n);
+    /* acc[0] = acc[0] + in[0] + ... + in[n - 1] */
+    void (*fold_run)(const tq_reduction *r, void *acc, const void *in, size_t n);
+    /* out[i] from acc[i] for n */
+    void (*store)(const tq_reduction *r, const void *acc, void *out, size_t n);
+} tq_reducer;
+
+struct tq_reduction {
+    const tq_reducer *how;
+    uint64_t init; /* an accumulator, in its first acc_bytes */
+
+    int kept_rank, cut_rank; /* without the innermost dimension */
+    size_t kept[TQ_DIMS], kept_step[TQ_DIMS], cut[TQ_DIMS], cut_step[TQ_DIMS];
+    bool row; /* the innermost dimension is kept */
+    size_t inner;
+    bool all; /* every dimension is reduced */
+    size_t outputs, each; /* how many outputs, of how many inputs */
+
+    /* for quantized results */
+    int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
+};
+
+/* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; how, init and the quantized
+   fields are the caller's. */
+void tq_reduction_plan(tq_reduction *r, const tq_shape *shape, uint32_t axes);
+
+void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int threads);
+
+#endif

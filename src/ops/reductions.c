@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL.
+ *
+ * With n inputs q an output, and (m, e) the fixed-point form of s_i / s_o:
+ *     MEAN  t = min(floor(log2 n), 32, 31 + e),  clamp(MBQM(sum(q) - n * z_i, tdiv(m * 2^t, n), e - t) + z_o)
+ *     SUM   clamp(MBQM(sum(q) - n * z_i, m, e) + z_o)
+ *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ...,
+ *           clamp(MBQM64(p, m, e) + z_o)
+ * MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap.
+ * Source: LiteRT f6745779, tflite/kernels/reduce.cc and internal/reference/reduce.h.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/quantized.h"
+#include "ops/reduce.h"
+
+#define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
+
+/* ---- the folds ----
+   FOLD(name, input, accumulator, expression of acc and in) */
+
+#define FOLD(name, in_t, acc_t, expression)                                                               \
+    static void name##_row(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                     \
+        (void)r;                                                                                          \
+        acc_t *restrict accs = to;                                                                        \
+        const in_t *restrict ins = from;                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                  \
+            const acc_t acc = accs[i];                                                                    \
+            const in_t in = ins[i];                                                                       \
+            accs[i] = (acc_t)(expression);                                                                \
+        }                                                                                                 \
+    }                                                                                                     \
+    static void name##_run(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                     \
+        (void)r;                                                                                          \
+        acc_t acc = *(acc_t *)to;                                                                         \
+        const in_t *restrict ins = from;                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                  \
+            const in_t in = ins[i];                                                                       \
+            acc = (acc_t)(expression);                                                                    \
+        }                                                                                                 \
+        *(acc_t *)to = acc;                                                                               \
+    }
+
+#define WRAP32(a, op, b) (int32_t)((uint32_t)(a)op(uint32_t)(b))
+#define WRAP64(a, op, b) (int64_t)((uint64_t)(a)op(uint64_t)(b))
+#define LARGER in > acc ? in : acc
+#define SMALLER in < acc ? in : acc
+
+FOLD(sum_f32, float, float, acc + in)
+FOLD(sum_i32, int32_t, int32_t, WRAP32(acc, +, in))
+FOLD(sum_i64, int64_t, int64_t, WRAP64(acc, +, in))
+FOLD(wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in))
+FOLD(wide_i8, int8_t, int32_t, WRAP32(acc, +, in))
+FOLD(wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))
+FOLD(wide_i16, int16_t, int32_t, WRAP32(acc, +, in))
+FOLD(prod_f32, float, float, acc *in)
+FOLD(prod_i32, int32_t, int32_t, WRAP32(acc, *, in))
+FOLD(prod_i64, int64_t, int64_t, WRAP64(acc, *, in))
+FOLD(prod_i8, int8_t, int8_t, acc *in)
+FOLD(prod_u8, uint8_t, uint8_t, acc *in)
+FOLD(prod_i16, int16_t, int16_t, acc *in)
+FOLD(max_f32, float, float, LARGER)
+FOLD(max_i32, int32_t, int32_t, LARGER)
+FOLD(max_i64, int64_t, int64_t, LARGER)
+FOLD(max_i8, int8_t, int8_t, LARGER)
+FOLD(max_u8, uint8_t, uint8_t, LARGER)
+FOLD(max_i16, int16_t, int16_t, LARGER)
+FOLD(min_f32, float, float, SMALLER)
+FOLD(min_i32, int32_t, int32_t, SMALLER)
+FOLD(min_i64, int64_t, int64_t, SMALLER)
+FOLD(min_i8, int8_t, int8_t, SMALLER)
+FOLD(min_u8, uint8_t, uint8_t, SMALLER)
+FOLD(min_i16, int16_t, int16_t, SMALLER)
+FOLD(any, uint8_t, uint8_t, (acc | in) != 0)
+FOLD(all, uint8_t, uint8_t, acc != 0 && in != 0)
+
+/* A product of codes that has begun fits int32, as MBQM64 saturates to it; this marks one that has not. */
+#define NO_PRODUCT INT64_MIN
+
+static int64_t times_code(const tq_reduction *r, int64_t acc, int32_t q)
+{
+    int64_t code = (int64_t)q - r->in_zero_point;
+    return acc == NO_PRODUCT ? code : tq_multiply_i64(acc * code, r->multiplier, r->shift);
+}
+
+FOLD(codes_i8, int8_t, int64_t, times_code(r, acc, in))
+FOLD(codes_u8, uint8_t, int64_t, times_code(r, acc, in))
+FOLD(codes_i16, int16_t, int64_t, times_code(r, acc, in))
+
+/* ---- the stores ---- */
+
+#define STORE_SAME(bits)                                                                               \
+    static void store_##bits(const tq_reduction *r, const void *restrict acc, void *restrict out, size_t n) \
+    {                                                                                                  \
+        (void)r;                                                                                       \
+        memcpy(out, acc, n * (bits / 8));                                                              \
+    }
+STORE_SAME(8)
+STORE_SAME(16)
+STORE_SAME(32)
+STORE_SAME(64)
+
+/* Means of nothing are NaN, and 0 where there is no NaN. */
+static void store_mean_f32(const tq_reduction *r, const void *acc, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((float *)out)[i] = r->each ? ((const float *)acc)[i] / (float)r->each : NAN;
+}
+
+static void store_mean_i32(const tq_reduction *r, const void *acc, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((int32_t *)out)[i] = r->each ? (int32_t)(((const int64_t *)acc)[i] / (int64_t)r->each) : 0;
+}
+
+static void store_mean_i64(const tq_reduction *r, const void *acc, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((int64_t *)out)[i] = r->each ? ((const int64_t *)acc)[i] / (int64_t)r->each : 0;
+}
+
+/* Of nothing: 0, as in the reference. */
+static int32_t sum_code(const tq_reduction *r, int32_t sum)
+{
+    int32_t bias = WRAP32(r->in_zero_point, *, r->each);
+    int32_t real = tq_multiply_double(WRAP32(sum, -, bias), r->multiplier, r->shift);
+    return r->each ? tq_requantize_fixed(real, r->out_zero_point, r->low, r->high) : 0;
+}
+
+/* The last scaling is MBQM64 again; of nothing it is left at the zero point. */
+static int32_t product_code(const tq_reduction *r, int64_t product)
+{
+    int32_t real = product == NO_PRODUCT ? 0 : tq_multiply_i64(product, r->multiplier, r->shift);
+    return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
+}
+
+#define STORE_CODES(name, out_t)                                                                            \
+    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)               \
+    {                                                                                                       \
+        for (size_t i = 0; i < n; i++)                                                                      \
+            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                              \
+    }                                                                                                       \
+    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)             \
+    {                                                                                                       \
+        for (size_t i = 0; i < n; i++)                                                                      \
+            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                          \
+    }
+STORE_CODES(i8, int8_t)
+STORE_CODES(u8, uint8_t)
+STORE_CODES(i16, int16_t)
+
+/* ---- the table: what an operator does with a type ---- */
+
+#define REDUCER(name, in, acc, out, seeds, store) {in, acc, out, seeds, name##_row, name##_run, store}
+
+typedef struct row {
+    int32_t code, type;
+    tq_reducer how;
+    bool codes; /* a quantized result, with a multiplier */
+    double init;
+} row;
+
+static const row rows[] = {
+#define ROW(op, type, name, in, acc, out, seeds, store, codes, init) \
+    {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(name, in, acc, out, seeds, store), codes, init},
+    ROW(MEAN, FLOAT32, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0)
+    ROW(MEAN, INT32, wide_i32, 4, 8, 4, false, store_mean_i32, false, 0)
+    ROW(MEAN, INT64, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0)
+    ROW(MEAN, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
+    ROW(MEAN, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0)
+    ROW(MEAN, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
+    ROW(SUM, FLOAT32, sum_f32, 4, 4, 4, true, store_32, false, 0)
+    ROW(SUM, INT32, sum_i32, 4, 4, 4, true, store_32, false, 0)
+    ROW(SUM, INT64, sum_i64, 8, 8, 8, true, store_64, false, 0)
+    ROW(SUM, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
+    ROW(SUM, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0)
+    ROW(SUM, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
+    ROW(SUM, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_PROD, FLOAT32, prod_f32, 4, 4, 4, true, store_32, false, 1)
+    ROW(REDUCE_PROD, INT32, prod_i32, 4, 4, 4, true, store_32, false, 1)
+    ROW(REDUCE_PROD, INT64, prod_i64, 8, 8, 8, true, store_64, false, 1)
+    ROW(REDUCE_PROD, INT8, codes_i8, 1, 8, 1, false, store_codes_i8, true, -0x1p63)
+    ROW(REDUCE_PROD, UINT8, codes_u8, 1, 8, 1, false, store_codes_u8, true, -0x1p63)
+    ROW(REDUCE_PROD, INT16, codes_i16, 2, 8, 2, false, store_codes_i16, true, -0x1p63)
+    ROW(REDUCE_PROD, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+    ROW(REDUCE_MAX, FLOAT32, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX)
+    ROW(REDUCE_MAX, INT32, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN)
+    ROW(REDUCE_MAX, INT64, max_i64, 8, 8, 8, true, store_64, false, -0x1p63)
+    ROW(REDUCE_MAX, INT8, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN)
+    ROW(REDUCE_MAX, UINT8, max_u8, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_MAX, INT16, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN)
+    ROW(REDUCE_MAX, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_MIN, FLOAT32, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX)
+    ROW(REDUCE_MIN, INT32, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX)
+    ROW(REDUCE_MIN, INT64, min_i64, 8, 8, 8, true, store_64, false, 0x1p63)
+    ROW(REDUCE_MIN, INT8, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX)
+    ROW(REDUCE_MIN, UINT8, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX)
+    ROW(REDUCE_MIN, INT16, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX)
+    ROW(REDUCE_MIN, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+    ROW(REDUCE_ANY, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_ALL, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+#undef ROW
+};
+
+/* Products of codes without a scale are products of integers. */
+static const row plain_products[] = {
+    {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT8, REDUCER(prod_i8, 1, 1, 1, true, store_8), false, 1},
+    {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_UINT8, REDUCER(prod_u8, 1, 1, 1, true, store_8), false, 1},
+    {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT16, REDUCER(prod_i16, 2, 2, 2, true, store_16), false, 1},
+};
+
+static const row *find_row(const row *table, size_t count, int64_t code, int32_t type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table[i].code == code && table[i].type == type)
+            return &table[i];
+    return NULL;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const row *row_of(const tq_node *node)
+{
+    const tq_tensor *in = node->in[0];
+    const row *plain = in->quantization.count == 0
+                           ? find_row(plain_products, COUNT(plain_products), node->row.code, in->type)
+                           : NULL;
+    return plain ? plain : find_row(rows, COUNT(rows), node->row.code, in->type);
+}
+
+/* The accumulator that a reduction begins with. */
+static uint64_t init_of(const row *how)
+{
+    uint64_t bits = 0;
+    float real = (float)how->init;
+    /* 2^63 does not fit: it stands for the greatest int64 */
+    int64_t integer = how->init >= 0x1p63 ? INT64_MAX : (int64_t)how->init;
+    if (how->type == TQ_TensorType_FLOAT32)
+        memcpy(&bits, &real, sizeof real);
+    else
+        memcpy(&bits, &integer, sizeof integer);
+    return bits;
+}
+
+/* ---- preparing ---- */
+
+typedef struct reduce_state {
+    tq_reduction reduction;
+    const row *row;
+} reduce_state;
+
+/* The multiplier of a mean of n: tdiv(m * 2^t, n), e - t. */
+static void divide_multiplier(tq_reduction *r)
+{
+    uint64_t n = r->each;
+    int shift = 0;
+    while (shift < 32 && n >> (shift + 1))
+        shift++;
+    shift = shift < 31 + r->shift ? shift : 31 + r->shift;
+    if (n == 0 || shift < 0)
+        return;
+    r->multiplier = (int32_t)(((int64_t)r->multiplier << shift) / (int64_t)n);
+    r->shift -= shift;
+}
+
+static void find_multiplier(const tq_node *node, tq_reduction *r)
+{
+    double in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
+    bool product = node->row.code == TQ_BuiltinOperator_REDUCE_PROD;
+    double real = product ? (r->each ? in / pow(out, 1.0 / (double)r->each) : 0) : in / out;
+    int shift = 0;
+    tq_quantize_multiplier(real, &r->multiplier, &shift);
+    r->shift = shift;
+    r->in_zero_point = tq_zero_point_at(node->in[0], 0);
+    r->out_zero_point = tq_zero_point_at(node->out[0], 0);
+    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    if (node->row.code == TQ_BuiltinOperator_MEAN)
+        divide_multiplier(r);
+}
+
+/* Bits of the dimensions that the axes name. */
+static tq_status read_axes(const tq_node *node, uint32_t *out, tq_error *error)
+{
+    int rank = node->in[0]->shape.rank;
+    uint32_t axes = 0;
+    for (size_t i = 0; i < tq_tensor_count(node->in[1]) && rank > 0; i++) {
+        int axis = 0;
+        TQ_TRY(tq_check_axis(node, tq_integer_at(node->in[1], i), rank, "axis", &axis, error));
+        axes |= 1u << axis;
+    }
+    *out = axes;
+    return TQ_OK;
+}
+
+static tq_status reduce_shape(tq_node *node, tq_error *error)
+{
+    reduce_state *state = node->state;
+    const tq_shape *in = &node->in[0]->shape;
+    bool keep = tq_get_int(&node->options.table, TQ_ReducerOptions_keep_dims) != 0;
+    uint32_t axes = 0;
+    tq_shape shape = {0, {0}};
+    TQ_TRY(read_axes(node, &axes, error));
+    for (int d = 0; d < in->rank; d++)
+        if (!(axes >> d & 1))
+            shape.dims[shape.rank++] = in->dims[d];
+        else if (keep)
+            shape.dims[shape.rank++] = 1;
+    state->reduction.how = &state->row->how;
+    state->reduction.init = init_of(state->row);
+    tq_reduction_plan(&state->reduction, in, axes);
+    if (state->row->codes)
+        find_multiplier(node, &state->reduction);
+    return tq_output_shape(node, 0, &shape, error);
+}
+
+static tq_status eval_reduce(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const reduce_state *state = node->state;
+    tq_reduction_run(&state->reduction, node->in[0]->data, node->out[0]->data, node->threads);
+    return TQ_OK;
+}
+
+static unsigned types_of(int64_t code)
+{
+    unsigned types = 0;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (rows[i].code == code)
+            types |= 1u << rows[i].type;
+    return types;
+}
+
+tq_status tq_prepare_reduce(tq_node *node, tq_error *error)
+{
+    reduce_state *state = NULL;
+    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
+    TQ_TRY(tq_check_input(node, 0, types_of(node->row.code), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    const row *how = row_of(node);
+    if (how->codes) {
+        TQ_TRY(tq_check_input_scale(node, 0, error));
+        TQ_TRY(tq_check_output_scale(node, 0, error));
+    } else if (QUANTIZED >> node->in[0]->type & 1) {
+        TQ_TRY(tq_check_same_scale(node, 0, 0, error));
+    }
+    TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
+    state->row = how;
+    node->eval = eval_reduce;
+    return tq_shape_from_values(node, 1u << 1, reduce_shape, error);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of a scratch block: prepare lays them out one behind the other, each aligned to 64 bytes, and asks for the
+ * total; eval finds them at their offsets.
+ */
+#ifndef TQ_OPS_SCRATCH_H
+#define TQ_OPS_SCRATCH_H
+
+#include "ops/op.h"
+
+/* The offset of a part of count * size bytes; *total, the bytes so far, grows by it.  A total that overflows
+   sticks at a size that no machine has. */
+static inline uint64_t tq_scratch_part(uint64_t *total, uint64_t count, uint64_t size)
+{
+    const uint64_t limit = (uint64_t)1 << 62;
+    uint64_t at = *total;
+    bool fits = at < limit && (size == 0 || count <= limit / size);
+    *total = fits ? (at + count * size + 63) / 64 * 64 : limit;
+    return fits ? at : 0;
+}
+
+static inline void *tq_scratch_at(const tq_node *node, uint64_t offset)
+{
+    return (char *)node->scratch + offset;
+}
+
+#endif

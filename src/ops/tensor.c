@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool tq_shape_equal(const tq_shape *a, const tq_shape *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+void tq_shape_format(const tq_shape *shape, char *out, size_t size)
+{
+    size_t at = (size_t)snprintf(out, size, "[");
+    for (int i = 0; i < shape->rank && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%d", i ? "," : "", shape->dims[i]);
+    if (at < size)
+        at += (size_t)snprintf(out + at, size - at, "]");
+    if (at >= size && size > 4)
+        memcpy(out + size - 4, "...", 4);
+}
+
+size_t tq_element_bytes(int32_t type)
+{
+    const tq_type_row *row = tq_type(type);
+    if (!row || row->kind == TQ_KIND_STRING)
+        return 0;
+    return row->kind == TQ_KIND_OPAQUE ? 4 : (row->bits + 7u) / 8;
+}

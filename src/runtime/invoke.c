@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running a graph: its operators in their order.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "ops/check.h"
+#include "runtime/run.h"
+
+enum { ASK_EVERY = 50000000 }; /* nanoseconds between two questions whether to stop */
+
+tq_status tq_run_poll(tq_run *run, tq_error *error)
+{
+    const tq_run_hooks *hooks = &run->options.hooks;
+    if (!hooks->interrupted)
+        return TQ_OK;
+    uint64_t now = tq_nanoseconds_coarse();
+    if (now - run->last_asked < ASK_EVERY)
+        return TQ_OK;
+    run->last_asked = now;
+    return hooks->interrupted(hooks->context) ? tq_fail(error, TQ_INTERRUPTED, TQ_NO_OFFSET, "interrupted") : TQ_OK;
+}
+
+static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    if (step->phase == TQ_NODE_LATE)
+        TQ_TRY(tq_step_prepare_late(graph, step, error));
+    if (node->shape_later)
+        TQ_TRY(node->shape_later(node, error));
+    return node->eval(node, error);
+}
+
+static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    uint64_t begin = tq_nanoseconds();
+    tq_status status = run_step(graph, step, error);
+    step->nanoseconds += tq_nanoseconds() - begin;
+    step->runs++;
+    return status;
+}
+
+tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error)
+{
+    tq_run *run = graph->run;
+    tq_status status = TQ_OK;
+    if (!graph->ready)
+        return tq_fail(error, TQ_NOT_READY, TQ_NO_OFFSET, "Invoke called on model that is not ready: allocate tensors first");
+    if (graph->busy)
+        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
+    graph->busy = true;
+    graph->end = begin;
+    for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
+        tq_step *step = &graph->steps[k];
+        graph->at = k;
+        status = tq_run_poll(run, error);
+        if (status != TQ_OK)
+            break;
+        if (step->phase != TQ_NODE_FOLDED)
+            status = run->options.profile ? run_timed(graph, step, error) : run_step(graph, step, error);
+        graph->end = k + 1;
+    }
+    graph->busy = false;
+    graph->has_run = true;
+    return status;
+}
+
+void tq_graph_reset_variables(tq_graph_run *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_tensor *tensor = &graph->tensors[i];
+        if (tensor->storage != TQ_STORAGE_VARIABLE || !tensor->data)
+            continue;
+        int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_at(tensor, 0) : 0;
+        memset(tensor->data, zero, tensor->bytes);
+    }
+}

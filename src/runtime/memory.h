@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of a running model: blocks that are counted against a limit, and that live as long as anyone
+ * holds them, so that a view of a tensor outlives the interpreter that it came from.
+ */
+#ifndef TQ_RUNTIME_MEMORY_H
+#define TQ_RUNTIME_MEMORY_H
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+
+enum { TQ_ALIGNMENT = 64 };
+
+typedef struct tq_pool tq_pool;
+
+/* Zeroed memory, aligned to TQ_ALIGNMENT, of `size` bytes. */
+typedef struct tq_block {
+    void *data;
+    size_t size;
+    struct tq_block *next; /* for the owner's list */
+    tq_pool *pool;
+    atomic_long references;
+} tq_block;
+
+/* A pool whose blocks hold `limit` bytes at most; 0: what the machine has. */
+tq_status tq_pool_open(const tq_allocator *allocator, uint64_t limit, tq_pool **out, tq_error *error);
+void tq_pool_close(tq_pool *pool); /* its blocks live on until they are released; NULL: nothing */
+
+uint64_t tq_pool_used(const tq_pool *pool);
+uint64_t tq_pool_peak(const tq_pool *pool);
+
+/* A block with one reference.  TQ_MEMORY_LIMIT where the limit is in the way, TQ_NO_MEMORY. */
+tq_status tq_block_new(tq_pool *pool, uint64_t size, tq_block **out, tq_error *error);
+tq_block *tq_block_retain(tq_block *block); /* from any thread */
+void tq_block_release(tq_block *block);     /* from any thread; NULL: nothing */
+
+/* A list of blocks that one owner releases together; starts as NULL. */
+tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error);
+void tq_blocks_release(tq_block **list);
+
+#endif

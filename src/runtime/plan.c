@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arena: every tensor whose size is known gets a place, such that two that live at the same time do not
+ * overlap.  Greedy by size: the largest first, each at the lowest offset that is free for its whole life
+ * (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+ */
+#include "base/checked.h"
+#include "base/sort.h"
+#include "ops/check.h"
+#include "runtime/run.h"
+
+typedef struct item {
+    uint64_t size, offset;
+    int32_t first, last;
+    uint32_t index; /* a tensor, or tensor_count + a step whose scratch it is */
+} item;
+
+/* Placing takes time in the square of the number of items.  Beyond so many, which no real subgraph has, the
+   smaller ones stand behind the others and share nothing. */
+enum { PLANNED_ITEMS = 16384 };
+
+static uint64_t align(uint64_t size)
+{
+    return (size + TQ_ALIGNMENT - 1) & ~(uint64_t)(TQ_ALIGNMENT - 1);
+}
+
+static void find_lifetimes(tq_graph_run *graph)
+{
+    int32_t end = (int32_t)graph->step_count;
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_slot *slot = &graph->slots[i];
+        bool whole = slot->is_input || slot->is_output || slot->is_orphan || graph->run->options.preserve_all;
+        slot->first = slot->is_input ? -1 : slot->producer;
+        slot->last = whole ? end : slot->producer;
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        const tq_node *node = &graph->steps[k].node;
+        for (int i = 0; i < node->in_count; i++)
+            if (node->in[i] && graph->slots[node->in[i]->index].last < (int32_t)k)
+                graph->slots[node->in[i]->index].last = (int32_t)k;
+    }
+}
+
+static uint32_t collect(tq_graph_run *graph, item *items)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_tensor *tensor = &graph->tensors[i];
+        tq_slot *slot = &graph->slots[i];
+        if (tensor->storage != TQ_STORAGE_ARENA || !tensor->has_shape)
+            continue;
+        slot->in_arena = true;
+        items[count++] = (item){align(tensor->bytes), 0, slot->first, slot->last, i};
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        const tq_step *step = &graph->steps[k];
+        if (step->phase == TQ_NODE_READY && step->scratch_bytes && step->scratch_bytes < UINT64_MAX - TQ_ALIGNMENT)
+            items[count++] = (item){align(step->scratch_bytes), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
+    }
+    return count;
+}
+
+/* Larger first; of equal ones the earlier. */
+static bool by_size(const void *context, uint32_t a, uint32_t b)
+{
+    const item *x = (const item *)context + a, *y = (const item *)context + b;
+    if (x->size != y->size)
+        return x->size > y->size;
+    return x->first != y->first ? x->first < y->first : a < b;
+}
+
+/* Puts `it` into the smallest gap that fits between items that live while it does.  `placed` holds `count`
+   of them by offset; `it` is inserted. */
+static void place(item *it, item **placed, uint32_t count)
+{
+    uint64_t free_from = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const item *other = placed[i];
+        if (other->last < it->first || other->first > it->last)
+            continue;
+        if (other->offset > free_from && other->offset - free_from >= it->size && other->offset - free_from < best_gap) {
+            best = free_from;
+            best_gap = other->offset - free_from;
+        }
+        if (other->offset + other->size > free_from)
+            free_from = other->offset + other->size;
+    }
+    it->offset = best == UINT64_MAX ? free_from : best;
+    uint32_t at = count;
+    while (at > 0 && placed[at - 1]->offset > it->offset) {
+        placed[at] = placed[at - 1];
+        at--;
+    }
+    placed[at] = it;
+}
+
+static tq_status plan(item *items, uint32_t *order, uint32_t count, item **placed, uint64_t *total, tq_error *error)
+{
+    uint64_t sum = 0, end = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!tq_add_u64(sum, items[i].size, &sum) || sum > INT64_MAX)
+            return tq_fail(error, TQ_MEMORY_LIMIT, TQ_NO_OFFSET, "the tensors of the subgraph are larger than any memory");
+    uint32_t planned = count < PLANNED_ITEMS ? count : PLANNED_ITEMS;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i;
+    tq_sort_places(order, count, by_size, items);
+    for (uint32_t i = 0; i < planned; i++) {
+        item *it = &items[order[i]];
+        place(it, placed, i);
+        end = it->offset + it->size > end ? it->offset + it->size : end;
+    }
+    for (uint32_t i = planned; i < count; i++) {
+        items[order[i]].offset = end;
+        end += items[order[i]].size;
+    }
+    *total = end;
+    return TQ_OK;
+}
+
+static void bind(tq_graph_run *graph, const item *items, uint32_t count)
+{
+    char *base = graph->arena->data;
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].index < graph->tensor_count) {
+            graph->slots[items[i].index].offset = items[i].offset;
+            graph->tensors[items[i].index].data = base + items[i].offset;
+        } else {
+            tq_step *step = &graph->steps[items[i].index - graph->tensor_count];
+            step->scratch_offset = items[i].offset;
+            step->node.scratch = base + items[i].offset;
+        }
+    }
+}
+
+tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
+{
+    tq_block *work = NULL;
+    item *items, **placed;
+    uint32_t *order;
+    uint64_t most = (uint64_t)graph->tensor_count + graph->step_count;
+    find_lifetimes(graph);
+    tq_status status = tq_blocks_add(&work, graph->run->pool, most, sizeof *items, &items, error);
+    if (status == TQ_OK)
+        status = tq_blocks_add(&work, graph->run->pool, most, sizeof *placed, &placed, error);
+    if (status == TQ_OK)
+        status = tq_blocks_add(&work, graph->run->pool, most, sizeof *order, &order, error);
+    if (status == TQ_OK) {
+        uint32_t count = collect(graph, items);
+        status = plan(items, order, count, placed, &graph->arena_bytes, error);
+        if (status == TQ_OK)
+            status = tq_block_new(graph->run->pool, graph->arena_bytes, &graph->arena, error);
+        if (status == TQ_OK)
+            bind(graph, items, count);
+    }
+    tq_blocks_release(&work);
+    return status;
+}
+
+bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor)
+{
+    const tq_slot *mine = &graph->slots[tensor];
+    const int32_t done = (int32_t)graph->end;
+    if (!mine->in_arena || graph->run->options.preserve_all)
+        return true;
+    if (mine->first >= done)
+        return false;
+    uint64_t begin = mine->offset, end = begin + graph->tensors[tensor].bytes;
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        const tq_slot *other = &graph->slots[i];
+        if (i != tensor && other->in_arena && other->first > mine->last && other->first < done && other->offset < end &&
+            begin < other->offset + graph->tensors[i].bytes)
+            return false;
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        const tq_step *step = &graph->steps[k];
+        if (step->phase == TQ_NODE_READY && step->scratch_bytes && (int32_t)k > mine->last && (int32_t)k < done &&
+            step->scratch_offset < end && begin < step->scratch_offset + step->scratch_bytes)
+            return false;
+    }
+    return true;
+}

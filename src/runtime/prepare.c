@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making a graph ready: every operator is prepared in its order, what is constant is computed, and the rest
+ * gets memory.  All that is wrong is found in one pass: an operator that depends on a broken one is left out.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "runtime/run.h"
+
+/* ---- back to the file ---- */
+
+static void clean_step(tq_step *step)
+{
+    tq_blocks_release(&step->memory);
+    tq_block_release(step->scratch);
+    step->scratch = NULL;
+    step->scratch_bytes = 0;
+    step->seen = NULL; /* was in step->memory */
+    step->node.eval = step->node.shape_later = NULL;
+    step->node.state = step->node.scratch = NULL;
+    step->node.foldable = false;
+    step->phase = TQ_NODE_FRESH;
+}
+
+static void reset_tensor(tq_graph_run *graph, uint32_t i)
+{
+    tq_tensor *tensor = &graph->tensors[i];
+    tq_slot *slot = &graph->slots[i];
+    slot->producer = -1;
+    slot->broken = slot->problem;
+    slot->later = slot->in_arena = slot->is_input = slot->is_output = false;
+    if (slot->file_constant) {
+        tensor->has_shape = true;
+        return;
+    }
+    tq_block_release(slot->block);
+    slot->block = NULL;
+    tensor->data = NULL;
+    tensor->bytes = 0;
+    tensor->storage = tq_get_int(&tensor->table, TQ_Tensor_is_variable) ? TQ_STORAGE_VARIABLE : TQ_STORAGE_ARENA;
+    tensor->has_shape = tensor->storage == TQ_STORAGE_VARIABLE;
+    if (slot->resized)
+        tensor->shape = slot->given;
+    else if (!slot->problem) {
+        tq_vector dims = tq_get_vector(&tensor->table, TQ_Tensor_shape);
+        tensor->shape = (tq_shape){.rank = dims.count > TQ_DIMS ? 0 : (int32_t)dims.count};
+        for (int d = 0; d < tensor->shape.rank; d++)
+            tensor->shape.dims[d] = tq_vector_i32(&dims, (size_t)d);
+    }
+}
+
+/* ---- problems ---- */
+
+typedef struct pass {
+    tq_graph_run *graph;
+    tq_error first; /* status TQ_OK: none yet */
+} pass;
+
+static void note(pass *p, const tq_error *error)
+{
+    char text[300];
+    if (p->first.status == TQ_OK)
+        p->first = *error;
+    if (p->graph->index)
+        snprintf(text, sizeof text, "subgraph %u: %s", p->graph->index, error->text);
+    else
+        snprintf(text, sizeof text, "%s", error->text);
+    tq_run_report(p->graph->run, text);
+}
+
+static void break_step(pass *p, tq_step *step, const tq_error *error)
+{
+    step->phase = TQ_NODE_BROKEN;
+    for (int i = 0; i < step->node.out_count; i++)
+        if (step->node.out[i])
+            p->graph->slots[step->node.out[i]->index].broken = true;
+    if (error)
+        note(p, error);
+}
+
+/* ---- how the graph hangs together ---- */
+
+static void mark_ends(pass *p, const tq_vector *indices, bool inputs)
+{
+    tq_graph_run *graph = p->graph;
+    for (uint32_t i = 0; i < indices->count; i++) {
+        int32_t tensor = tq_vector_i32(indices, i);
+        tq_error error;
+        if (tensor < 0 || (uint32_t)tensor >= graph->tensor_count) {
+            if (inputs && tensor == -1) /* an input that is left out, as old converters write them */
+                continue;
+            tq_fail(&error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "%s %u of the subgraph is tensor %d; it has %u tensors",
+                    inputs ? "input" : "output", i, tensor, graph->tensor_count);
+            note(p, &error);
+            continue;
+        }
+        tq_slot *slot = &graph->slots[tensor];
+        if (inputs) {
+            slot->is_input = true;
+            graph->tensors[tensor].has_shape = true;
+        } else {
+            slot->is_output = true;
+        }
+    }
+}
+
+/* Tensors that nothing writes, but an operator lists as an input, hold zeros: converters leave such behind where
+   the operator does not look at them. */
+static void mark_orphans(tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        for (int i = 0; i < graph->steps[k].node.out_count; i++)
+            if (graph->steps[k].node.out[i])
+                graph->slots[graph->steps[k].node.out[i]->index].producer = -2; /* some step, claimed in its turn */
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_slot *slot = &graph->slots[i];
+        slot->is_orphan = slot->producer == -1 && !slot->is_output && graph->tensors[i].storage == TQ_STORAGE_ARENA &&
+                          !graph->tensors[i].has_shape;
+        graph->tensors[i].has_shape |= slot->is_orphan;
+        slot->producer = -1;
+    }
+}
+
+/* Whether the step may write its outputs: each is an ordinary tensor that no other step writes. */
+static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    for (int i = 0; i < node->out_count; i++) {
+        if (!node->out[i])
+            continue;
+        tq_slot *slot = &graph->slots[node->out[i]->index];
+        if (slot->file_constant)
+            return tq_output_fail(node, i, error, "is a constant; an operator cannot write to it");
+        if (slot->is_input)
+            return tq_output_fail(node, i, error, "is an input of the subgraph; an operator cannot write to it");
+        if (slot->producer >= 0)
+            return tq_output_fail(node, i, error, "is written by operator %d already", slot->producer);
+        for (int k = 0; k < node->in_count; k++)
+            if (node->in[k] == node->out[i])
+                return tq_output_fail(node, i, error, "is input %d of the operator too", k);
+        slot->producer = (int32_t)node->index;
+    }
+    return TQ_OK;
+}
+
+static tq_status check_known(tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    static const tq_op unknown = {"unknown operator", NULL, 0, NULL};
+    if (!node->op) {
+        const tq_builtin_row *row = tq_builtin(node->row.code);
+        tq_bytes custom = node->row.custom_name;
+        if (node->row.code == TQ_BuiltinOperator_CUSTOM)
+            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
+                           "Encountered unresolved custom op: %.*s. Operator %u is not one that tq knows; "
+                           "tq.register_op can add it", custom.size > 80 ? 80 : (int)custom.size,
+                           custom.data ? (const char *)custom.data : "", node->index);
+        return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
+                       "Didn't find op for builtin opcode '%s' version '%d'. Operator %u is not one that tq runs",
+                       row ? row->name : "?", node->row.version, node->index);
+    }
+    if (step->unbound) {
+        const tq_op *op = node->op;
+        node->op = op ? op : &unknown;
+        return tq_op_fail(node, error, TQ_BAD_GRAPH, "an input or output is a tensor that does not exist");
+    }
+    return TQ_OK;
+}
+
+/* What the inputs of a step say: 0 ready, 1 some wait for data, -1 broken (with an error, or because
+   something before it is). */
+static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    int wait = 0;
+    error->status = TQ_OK;
+    for (int i = 0; i < node->in_count; i++) {
+        if (!node->in[i])
+            continue;
+        const tq_slot *slot = &graph->slots[node->in[i]->index];
+        if (slot->broken)
+            return -1;
+        if (slot->later) {
+            wait = 1;
+        } else if (!node->in[i]->has_shape) {
+            tq_input_fail(node, i, error, "is written by no operator before this one");
+            return -1;
+        }
+    }
+    return wait;
+}
+
+/* ---- one operator ---- */
+
+/* Gives dynamic storage to the outputs of a step that wait; checks that prepare did its work. */
+static tq_status settle_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    if (!node->eval)
+        return tq_op_fail(node, error, TQ_UNSUPPORTED, "tq does not run it on these types");
+    for (int i = 0; i < node->out_count; i++) {
+        if (!node->out[i])
+            continue;
+        if (graph->slots[node->out[i]->index].later)
+            node->out[i]->storage = TQ_STORAGE_DYNAMIC;
+        else if (!node->out[i]->has_shape)
+            return tq_output_fail(node, i, error, "got no shape: the operator has fewer outputs");
+    }
+    return TQ_OK;
+}
+
+static bool is_foldable(const tq_step *step)
+{
+    const tq_node *node = &step->node;
+    if ((node->op->flags & TQ_OP_IMPURE) || node->out_count == 0)
+        return false;
+    for (int i = 0; i < node->in_count && !node->foldable; i++)
+        if (node->in[i] && !tq_is_constant(node->in[i]))
+            return false;
+    for (int i = 0; i < node->out_count; i++)
+        if (node->out[i] && node->out[i]->storage == TQ_STORAGE_VARIABLE)
+            return false;
+    return node->foldable || node->in_count > 0;
+}
+
+static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    for (int i = 0; i < node->out_count; i++)
+        if (node->out[i] && node->out[i]->has_shape)
+            TQ_TRY(tq_slot_allocate(graph, node->out[i]->index, node->out[i]->bytes, error));
+    TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
+    node->scratch = step->scratch->data;
+    if (node->shape_later)
+        TQ_TRY(node->shape_later(node, error));
+    return node->eval(node, error);
+}
+
+/* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */
+static void fold(tq_graph_run *graph, tq_step *step)
+{
+    tq_node *node = &step->node;
+    bool done = compute_now(graph, step, NULL) == TQ_OK;
+    for (int i = 0; i < node->out_count; i++) {
+        if (!node->out[i])
+            continue;
+        tq_slot *slot = &graph->slots[node->out[i]->index];
+        if (done) {
+            node->out[i]->storage = TQ_STORAGE_CONSTANT;
+            slot->later = false;
+        } else if (!slot->later) {
+            tq_block_release(slot->block);
+            slot->block = NULL;
+            node->out[i]->data = NULL;
+        } else {
+            node->out[i]->has_shape = false;
+        }
+    }
+    tq_block_release(step->scratch);
+    step->scratch = NULL;
+    node->scratch = NULL;
+    if (done) {
+        tq_blocks_release(&step->memory);
+        step->phase = TQ_NODE_FOLDED;
+    }
+}
+
+static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    graph->in_prepare = true;
+    step->phase = TQ_NODE_READY;
+    tq_status status = step->node.op->prepare(&step->node, error);
+    graph->in_prepare = false;
+    TQ_TRY(status);
+    TQ_TRY(settle_outputs(graph, step, error));
+    if (is_foldable(step))
+        fold(graph, step);
+    return TQ_OK;
+}
+
+static void wait_for_data(tq_graph_run *graph, tq_step *step)
+{
+    step->phase = TQ_NODE_LATE;
+    for (int i = 0; i < step->node.out_count; i++)
+        if (step->node.out[i]) {
+            graph->slots[step->node.out[i]->index].later = true;
+            step->node.out[i]->storage = TQ_STORAGE_DYNAMIC;
+        }
+}
+
+static bool is_memory(tq_status status)
+{
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
+}
+
+static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
+{
+    tq_graph_run *graph = p->graph;
+    tq_error problem = {0};
+    graph->at = step->node.index;
+    tq_status status = check_known(step, &problem);
+    if (status == TQ_OK)
+        status = claim_outputs(graph, step, &problem);
+    if (status == TQ_OK) {
+        int inputs = look_at_inputs(graph, step, &problem);
+        if (inputs < 0) {
+            break_step(p, step, problem.status == TQ_OK ? NULL : &problem);
+            return TQ_OK;
+        }
+        if (inputs > 0) {
+            wait_for_data(graph, step);
+            return TQ_OK;
+        }
+        status = prepare_now(graph, step, &problem);
+    }
+    if (is_memory(status)) {
+        if (error)
+            *error = problem;
+        return status;
+    }
+    if (status != TQ_OK)
+        break_step(p, step, &problem);
+    return TQ_OK;
+}
+
+/* ---- the whole ---- */
+
+static void check_outputs(pass *p)
+{
+    tq_graph_run *graph = p->graph;
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        const tq_slot *slot = &graph->slots[i];
+        tq_error error;
+        if (!slot->is_output || slot->broken || slot->later || graph->tensors[i].has_shape)
+            continue;
+        tq_fail(&error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "tensor %u is an output of the subgraph, and no operator writes it", i);
+        note(p, &error);
+    }
+}
+
+static tq_status give_memory(tq_graph_run *graph, tq_error *error)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_tensor *tensor = &graph->tensors[i];
+        if (!tensor->has_shape || tq_is_constant(tensor) || tensor->storage == TQ_STORAGE_DYNAMIC)
+            continue;
+        size_t element = tq_element_bytes(tensor->type);
+        tensor->bytes = element * tq_tensor_count(tensor);
+        if (element == 0)
+            tensor->storage = TQ_STORAGE_DYNAMIC; /* strings: whoever sets them gives the memory */
+        else if (tensor->storage == TQ_STORAGE_VARIABLE)
+            TQ_TRY(tq_slot_allocate(graph, i, tensor->bytes, error));
+    }
+    return tq_graph_plan(graph, error);
+}
+
+/* What tq_graph_allocate does, once it is known that the graph does not call itself. */
+static tq_status allocate(tq_graph_run *graph, tq_error *error)
+{
+    tq_run *run = graph->run;
+    pass p = {.graph = graph};
+    graph->ready = graph->has_run = false;
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        clean_step(&graph->steps[k]);
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        reset_tensor(graph, i);
+    tq_block_release(graph->arena);
+    graph->arena = NULL;
+    mark_ends(&p, &graph->subgraph.inputs, true);
+    mark_ends(&p, &graph->subgraph.outputs, false);
+    mark_orphans(graph);
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        TQ_TRY(prepare_step(&p, &graph->steps[k], error));
+    check_outputs(&p);
+    if (p.first.status != TQ_OK || run->report_base) {
+        if (p.first.status == TQ_OK)
+            tq_fail(&p.first, TQ_BAD_GRAPH, TQ_NO_OFFSET, "%.200s", run->report);
+        if (error)
+            *error = p.first;
+        return p.first.status;
+    }
+    TQ_TRY(give_memory(graph, error));
+    tq_graph_reset_variables(graph);
+    graph->ready = true;
+    return TQ_OK;
+}
+
+tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
+{
+    if (graph->ready)
+        return TQ_OK;
+    if (graph->busy)
+        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
+    graph->busy = true;
+    tq_status status = allocate(graph, error);
+    graph->busy = false;
+    return status;
+}
+
+tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error)
+{
+    uint64_t count = 1;
+    if (tensor >= graph->tensor_count)
+        return tq_fail(error, TQ_BAD_INDEX, TQ_NO_OFFSET, "tensor %u of %u", tensor, graph->tensor_count);
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0)
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dimension %d is %d; it needs to be 0 or more", i,
+                           shape->dims[i]);
+        if (shape->dims[i] && count > (UINT64_C(1) << 48) / (uint32_t)shape->dims[i])
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "the shape has more elements than any memory holds");
+        count *= shape->dims[i] ? (uint32_t)shape->dims[i] : 1;
+    }
+    if (graph->busy)
+        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u is running", graph->index);
+    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "tensor %u is a constant", tensor);
+    if (tq_shape_equal(&graph->tensors[tensor].shape, shape))
+        return TQ_OK;
+    tq_slot *slot = &graph->slots[tensor];
+    slot->resized = true;
+    slot->given = *shape;
+    graph->tensors[tensor].shape = *shape;
+    graph->ready = false;
+    return TQ_OK;
+}
+
+/* ---- while the model runs ---- */
+
+static bool saw_these_shapes(const tq_step *step)
+{
+    for (int i = 0; i < step->node.in_count; i++)
+        if (step->node.in[i] && !tq_shape_equal(&step->seen[i], &step->node.in[i]->shape))
+            return false;
+    return true;
+}
+
+tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    if (step->seen && saw_these_shapes(step))
+        return TQ_OK;
+    clean_step(step);
+    step->phase = TQ_NODE_LATE;
+    for (int i = 0; i < node->out_count; i++)
+        if (node->out[i]) {
+            graph->slots[node->out[i]->index].later = false;
+            node->out[i]->has_shape = false;
+        }
+    tq_status status = node->op->prepare(node, error);
+    if (status == TQ_OK)
+        status = settle_outputs(graph, step, error);
+    for (int i = 0; i < node->out_count; i++)
+        if (node->out[i]) {
+            graph->slots[node->out[i]->index].later = true;
+            node->out[i]->storage = TQ_STORAGE_DYNAMIC;
+        }
+    TQ_TRY(status);
+    tq_shape *seen;
+    TQ_TRY(tq_node_memory(node, (uint64_t)node->in_count, sizeof *seen, &seen, error));
+    for (int i = 0; i < node->in_count; i++)
+        if (node->in[i])
+            seen[i] = node->in[i]->shape;
+    step->seen = seen;
+    return TQ_OK;
+}
+
+tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error)
+{
+    tq_slot *slot = &graph->slots[tensor];
+    if (!slot->block || slot->block->size < bytes) {
+        tq_block *block;
+        TQ_TRY(tq_block_new(graph->run->pool, bytes, &block, error));
+        tq_block_release(slot->block);
+        slot->block = block;
+    }
+    graph->tensors[tensor].data = slot->block->data;
+    graph->tensors[tensor].bytes = (size_t)bytes;
+    return TQ_OK;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model that is being run: its tensors, operators and memory.  What the files of this room share.
+ *
+ * Opening makes an instance of every subgraph.  Allocating one prepares its operators in their order, computes
+ * what is constant, and plans an arena for the rest by lifetimes.  Operators whose inputs' shapes wait for data
+ * are prepared while the model runs, and their outputs live on the heap.  Invoking runs the operators in order.
+ *
+ * One interpreter is used by one thread at a time; any number of interpreters may share a model.
+ */
+#ifndef TQ_RUNTIME_RUN_H
+#define TQ_RUNTIME_RUN_H
+
+#include "ops/op.h"
+#include "runtime/memory.h"
+
+typedef enum tq_node_phase {
+    TQ_NODE_FRESH,
+    TQ_NODE_READY,  /* prepared */
+    TQ_NODE_LATE,   /* is prepared when it runs: an input's shape waits for data */
+    TQ_NODE_FOLDED, /* its outputs are constant */
+    TQ_NODE_BROKEN  /* its contract does not hold, or that of an operator before it */
+} tq_node_phase;
+
+/* An operator's bookkeeping. */
+typedef struct tq_step {
+    tq_node node;
+    tq_node_phase phase;
+    tq_block *memory;       /* list: what tq_node_memory gave */
+    bool unbound;           /* an index of the file leads to no tensor */
+    uint64_t scratch_bytes; /* asked for */
+    uint64_t scratch_offset;
+    tq_block *scratch;      /* of a late operator */
+    uint64_t runs, nanoseconds; /* while run->options.profile */
+    tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
+} tq_step;
+
+/* A tensor's bookkeeping. */
+typedef struct tq_slot {
+    tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
+    uint64_t offset;    /* in the arena */
+    int32_t first, last; /* the operators between which it lives; -1: from the start */
+    int32_t producer;   /* -1: none */
+    bool is_input, is_output;
+    bool is_orphan; /* nothing writes it */
+    bool file_constant; /* the file has its value */
+    bool problem;       /* the file contradicts itself about it, as the report says */
+    bool later;         /* its shape waits for data */
+    bool broken;        /* nothing is known of it: it has a problem, or an operator before it */
+    bool in_arena;      /* data lies at `offset` of the arena */
+    bool resized;
+    tq_shape given; /* where resized */
+} tq_slot;
+
+typedef struct tq_graph_run {
+    struct tq_run *run;
+    uint32_t index; /* of the subgraph */
+    tq_subgraph subgraph;
+    uint32_t tensor_count, step_count;
+    tq_tensor *tensors;
+    tq_slot *slots;
+    tq_step *steps;
+    tq_tensor **operands; /* what nodes' in and out point into */
+    tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
+    tq_block *arena;
+    uint64_t arena_bytes;
+    bool in_prepare; /* tq_output_shape records; else it allocates */
+    bool ready;      /* allocated */
+    bool has_run;    /* tensors have values of a run */
+    bool busy;       /* being prepared, or running: a recursive call is refused */
+    bool called_once;
+    uint32_t at;     /* the operator that is running, or that failed */
+    uint32_t end;    /* of the operators that the last run ran */
+} tq_graph_run;
+
+/* What a caller may have a run told or asked. */
+typedef struct tq_run_hooks {
+    void *context;
+    /* A custom operator that the caller registered; NULL: none. */
+    const tq_op *(*custom_op)(void *context, tq_bytes name);
+    /* Bytes of an external buffer, which outlive the run. */
+    tq_status (*external)(void *context, int64_t id, tq_bytes *out, tq_error *error);
+    /* Whether to stop; asked between operators, some twenty times a second at most. */
+    bool (*interrupted)(void *context);
+} tq_run_hooks;
+
+typedef struct tq_run_options {
+    tq_numerics numerics;
+    int threads;         /* at least 1 */
+    bool preserve_all;   /* no two tensors share memory */
+    bool profile;        /* count what each operator takes; may be changed between two runs */
+    uint64_t max_memory; /* 0: what the machine has */
+    tq_run_hooks hooks;
+} tq_run_options;
+
+typedef struct tq_run {
+    const tq_model *model;
+    tq_run_options options;
+    tq_pool *pool;
+    tq_block *memory; /* list: the graphs */
+    tq_graph_run *graphs;
+    uint32_t graph_count;
+    struct tq_resources *resources; /* variables and tables of the model; see resources.h */
+    char *report;                   /* lines on everything that keeps a subgraph from running; NULL: none */
+    size_t report_size, report_room;
+    size_t report_base; /* what opening found; the rest is of the last graph that was allocated */
+    uint64_t last_asked; /* when `interrupted` was, in nanoseconds */
+} tq_run;
+
+/* ---- open.c: an instance of each subgraph; the model must outlive it ---- */
+
+tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
+                      tq_run **out, tq_error *error);
+void tq_run_close(tq_run *run);
+
+/* Adds a line to the report. */
+void tq_run_report(tq_run *run, const char *text);
+
+/* ---- prepare.c ---- */
+
+/* Makes a graph ready to run, unless it is.  Fails with the first thing that is wrong; run->report has them all. */
+tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
+
+/* Gives an input another shape; the graph must be allocated again.  TQ_BAD_INDEX, TQ_BAD_ARGUMENT. */
+tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error);
+
+/* Prepares one operator that waited, with memory for its outputs. */
+tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
+
+/* Gives a tensor memory of its own, of `bytes` bytes, unless it has enough. */
+tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error);
+
+/* ---- plan.c ---- */
+
+/* Lifetimes and offsets of what the arena holds. */
+tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
+
+/* Whether a tensor has the value that its operator wrote in the last run: that ran, and nothing that ran after
+   the tensor's last reader took its memory. */
+bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor);
+
+/* ---- invoke.c ---- */
+
+/* Runs operators [begin, end) of an allocated graph. */
+tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error);
+static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
+{
+    return tq_graph_invoke_range(graph, 0, graph->step_count, error);
+}
+
+/* Variables back to their start: zero, and INT8 ones to their zero point. */
+void tq_graph_reset_variables(tq_graph_run *graph);
+
+/* TQ_INTERRUPTED where the caller wants a stop. */
+tq_status tq_run_poll(tq_run *run, tq_error *error);
+
+static inline tq_graph_run *tq_graph_of(const tq_node *node)
+{
+    return node->run;
+}
+
+static inline tq_step *tq_step_of(tq_node *node)
+{
+    return (tq_step *)node; /* its first member */
+}
+
+#endif

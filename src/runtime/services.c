@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What ops/op.h promises operators.
+ */
+#include "base/checked.h"
+#include "ops/check.h"
+#include "runtime/run.h"
+
+tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error)
+{
+    return tq_blocks_add(&tq_step_of(node)->memory, tq_graph_of(node)->run->pool, count, size, out, error);
+}
+
+tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error)
+{
+    TQ_TRY(tq_node_memory(node, 1, size, &node->state, error));
+    memcpy(out, &node->state, sizeof node->state);
+    return TQ_OK;
+}
+
+tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
+{
+    tq_step *step = tq_step_of(node);
+    bool planned = tq_graph_of(node)->in_prepare && step->phase != TQ_NODE_LATE;
+    if (planned || step->phase == TQ_NODE_LATE)
+        step->scratch_bytes = bytes;
+    if (planned)
+        return TQ_OK;
+    if (!step->scratch || step->scratch->size < bytes) {
+        tq_block *block;
+        TQ_TRY(tq_block_new(tq_graph_of(node)->run->pool, bytes, &block, error));
+        tq_block_release(step->scratch);
+        step->scratch = block;
+    }
+    node->scratch = step->scratch->data;
+    return TQ_OK;
+}
+
+/* The bytes of a shape; false where they are more than a machine could hold. */
+static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
+{
+    uint64_t bytes = element, span = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        bytes *= (uint32_t)shape->dims[i];
+        /* spans of some dimensions are sizes too, even where another dimension is 0 */
+        if (shape->dims[i] && !tq_mul_u64(span, (uint32_t)shape->dims[i], &span))
+            return false;
+        if (span > (UINT64_C(1) << 48))
+            return false;
+    }
+    *out = bytes;
+    return true;
+}
+
+static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t element, uint64_t bytes,
+                           tq_error *error)
+{
+    tq_graph_run *graph = tq_graph_of(node);
+    tq_tensor *tensor = node->out[i];
+    char text[80];
+    if (element && !shape_bytes(shape, element, &bytes)) {
+        tq_shape_format(shape, text, sizeof text);
+        return tq_output_fail(node, i, error, "would have shape %s, more than any memory holds", text);
+    }
+    for (int d = 0; d < shape->rank; d++)
+        if (shape->dims[d] < 0) {
+            tq_shape_format(shape, text, sizeof text);
+            return tq_output_fail(node, i, error, "would have shape %s, with a negative dimension", text);
+        }
+    if (!graph->in_prepare)
+        TQ_TRY(tq_slot_allocate(graph, tensor->index, bytes, error));
+    tensor->shape = *shape;
+    for (int d = shape->rank; d < TQ_DIMS; d++)
+        tensor->shape.dims[d] = 0;
+    tensor->has_shape = true;
+    tensor->bytes = (size_t)bytes;
+    return TQ_OK;
+}
+
+tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error *error)
+{
+    if (i >= node->out_count || !node->out[i])
+        return TQ_OK;
+    size_t element = tq_element_bytes(node->out[i]->type);
+    if (element == 0 && node->out[i]->type != TQ_TensorType_STRING)
+        return tq_output_fail(node, i, error, "has type %s, which tq does not run", tq_type_name(node->out[i]->type));
+    if (element == 0 && tq_graph_of(node)->in_prepare) {
+        /* how many bytes strings take is known when they are written */
+        tq_output_later(node, i);
+        return TQ_OK;
+    }
+    return set_shape(node, i, shape, element, 0, error);
+}
+
+tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t bytes, tq_error *error)
+{
+    if (i >= node->out_count || !node->out[i])
+        return TQ_OK;
+    return set_shape(node, i, shape, 0, bytes, error);
+}
+
+void tq_output_later(tq_node *node, int i)
+{
+    if (i >= node->out_count || !node->out[i])
+        return;
+    tq_graph_of(node)->slots[node->out[i]->index].later = true;
+}
+
+tq_status tq_shape_from_values(tq_node *node, unsigned inputs, tq_op_fn shape, tq_error *error)
+{
+    for (int i = 0; i < node->in_count && i < 32; i++)
+        if ((inputs >> i & 1) && node->in[i] && !tq_is_constant(node->in[i])) {
+            node->shape_later = shape;
+            for (int k = 0; k < node->out_count; k++)
+                tq_output_later(node, k);
+            return TQ_OK;
+        }
+    return shape(node, error);
+}
+
+tq_tensor *tq_node_tensor(tq_node *node, int64_t index)
+{
+    tq_graph_run *graph = tq_graph_of(node);
+    return index >= 0 && index < graph->tensor_count ? &graph->tensors[index] : NULL;
+}
+
+int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code)
+{
+    const tq_model *model = tq_graph_of(node)->run->model;
+    if (subgraph < 0 || subgraph >= model->subgraphs.count)
+        return -1;
+    tq_subgraph body = tq_model_subgraph(model, (size_t)subgraph);
+    if (body.operators.count > 0)
+        *code = tq_model_operator(model, &body, 0).code;
+    return body.operators.count > INT32_MAX ? INT32_MAX : (int)body.operators.count;
+}

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq against LiteRT on random models of one operator.
+
+    python tests/differential.py CONV_2D --types int8 --cases 1000 --seed 3     every mismatch's first lines
+    python tests/differential.py CONV_2D --types int8 --seed 3 --case 17        one case, in full
+    python tests/differential.py ADD --litert                                   how many models LiteRT's kernels run
+    ... --write FOLDER                                                          the models and inputs that mismatch
+
+The generators are in tests/generators.  Of each model every operator's outputs and every variable are compared, after
+each invoke: integers bit for bit; floats bit for bit or within 1e-6 of the tensor's largest finite value, where NaN
+equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's process ends, tq's
+must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py says so, and
+tq's result is compared with what that row computes:
+
+    deviations.find(node) -> None or a row with
+        row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
+
+`node` is a `Node`: name, options (a dict), inputs and outputs (`Operand`s, None where left out).
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+if __name__ == "__main__":
+    sys.modules["differential"] = sys.modules["__main__"]  # what the generators import is this module
+    if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
+        sys.path.append(str(Path(__file__).parents[1]))
+
+import generators
+import oracle
+from generators.draft import Draft
+
+import tq
+
+TOLERANCE = 1e-6
+
+try:
+    import deviations
+except ImportError:
+    deviations = None
+
+
+# ---- a case ----
+
+
+def draw(operator, kind, seed, number):
+    """Case `number` of a row for a seed."""
+    draft = Draft(seed, operator, kind, number, name=operator)
+    generators.ROWS[operator, kind](draft, kind)
+    return draft.case(operator, kind, seed, number)
+
+
+def compared(model):
+    """Indices of the tensors of subgraph 0 that operators write, or that keep their values.  Of a resource there is
+    nothing to compare but a number, which is the runtime's own."""
+    graph = model.subgraphs[0]
+    found = {i for item in graph.operators for i in item.output_indices if i >= 0}
+    found |= {tensor.index for tensor in graph.tensors if tensor.is_variable}
+    return sorted(i for i in found if graph.tensors[i].type.name not in ("RESOURCE", "VARIANT"))
+
+
+def question(source, resolver, runs, shapes=None, indices=None):
+    """For oracle.ask("tensors", ...)."""
+    return (source, resolver, runs, shapes or {}, compared(tq.Model(source)) if indices is None else indices)
+
+
+# ---- comparing ----
+
+
+@dataclass
+class Operand:
+    """A tensor of a node, as a deviation sees it.  scale: float32 array, empty without quantization."""
+
+    type: str
+    shape: tuple
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int
+    value: np.ndarray | None  # None: not known; of an output, what LiteRT made of it
+
+
+@dataclass
+class Node:
+    name: str
+    options: dict
+    inputs: list
+    outputs: list
+
+
+def operand(tensor, values):
+    if tensor is None:
+        return None
+    value = values.get(tensor.index)
+    if value is None and tensor.is_constant:
+        value = tensor.data
+    q = tensor.quantization
+    shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
+    return Operand(
+        str(tensor.dtype),
+        shape,
+        np.float32([] if q is None else q.scale),
+        np.int64([] if q is None else q.zero_point),
+        0 if q is None else q.quantized_dimension,
+        None if isinstance(value, oracle.Refusal) else value,
+    )
+
+
+def node(item, values):
+    """Operator `item` (a tq.Operator) as a Node.  values: index to array."""
+    return Node(
+        item.name,
+        dict(item.options or {}),
+        [operand(tensor, values) for tensor in item.inputs],
+        [operand(tensor, values) for tensor in item.outputs],
+    )
+
+
+def difference(mine, theirs, slack=None):
+    """What is different about two arrays, as text, or None.  slack: the largest difference that is none."""
+    if isinstance(theirs, oracle.Refusal):
+        return None  # LiteRT cannot read it
+    if isinstance(mine, oracle.Refusal):
+        return f"tq cannot read it: {mine.text}"
+    if mine.shape != theirs.shape:
+        return f"shape {mine.shape}, LiteRT {theirs.shape}"
+    if mine.dtype != theirs.dtype and not {mine.dtype.kind, theirs.dtype.kind} <= set("OSU"):
+        return f"dtype {mine.dtype}, LiteRT {theirs.dtype}"
+    if mine.dtype.kind in "OSU":
+        wrong = np.array([a != b for a, b in zip(mine.reshape(-1), theirs.reshape(-1), strict=True)], bool)
+        wrong = wrong.reshape(mine.shape)
+    elif mine.dtype.kind in "iub":
+        with np.errstate(over="ignore"):
+            wrong = mine != theirs if slack is None else np.abs(mine.astype(float) - theirs.astype(float)) > slack
+    else:
+        wide = np.complex128 if mine.dtype.kind == "c" else np.float64
+        a, b = mine.astype(wide), theirs.astype(wide)
+        if slack is None:
+            finite = np.abs(b[np.isfinite(b)])
+            slack = TOLERANCE * finite.max() if finite.size else 0.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = (a == b) | (np.abs(a - b) <= slack)
+        wrong = ~(near | (np.isnan(a) & np.isnan(b)))
+    if not wrong.any():
+        return None
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    text = (
+        f"{int(wrong.sum())} of {wrong.size} elements differ, first at {list(at)}: {mine[at]!r}, LiteRT {theirs[at]!r}"
+    )
+    if mine.dtype.kind in "iuf":
+        with np.errstate(all="ignore"):
+            most = np.nanmax(np.abs(mine.astype(float) - theirs.astype(float))[wrong], initial=0)
+        text += f"; largest difference {most:g}"
+    return text
+
+
+def compare_runs(model, runs, mine, theirs):
+    """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
+
+    mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
+    met = set()
+    variables = [
+        tensor for tensor in model.subgraphs[0].tensors if tensor.is_variable and tensor.type.name != "RESOURCE"
+    ]
+    if isinstance(mine, oracle.Abort):
+        return (0, None, f"tq's process ended with code {mine.code}"), met
+    if isinstance(mine, oracle.Refusal):
+        return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
+    for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+        known = {**runs[run], **b}
+        for item in model.subgraphs[0].operators:
+            row = deviations and deviations.find(node(item, known))
+            means = row.outputs(node(item, {**runs[run], **a})) if row else [None] * len(item.output_indices)
+            if row:
+                met.add(row)
+            for index, meant in zip(item.output_indices, means, strict=True):
+                if index not in a:
+                    continue
+                slack = None
+                if row:
+                    meant, slack = meant if isinstance(meant, tuple) else (meant, None)
+                wrong = difference(a[index], b[index] if meant is None else meant, slack)
+                if wrong:
+                    return (run, index, wrong), met
+        for tensor in variables:
+            if wrong := difference(a[tensor.index], b[tensor.index]):
+                return (run, tensor.index, wrong), met
+    return None, met
+
+
+# ---- many cases ----
+
+
+@dataclass
+class Outcome:
+    """What became of the cases of a row."""
+
+    operator: str
+    kind: str
+    agree: int = 0
+    refused: list = field(default_factory=list)  # (case, LiteRT's Refusal)
+    aborted: list = field(default_factory=list)  # (case, LiteRT's Abort)
+    deviating: dict = field(default_factory=dict)  # row of deviations: cases
+    mismatches: list = field(default_factory=list)  # (case, text)
+    ran_more: int = 0  # refused by LiteRT, run by tq
+
+    @property
+    def accepted(self):
+        return self.agree + len(self.mismatches)
+
+    def __str__(self):
+        text = f"{self.operator} {self.kind}: {self.agree} agree, {len(self.mismatches)} mismatch"
+        for what, count in (("refused", len(self.refused)), ("aborted", len(self.aborted))):
+            text += f", LiteRT {what} {count}" if count else ""
+        for row, count in self.deviating.items():
+            text += f", {count} deviate: {row}"
+        return text
+
+
+def _alone(cases, outcome, workers, resolver):
+    """LiteRT alone."""
+    answers = oracle.ask("tensors", (question(c.model, resolver, c.runs, c.shapes) for c in cases), workers)
+    for case, answer in zip(cases, answers, strict=True):
+        if isinstance(answer, oracle.Refusal):
+            outcome.refused.append((case, answer))
+        elif isinstance(answer, oracle.Abort):
+            outcome.aborted.append((case, answer))
+        else:
+            outcome.agree += 1
+
+
+def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=None, candidate="TQ"):
+    """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
+
+    candidate: whose results are compared with LiteRT's, "TQ" or another of its resolvers."""
+    outcome = Outcome(operator, kind)
+    resolver = resolver or generators.RESOLVERS[operator, kind]
+    drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
+    if litert_only:
+        _alone(drawn, outcome, workers, resolver)
+        return outcome
+    indices = [compared(tq.Model(case.model)) for case in drawn]
+
+    def ask(who, processes):
+        parts = zip(drawn, indices, strict=True)
+        questions = (question(case.model, who, case.runs, case.shapes, wanted) for case, wanted in parts)
+        return oracle.ask("tensors", questions, processes)
+
+    answers = zip(drawn, ask(resolver, workers), ask(candidate, max(workers // 2, 1)), strict=True)
+    for case, theirs, mine in answers:
+        if isinstance(theirs, oracle.Refusal | oracle.Abort):
+            (outcome.refused if isinstance(theirs, oracle.Refusal) else outcome.aborted).append((case, theirs))
+            if isinstance(mine, oracle.Abort):
+                outcome.mismatches.append(
+                    (case, f"tq's process ended with code {mine.code}; LiteRT's answer: {theirs}")
+                )
+            outcome.ran_more += not isinstance(mine, oracle.Abort | oracle.Refusal)
+            continue
+        model = tq.Model(case.model)
+        wrong, met = compare_runs(model, case.runs, mine, theirs)
+        for row in met:
+            outcome.deviating[row] = outcome.deviating.get(row, 0) + 1
+        if wrong:
+            run, index, text = wrong
+            if index is not None:
+                tensor = model.subgraphs[0].tensors[index]
+                text = f"invoke {run}, tensor {index} {tensor.name!r} {tensor.type.name}: {text}"
+            outcome.mismatches.append((case, text))
+        else:
+            outcome.agree += 1
+    return outcome
+
+
+def explain(case, text, full=True):
+    """A case and what is wrong with it, for people."""
+    if not full:
+        return f"{case}\n    {text}"
+    model = tq.Model(case.model)
+    lines = [str(case), f"    {text}", str(model)]
+    for item in model.subgraphs[0].operators:
+        lines.append(f"{item.name}: {item.options}")
+    for tensor in model.subgraphs[0].tensors:
+        q = tensor.quantization
+        if q is not None and len(q.scale):
+            lines.append(
+                f"tensor {tensor.index}: scale {q.scale}, zero_point {q.zero_point}, axis {q.quantized_dimension}"
+            )
+    with np.printoptions(threshold=60, precision=9):
+        for run, values in enumerate(case.runs):
+            lines += [f"invoke {run}, tensor {index} {v.dtype} {v.shape}: {v}" for index, v in values.items()]
+        lines += [f"tensor {t.index} constant: {t.data}" for t in model.subgraphs[0].tensors if t.is_constant]
+    return "\n".join(lines)
+
+
+def write(case, text, folder):
+    """Writes the model, the inputs and the explanation beside each other; returns the model's path."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{case.operator}_{case.kind}_{case.seed}_{case.number}.tflite".replace("/", "-")
+    path.write_bytes(case.model)
+    path.with_suffix(".txt").write_text(explain(case, text) + "\n")
+    for run, values in enumerate(case.runs):
+        plain = {f"tensor_{index}": value for index, value in values.items() if value.dtype.kind != "O"}
+        np.savez(path.with_suffix(f".{run}.npz"), **plain)
+    return path
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("operators", nargs="*", help="names; none: all that have a generator")
+    parser.add_argument("--types", nargs="+", help="kinds of the generators, such as int8")
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", type=int, help="only this one, in full")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--litert", action="store_true", help="ask only LiteRT")
+    parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
+    parser.add_argument("--candidate", default="TQ", help="another resolver, in place of tq")
+    parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
+    parser.add_argument("--write", metavar="FOLDER")
+    parser.add_argument("--list", action="store_true", help="the rows that there are")
+    options = parser.parse_args(arguments)
+    rows = [row for name in options.operators or [None] for row in generators.rows(name, options.types)]
+    if not rows:
+        parser.error(f"no generator for {options.operators} {options.types or ''}")
+    if options.list:
+        print("\n".join(" ".join(row) for row in rows))
+        return 0
+    failures = 0
+    known = {*tq._core.operators()[0], *tq._core.operators()[1], "GRAPH"}
+    if not options.litert:
+        print("not in tq's table:", *sorted({operator for operator, _ in rows} - known))
+        rows = [row for row in rows if row[0] in known]
+    for operator, kind in rows:
+        first, count = (0, options.cases) if options.case is None else (options.case, 1)
+        outcome = compare(
+            operator,
+            kind,
+            count,
+            options.seed,
+            options.workers,
+            first,
+            options.litert,
+            options.resolver,
+            options.candidate,
+        )
+        failures += len(outcome.mismatches)
+        few = options.litert and outcome.agree < 0.9 * count
+        print(outcome, "  TOO FEW ARE VALID" if few else "", flush=True)
+        full = options.case is not None
+        for case, text in outcome.mismatches[: options.show]:
+            print(explain(case, text, full))
+        if options.litert or full:
+            for case, answer in (outcome.refused + outcome.aborted)[: options.show]:
+                print(explain(case, f"LiteRT: {answer}", full))
+            if full and outcome.agree:
+                print(explain(draw(operator, kind, options.seed, first), "agrees"))
+        for case, text in outcome.mismatches if options.write else []:
+            write(case, text, options.write)
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that run other subgraphs, and variables."""
+
+import ai_edge_litert.schema_py_generated as schema
+import flatbuffers.flexbuffers
+
+from generators import generator
+
+TYPES = ("float32", "int32")
+
+
+def step(g, kind, x, shape):
+    """One or two operators on a tensor; the result's index."""
+    for _ in range(g.integer(1, 2)):
+        other = g.constant(kind, g.draw(kind, g.broadcast(shape)), **{"scale": None})
+        y = g.inner(kind, shape)
+        name = g.pick("ADD", "SUB", "MUL", "MAXIMUM")
+        options = {"ADD": schema.AddOptionsT, "SUB": schema.SubOptionsT, "MUL": schema.MulOptionsT}.get(name)
+        g.operator(name, [x, other], [y], options and options())
+        x = y
+    return x
+
+
+def body(m, kind, shapes):
+    """A subgraph with inputs and outputs of these shapes; what it computes, at random."""
+    g = m.graph()
+    inputs = [g.input(kind, shape) for shape in shapes]
+    for x, shape in zip(inputs, shapes, strict=True):
+        g.outputs.append(step(g, kind, x, shape))
+    return m.subgraph_index(g)
+
+
+@generator("IF", *TYPES)
+def if_(m, kind):
+    shapes = [m.shape(0, 3, 50) for _ in range(m.integer(1, 3))]
+    then, otherwise = body(m, kind, shapes), body(m, kind, shapes)
+    m.runs = 3
+    condition = m.input("bool", m.pick([], [1]), draw=None)
+    inputs = [m.input_or_constant(kind, shape, chance=0.1) for shape in shapes]
+    options = schema.IfOptionsT(thenSubgraphIndex=then, elseSubgraphIndex=otherwise)
+    m.operator("IF", [condition, *inputs], [m.output(kind, shape) for shape in shapes], options)
+
+
+@generator("WHILE", *TYPES)
+def while_(m, kind):
+    """Counts up to a limit, and does something to other tensors each time."""
+    shapes = [m.shape(0, 3, 50) for _ in range(m.integer(0, 2))]
+    limit = m.integer(0, 6)
+    condition = m.graph()
+    i = condition.input("int32", [], scale=None)
+    for shape in shapes:
+        condition.input(kind, shape)
+    less = condition.output("bool", [])
+    condition.operator("LESS", [i, condition.constant("int32", limit)], [less], schema.LessOptionsT())
+    loop = m.graph()
+    i = loop.input("int32", [], scale=None)
+    inputs = [loop.input(kind, shape) for shape in shapes]
+    following = loop.output("int32", [])
+    loop.operator("ADD", [i, loop.constant("int32", 1)], [following], schema.AddOptionsT())
+    for x, shape in zip(inputs, shapes, strict=True):
+        loop.outputs.append(step(loop, kind, x, shape))
+    indices = m.subgraph_index(condition), m.subgraph_index(loop)
+    m.runs = 2
+    inputs = [m.input("int32", [], m.integer(-2, 3)), *(m.input(kind, shape) for shape in shapes)]
+    outputs = [m.output("int32", []), *(m.output(kind, shape) for shape in shapes)]
+    m.operator("WHILE", inputs, outputs, schema.WhileOptionsT(*indices))
+
+
+def handle(g, name, container=""):
+    y = g.inner("resource", [])
+    g.operator("VAR_HANDLE", [], [y], schema.VarHandleOptionsT(container=container, sharedName=name))
+    return y
+
+
+@generator("CALL_ONCE", "float32", "int32", "int8")
+def call_once(m, kind):
+    """A variable is set once, then read and added to in each invoke."""
+    parameters = m.affine("int8") if kind == "int8" else {}
+    shape = m.shape(1, 3, 50)
+    once = m.graph()
+    constant = once.constant(kind, once.draw(kind, shape), **parameters)
+    once.operator("ASSIGN_VARIABLE", [handle(once, "v"), constant], [])
+    options = schema.CallOnceOptionsT(initSubgraphIndex=m.subgraph_index(once))
+    m.operator("CALL_ONCE", [], [], options)
+    m.runs = 3
+    x = m.input(kind, shape, **parameters)
+    variable = handle(m, "v")
+    before, after = m.output(kind, shape, **parameters), m.output(kind, shape, **parameters)
+    m.operator("READ_VARIABLE", [variable], [before])
+    m.operator("ADD", [before, x], [after], schema.AddOptionsT(), 2 if kind == "int8" else 1)
+    m.operator("ASSIGN_VARIABLE", [variable, after], [])
+
+
+@generator("VAR_HANDLE", "float32", "int32", "int64", "bool")
+@generator("ASSIGN_VARIABLE", "float32", "int32", "int64", "bool")
+@generator("READ_VARIABLE", "float32", "int32", "int64", "bool")
+def variables(m, kind):
+    """Two variables, or one by two handles, of the same or other names and containers."""
+    shape = m.shape(0, 3, 50)
+    m.runs = 2
+    one = handle(m, "a", m.pick("", "box"))
+    two = handle(m, m.pick("a", "b"), m.pick("", "box"))
+    for variable in (one, two):
+        m.operator("ASSIGN_VARIABLE", [variable, m.input(kind, shape)], [])
+    for variable in (one, two):
+        m.operator("READ_VARIABLE", [variable], [m.output(kind, shape)])
+
+
+@generator("STABLEHLO_COMPOSITE", *TYPES)
+def composite(m, kind):
+    shapes = [m.shape(0, 3, 50) for _ in range(m.integer(1, 3))]
+    options = schema.StableHLOCompositeOptionsT(
+        name="test.composite",
+        decompositionSubgraphIndex=body(m, kind, shapes),
+        compositeAttributes=list(flatbuffers.flexbuffers.Dumps({"level": m.integer(0, 9)})),
+    )
+    inputs = [m.input(kind, shape) for shape in shapes]
+    m.operator("STABLEHLO_COMPOSITE", inputs, [m.output(kind, shape) for shape in shapes], options)

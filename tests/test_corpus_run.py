@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real models run as in LiteRT's reference kernels, in every tensor.
+
+Models that these kernels refuse or abort on are taken apart: each operator is cut out, fed with what tq computed before
+it, and compared with LiteRT's answer for it alone.  So are those in which a float tensor is too far off: a tolerance is
+what an operator may add, and later ones may magnify it.
+"""
+
+import collections
+
+import corpus_runs
+import differential
+import oracle
+import pytest
+from generators import OPTIMIZED, REFERENCE
+
+import tq
+
+pytestmark = pytest.mark.corpus
+SMALL = 150_000  # bytes of a model that the default tier runs
+WORKERS = 2
+
+
+def both(paths):
+    """(path, inputs, LiteRT's answer, tq's answer) for each."""
+    prepared = [(str(path), [corpus_runs.inputs(path)]) for path in paths]
+    wanted = [differential.compared(tq.Model(path)) for path, _ in prepared]
+
+    def ask(who):
+        parts = zip(prepared, wanted, strict=True)
+        return oracle.ask("tensors", ((path, who, runs, {}, some) for (path, runs), some in parts), WORKERS // 2)
+
+    for (path, runs), theirs, mine in zip(prepared, ask(REFERENCE), ask("TQ"), strict=True):
+        yield path, runs, theirs, mine
+
+
+def name(path):
+    return "/".join(path.split("/")[-2:])
+
+
+def check(paths):
+    failures, counts = [], collections.Counter()
+    for path, runs, theirs, mine in both(paths):
+        if isinstance(mine, oracle.Abort):
+            failures.append(f"{name(path)}: tq's process ended with code {mine.code}; LiteRT's answer: {theirs}"[:500])
+        elif isinstance(theirs, oracle.Abort | oracle.Refusal):
+            counts["not run by LiteRT"] += 1
+            if isinstance(mine, oracle.Refusal):
+                continue
+            failures += apart(path, runs)
+        else:
+            counts["run"] += 1
+            wrong, _ = differential.compare_runs(tq.Model(path), runs, mine, theirs)
+            if wrong and is_float(path, wrong):
+                failures += apart(path, runs)
+            elif wrong:
+                failures.append(f"{name(path)}: {place(path, wrong)}")
+    print(dict(counts))
+    assert not failures, f"{len(failures)} of {dict(counts)}:\n" + "\n".join(failures)
+
+
+def is_float(path, wrong):
+    """Whether the tensor of a mismatch holds floats."""
+    return wrong[1] is not None and tq.Model(path).subgraphs[0].tensors[wrong[1]].type.name.startswith("FLOAT")
+
+
+def place(path, wrong):
+    """Where a mismatch is: the operator that made the tensor."""
+    _, index, text = wrong
+    if index is None:
+        return text
+    makers = [o for o in tq.Model(path).subgraphs[0].operators if index in o.output_indices]
+    return f"tensor {index} of {f'operator {makers[0].index} {makers[0].name}' if makers else 'none'}: {text}"
+
+
+def apart(path, runs):
+    """Compares every operator of a model by itself; a list of texts."""
+    model = tq.Model(path)
+    graph, unpacked = model.subgraphs[0], corpus_runs.unpacked(path)
+    everything = [tensor.index for tensor in graph.tensors if not tensor.is_constant]
+    (answer,) = oracle.ask("tensors", [(path, "TQ", runs, {}, everything)])
+    known = {i: value for i, value in answer[0].items() if not isinstance(value, oracle.Refusal)}
+    failures = []
+    for item in graph.operators:
+        data, fed, outputs = corpus_runs.cut(unpacked, item.index, known)
+        (theirs,) = oracle.ask("tensors", [(data, REFERENCE, [fed], {}, outputs)])
+        if not isinstance(theirs, list):
+            (theirs,) = oracle.ask("tensors", [(data, OPTIMIZED, [fed], {}, outputs)])
+        if not isinstance(theirs, list):
+            continue
+        for index, output in zip(item.output_indices, outputs, strict=True):
+            wrong = differential.difference(known.get(index), theirs[0][output])
+            if wrong:
+                failures.append(f"{name(path)}: operator {item.index} {item.name}: {wrong}")
+    return failures
+
+
+def test_small_models_agree(corpus):
+    check([path for path in corpus if path.stat().st_size < SMALL])
+
+
+@pytest.mark.slow
+def test_all_models_agree(corpus):
+    check([path for path in corpus if path.stat().st_size >= SMALL])

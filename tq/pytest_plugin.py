@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures that pytest finds where tq is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tq.standing_in import StandIn
+
+
+@pytest.fixture
+def tq_stand_in() -> Iterator[StandIn]:
+    """tq in the place of ai_edge_litert, tflite_runtime and tensorflow.lite for the length of a test."""
+    import tq
+
+    with tq.stand_in() as stand_in:
+        yield stand_in
