@@ -66,6 +66,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef EACH
 #undef VECTOR_WEIGHTS
 #undef IN
+#undef DEPTH_LANES
 #undef DEPTH_GROUP
 #undef IN_BYTES
 #undef WEIGHT_BYTES

@@ -13,6 +13,7 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm_vectors_avx2.h"
+#include "kernels/gemm_rows_simd.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx2
@@ -105,9 +106,9 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 }
 
 #define DEPTH_ISA avx2
-#define DEPTH_LANES 8
 
 #define IN i8
+#define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
@@ -119,6 +120,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN u8
+#define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
@@ -130,6 +132,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN i16
+#define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
@@ -141,6 +144,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN f32
+#define DEPTH_LANES 8
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
@@ -153,6 +157,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN f32_fused
+#define DEPTH_LANES 8
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4

@@ -13,6 +13,7 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm_vectors_avx512.h"
+#include "kernels/gemm_rows_simd.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx512
@@ -103,9 +104,9 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 }
 
 #define DEPTH_ISA avx512
-#define DEPTH_LANES 16
 
 #define IN i8
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
@@ -117,6 +118,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN u8
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
@@ -128,6 +130,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN i16
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 2
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
@@ -139,6 +142,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN f32
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
@@ -150,6 +154,7 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN f32_fused
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
