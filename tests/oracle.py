@@ -24,7 +24,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-SECONDS = 300  # an answer may take so long; then its process is ended by SIGALRM
+# An answer may take so long, from a file or from bytes; then its process is ended by SIGALRM.
+SECONDS, SECONDS_BYTES = 600, 30
 
 
 @dataclass
@@ -79,6 +80,24 @@ def answer_run(question):
     return outputs
 
 
+def answer_outputs(question):
+    """All outputs for random inputs that `seed` draws: (source, OpResolverType's name, seed)."""
+    import numpy as np
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    source, resolver, seed = question
+    where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
+    interpreter = Interpreter(**where, experimental_op_resolver_type=OpResolverType[resolver])
+    interpreter.allocate_tensors()
+    draw = np.random.default_rng(seed)
+    for item in interpreter.get_input_details():
+        dtype = np.dtype(item["dtype"])
+        values = draw.standard_normal(item["shape"]) if dtype.kind == "f" else draw.integers(0, 100, item["shape"])
+        interpreter.set_tensor(item["index"], values.astype(dtype))
+    interpreter.invoke()
+    return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()]
+
+
 def answer_tensors(question):
     """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
 
@@ -125,8 +144,8 @@ def _value(interpreter, index):
     try:
         return interpreter.get_tensor(index)
     except Exception as error:
-        details = interpreter._get_tensor_details(index, 0)
-        if 0 in details["shape"]:
+        details = {item["index"]: item for item in interpreter.get_tensor_details()}.get(index)
+        if details and 0 in details["shape"]:
             return _empty(details)
         return Refusal(f"{type(error).__name__}: {error}", "get")
 
@@ -232,7 +251,8 @@ def _answer(questions, out):
         except EOFError:
             return
         if hasattr(signal, "alarm"):
-            signal.alarm(SECONDS)
+            first = source[0] if isinstance(source, tuple) else source
+            signal.alarm(SECONDS_BYTES if isinstance(first, bytes) else SECONDS)
         try:
             answer = globals()["answer_" + what](source)
         except Exception as error:

@@ -208,7 +208,7 @@ def test_the_gradient_is_the_derivative():
         (lambda: tq.fake_quant([1.0], math.nan, 1), "min is nan"),
         (lambda: tq.fake_quant([1.0], -3e38, 3e38), "too wide"),
         (lambda: tq.fake_quant([1.0], 0, 1e-44), "too narrow"),
-        (lambda: tq.fake_quant([1.0], 0, 1, 1), "num_bits is 1; it must be from 2 to 16"),
+        (lambda: tq.fake_quant([1.0], 0, 1, 1), "num_bits is 1: it must be from 2 to 16"),
         (lambda: tq.fake_quant([1.0], 0, 1, 17), "num_bits is 17"),
         (lambda: tq.fake_quant([1.0, 2], [0, 0], 1), "min has 2 values; without axis it must be one number"),
         (lambda: tq.fake_quant([[1.0, 2]], 0, [1, 1, 1], axis=1), "max has 3 values"),
@@ -341,3 +341,30 @@ def test_threads_change_nothing(shape, axis):
         tq.fake_quant(x, -1, 1, num_threads=0)
     with pytest.raises(ValueError, match="num_threads is -1"):
         tq.fake_quant_gradient(dy, x, -1, 1, num_threads=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"num_bits": 2**40}, ValueError, "num_bits is 1099511627776: it must be from 2 to 16"),
+        ({"num_bits": 2.5}, TypeError, "num_bits is a float"),
+        ({"narrow_range": np.ones(2)}, TypeError, "narrow_range is a numpy.ndarray"),
+    ],
+)
+def test_options_are_checked(options, error, words):
+    with pytest.raises(error, match=words):
+        tq.fake_quant([1.0], -1, 1, **options)
+    with pytest.raises(error, match=words):
+        tq.fake_quant_gradient([1.0], [1.0], -1, 1, **options)
+
+
+def test_conversions_do_not_warn(recwarn):
+    """Values beyond float32, and signalling NaN, as any other."""
+    assert tq.fake_quant(np.array([1e300, -1e300]), -1, 1).tolist() == tq.fake_quant([9.0, -9.0], -1, 1).tolist()
+    half = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    found = tq.fake_quant(half, -1, 1)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, tq.fake_quant(half.astype(np.float32), -1, 1))
+        assert tq.MinMaxObserver().update(half).nan_count == np.isnan(half).sum()
+    tq.quantize_weights(np.array([3.0], np.float16), None)
+    assert not recwarn

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C core under the address and undefined-behaviour sanitizers, on millions of damaged files.
 
-tests/fuzz/fuzz_model.c opens a file and walks all of it; tests/fuzz/replay.c feeds it files, truncations of them at
-every length and mutations of every structural byte.  Both are compiled here with each compiler that is found.
+tests/fuzz/fuzz_model.c opens a file, walks all of it and writes it again; tests/fuzz/replay.c feeds it files,
+truncations of them at every length and mutations of every structural byte.  Both are compiled here with each compiler
+that is found.
 """
 
 import re
@@ -48,7 +49,7 @@ def compile_with(compiler, flags, files, out):
 def replay(request, tmp_path_factory):
     """Runs the replayer; returns how many cases it ran."""
     out = tmp_path_factory.mktemp(request.param) / "replay"
-    program = compile_with(request.param, SANITIZE, sources("fuzz_model.c", "replay.c"), out)
+    program = compile_with(request.param, SANITIZE, sources("fuzz_model.c", "fuzz_rewrite.c", "replay.c"), out)
 
     def run(*arguments, seconds=300):
         done = subprocess.run(
@@ -121,7 +122,7 @@ def test_damaged_corpus(replay, corpus):
 def test_libfuzzer(seeds, tmp_path):
     """Twenty seconds of coverage-guided search from the made models."""
     flags = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    program = compile_with("clang", flags, sources("fuzz_model.c"), tmp_path / "fuzz")
+    program = compile_with("clang", flags, sources("fuzz_model.c", "fuzz_rewrite.c"), tmp_path / "fuzz")
     found = tmp_path / "corpus"
     found.mkdir()
     command = [program, found, seeds[0].parent, "-max_total_time=20", "-max_len=4096", f"-artifact_prefix={tmp_path}/"]

@@ -595,3 +595,49 @@ def test_the_number_of_threads_is_checked():
             make().update([1.0], num_threads=0)
         with pytest.raises(TypeError, match="num_threads is a float"):
             make().update([1.0], num_threads=2.0)
+
+
+# ---- what is refused, and extremes ----
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: tq.MinMaxObserver(1.5), TypeError, "axis is 1.5; it must be an integer"),
+        (lambda: tq.HistogramObserver(16.0), TypeError, "bins is 16.0; it must be an integer"),
+        (lambda: tq.MovingAverageObserver("a"), TypeError, "averaging is 'a'; it must be a number"),
+        (lambda: tq.MovingAverageObserver(None), TypeError, "averaging is None; it must be a number"),
+        (
+            lambda: tq.HistogramObserver().update([1.0]).range(percentile="a"),
+            TypeError,
+            "percentile is 'a'; it must be",
+        ),
+        (lambda: tq.HistogramObserver().update(None), TypeError, "x is NoneType; it must be an array of numbers"),
+        (lambda: tq.HistogramObserver().update(iter([1])), TypeError, "x is list_iterator"),
+        (
+            lambda: tq.HistogramObserver(16, 0).update([1.0]).histogram(1),
+            ValueError,
+            "channel is 1; it must be from -1",
+        ),
+        (lambda: tq.HistogramObserver(16, 0).update([1.0]).histogram(0.0), TypeError, "channel is 0.0; it must be an"),
+        (
+            lambda: tq.MinMaxObserver(0).update([1.0]).merge(tq.MinMaxObserver(0).update([1.0, 2])),
+            ValueError,
+            "other has 2 channels along axis 0; the observer has 1",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_the_greatest_doubles():
+    """Ends are scaled without leaving float64; scales that float32 cannot hold are refused by their range."""
+    observer = tq.HistogramObserver().update([1e308, -1e308, 3.0])
+    with pytest.raises(ValueError, match=r"min -1e\+308 to max 1e\+308 is too wide"):
+        observer.quantization()
+    assert observer.range("minmax") == (-1e308, 1e308)
+    wide = tq.HistogramObserver().update([3e38, -3e38])
+    assert wide.range("mse", dtype="int16") == (-3e38, 3e38)

@@ -2,7 +2,7 @@
 """Types of the C core.  Docstrings stand in the C sources; here, one line each."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 import numpy as np
@@ -81,6 +81,7 @@ class Quantization:
         *,
         dtype: DTypeLike | NarrowType = "int8",
         quantized_dimension: int = 0,
+        block_size: int = 0,
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
     ) -> None: ...
@@ -198,6 +199,7 @@ class Model:
     buffers: Sequence[Buffer]
     external_buffers: Sequence[ExternalBuffer]
     problems: list[Problem]
+    _file: NDArray[np.uint8]  # all bytes of the file, a view
     def get_tensor_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_input_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_output_details(self, subgraph_index: int = 0) -> list[_Details]: ...
@@ -206,12 +208,54 @@ class Model:
     def _repr_html_(self) -> str: ...
 
 def decode_flexbuffer(buffer: _SupportsBuffer, /) -> Any: ...  # dict, list, int, float, bool, str, bytes or None
+def _flexbuffer_number_at(buffer: _SupportsBuffer, key: str, /) -> tuple[int, int] | None: ...
 def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -> (field, slot, kind, default)
 def schema_enums() -> dict[str, list[tuple[str, int]]]: ...
 def schema_unions() -> dict[str, list[tuple[str, int]]]: ...
 def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, options table
 def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
 def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
+
+# ---- a model's tables, to be changed and written; tq/fields.py and tq/editor.py ----
+
+class _Node:
+    """A table."""
+
+    type: str | None
+    tree: _Tree
+    def get(self, field: str, /) -> Any: ...
+    def has(self, field: str, /) -> bool: ...
+    def set(self, field: str, value: Any, /) -> None: ...
+    def unknown_slots(self) -> list[int]: ...
+
+class _Tree:
+    def __init__(self, model: Model | None = None) -> None: ...
+    root: _Node
+    end: int
+    lost: int
+    changes: int
+    def make(self, table: str, /) -> _Node: ...
+    def copy(self, node: _Node, /) -> _Node: ...
+    def size(self, share_constants: bool = False, limit: int = ...) -> int: ...
+    @overload
+    def write(
+        self,
+        *,
+        share_constants: bool = False,
+        tail: Callable[[int], bytes] | None = None,
+        limit: int = ...,
+    ) -> bytes: ...
+    @overload
+    def write(
+        self,
+        descriptor: int,
+        share_constants: bool = False,
+        tail: Callable[[int], bytes] | None = None,
+        limit: int = ...,
+    ) -> int: ...
+
+def callees() -> list[tuple[str, str, str]]: ...  # operator, options table, field that names subgraphs
+def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
 
 # ---- fixed point: an array where an argument is one, else a scalar ----
 
@@ -245,7 +289,7 @@ def choose_quantization_params(
     rule: str = "toco",
 ) -> QuantizationParams: ...
 def bias_quantization_params(input_scale: ArrayLike, weight_scale: ArrayLike) -> QuantizationParams: ...
-def quantize_bias(b: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, dtype: str = "int32") -> Any: ...
+def quantize_bias(b: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, dtype: DTypeLike = "int32") -> Any: ...
 def quantize_weights(
     w: ArrayLike,
     axis: int | None,
@@ -303,6 +347,7 @@ _Doubles = NDArray[np.float64]
 _Exponents = NDArray[np.int32]
 _Counts = NDArray[np.uint64]
 
+def _reals(x: ArrayLike, /) -> NDArray[np.floating[Any]]: ...
 def _observe(x: ArrayLike, axis: int | None, num_threads: int | None) -> tuple[_Doubles, _Doubles, _Counts]: ...
 def _histogram_grow(exponents: _Exponents, counts: _Counts, min: _Doubles, max: _Doubles) -> None: ...
 def _histogram_fold(exponents: _Exponents, counts: _Counts, to: _Exponents) -> None: ...

@@ -12,12 +12,14 @@ import argparse
 import contextlib
 import os
 import sys
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from tq._core import Model
+    from tq.interpreter import Interpreter
 
 Result = tuple[str, int]
 
@@ -153,6 +155,99 @@ def _diff(args: argparse.Namespace) -> Result:
     return "\n".join(lines), code
 
 
+def _interpreter(path: str, args: argparse.Namespace, keep: bool = False) -> Interpreter:
+    from tq.interpreter import Interpreter
+
+    return Interpreter(model=_open(path), num_threads=args.threads or None, experimental_preserve_all_tensors=keep)
+
+
+def _read_array(path: str) -> Any:
+    """The arrays of an .npz file as a dict, or the array of an .npy file."""
+    import numpy as np
+
+    try:
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else loaded
+    except OSError as error:
+        raise _Failure(f"{path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _Failure(f"{path}: no array of NumPy: {error}") from error
+
+
+def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
+    """Inputs in the model's order, or by name: from files, else at random from --seed."""
+    import numpy as np
+
+    if args.input:
+        arrays = [_read_array(path) for path in args.input]
+        return arrays[0] if len(arrays) == 1 and isinstance(arrays[0], dict) else arrays
+    random = np.random.default_rng(args.seed)
+    result = []
+    for item in details:
+        dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
+        if dtype.kind not in "iufb":
+            raise _Failure(f"input {item['name']!r} is of {dtype}: --input is needed")
+        value: Any
+        if dtype.kind == "f":
+            value = random.uniform(-1, 1, shape)
+        elif dtype.itemsize <= 2:
+            low, high = (0, 2) if dtype.kind == "b" else (np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1)
+            value = random.integers(low, high, shape)
+        else:
+            value = np.zeros(shape)
+        result.append(value.astype(dtype))
+    return result
+
+
+def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
+    from tq.runs import feed
+
+    try:
+        feed(interpreter, _inputs(args, interpreter.get_input_details()))
+    except ValueError as error:
+        raise _Failure(str(error)) from error
+    return interpreter
+
+
+def _run_model(args: argparse.Namespace) -> Result:
+    import numpy as np
+
+    interpreter = _fed(_interpreter(args.file, args, keep=args.all), args)
+    interpreter.invoke()
+    details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
+    outputs: dict[str, Any] = {}
+    for item in details:
+        name = item["name"] or f"tensor {item['index']}"
+        key = name if name not in outputs else f"{name} {item['index']}"
+        outputs[key] = np.asarray(interpreter.get_tensor(item["index"]))
+    if args.output:
+        from tq.export import write_npz
+
+        try:
+            write_npz(args.output, outputs)
+        except OSError as error:
+            raise _Failure(f"{args.output}: {error.strerror or error}") from error
+        return f"{len(outputs)} array{'' if len(outputs) == 1 else 's'} in {args.output}", FINE
+    return "\n".join(f"{key!r} {v.dtype} {list(v.shape)}\n{_array_text(v)}" for key, v in outputs.items()), FINE
+
+
+def _compare(args: argparse.Namespace) -> Result:
+    from tq.runs import compare
+
+    one, two = (_interpreter(path, args, keep=True) for path in (args.a, args.b))
+    try:
+        comparison = compare(one, two, _inputs(args, one.get_input_details()))
+    except ValueError as error:
+        raise _Failure(str(error)) from error
+    return str(comparison), FINE if comparison.equal and not comparison.unmatched else FOUND
+
+
+def _profile(args: argparse.Namespace) -> Result:
+    interpreter = _fed(_interpreter(args.file, args), args)
+    return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+
+
 def _demo(args: argparse.Namespace) -> Result:
     model = _open(str(DEMO))
     tensor = model.inputs[0]
@@ -160,9 +255,35 @@ def _demo(args: argparse.Namespace) -> Result:
     text = (
         f"{model}\n\nThe input's quantization, str(model.inputs[0].quantization), reads\n\n"
         f"    {tensor.quantization}\n\n"
-        f"where q is the int8 code, and the ends are the min and max that the file stores."
+        f"where q is the int8 code, and the ends are the min and max that the file stores.\n\n"
+        f"{_demo_run(model)}"
     )
     return text, FINE
+
+
+def _demo_run(model: Model) -> str:
+    """What the demonstration model computes: a picture of a bright and a dark half."""
+    import numpy as np
+
+    from tq.interpreter import Interpreter
+
+    tensor, output = model.inputs[0], model.outputs[0]
+    assert tensor is not None and output is not None
+    picture = np.ones(tensor.shape, np.float32)
+    picture[:, :, tensor.shape[2] // 2 :] = -1
+    interpreter = Interpreter(model=model)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
+    interpreter.invoke()
+    codes = interpreter.get_tensor(output.index)
+    real = np.array2string(output.quantization.dequantize(codes), precision=4)
+    profile = interpreter.profile(runs=100)
+    slowest = next(iter(profile.by_name()))
+    return (
+        "Run on a picture that is bright on its left half, with the bits of TFLite's reference kernels, it gives\n\n"
+        f"    {codes.tolist()}, which stand for {real}\n\n"
+        f"in {profile.microseconds:.0f} microseconds, most of them in {slowest}."
+    )
 
 
 # ---- the command line ----
@@ -208,6 +329,22 @@ def _parser() -> _Parser:
     diff = command("diff", _diff, "say what differs between two models; exit code 1 if anything does", "A", "B")
     diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
     json(diff)
+
+    def inputs(parser: _Parser) -> None:
+        parser.add_argument(
+            "--input", action="append", metavar="X", help="an .npy file for each input, or one .npz by name (random)"
+        )
+        parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of random inputs (0)")
+        parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+
+    run = command("run", _run_model, "run a model and print or save its outputs", "FILE")
+    inputs(run)
+    run.add_argument("-o", "--output", metavar="OUT.npz", help="the file to write")
+    run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
+    inputs(command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A", "B"))
+    profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
+    inputs(profile)
+    profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
     command("demo", _demo, "list a small quantized model that comes with tq")
     return parser
 

@@ -8,8 +8,8 @@ import os
 import re
 import secrets
 import zipfile
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -114,6 +114,28 @@ def _export(model: Model, archive: zipfile.ZipFile, dequantized: bool) -> Export
     return result
 
 
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new file that appears at `path` when the block ends, and not at all where it raises.
+
+    It is written beside `path` under another name, then renamed.  Raises OSError, which names `path`.
+    """
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise FileExistsError(17, "not a regular file", os.fspath(path))
+    part = f"{target}.{secrets.token_hex(4)}.part"
+    try:
+        with open(part, "xb") as stream:
+            yield stream
+        os.replace(part, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        if isinstance(error, OSError) and error.errno is not None:  # name the file that was asked for
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        raise
+
+
 def export_npz(model: Model, path: str | os.PathLike[str], dequantized: bool = False) -> Export:
     """Writes all constants of all subgraphs to `path`, an .npz file.
 
@@ -125,20 +147,17 @@ def export_npz(model: Model, path: str | os.PathLike[str], dequantized: bool = F
 
     Returns what was written and what was not, for constants that the model describes wrongly.  Raises OSError.
     """
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise FileExistsError(17, "not a regular file", os.fspath(path))
-    if model.path is not None and os.path.exists(target) and os.path.samefile(target, model.path):
+    if model.path is not None and os.path.exists(path) and os.path.samefile(path, model.path):
         raise FileExistsError(17, "the model itself would be overwritten", os.fspath(path))
-    part = f"{target}.{secrets.token_hex(4)}.part"
-    try:
-        with open(part, "xb") as stream, zipfile.ZipFile(stream, "w") as archive:
-            result = _export(model, archive, dequantized)
-        os.replace(part, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        if isinstance(error, OSError) and error.errno is not None:  # name the file that was asked for
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-        raise
-    return result
+    with whole_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        return _export(model, archive, dequantized)
+
+
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays to `path`, an .npz file, whole or not at all.  Raises OSError."""
+    with whole_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        keys: dict[str, Any] = {}
+        for place, (name, values) in enumerate(arrays.items()):
+            key = _key(name, place, keys)
+            keys[key] = None
+            _write(archive, key, _portable(values))

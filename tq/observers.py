@@ -14,6 +14,7 @@ pay, up to TQ_NUM_THREADS or the processors); results do not depend on how many.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import threading
 from typing import Any
@@ -32,7 +33,7 @@ class _Observer:
     _fields: tuple[str, ...] = ("axis", "_counts")  # what is pickled, and compared
 
     def __init__(self, axis: int | None = None) -> None:
-        self.axis = None if axis is None else operator.index(axis)
+        self.axis = None if axis is None else _integer(axis, "axis")
         self._counts: Any = None  # uint64 [channels, 3]: finite, NaN, infinite
         self._lock = threading.Lock()
 
@@ -87,9 +88,11 @@ class _Observer:
             return per_channel.copy()
         return per_channel[0].item() if per_channel.dtype == np.int64 else per_channel[0]
 
-    def _check_channels(self, channels: int) -> None:
+    def _check_channels(self, channels: int, name: str) -> None:
         if self._counts is not None and len(self._counts) != channels:
-            raise ValueError(f"x has {channels} channels along axis {self.axis}; the observer has {len(self._counts)}")
+            raise ValueError(
+                f"{name} has {channels} channels along axis {self.axis}; the observer has {len(self._counts)}"
+            )
 
     def _check_merge(self, other: _Observer) -> None:
         if type(other) is not type(self):
@@ -137,9 +140,9 @@ class _RangeObserver(_Observer):
             return np.float64(empty) if self.axis is None else np.zeros(0)
         return self._present(per_channel)
 
-    def _take_range(self, low: Array, high: Array, counts: Array) -> None:
+    def _take_range(self, low: Array, high: Array, counts: Array, name: str = "x") -> None:
         """Widens the range; the lock is held."""
-        self._check_channels(len(counts))
+        self._check_channels(len(counts), name)
         if self._counts is None:
             self._min, self._max, self._counts = low, high, counts
         else:
@@ -168,7 +171,7 @@ class MinMaxObserver(_RangeObserver):
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
             with self._lock:
-                self._take_range(theirs["_min"], theirs["_max"], theirs["_counts"])
+                self._take_range(theirs["_min"], theirs["_max"], theirs["_counts"], "other")
         return self
 
     def quantization(
@@ -200,9 +203,10 @@ class MovingAverageObserver(_RangeObserver):
 
     def __init__(self, averaging: float = 0.01, axis: int | None = None) -> None:
         super().__init__(axis)
+        averaging = _real(averaging, "averaging")
         if not 0 < averaging <= 1:
             raise ValueError(f"averaging is {averaging!r}; it must be over 0 and at most 1")
-        self.averaging = float(averaging)
+        self.averaging = averaging
         self._first_min: Any = None  # what merging needs of the first batch
         self._first_max: Any = None
         self._batches: Any = None  # int64 [channels]
@@ -224,13 +228,13 @@ class MovingAverageObserver(_RangeObserver):
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
             with self._lock:
-                self._append(theirs)
+                self._append(theirs, "other")
         return self
 
-    def _append(self, later: dict[str, Any]) -> None:
+    def _append(self, later: dict[str, Any], name: str = "x") -> None:
         """Where m is the average so far and b the first of n later batches, whose average alone is m':
         those batches would have moved m to m' + (1 - averaging)^n * (m - b)."""
-        self._check_channels(len(later["_counts"]))
+        self._check_channels(len(later["_counts"]), name)
         if self._counts is None:
             for name, value in later.items():
                 if name not in ("axis", "averaging"):
@@ -267,7 +271,7 @@ class HistogramObserver(_RangeObserver):
 
     def __init__(self, bins: int = 4096, axis: int | None = None) -> None:
         super().__init__(axis)
-        self.bins = operator.index(bins)
+        self.bins = _integer(bins, "bins")
         if not _core._LEAST_BINS <= self.bins <= _core._MOST_BINS or self.bins & (self.bins - 1):
             raise ValueError(
                 f"bins is {bins}; it must be a power of two from {_core._LEAST_BINS} to {_core._MOST_BINS}"
@@ -280,7 +284,7 @@ class HistogramObserver(_RangeObserver):
 
     def update(self, x: ArrayLike, *, num_threads: int | None = None) -> HistogramObserver:
         """Observes an array of real numbers. Returns the observer."""
-        x = np.asarray(x) if not hasattr(x, "__dlpack__") else x
+        x = _core._reals(x)
         low, high, counts = _core._observe(x, self.axis, num_threads)
         exponents, none = self._empty(len(counts))
         _core._histogram_grow(exponents, none, low, high)
@@ -294,16 +298,19 @@ class HistogramObserver(_RangeObserver):
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
             with self._lock:
-                self._take(*(theirs[name] for name in ("_min", "_max", "_counts", "_exponents", "_bin_counts")))
+                low, high, counts = theirs["_min"], theirs["_max"], theirs["_counts"]
+                self._take(low, high, counts, theirs["_exponents"], theirs["_bin_counts"], "other")
         return self
 
     def _empty(self, channels: int) -> tuple[Array, Array]:
         return np.full(channels, _core._LEAST_EXPONENT, np.int32), np.zeros((channels, self.bins), np.uint64)
 
-    def _take(self, low: Array, high: Array, counts: Array, exponents: Array, bin_counts: Array) -> None:
+    def _take(
+        self, low: Array, high: Array, counts: Array, exponents: Array, bin_counts: Array, name: str = "x"
+    ) -> None:
         """Adds one histogram to this one, both folded to the higher exponent; the arguments become its own."""
         first = self._counts is None
-        self._take_range(low, high, counts)
+        self._take_range(low, high, counts, name)
         if first:
             self._exponents, self._bin_counts = exponents, bin_counts
             return
@@ -320,11 +327,15 @@ class HistogramObserver(_RangeObserver):
         """
         if (channel is None) != (self.axis is None):
             raise ValueError(f"channel is {channel!r} and axis is {self.axis!r}; give both or neither")
+        at = 0 if channel is None else _integer(channel, "channel")
         with self._lock:
             if self._counts is None:
                 raise ValueError("the observer has seen no values; update it first")
-            counts = self._bin_counts[channel or 0].astype(np.int64)
-            exponent = int(self._exponents[channel or 0])
+            channels = len(self._counts)
+            if not -channels <= at < channels:
+                raise ValueError(f"channel is {channel}; it must be from {-channels} to {channels - 1}")
+            counts = self._bin_counts[at].astype(np.int64)
+            exponent = int(self._exponents[at])
         with np.errstate(over="ignore"):
             return counts, np.ldexp(np.arange(-(self.bins // 2), self.bins // 2 + 1, dtype=np.float64), exponent)
 
@@ -360,6 +371,7 @@ class HistogramObserver(_RangeObserver):
     def _range(
         self, method: str, percentile: float, dtype: DTypeLike, symmetric: bool, narrow_range: bool, rule: str
     ) -> tuple[Array, Array]:
+        percentile = _real(percentile, "percentile")
         with self._lock:
             self._check_filled()
             exponents, counts = self._exponents.copy(), self._bin_counts.copy()
@@ -367,6 +379,20 @@ class HistogramObserver(_RangeObserver):
         return _core._histogram_range(
             exponents, counts, low, high, method, percentile, dtype, symmetric, narrow_range, rule
         )
+
+
+def _integer(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+
+
+def _real(value: Any, name: str) -> float:
+    if not isinstance(value, str):
+        with contextlib.suppress(TypeError, ValueError):
+            return float(value)
+    raise TypeError(f"{name} is {value!r}; it must be a number")
 
 
 def _copy(value: Any) -> Any:

@@ -260,7 +260,11 @@ def _interpreter(source: Any) -> Any:
     return Interpreter(model=model, experimental_preserve_all_tensors=True)
 
 
-def _feed(interpreter: Any, inputs: Any) -> None:
+def feed(interpreter: Any, inputs: Any) -> None:
+    """Allocates an interpreter for inputs (an array, a list in input order, a dict by name) and sets them.
+
+    ValueError: they do not fit the model.
+    """
     details = interpreter.get_input_details()
     if isinstance(inputs, Mapping):
         by_name = {item["name"]: item for item in details}
@@ -340,7 +344,7 @@ def compare(a: Any, b: Any, inputs: Any) -> Comparison:
     """
     one, two = _interpreter(a), _interpreter(b)
     for interpreter in (one, two):
-        _feed(interpreter, inputs)
+        feed(interpreter, inputs)
         interpreter.invoke()
     details_a = {item["index"]: item for item in one.get_tensor_details()}
     details_b = {item["index"]: item for item in two.get_tensor_details()}

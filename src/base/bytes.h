@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run of bytes that someone else owns, and little-endian loads from any alignment.
+ * A run of bytes that someone else owns, and little-endian loads and stores at any alignment.
  */
 #ifndef TQ_BASE_BYTES_H
 #define TQ_BASE_BYTES_H
@@ -38,6 +38,17 @@ TQ_LOADER(16)
 TQ_LOADER(32)
 TQ_LOADER(64)
 #undef TQ_LOADER
+
+#define TQ_STORER(bits)                                                          \
+    static inline void tq_store_u##bits(uint8_t *p, uint##bits##_t value)        \
+    {                                                                            \
+        value = TQ_FROM_LITTLE(value, bits); /* the same swap leads back */      \
+        memcpy(p, &value, sizeof value);                                         \
+    }
+TQ_STORER(16)
+TQ_STORER(32)
+TQ_STORER(64)
+#undef TQ_STORER
 
 static inline float tq_load_f32(const uint8_t *p)
 {

@@ -5,9 +5,6 @@
 
 #include "flatbuffer/verify.h"
 
-/* Buffers and custom options outside the flatbuffer count offsets from here; 0 and 1 mean unset. */
-enum { FIRST_OUTSIDE_OFFSET = 2 };
-
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x, y;
@@ -66,7 +63,7 @@ void tq_model_close(tq_model *model)
 
 bool tq_model_has_identifier(const tq_model *model)
 {
-    return memcmp(model->file.data + 4, "TFL3", 4) == 0; /* the verifier saw 8 bytes */
+    return memcmp(model->file.data + 4, TQ_MODEL_IDENTIFIER, 4) == 0; /* the verifier saw 8 bytes */
 }
 
 tq_subgraph tq_model_subgraph(const tq_model *model, size_t index)
@@ -132,7 +129,7 @@ static tq_status outside_bytes(tq_bytes file, uint64_t offset, uint64_t size, tq
 tq_status tq_operator_custom_options(const tq_operator *op, tq_bytes *out, tq_error *error)
 {
     uint64_t offset = tq_get_u64(&op->table, TQ_Operator_large_custom_options_offset);
-    if (offset >= FIRST_OUTSIDE_OFFSET) {
+    if (offset >= TQ_FIRST_OUTSIDE_OFFSET) {
         uint64_t size = tq_get_u64(&op->table, TQ_Operator_large_custom_options_size);
         return outside_bytes(op->table.file, offset, size, out, error);
     }
@@ -171,7 +168,7 @@ tq_status tq_model_buffer(const tq_model *model, uint64_t index, tq_bytes *out, 
     uint64_t offset = tq_get_u64(&buffer, TQ_Buffer_offset);
     if (data_at)
         return inside_bytes(&buffer, data_at, out, error);
-    if (offset >= FIRST_OUTSIDE_OFFSET)
+    if (offset >= TQ_FIRST_OUTSIDE_OFFSET)
         return outside_bytes(model->file, offset, tq_get_u64(&buffer, TQ_Buffer_size), out, error);
     *out = (tq_bytes){NULL, 0};
     return TQ_OK;

@@ -15,6 +15,11 @@
 #include "base/status.h"
 #include "flatbuffer/table.h"
 
+#define TQ_MODEL_IDENTIFIER "TFL3" /* bytes 4 to 7 of a file */
+
+/* Buffers and custom options outside the flatbuffer have offsets from here on; 0 and 1 mean unset. */
+enum { TQ_FIRST_OUTSIDE_OFFSET = 2 };
+
 typedef struct tq_model {
     tq_bytes file;
     tq_table root;

@@ -194,15 +194,6 @@ static tq_status scale_sums(const tq_node *node, codes *c, int left_shift, int s
     return TQ_OK;
 }
 
-/* log2 of a scale that is a power of two, as near as the runtime asks. */
-static bool checked_log2(float x, int *log2_result)
-{
-    float log2_x = logf(x) * (1.0f / logf(2.0f));
-    float rounded = roundf(log2_x);
-    *log2_result = (int)rounded;
-    return fabsf(log2_x - rounded) < 1e-3f;
-}
-
 static bool asks_for_shifts(const tq_node *node)
 {
     const tq_table *options = &node->options.table;
@@ -215,8 +206,8 @@ static bool asks_for_shifts(const tq_node *node)
 static tq_status find_shifts(const tq_node *node, codes *c, bool *shifts, tq_error *error)
 {
     int first, second, output;
-    *shifts = asks_for_shifts(node) && checked_log2(tq_scale_at(node->in[0], 0), &first) &&
-              checked_log2(tq_scale_at(node->in[1], 0), &second) && checked_log2(tq_scale_at(node->out[0], 0), &output);
+    *shifts = asks_for_shifts(node) && tq_power_of_two(tq_scale_at(node->in[0], 0), &first) &&
+              tq_power_of_two(tq_scale_at(node->in[1], 0), &second) && tq_power_of_two(tq_scale_at(node->out[0], 0), &output);
     if (!*shifts)
         return TQ_OK;
     c->first.shift = first - output;

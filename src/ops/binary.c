@@ -174,7 +174,7 @@ static bounds bounds_of(int64_t activation, int32_t type)
     bounds b;
     float most = type == TQ_TensorType_FLOAT16 ? 65504.0f : FLT_MAX;
     tq_activation_floats(activation, &b.low, &b.high);
-    bool below = b.low == -INFINITY, above = b.high == INFINITY;
+    bool below = b.low <= -FLT_MAX, above = b.high >= FLT_MAX;
     int64_t least_code = INT64_MIN, most_code = INT64_MAX;
     if (type != TQ_TensorType_INT64) {
         const tq_type_row *row = tq_type(type);

@@ -42,6 +42,13 @@ void tq_activation_floats(int64_t activation, float *low, float *high)
     *high = *high == INFINITY ? FLT_MAX : *high;
 }
 
+bool tq_power_of_two(float scale, int *log2_scale)
+{
+    float exact = logf(scale) * (1.0f / logf(2.0f)), rounded = roundf(exact);
+    *log2_scale = (int)rounded;
+    return fabsf(exact - rounded) < 1e-3f;
+}
+
 tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error)
 {
     if (!isfinite(real))

@@ -20,6 +20,9 @@ void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *l
    finite, as in the reference. */
 void tq_activation_floats(int64_t activation, float *low, float *high);
 
+/* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */
+bool tq_power_of_two(float scale, int *log2_scale);
+
 /* A fixed-point multiplier: real = fixed * 2^(shift - 31). */
 typedef struct tq_fixed {
     int32_t multiplier;

@@ -8,11 +8,13 @@
  *     out[unit] = act(bias + sum over the unit's filters of time . state)
  *
  *     float32, hybrid    hybrid: x quantized row by row, time weights dequantized (ops/hybrid.h)
- *     int8               newest = clamp16(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state))), the rest in 32 bits,
+ *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the state's
+ *                        type, INT16 (with zero point 0) or INT8, which is also the time weights'; the rest in 32 bits,
  *                        clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); RELU is all that may be asked
  *                        for, and not applied
  *
- * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.
+ * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states are those of
+ * tflite-micro, whose arithmetic this is; LiteRT takes them for INT16 and reads past them.
  */
 #include <string.h>
 
@@ -123,11 +125,29 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
 
 /* ---- integers ---- */
 
-static int64_t dot_wide(const int16_t *a, const int16_t *b, size_t n)
+static int32_t code_at(const tq_tensor *tensor, size_t i)
 {
+    return tensor->type == TQ_TensorType_INT16 ? ((const int16_t *)tensor->data)[i]
+                                               : ((const int8_t *)tensor->data)[i];
+}
+
+static void put_code(tq_tensor *tensor, size_t i, int64_t code)
+{
+    if (tensor->type == TQ_TensorType_INT16)
+        ((int16_t *)tensor->data)[i] = (int16_t)tq_clamp_i64(code, INT16_MIN, INT16_MAX);
+    else
+        ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(code, INT8_MIN, INT8_MAX);
+}
+
+/* time . state of row i of the state, below 2^31 rows of products below 2^32: no overflow. */
+static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
+{
+    const tq_tensor *time = node->in[TIME], *state = node->in[STATE];
+    int32_t zero_point = tq_zero_point_at(state, 0);
     int64_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (int32_t)a[i] * b[i];
+    for (size_t step = 0; step < s->memory; step++)
+        sum += (int64_t)code_at(time, i % s->filters * s->memory + step) *
+               (code_at(state, i * s->memory + step) - zero_point);
     return sum;
 }
 
@@ -136,23 +156,23 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     (void)error;
     const svdf *s = node->state;
     const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
-    const int16_t *time = node->in[TIME]->data;
     const tq_tensor *bias = bias_of(node);
-    int16_t *state = node->in[STATE]->data;
+    tq_tensor *state = node->in[STATE];
     int32_t zero_in = tq_zero_point_at(node->in[INPUT], 0), zero_out = tq_zero_point_at(node->out[0], 0);
-    move_back(s, node->in[STATE], sizeof(int16_t));
+    int32_t zero_state = tq_zero_point_at(state, 0);
+    move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
         for (size_t f = 0; f < s->filters; f++) {
             int64_t acc = 0;
             for (size_t i = 0; i < s->inputs; i++)
                 acc += feature[f * s->inputs + i] * (x[b * s->inputs + i] - zero_in);
-            state[newest(s, b, f)] =
-                (int16_t)tq_clamp_i64(tq_multiply_fixed(tq_wrap_i32(acc), s->to_state), INT16_MIN, INT16_MAX);
+            int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_state);
+            put_code(state, newest(s, b, f), (int64_t)code + zero_state);
         }
     for (size_t i = 0; i < s->batches * s->units; i++) {
         uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i % s->units] : 0; /* wraps */
         for (size_t f = i * s->rank; f < (i + 1) * s->rank; f++)
-            acc += (uint32_t)dot_wide(time + f % s->filters * s->memory, state + f * s->memory, s->memory);
+            acc += (uint32_t)over_time(node, s, f);
         int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
         ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)code + zero_out, INT8_MIN, INT8_MAX);
     }
@@ -169,7 +189,7 @@ static tq_status check_types(const tq_node *node, tq_error *error)
     bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
     TQ_TRY(tq_check_input(node, FEATURE, floats ? TQ_T(FLOAT32) | TQ_T(INT8) : TQ_T(INT8), error));
     if (!floats)
-        TQ_TRY(tq_check_input(node, TIME, TQ_T(INT16), error));
+        TQ_TRY(tq_check_input(node, TIME, TQ_T(INT16) | TQ_T(INT8), error));
     else
         TQ_TRY(tq_check_input_like(node, TIME, FEATURE, error));
     if (node->in_count > BIAS && node->in[BIAS])
@@ -197,8 +217,8 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
     if (node->in_count > BIAS && node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
         return tq_input_fail(node, BIAS, error, "has %zu elements; there are %zu units",
                              tq_tensor_count(node->in[BIAS]), s->units);
-    TQ_TRY(tq_check_state(node, STATE, node->in[INPUT]->type == TQ_TensorType_INT8 ? TQ_T(INT16) : TQ_T(FLOAT32),
-                          s->batches * s->filters * s->memory, error));
+    unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? 1u << node->in[TIME]->type : TQ_T(FLOAT32);
+    TQ_TRY(tq_check_state(node, STATE, state, s->batches * s->filters * s->memory, error));
     tq_shape out = {2, {x[0], (int32_t)s->units}};
     return tq_output_shape(node, 0, &out, error);
 }
@@ -213,7 +233,8 @@ static tq_status prepare_codes(tq_node *node, svdf *s, tq_error *error)
         TQ_TRY(tq_check_input_scale(node, scaled[i], error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
     const int symmetric[] = {FEATURE, TIME, STATE};
-    for (size_t i = 0; i < sizeof symmetric / sizeof *symmetric; i++)
+    size_t count = node->in[STATE]->type == TQ_TensorType_INT16 ? 3 : 2;
+    for (size_t i = 0; i < count; i++)
         if (tq_zero_point_at(node->in[symmetric[i]], 0) != 0)
             return tq_input_fail(node, symmetric[i], error, "has the zero point %d; it must be 0",
                                  tq_zero_point_at(node->in[symmetric[i]], 0));

@@ -5,6 +5,7 @@
 #include "python/fake_quant.h"
 #include "python/errors.h"
 
+#include "python/array_args.h"
 #include "python/operands.h"
 #include "quant/fake_quant.h"
 
@@ -16,9 +17,21 @@ static const char *const rule_names[] = {
 
 /* What both functions take beside arrays. */
 typedef struct options {
-    PyObject *min, *max, *axis;
-    int bits, narrow, threads;
+    PyObject *min, *max, *axis, *bits_value, *narrow_value, *threads_value;
+    long bits;
+    bool narrow;
+    int threads;
 } options;
+
+static int read_options(options *o)
+{
+    bool given;
+    o->bits = 8;
+    return tq_py_optional_int(o->bits_value, "num_bits", 2, 16, &given, &o->bits) &&
+                   tq_py_flag(o->narrow_value, "narrow_range", &o->narrow)
+               ? tq_py_threads(o->threads_value, &o->threads)
+               : -1;
+}
 
 /* A scalar or one value a channel, as `count` floats at *out (new memory); 0 or -1. */
 static int channel_values(PyObject *value, const char *name, const options *o, size_t count, PyArrayObject **out)
@@ -53,8 +66,6 @@ static tq_nudged *nudge_all(tq_state *state, const options *o, size_t channels)
     PyArrayObject *min = NULL, *max = NULL;
     tq_nudged *nudged = NULL;
     tq_error error;
-    if (o->bits < 2 || o->bits > 16)
-        return PyErr_Format(PyExc_ValueError, "num_bits is %d; it must be from 2 to 16", o->bits), NULL;
     if (channel_values(o->min, "min", o, channels, &min) < 0 || channel_values(o->max, "max", o, channels, &max) < 0)
         goto done;
     nudged = PyMem_New(tq_nudged, channels + 1);
@@ -63,7 +74,7 @@ static tq_nudged *nudge_all(tq_state *state, const options *o, size_t channels)
         goto done;
     }
     for (size_t c = 0; c < channels; c++)
-        if (tq_fake_quant_nudge(value_at(min, c), value_at(max, c), o->bits, o->narrow, &nudged[c], &error)) {
+        if (tq_fake_quant_nudge(value_at(min, c), value_at(max, c), (int)o->bits, o->narrow, &nudged[c], &error)) {
             tq_py_raise(state, &error, NULL);
             PyMem_Free(nudged);
             nudged = NULL;
@@ -82,17 +93,21 @@ PyDoc_STRVAR(fake_quant_doc,
 "axis one a channel; min < max, or both 0, which gives zeros. num_bits: 2 to 16. narrow_range: the lowest code is\n"
 "not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic, or 'tensorflow', FakeQuantWithMinMaxVars'\n"
 "(tq.rules()['fake_quant']): they differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities\n"
-"go to the ends of the range. num_threads: at most so many; None: as many as pay.");
+"go to the ends of the range. num_threads: at most so many; None: as many as pay.\n\n"
+"Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal float32\n"
+"cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
+">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
+"array([0.       , 0.       , 0.       , 0.6666666], dtype=float32)");
 
 static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"x", "min", "max", "num_bits", "narrow_range", "axis", "rule", "num_threads", NULL};
-    options o = {.axis = Py_None, .bits = 8};
-    PyObject *value, *rule_name = NULL, *num_threads = NULL;
+    options o = {.axis = Py_None};
+    PyObject *value, *rule_name = NULL;
     tq_axis_view view;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|ipO$OO:fake_quant", names, &value, &o.min, &o.max, &o.bits,
-                                     &o.narrow, &o.axis, &rule_name, &num_threads) ||
-        tq_py_threads(num_threads, &o.threads) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|OOO$OO:fake_quant", names, &value, &o.min, &o.max,
+                                     &o.bits_value, &o.narrow_value, &o.axis, &rule_name, &o.threads_value) ||
+        read_options(&o) < 0)
         return NULL;
     int rule = tq_py_choice(rule_name, "rule", rule_names, TQ_FAKE_QUANT_RULES, TQ_FAKE_QUANT_TFLITE);
     PyArrayObject *x = rule < 0 ? NULL : tq_py_dense_floats(value, "x"), *y = NULL;
@@ -158,18 +173,19 @@ PyDoc_STRVAR(gradient_doc,
 "dx is dy where x lies within the nudged range and 0 elsewhere; dmin is the sum of dy where x lies below it and dmax\n"
 "where above, over everything or, with axis, over each channel, summed in double. Where min = max = 0, dx is dy.\n"
 "A NaN x has gradient 0. dy and x have the same shape; the rest as fake_quant's. Equal to TensorFlow's\n"
-"FakeQuantWithMinMaxVarsGradient and its PerChannel form.");
+"FakeQuantWithMinMaxVarsGradient and its PerChannel form (tensorflow/core/kernels/fake_quant_ops_functor.h). dx has\n"
+"x's shape, dmin and dmax are scalars or one a channel. ValueError and TypeError as fake_quant's.");
 
 static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"dy", "x", "min", "max", "num_bits", "narrow_range", "axis", "num_threads", NULL};
-    options o = {.axis = Py_None, .bits = 8};
-    PyObject *dy_value, *x_value, *num_threads = NULL, *made = NULL;
+    options o = {.axis = Py_None};
+    PyObject *dy_value, *x_value, *made = NULL;
     tq_axis_view view;
     tq_nudged *nudged = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|ipO$O:fake_quant_gradient", names, &dy_value, &x_value, &o.min,
-                                     &o.max, &o.bits, &o.narrow, &o.axis, &num_threads) ||
-        tq_py_threads(num_threads, &o.threads) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|OOO$O:fake_quant_gradient", names, &dy_value, &x_value,
+                                     &o.min, &o.max, &o.bits_value, &o.narrow_value, &o.axis, &o.threads_value) ||
+        read_options(&o) < 0)
         return NULL;
     PyArrayObject *dy = tq_py_dense_floats(dy_value, "dy"), *x = dy ? tq_py_dense_floats(x_value, "x") : NULL;
     if (x && !PyArray_SAMESHAPE(x, dy))

@@ -117,7 +117,43 @@ PyDoc_STRVAR(decode_doc,
 "Raises ModelError, with the byte's offset in the buffer, where it is malformed, nests more than\n"
 "32 deep, or shares its parts so often that it would grow without bound.");
 
+/* Where the number is that a map, the root, has under a key: (byte, width), or None. */
+static PyObject *find_number(tq_flex_reader *reader, const tq_flex *root, tq_bytes wanted)
+{
+    tq_flex item;
+    for (uint64_t i = 0; root->kind == TQ_FLEX_MAP && i < root->count; i++) {
+        tq_bytes key;
+        if (tq_flex_map_key(reader, root, i, &key) != TQ_OK || tq_flex_item(reader, root, i, &item) != TQ_OK)
+            break;
+        bool is_number = item.kind == TQ_FLEX_INT || item.kind == TQ_FLEX_UINT;
+        if (is_number && key.size == wanted.size && memcmp(key.data, wanted.data, key.size) == 0)
+            return Py_BuildValue("(nn)", (Py_ssize_t)item.at, (Py_ssize_t)item.width);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *flexbuffer_number_at(PyObject *module, PyObject *args)
+{
+    Py_buffer view;
+    const char *key;
+    Py_ssize_t length;
+    tq_flex_reader reader;
+    tq_flex root;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*s#:_flexbuffer_number_at", &view, &key, &length))
+        return NULL;
+    PyObject *result = NULL;
+    if (tq_flex_open((tq_bytes){view.buf, (size_t)view.len}, &reader, &root, NULL) == TQ_OK)
+        result = find_number(&reader, &root, (tq_bytes){(const uint8_t *)key, (size_t)length});
+    else
+        result = Py_NewRef(Py_None);
+    PyBuffer_Release(&view);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+    {"_flexbuffer_number_at", flexbuffer_number_at, METH_VARARGS,
+     "_flexbuffer_number_at(buffer, key, /)\n--\n\n(byte, width) of the integer that a map has under a key, or None."},
     {"decode_flexbuffer", decode_flexbuffer, METH_O, decode_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -237,7 +237,7 @@ static int assign_codes(InterpreterObject *self, tq_tensor *tensor, PyArrayObjec
     if (check_codes(tensor, value) < 0)
         return -1;
     (void)self;
-    if (!tensor->data && PyArray_NBYTES(value)) {
+    if (!tensor->data && PyArray_NBYTES(value) > 0) {
         PyErr_SetString(PyExc_ValueError,
                         "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first");
         return -1;
@@ -255,7 +255,7 @@ static int assign_codes(InterpreterObject *self, tq_tensor *tensor, PyArrayObjec
 int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor *tensor, PyObject *object)
 {
     PyArrayObject *value =
-        (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED, NULL);
+        (PyArrayObject *)PyArray_CheckFromAny(object, NULL, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED, NULL);
     if (!value)
         return -1;
     int result;

@@ -18,41 +18,18 @@
     "Returns float64: a scalar, or with axis an array of its length. NaN in x or y gives NaN, and so do infinities\n" \
     "of one sign in one place. TypeError: no real numbers. ValueError: shapes that differ, an axis out of range."
 
-static tq_number number_of(PyArrayObject *array)
-{
-    switch (PyArray_TYPE(array)) {
-    case NPY_FLOAT: return TQ_NUMBER_F32;
-    case NPY_DOUBLE: return TQ_NUMBER_F64;
-    case NPY_HALF: return TQ_NUMBER_F16;
-    case NPY_BYTE: return TQ_NUMBER_I8;
-    case NPY_BOOL:
-    case NPY_UBYTE: return TQ_NUMBER_U8;
-    case NPY_SHORT: return TQ_NUMBER_I16;
-    case NPY_USHORT: return TQ_NUMBER_U16;
-    case NPY_INT: return TQ_NUMBER_I32;
-    case NPY_UINT: return TQ_NUMBER_U32;
-    case NPY_LONG: return sizeof(long) == 4 ? TQ_NUMBER_I32 : TQ_NUMBER_I64;
-    case NPY_ULONG: return sizeof(long) == 4 ? TQ_NUMBER_U32 : TQ_NUMBER_U64;
-    case NPY_LONGLONG: return TQ_NUMBER_I64;
-    case NPY_ULONGLONG: return TQ_NUMBER_U64;
-    default: break;
-    }
-    tq_py_type type;
-    return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_NUMBER_BF16 : TQ_NUMBERS;
-}
-
 /* An array whose elements the core reads: the value's own where it can. */
 static PyArrayObject *measured_of(PyObject *value, const char *name, tq_measured *measured)
 {
     PyArrayObject *array = tq_py_array(value, name, false);
-    if (array && (PyArray_ISBYTESWAPPED(array) || number_of(array) == TQ_NUMBERS)) {
+    if (array && (PyArray_ISBYTESWAPPED(array) || tq_py_number(array) == TQ_NUMBERS)) {
         PyArrayObject *doubles = tq_py_doubles((PyObject *)array, name);
         Py_SETREF(array, doubles);
     }
     if (!array)
         return NULL;
     measured->data = PyArray_BYTES(array);
-    measured->type = number_of(array);
+    measured->type = tq_py_number(array);
     for (int i = 0; i < PyArray_NDIM(array); i++)
         measured->strides[i] = PyArray_STRIDE(array, i);
     return array;

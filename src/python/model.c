@@ -6,6 +6,7 @@
 
 #include "python/buffer.h"
 #include "python/convert.h"
+#include "python/data.h"
 #include "python/details_list.h"
 #include "python/errors.h"
 #include "python/file.h"
@@ -334,6 +335,16 @@ static PyObject *get_problems(ModelObject *self, void *closure)
     return tq_py_problems(tq_state_of((PyObject *)self), &self->model);
 }
 
+static PyObject *get_file(ModelObject *self, void *closure)
+{
+    (void)closure;
+    PyArray_Descr *dtype = PyArray_DescrFromType(NPY_UINT8);
+    npy_intp size = (npy_intp)self->model.file.size;
+    PyObject *view = tq_py_view(self->model.file, dtype, 1, &size, Py_NewRef(self));
+    Py_DECREF(dtype);
+    return view;
+}
+
 static PyGetSetDef properties[] = {
     {"path", (getter)get_path, NULL, "The file's path as given, or None for a model opened from bytes.", NULL},
     {"nbytes", (getter)get_nbytes, NULL, "Size of the whole file in bytes.", NULL},
@@ -351,6 +362,7 @@ static PyGetSetDef properties[] = {
     {"metadata", (getter)get_metadata, NULL, "dict from name to bytes.", NULL},
     {"buffers", (getter)get_buffers, NULL, "Sequence of Buffer; the first is empty by convention.", NULL},
     {"external_buffers", (getter)get_external_buffers, NULL, "Sequence of ExternalBuffer: constants in files beside the model.", NULL},
+    {"_file", (getter)get_file, NULL, "All bytes of the file, a read-only view.", NULL},
     {"problems", (getter)get_problems, NULL, "list of Problem: what is invalid or suspicious though it can be read.  Walks the model each time.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

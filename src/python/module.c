@@ -26,6 +26,7 @@
 #include "python/sequence.h"
 #include "python/subgraph.h"
 #include "python/tensor.h"
+#include "python/tree.h"
 #include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
@@ -82,6 +83,7 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_observers,
     tq_py_add_measures,
     tq_py_add_arrays,
+    tq_py_add_tree,
     tq_py_add_interpreter,
 };
 

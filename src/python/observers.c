@@ -34,6 +34,13 @@ static int reals_of(PyObject *value, PyObject *axis, PyArrayObject **array, tq_r
     return -1;
 }
 
+/* _reals(x) -> x as a dense array of float32 or float64, or itself: to convert it once for what follows. */
+static PyObject *reals(PyObject *module, PyObject *value)
+{
+    (void)module;
+    return (PyObject *)tq_py_dense_reals(value, "x");
+}
+
 static PyObject *observed_arrays(const tq_observed *observed, npy_intp channels)
 {
     PyArrayObject *min = (PyArrayObject *)PyArray_SimpleNew(1, &channels, NPY_FLOAT64);
@@ -239,6 +246,7 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"_reals", reals, METH_O, NULL},
     {"_observe", observe, METH_VARARGS, NULL},
     {"_histogram_grow", histogram_grow, METH_VARARGS, NULL},
     {"_histogram_fold", histogram_fold, METH_VARARGS, NULL},

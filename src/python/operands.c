@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "python/array_args.h"
+#include "quant/numbers.h"
 
 /* Whether NumPy has a way of its own to see an array in it.  Sequences and numbers are tried after DLPack, as
    tensors of other libraries pretend to be those too. */
 static bool is_numpys(PyObject *value)
 {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyList_CheckExact(value) ||
-           PyTuple_CheckExact(value) || PyArray_CheckAnyScalar(value) || PyObject_CheckBuffer(value) ||
+           PyTuple_CheckExact(value) || PyArray_IsScalar(value, Generic) || PyObject_CheckBuffer(value) ||
            PyObject_HasAttrString(value, "__array__") || !PyObject_HasAttrString(value, "__dlpack__");
 }
 
@@ -176,23 +177,79 @@ static PyArrayObject *reals_of(PyObject *value, const char *name)
     return array && !is_real(array) ? wrong_type(array, name, "real numbers") : array;
 }
 
+tq_number tq_py_number(PyArrayObject *array)
+{
+    switch (PyArray_TYPE(array)) {
+    case NPY_FLOAT: return TQ_NUMBER_F32;
+    case NPY_DOUBLE: return TQ_NUMBER_F64;
+    case NPY_HALF: return TQ_NUMBER_F16;
+    case NPY_BYTE: return TQ_NUMBER_I8;
+    case NPY_BOOL:
+    case NPY_UBYTE: return TQ_NUMBER_U8;
+    case NPY_SHORT: return TQ_NUMBER_I16;
+    case NPY_USHORT: return TQ_NUMBER_U16;
+    case NPY_INT: return TQ_NUMBER_I32;
+    case NPY_UINT: return TQ_NUMBER_U32;
+    case NPY_LONG: return sizeof(long) == 4 ? TQ_NUMBER_I32 : TQ_NUMBER_I64;
+    case NPY_ULONG: return sizeof(long) == 4 ? TQ_NUMBER_U32 : TQ_NUMBER_U64;
+    case NPY_LONGLONG: return TQ_NUMBER_I64;
+    case NPY_ULONGLONG: return TQ_NUMBER_U64;
+    default: break;
+    }
+    tq_py_type type;
+    return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_NUMBER_BF16 : TQ_NUMBERS;
+}
+
+/* float32 or float64, dense.  NumPy would do it too, and warn of overflow and of signalling NaN. */
+static void convert_reals(PyArrayObject *from, tq_number number, PyArrayObject *to)
+{
+    enum { PART = 512 };
+    double part[PART];
+    tq_number_loader load = tq_number_loader_of(number);
+    npy_intp count = PyArray_SIZE(from), size = PyArray_ITEMSIZE(from);
+    for (npy_intp i = 0; i < count; i += PART) {
+        npy_intp n = count - i < PART ? count - i : PART;
+        load(PyArray_BYTES(from) + i * size, size, (size_t)n, part);
+        if (PyArray_TYPE(to) == NPY_FLOAT64)
+            memcpy((double *)PyArray_DATA(to) + i, part, (size_t)n * sizeof *part);
+        else
+            for (npy_intp k = 0; k < n; k++)
+                ((float *)PyArray_DATA(to))[i + k] = (float)part[k];
+    }
+}
+
+/* Steals `array`; an array of that type, dense. */
+static PyArrayObject *dense_of(PyArrayObject *array, int type)
+{
+    const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY;
+    tq_number number = tq_py_number(array);
+    if (PyArray_TYPE(array) == type || number == TQ_NUMBERS)
+        return cast(array, type, NPY_ARRAY_C_CONTIGUOUS);
+    PyArrayObject *from = (PyArrayObject *)PyArray_FromArray(array, PyArray_DescrFromType(PyArray_TYPE(array)), flags);
+    Py_DECREF(array);
+    PyArrayObject *to = from ? (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(from), PyArray_DIMS(from), type) : NULL;
+    if (to)
+        convert_reals(from, number, to);
+    Py_XDECREF(from);
+    return to;
+}
+
 PyArrayObject *tq_py_doubles(PyObject *value, const char *name)
 {
     PyArrayObject *array = reals_of(value, name);
-    return array ? cast(array, NPY_FLOAT64, 0) : NULL;
+    return array ? dense_of(array, NPY_FLOAT64) : NULL;
 }
 
 PyArrayObject *tq_py_dense_reals(PyObject *value, const char *name)
 {
     PyArrayObject *array = reals_of(value, name);
-    int type = array && is_safe(array, NPY_FLOAT32) ? NPY_FLOAT32 : NPY_FLOAT64;
-    return array ? cast(array, type, NPY_ARRAY_C_CONTIGUOUS) : NULL;
+    return array ? dense_of(array, is_safe(array, NPY_FLOAT32) ? NPY_FLOAT32 : NPY_FLOAT64) : NULL;
 }
 
 PyArrayObject *tq_py_dense_floats(PyObject *value, const char *name)
 {
     PyArrayObject *array = reals_of(value, name);
-    return array ? cast(array, NPY_FLOAT32, NPY_ARRAY_C_CONTIGUOUS) : NULL;
+    return array ? dense_of(array, NPY_FLOAT32) : NULL;
 }
 
 int tq_py_axis(PyArrayObject *array, PyObject *axis, int *at)

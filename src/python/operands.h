@@ -14,6 +14,7 @@
 
 #include "quant/axis_view.h"
 #include "quant/codes.h"
+#include "quant/measure.h"
 
 /* A new reference to the value as an array: itself, if it is one.  Python's integers that are too wide for
    NumPy become float64, or with `integers` a ValueError; other objects a TypeError. */
@@ -23,7 +24,10 @@ PyArrayObject *tq_py_array(PyObject *value, const char *name, bool integers);
    any stride, byte order native. */
 PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type);
 
-/* A new reference to an array of float64, of any stride. */
+/* How the core reads the array's elements; TQ_NUMBERS where it cannot. */
+tq_number tq_py_number(PyArrayObject *array);
+
+/* A new reference to an array of float64. */
 PyArrayObject *tq_py_doubles(PyObject *value, const char *name);
 
 /* A new reference to a dense row-major array: float32 or float64, whichever holds the values exactly,

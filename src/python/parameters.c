@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "python/array_args.h"
 #include "python/operands.h"
 #include "quant/params.h"
 #include "quant/weights.h"
@@ -82,17 +83,22 @@ PyDoc_STRVAR(choose_doc,
 "narrow_range: the lowest code is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
 "'ai-edge-quantizer', each in its source's own precision; tq.rules()['parameters'] has their formulas. 'tflite',\n"
 "'mlir' and 'power-of-two' make int16 symmetric unasked. Where min = max = 0 the scale is 0 under 'toco', 'tflite'\n"
-"and 'power-of-two', as there: such parameters stand for zeros alone.");
+"and 'power-of-two', as there: such parameters stand for zeros alone.\n\n"
+"Returns float32 and int32: scalars, or arrays of the shape that min and max broadcast to. ValueError: min or max is\n"
+"not finite, min exceeds max, or the range is so wide that the scale is infinite; an unknown rule. TypeError: no real\n"
+"numbers, or no dtype of codes.\n\n"
+">>> choose_quantization_params(-1.0, 3.0, 'uint8')\n"
+"tq.QuantizationParams(scale=np.float32(0.015686275), zero_point=np.int32(64))");
 
 static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"min", "max", "dtype", "symmetric", "narrow_range", "rule", NULL};
-    PyObject *min, *max, *dtype = NULL, *rule = NULL;
-    int symmetric = 0, narrow = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$ppO:choose_quantization_params", names, &min, &max, &dtype,
-                                     &symmetric, &narrow, &rule))
+    PyObject *min, *max, *dtype = NULL, *rule = NULL, *symmetric = NULL, *narrow = NULL;
+    tq_params_target target;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOO:choose_quantization_params", names, &min, &max, &dtype,
+                                     &symmetric, &narrow, &rule) ||
+        !tq_py_flag(symmetric, "symmetric", &target.symmetric) || !tq_py_flag(narrow, "narrow_range", &target.narrow))
         return NULL;
-    tq_params_target target = {.symmetric = symmetric, .narrow = narrow};
     int index = tq_py_choice(rule, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
     if (index < 0 || tq_py_code(dtype, &target.code) < 0)
         return NULL;
@@ -104,12 +110,11 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
 {
     (void)context;
     for (npy_intp i = 0; i < n; i++) {
-        float scale = tq_bias_scale((float)*(const double *)(data[0] + i * strides[0]),
-                                    (float)*(const double *)(data[1] + i * strides[1]));
-        if (!isfinite(scale) || scale < 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "input_scale * weight_scale is %g; it must be finite and not negative", (double)scale);
-        *(float *)(data[2] + i * strides[2]) = scale;
+        tq_status status = tq_bias_scale(*(const double *)(data[0] + i * strides[0]),
+                                         *(const double *)(data[1] + i * strides[1]),
+                                         (float *)(data[2] + i * strides[2]), error);
+        if (status)
+            return status;
         *(int32_t *)(data[3] + i * strides[3]) = 0;
     }
     return TQ_OK;
@@ -119,7 +124,9 @@ PyDoc_STRVAR(bias_doc,
 "bias_quantization_params(input_scale, weight_scale)\n--\n\n"
 "(scale, zero_point) of a bias, as a QuantizationParams: the float32 product of the scales, and 0.\n\n"
 "input_scale, weight_scale: numbers or arrays, broadcast, read as float32. A bias is added to accumulators, whose\n"
-"unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.");
+"unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.\n\n"
+"Returns float32 and int32, of the shape that the scales broadcast to. ValueError: a scale that is negative or not\n"
+"finite, or an infinite product.");
 
 static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
 {

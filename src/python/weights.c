@@ -55,9 +55,10 @@ static bool is_wide(const weights_job *job)
 static tq_status use_given(weights_job *job, size_t count, tq_error *error)
 {
     for (size_t c = 0; c < count; c++) {
-        if (!isfinite(job->given[c]) || job->given[c] <= 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "scale is %g in %s %zu; it must be finite and over 0",
-                           (double)job->given[c], job->target.blocks ? "block" : "channel", c);
+        if (!isnormal(job->given[c]) || job->given[c] < 0)
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                           "scale is %g in %s %zu; it must be finite, above 0 and not denormal", (double)job->given[c],
+                           job->target.blocks ? "block" : "channel", c);
         job->scales[c] = job->given[c];
         job->bounds[c] = tq_weight_factor(&job->target, job->given[c]);
     }
@@ -272,9 +273,11 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     PyArrayObject *given = NULL;
     weights_job job = {.given = NULL};
     npy_intp shape[NPY_MAXDIMS];
-    int narrow = 0, rank;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOp:quantize_weights", names, &value, &axis, &dtype, &rule,
+    PyObject *narrow = NULL;
+    int rank;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
+        !tq_py_flag(narrow, "narrow_range", &job.narrow) ||
         tq_py_code(dtype, &job.target.code) < 0 || optional_real(min, "min", &job.has_min, &job.min) < 0 ||
         optional_real(max, "max", &job.has_max, &job.max) < 0)
         return NULL;
@@ -286,7 +289,6 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     int index = tq_py_choice(rule == Py_None ? NULL : rule, "rule", rule_names, TQ_WEIGHT_RULES,
                              usual_rule(&job.target));
     job.target.rule = (tq_weight_rule)index;
-    job.narrow = narrow;
     job.w = PyArray_DATA(w);
     job.size = (size_t)PyArray_SIZE(w);
     if (index >= 0 && check_rule(&job, axis, scale) == 0 && scales_of(scale, rank, shape, &given) == 0) {
@@ -305,12 +307,10 @@ static tq_status run_fit(char **data, const npy_intp *strides, npy_intp n, const
         float weight_scale = (float)*(const double *)(data[0] + i * strides[0]);
         float input_scale = (float)*(const double *)(data[1] + i * strides[1]);
         double b = fabsf((float)*(const double *)(data[2] + i * strides[2]));
-        if (!isfinite(weight_scale) || weight_scale < 0 || !isfinite(input_scale) || input_scale <= 0 || !isfinite(b))
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "weight_scale is %g, input_scale %g and |b| %g; all must be finite and the scales positive",
-                           (double)weight_scale, (double)input_scale, b);
-        tq_bias_fit(input_scale, b, *(const bool *)context, &weight_scale, (float *)(data[4] + i * strides[4]));
-        *(float *)(data[3] + i * strides[3]) = weight_scale;
+        tq_status status = tq_bias_fit(input_scale, b, *(const bool *)context, weight_scale,
+                                       (float *)(data[3] + i * strides[3]), (float *)(data[4] + i * strides[4]), error);
+        if (status)
+            return status;
     }
     return TQ_OK;
 }
@@ -321,7 +321,9 @@ PyDoc_STRVAR(fit_doc,
 "weight_scale: one, or one a channel. input_scale: the activation's. b: the bias, one value a channel; with one\n"
 "weight scale the greatest |b| counts. Where the code |b| / (input_scale * weight_scale) is too great, the\n"
 "bias's scale becomes |b| / (2^30 - 1) and the weight's that divided by input_scale. Quantize the weights with\n"
-"the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.");
+"the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.\n"
+"ValueError: a scale or b that is not finite, weight_scale negative, input_scale not over 0. Source: kBiasMax of\n"
+"tflite/converter/quantization/common/quantization_lib/quantization_driver.cc.");
 
 static PyObject *fit_scales(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -362,11 +364,11 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
     bool is_wide = ((const bias_context *)context)->is_wide;
     for (npy_intp i = 0; i < n; i++) {
         float b = (float)*(const double *)(data[0] + i * strides[0]);
-        float scale = tq_bias_scale((float)*(const double *)(data[1] + i * strides[1]),
-                                    (float)*(const double *)(data[2] + i * strides[2]));
-        if (!isfinite(scale) || scale < 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "input_scale * weight_scale is %g; it must be finite and not negative", (double)scale);
+        float scale;
+        tq_status status = tq_bias_scale(*(const double *)(data[1] + i * strides[1]),
+                                         *(const double *)(data[2] + i * strides[2]), &scale, error);
+        if (status)
+            return status;
         int64_t code = tq_bias_code(b, scale, is_wide ? INT64_MAX : INT32_MAX);
         if (is_wide)
             *(int64_t *)(data[3] + i * strides[3]) = code;
@@ -381,7 +383,23 @@ PyDoc_STRVAR(quantize_bias_doc,
 "The codes of a bias: b times the float32 reciprocal of its scale (bias_quantization_params), rounded ties away from\n"
 "zero, within plus or minus the highest code; 0 where the scale is 0, and for NaN.\n\n"
 "b, input_scale, weight_scale: numbers or arrays, broadcast, read as float32. dtype: 'int32', or 'int64' for int16\n"
-"activations.");
+"activations. Returns an array of that type, of the shape that the arguments broadcast to, or a scalar. ValueError: a\n"
+"scale that is negative or not finite. Source: SymmetricBiasQuantize (tflite/tools/optimize/quantization_utils.cc).");
+
+/* The row of `types` that dtype names, as a string or a NumPy dtype; -1 with an exception. */
+static int bias_type(PyObject *dtype, const char *const *types)
+{
+    PyArray_Descr *descr = NULL;
+    if (dtype && !PyUnicode_Check(dtype) && dtype != Py_None && PyArray_DescrConverter(dtype, &descr)) {
+        PyObject *name = PyObject_GetAttrString((PyObject *)descr, "name");
+        int index = name ? tq_py_choice(name, "dtype", types, 2, 0) : -1;
+        Py_DECREF(descr);
+        Py_XDECREF(name);
+        return index;
+    }
+    PyErr_Clear();
+    return tq_py_choice(dtype, "dtype", types, 2, 0);
+}
 
 static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -393,7 +411,7 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:quantize_bias", names, &values[0], &values[1], &values[2],
                                      &dtype))
         return NULL;
-    int index = tq_py_choice(dtype, "dtype", types, 2, 0);
+    int index = bias_type(dtype, types);
     bias_context context = {index == 1};
     int i = index < 0 ? 3 : 0, type = context.is_wide ? NPY_INT64 : NPY_INT32;
     bool ready = index >= 0;

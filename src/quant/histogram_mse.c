@@ -37,7 +37,7 @@ enum { STEPS = 128 };
 
 static double end_of(double end, int factor)
 {
-    return end * factor / STEPS;
+    return end * ((double)factor / STEPS); /* the quotient is exact, and no greater than 1 */
 }
 
 static tq_status error_of(const search *s, int low, int high, double *sum, tq_error *error)

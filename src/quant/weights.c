@@ -81,19 +81,6 @@ static float factor_of(const tq_weight_target *target, float scale, float bound,
     return bound == 0 ? 0 : half / bound;
 }
 
-void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale)
-{
-    const double most = INT32_MAX / 2;
-    float usual = tq_bias_scale(input_scale, *weight_scale);
-    double code = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
-    if (per_channel ? code <= most : code < most) {
-        *bias_scale = usual;
-        return;
-    }
-    *bias_scale = (float)(b_bound / most);
-    *weight_scale = (float)(b_bound / most / input_scale);
-}
-
 static tq_status check_target(const tq_weight_target *target, tq_error *error)
 {
     bool only_int8 = target->rule == TQ_WEIGHTS_MLIR;
@@ -164,13 +151,4 @@ void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_we
         size_t at = r * tq_axis_view_size(l->region);
         codes_of(&k, w + at, l->region, factors + r * l->region.channels, q8 ? q8 + at : NULL, q16 ? q16 + at : NULL);
     }
-}
-
-int64_t tq_bias_code(float b, float scale, int64_t limit)
-{
-    float rounded = scale == 0 ? 0 : roundf(b * tq_inverse_scale(scale));
-    if (rounded != rounded)
-        return 0;
-    /* (float)limit is limit + 1, so what is below it converts. */
-    return rounded >= (float)limit ? limit : rounded <= -(float)limit ? -limit : (int64_t)rounded;
 }

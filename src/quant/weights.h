@@ -68,16 +68,16 @@ tq_status tq_weight_toco(tq_code code, bool narrow, double min, double max, cons
 
 /* ---- biases ---- */
 
-/* A bias's scale, f32(input_scale * weight_scale); its zero point is 0. */
-static inline float tq_bias_scale(float input_scale, float weight_scale)
-{
-    return input_scale * weight_scale;
-}
+/* A bias's scale, f32(f32(input_scale) * f32(weight_scale)); its zero point is 0.  Fails where either is not
+   finite or negative, or the product infinite. */
+tq_status tq_bias_scale(double input_scale, double weight_scale, float *scale, tq_error *error);
 
 /* The scales of a weight and its bias, grown where the bias's code would pass 2^30 - 1: then, in float64,
    the bias's scale is |b| / (2^30 - 1) and the weight's that over input_scale.  As TFLiteConverter does,
-   a per-tensor scale grows at 2^30 - 1 already.  input_scale is finite and > 0. */
-void tq_bias_fit(float input_scale, double b_bound, bool per_channel, float *weight_scale, float *bias_scale);
+   a per-tensor scale grows at 2^30 - 1 already.  Fails where b or a scale is not finite, weight_scale is negative
+   or input_scale not over 0. */
+tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float weight_scale, float *fitted,
+                      float *bias_scale, tq_error *error);
 
 /* clamp(away(f32(b * f32(1 / s))), -limit, limit), limit the type's highest value; 0 where s is 0.
    NaN gives 0. */

@@ -50,6 +50,7 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
     if (graph->busy)
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
     graph->busy = true;
+    graph->end = begin;
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
         tq_step *step = &graph->steps[k];
         graph->at = k;
@@ -58,9 +59,10 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
             break;
         if (step->phase != TQ_NODE_FOLDED)
             status = run->options.profile ? run_timed(graph, step, error) : run_step(graph, step, error);
+        graph->end = k + 1;
     }
     graph->busy = false;
-    graph->has_run |= status == TQ_OK;
+    graph->has_run = true;
     return status;
 }
 

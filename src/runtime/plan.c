@@ -159,18 +159,21 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
 bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor)
 {
     const tq_slot *mine = &graph->slots[tensor];
-    if (!mine->in_arena)
+    const int32_t done = (int32_t)graph->end;
+    if (!mine->in_arena || graph->run->options.preserve_all)
         return true;
+    if (mine->first >= done)
+        return false;
     uint64_t begin = mine->offset, end = begin + graph->tensors[tensor].bytes;
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         const tq_slot *other = &graph->slots[i];
-        if (i != tensor && other->in_arena && other->first > mine->last && other->offset < end &&
+        if (i != tensor && other->in_arena && other->first > mine->last && other->first < done && other->offset < end &&
             begin < other->offset + graph->tensors[i].bytes)
             return false;
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && (int32_t)k > mine->last &&
+        if (step->phase == TQ_NODE_READY && step->scratch_bytes && (int32_t)k > mine->last && (int32_t)k < done &&
             step->scratch_offset < end && begin < step->scratch_offset + step->scratch_bytes)
             return false;
     }

@@ -69,6 +69,7 @@ typedef struct tq_graph_run {
     bool busy;       /* being prepared, or running: a recursive call is refused */
     bool called_once;
     uint32_t at;     /* the operator that is running, or that failed */
+    uint32_t end;    /* of the operators that the last run ran */
 } tq_graph_run;
 
 /* What a caller may have a run told or asked. */
@@ -133,7 +134,8 @@ tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes,
 /* Lifetimes and offsets of what the arena holds. */
 tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
-/* Whether a tensor still has the value that its operator wrote: nothing after it took its memory. */
+/* Whether a tensor has the value that its operator wrote in the last run: that ran, and nothing that ran after
+   the tensor's last reader took its memory. */
 bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor);
 
 /* ---- invoke.c ---- */

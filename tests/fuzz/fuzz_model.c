@@ -13,6 +13,7 @@
 
 #include "flatbuffer/flexbuffer.h"
 #include "flatbuffer/verify.h"
+#include "flatbuffer/writer.h"
 #include "model/graph.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
@@ -343,7 +344,7 @@ static void *heap_allocate(void *context, size_t size)
     heap *h = context;
     if (h->until_failure-- <= 0)
         return NULL;
-    void *memory = malloc(size);
+    void *memory = calloc(1, size);
     h->live += memory != NULL;
     return memory;
 }
@@ -406,6 +407,29 @@ static void open_without_memory(tq_bytes file)
     }
 }
 
+/* Writes the model again; one in four (`draw` says which) also with its constants moved outside, and with
+   the nth allocation failing, for one n. */
+static void rewrite(const tq_model *model, uint64_t draw)
+{
+    tq_model copy = *model;
+    heap h = {0, 1000};
+    tq_allocator allocator = {heap_allocate, heap_release, &h};
+    copy.allocator = allocator;
+    tq_status status = fuzz_rewrite(&copy, TQ_FLATBUFFER_LIMIT, false);
+    PROMISE(status == TQ_OK || status == TQ_NO_MEMORY || status == TQ_TOO_LARGE || h.until_failure > 0);
+    PROMISE(h.live == 0);
+    if (status != TQ_OK || draw % 4)
+        return;
+    long needed = 1000 - h.until_failure;
+    h.until_failure = 1000;
+    status = fuzz_rewrite(&copy, 0, true);
+    PROMISE(status == TQ_OK || status == TQ_TOO_LARGE);
+    PROMISE(h.live == 0);
+    h.until_failure = (long)(draw / 4 % (uint64_t)needed);
+    PROMISE(fuzz_rewrite(&copy, TQ_FLATBUFFER_LIMIT, false) == TQ_NO_MEMORY);
+    PROMISE(h.live == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tq_bytes file = {data, size};
@@ -428,6 +452,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t sum = fuzz_walk(&model, UINT64_MAX);
     PROMISE(sum == fuzz_walk(&model, UINT64_MAX));
     list_problems(&model);
+    rewrite(&model, sum);
     bool allocated = h.live != 0;
     tq_model_close(&model);
     PROMISE(h.live == 0);

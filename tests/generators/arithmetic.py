@@ -13,7 +13,7 @@ INTEGERS = ("int8", "uint8", "int16", "int32", "uint32", "int64")
 def operands(m, kind, rank=(0, 5), draw=None, plain=False, shapes=None):
     """Two tensors that broadcast with each other; one of them may be a constant, or both the same tensor."""
     low, high = rank
-    a, b = shapes or m.broadcast_pair(low, high)
+    a, b = shapes or m.broadcast_pair(low, high, empty=0.02)
     more = {"scale": None} if plain else {}
 
     def make(shape, chance):
@@ -91,7 +91,7 @@ def maximum(m, kind):
 @generator("POW", "float32", "int32")
 def power(m, kind):
     if kind == "int32":
-        a, b = m.broadcast_pair(0, 4)
+        a, b = m.broadcast_pair(0, 4, empty=0.02)
         x = m.input(kind, a, m.integers(kind, a, -5, 5))
         y = m.input_or_constant(kind, b, m.integers(kind, b, 0, 9))
     else:
@@ -106,7 +106,7 @@ def floor_div(m, kind):
         values = m.draw(kind, shape)
         return np.where(values == 0, values.dtype.type(3), values)
 
-    a, b = m.broadcast_pair(0, 4)
+    a, b = m.broadcast_pair(0, 4, empty=0.02)
     x = m.input(kind, a, scale=None)
     y = m.input_or_constant(kind, b, nonzero(b), scale=None)
     options = schema.FloorDivOptionsT() if m.name == "FLOOR_DIV" else schema.FloorModOptionsT()
@@ -115,7 +115,7 @@ def floor_div(m, kind):
 
 @generator("ATAN2", "float32", "float64")
 def atan2(m, kind):
-    shape = m.shape(0, 5)
+    shape = m.shape(0, 5, empty=0.02)
     m.operator("ATAN2", [m.input(kind, shape), m.input(kind, shape)], [m.output(kind)])
 
 
@@ -123,7 +123,7 @@ COMPARISONS = ("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_E
 
 
 def comparison(m, kind):
-    a, b = m.broadcast_pair(0, 4)
+    a, b = m.broadcast_pair(0, 4, empty=0.02)
     if kind in ("int8", "uint8"):
         one = {"scale": min(m.scale(), 0.9), "zero_point": m.zero_point(kind)}
         two = one if m.chance(0.4) else {"scale": min(m.scale(), 0.9), "zero_point": m.zero_point(kind)}
@@ -159,7 +159,7 @@ def logical(m, kind):
 @generator("BITWISE_XOR", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 @generator("RIGHT_SHIFT", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 def bitwise(m, kind):
-    a, b = m.broadcast_pair(0, 4)
+    a, b = m.broadcast_pair(0, 4, empty=0.02)
     x = m.input(kind, a, scale=None)
     if m.name == "RIGHT_SHIFT":
         y = m.input_or_constant(kind, b, m.integers(kind, b, 0, 8 * np.dtype(kind).itemsize + 2), scale=None)
@@ -180,7 +180,7 @@ def add_n(m, kind):
 
 def unary(*kinds, options=None, version=1):
     def make(m, kind):
-        x = m.input(kind, m.shape(0, 5), scale=None)
+        x = m.input(kind, m.shape(0, 5, empty=0.02), scale=None)
         m.operator(m.name, [x], [m.output(kind, scale=None)], options and options(), version)
 
     return make
@@ -213,34 +213,34 @@ for name, kinds in {
 
 @generator("GELU", "float32", "int8", "uint8")
 def gelu(m, kind):
-    x = m.input(kind, m.shape(0, 5))
+    x = m.input(kind, m.shape(0, 5, empty=0.02))
     y = rescaled(m, kind, m.largest(x))
     m.operator("GELU", [x], [y], schema.GeluOptionsT(approximate=m.chance(0.5)), 2)
 
 
 @generator("ABS", "int8", "int16")
 def absolute(m, kind):
-    x = m.input(kind, m.shape(0, 5))
+    x = m.input(kind, m.shape(0, 5, empty=0.02))
     y = m.output(kind, **m.parameters[x]) if m.chance(0.3) else rescaled(m, kind, m.largest(x))
     m.operator("ABS", [x], [y], None, 2)
 
 
 @generator("EXP", "int8", "int16")
 def exponential(m, kind):
-    x = m.input(kind, m.shape(0, 5), **m.affine(kind, m.rng.uniform(0.5, 12)))
+    x = m.input(kind, m.shape(0, 5, empty=0.02), **m.affine(kind, m.rng.uniform(0.5, 12)))
     m.operator("EXP", [x], [rescaled(m, kind, np.exp(min(m.largest(x), 20)))], schema.ExpOptionsT(), 2)
 
 
 @generator("LOG", "int8", "int16")
 def logarithm(m, kind):
-    x = m.input(kind, m.shape(0, 5))
+    x = m.input(kind, m.shape(0, 5, empty=0.02))
     m.operator("LOG", [x], [rescaled(m, kind, 5)], None, 2)
 
 
 @generator("SQRT", "int8", "int16")
 @generator("RSQRT", "int8", "int16")
 def square_root(m, kind):
-    shape = m.shape(0, 5)
+    shape = m.shape(0, 5, empty=0.02)
     low, high = (-128, 127) if kind == "int8" else (0, 32767)
     zero = m.pick(low, m.integer(low, high - 1)) if kind == "int8" else 0
     x = m.input(kind, shape, m.integers(kind, shape, zero, high), scale=m.scale(), zero_point=zero)
@@ -253,14 +253,14 @@ def square_root(m, kind):
 @generator("RELU_N1_TO_1", "int8", "uint8")
 @generator("RELU_0_TO_1", "int8", "uint8")
 def relu(m, kind):
-    x = m.input(kind, m.shape(0, 5))
+    x = m.input(kind, m.shape(0, 5, empty=0.02))
     y = m.output(kind, **m.parameters[x]) if m.chance(0.3) else rescaled(m, kind, m.largest(x))
     m.operator(m.name, [x], [y], None, 2 if m.name in ("RELU", "RELU6") else 1)
 
 
 @generator("LEAKY_RELU", "float32", "int8", "uint8", "int16")
 def leaky_relu(m, kind):
-    x = m.input(kind, m.shape(0, 5))
+    x = m.input(kind, m.shape(0, 5, empty=0.02))
     alpha = m.pick(0.01, 0.1, 0.2, 0.3, float(m.rng.uniform(0, 1)), 1.5, -0.25, 0.0)
     m.operator("LEAKY_RELU", [x], [rescaled(m, kind, m.largest(x))], schema.LeakyReluOptionsT(alpha=alpha), 2)
 
@@ -275,7 +275,7 @@ def prelu(m, kind):
 
 @generator("HARD_SWISH", "int8", "uint8")
 def hard_swish(m, kind):
-    x = m.input(kind, m.shape(0, 5), **m.affine(kind, m.rng.uniform(1, 12)))
+    x = m.input(kind, m.shape(0, 5, empty=0.02), **m.affine(kind, m.rng.uniform(1, 12)))
     m.operator("HARD_SWISH", [x], [m.output(kind, **m.affine(kind, m.largest(x)))], None)
 
 
@@ -293,20 +293,20 @@ def curve(m, kind):
         parameters = {"scale": 2.0 ** m.pick(-12, -11, -10, -13, -9), "zero_point": 0}
     else:
         parameters = m.affine(kind, m.rng.uniform(1, 12))
-    x = m.input(kind, m.shape(0, 5), **parameters)
+    x = m.input(kind, m.shape(0, 5, empty=0.02), **parameters)
     m.operator(m.name, [x], [m.output(kind, scale=scale, zero_point=zero)], None, 3)
 
 
 @generator("ELU", "float32", "int8", resolver=OPTIMIZED)
 def elu(m, kind):
-    x = m.input(kind, m.shape(0, 5))
+    x = m.input(kind, m.shape(0, 5, empty=0.02))
     m.operator("ELU", [x], [rescaled(m, kind, m.largest(x))])
 
 
 @generator("CEIL", "float32", resolver=OPTIMIZED)
 @generator("ROUND", "float32", resolver=OPTIMIZED)
 def rounding(m, kind):
-    shape = m.shape(0, 5)
+    shape = m.shape(0, 5, empty=0.02)
     x = m.input(kind, shape, draw=lambda: m.floats(shape, magnitude=m.pick(1, 100)))
     m.operator(m.name, [x], [m.output(kind)])
 
@@ -333,7 +333,7 @@ def quantize(m, kind):
         return x
 
     x = m.input("float32", shape, draw=values)
-    m.operator("QUANTIZE", [x], [m.output(target, **parameters)], schema.QuantizeOptionsT(), 3)
+    m.operator("QUANTIZE", [x], [m.output(target, shape, **parameters)], schema.QuantizeOptionsT(), 3)
 
 
 PAIRS = (

@@ -135,7 +135,7 @@ def slice_(m, kind):
 
 @generator("TRANSPOSE", *MOVED)
 def transpose(m, kind):
-    shape = m.shape(1, 6)
+    shape = m.shape(1, 6, empty=0.02)
     order = m.rng.permutation(len(shape))
     order = [int(axis) - (len(shape) if m.chance(0.1) else 0) for axis in order]
     x = m.input(kind, shape)
@@ -391,7 +391,7 @@ def unique(m, kind):
 @generator("SHAPE", *MOVED, "string")
 @generator("RANK", *MOVED, "string")
 def shape_of(m, kind):
-    x = m.input(kind, m.shape(0, 6))
+    x = m.input(kind, m.shape(0, 6, empty=0.02))
     if m.name == "RANK":
         return m.operator("RANK", [x], [m.output("int32")], schema.RankOptionsT())
     target = m.pick("int32", "int64")

@@ -22,12 +22,17 @@ KINDS = {  # kind: (activations, weights, bias)
 }
 
 
-def weights(m, type, shape, axis, per_channel):
-    """A constant of weights: symmetric where the type is signed; uint8 has a zero point."""
+def weights(m, kind, shape, axis, per_channel, gain=None):
+    """A constant of weights: symmetric where the type is signed; uint8 has a zero point.
+
+    Codes of -128 do not occur beside float inputs, where LiteRT gets their sign wrong.
+    gain: about how much larger the product is than its input; None: whatever comes."""
+    type = KINDS[kind][1]
     if type in ("float32", "float16"):
-        return m.constant(type, m.floats(shape, type, special=0.01))
+        spread = 1.0 if gain is None else gain / np.sqrt(np.prod(shape) / shape[axis])
+        return m.constant(type, m.floats(shape, type, special=0.01 if gain is None else 0, magnitude=spread))
     low, high = {"int8": (-127, 127), "uint8": (0, 255), "int4": (-7, 7), "int2": (-1, 1)}[type]
-    if type == "int8" and m.chance(0.05):
+    if type == "int8" and kind != "hybrid" and m.chance(0.05):
         low = -128
     how = m.rng.random()
     if how < 0.6:
@@ -37,14 +42,24 @@ def weights(m, type, shape, axis, per_channel):
     else:
         values = m.rng.choice([low, high], shape)
     zero = m.zero_point("uint8") if type == "uint8" else 0
-    if not per_channel:
-        return m.constant(type, values, scale=m.scale(), zero_point=zero)
-    count = shape[axis]
     middle = m.scale()
+    if gain is not None:
+        spread = max(float(np.std(values.astype(float) - zero)), 0.5)
+        middle = float(np.float32(gain / (spread * np.sqrt(np.prod(shape) / shape[axis]))))
+    if not per_channel:
+        return m.constant(type, values, scale=middle, zero_point=zero)
+    count = shape[axis]
     scales = np.float32(middle * 2.0 ** m.rng.uniform(-2, 2, count))
     if m.chance(0.1):
         scales[:] = scales[0]
     return m.constant(type, values, scale=scales, zero_point=[0] * count, axis=axis)
+
+
+def source(m, kind, shape):
+    """The input: finite where it is quantized on the way, since a range with infinite ends has no meaning."""
+    if kind.startswith("hybrid"):
+        return m.input("float32", shape, draw=lambda: m.floats(shape, special=0, magnitude=m.pick(0.1, 1, 10)))
+    return m.input(KINDS[kind][0], shape)
 
 
 def bias(m, kind, x, w, count, terms):
@@ -98,7 +113,7 @@ CONV_KINDS = ("float32", "int8", "uint8", "int16", "int16-bias32", "int4", "hybr
 @generator("CONV_2D", *CONV_KINDS)
 def conv_2d(m, kind):
     (height, width), (kh, kw), (sh, sw), (dh, dw), padding = plane(m, 150)
-    x_type, w_type, _ = KINDS[kind]
+    w_type = KINDS[kind][1]
     groups = m.pick(1, 1, 1, 1, 2, 3) if kind != "uint8" else 1
     per_group, out_per_group = m.dimension(33), m.dimension(33)
     while per_group * groups * height * width > 4000:
@@ -107,9 +122,9 @@ def conv_2d(m, kind):
     depth, count = per_group * groups, out_per_group * groups
     kh, kw = (min(kh, height), min(kw, width)) if padding == PADDING.VALID else (kh, kw)
     dh, dw = (dh if (kh - 1) * dh < height else 1), (dw if (kw - 1) * dw < width else 1)
-    x = m.input(x_type, [m.pick(1, 1, 2), height, width, depth])
+    x = source(m, kind, [m.pick(1, 1, 2), height, width, depth])
     per_channel = w_type != "uint8" and (m.chance(0.7) or (kind == "hybrid" and groups > 1))
-    w = weights(m, w_type, [count, kh, kw, per_group], 0, per_channel)
+    w = weights(m, kind, [count, kh, kw, per_group], 0, per_channel)
     terms = kh * kw * per_group
     options = schema.Conv2DOptionsT(
         padding=padding,
@@ -126,13 +141,13 @@ def conv_2d(m, kind):
 @generator("DEPTHWISE_CONV_2D", "float32", "int8", "uint8", "int16", "hybrid")
 def depthwise_conv_2d(m, kind):
     (height, width), (kh, kw), (sh, sw), (dh, dw), padding = plane(m, 150)
-    x_type, w_type, _ = KINDS[kind]
+    w_type = KINDS[kind][1]
     multiplier = m.pick(1, 1, 1, 2, 3, 8)
     depth = m.dimension(max(min(70 // multiplier, 6000 // (height * width)), 1))
-    x = m.input(x_type, [m.pick(1, 1, 2), height, width, depth])
+    x = source(m, kind, [m.pick(1, 1, 2), height, width, depth])
     count = depth * multiplier
     per_channel = kind == "hybrid" or (w_type != "uint8" and m.chance(0.7))
-    w = weights(m, w_type, [1, kh, kw, count], 3, per_channel)
+    w = weights(m, kind, [1, kh, kw, count], 3, per_channel)
     options = schema.DepthwiseConv2DOptionsT(
         padding=padding,
         strideH=sh,
@@ -153,14 +168,14 @@ FC_KINDS = ("float32", "int8", "uint8", "int16", "int16-bias32", "int4", "int2")
 
 @generator("FULLY_CONNECTED", *FC_KINDS, "hybrid", "hybrid-int4", "hybrid-int2")
 def fully_connected(m, kind):
-    x_type, w_type, _ = KINDS[kind]
+    w_type = KINDS[kind][1]
     keep = m.chance(0.4)
     lead = m.shape(1, 3, 60)
     depth, count = m.dimension(70), m.dimension(70)
     if m.chance(0.1):
         depth *= 9
-    x = m.input(x_type, [*lead, depth])
-    w = weights(m, w_type, [count, depth], 0, w_type != "uint8" and kind != "hybrid" and m.chance(0.5))
+    x = source(m, kind, [*lead, depth])
+    w = weights(m, kind, [count, depth], 0, w_type != "uint8" and kind != "hybrid" and m.chance(0.5))
     options = schema.FullyConnectedOptionsT(
         keepNumDims=keep,
         fusedActivationFunction=m.activation(),

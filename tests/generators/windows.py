@@ -43,7 +43,7 @@ def transpose_conv(m, kind):
         out = [(height - 1) * sh + kh + m.integer(0, sh - 1), (width - 1) * sw + kw + m.integer(0, sw - 1)]
     shape = m.input_or_constant("int32", [4], [batch, *out, count], chance=0.7)
     x = m.input(x_type, [batch, height, width, depth])
-    w = weights(m, w_type, [count, kh, kw, depth], 0, w_type != "uint8" and m.chance(0.7))
+    w = weights(m, kind, [count, kh, kw, depth], 0, w_type != "uint8" and m.chance(0.7))
     inputs = [shape, w, x]
     if m.chance(0.7):
         inputs.append(bias(m, kind, x, w, count, kh * kw * depth))

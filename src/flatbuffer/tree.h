@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A flatbuffer as a tree that can be changed: one node a table, one cell a field that it stores.
+ *
+ * Only what is stored has a cell, so that a default that a file spells out stays spelled out.  Cells
+ * hold bytes as the file has them, little-endian, and borrow them: the file, and whatever else is put
+ * into a tree, must outlive it.  What a tree allocates lives until the tree is closed.
+ *
+ * A table that a file shares between several places is read once for each of them: a change in one
+ * place never shows in another.
+ *
+ * Fields that the rows do not know are kept as well (unknown.c):
+ *   inline    the bytes from the field to the next one, at most.  A scalar of any width stays what it is.
+ *   offsets   A vtable does not say which fields are offsets.  An unknown field of 4 aligned bytes is
+ *             taken for one if it leads to bytes of the file that nothing known covers, and if these
+ *             are a table, a vector of such tables or of strings, or a vector of scalars or string of
+ *             at least one element.  Vectors are copied with as many bytes as may belong to them,
+ *             up to 8 an element.
+ * What this gets wrong: an unknown offset to an empty vector, or to something that a known field
+ * shares, is kept as the number that it was, and leads elsewhere in what is written; a vector of
+ * vectors does not exist in the format.  A union of a type that is not known is a table; where its
+ * bytes are none, the union is lost, and tree->lost counts it.
+ */
+#ifndef TQ_FLATBUFFER_TREE_H
+#define TQ_FLATBUFFER_TREE_H
+
+#include "base/region.h"
+#include "flatbuffer/table.h"
+
+typedef enum tq_cell_kind {
+    TQ_CELL_INLINE,  /* bytes in the table: a scalar, or a field whose kind is unknown */
+    TQ_CELL_OUTSIDE, /* a u64 that says where, behind the flatbuffer, `bytes` stand */
+    TQ_CELL_VECTOR,  /* of scalars; a string */
+    TQ_CELL_STRINGS,
+    TQ_CELL_TABLE,
+    TQ_CELL_TABLES
+} tq_cell_kind;
+
+typedef struct tq_node tq_node;
+
+typedef struct tq_cell {
+    uint16_t slot;
+    uint8_t kind;    /* tq_cell_kind */
+    uint8_t align;   /* of inline bytes, or of a vector's first element: a power of two */
+    uint8_t is_text; /* a NUL follows the vector */
+    uint32_t count;  /* elements of a vector */
+    uint64_t length; /* bytes of INLINE, OUTSIDE and VECTOR */
+    union {
+        uint8_t scalar[8]; /* INLINE of at most 8 bytes */
+        const uint8_t *bytes;
+        const tq_bytes *strings;
+        tq_node *table;
+        tq_node **tables;
+    };
+    uint64_t at; /* while reading, where in the file its vector stands; while writing, where it will */
+} tq_cell;
+
+struct tq_node {
+    tq_table_id id;           /* TQ_TABLE_NONE: a table that the rows do not know */
+    uint32_t count, capacity;
+    tq_cell *cells;           /* by rising slot */
+    uint64_t at;              /* as a cell's */
+    uint64_t written;         /* the writing that last met the node; the writer's, as are the next two */
+    struct tq_vtable *vtable;
+    uint8_t align;
+};
+
+typedef struct tq_tree {
+    tq_region region;
+    tq_node *root;
+    bool has_identifier;
+    uint8_t identifier[4];
+    uint64_t lost;     /* stored unions that could not be kept */
+    uint64_t writings; /* how often the tree was written */
+} tq_tree;
+
+/* A tree of one empty table. */
+tq_status tq_tree_open(tq_table_id root, const tq_allocator *allocator, tq_tree *out, tq_error *error);
+
+/* A tree of all that `root`, a verified table of `file`, leads to.  Unknown offsets lead below `end`,
+   which is file.size unless other data follow the flatbuffer in the file.
+   Memory: at most 160 * file.size + 16 MiB, for a file whose tables are shared as much as can be; a few
+   kilobytes beyond what the file has in tables, for others.  Fails
+   as the verifier does where it did not look (Model.buffers), or where the bytes have changed. */
+tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end,
+                       const tq_allocator *allocator, tq_tree *out, tq_error *error);
+
+void tq_tree_close(tq_tree *tree);
+
+/* The end of the last byte of `file` that anything in the tree, as it was read, stands in or borrows:
+   what follows belongs to no table. */
+uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file);
+
+/* ---- nodes ---- */
+
+tq_status tq_node_make(tq_tree *tree, tq_table_id id, tq_node **out, tq_error *error);
+
+/* A copy of the node and all below it, in `tree`; bytes are borrowed as before. */
+tq_status tq_node_copy(tq_tree *tree, const tq_node *node, tq_node **out, tq_error *error);
+
+/* The cell of a slot, or NULL.  A union's type byte is the cell of the slot before its own. */
+tq_cell *tq_node_cell(const tq_node *node, unsigned slot);
+
+/* Puts a cell in the place of the one of its slot, or among the others. */
+tq_status tq_node_put(tq_tree *tree, tq_node *node, const tq_cell *cell, tq_error *error);
+
+void tq_node_drop(tq_node *node, unsigned slot);
+
+/* ---- fields by their rows ---- */
+
+static inline tq_cell *tq_node_field(const tq_node *node, tq_field_id field)
+{
+    return tq_node_cell(node, tq_fields[field].slot);
+}
+
+/* A scalar, or the row's default where it is not stored. */
+tq_value tq_node_scalar(const tq_node *node, tq_field_id field);
+
+/* The scalar at `bytes`, of the row's size. */
+tq_status tq_node_set_scalar(tq_tree *tree, tq_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error);
+tq_status tq_node_set_u64(tq_tree *tree, tq_node *node, tq_field_id field, uint64_t value, tq_error *error);
+
+/* The table of a union's type, and TQ_TABLE_NONE where it is not set or not known. */
+tq_table_id tq_node_union(const tq_node *node, tq_field_id field);
+
+#endif

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fields that the rows do not know: how their bytes, and what an offset leads to, come into a tree.
+ * tree.h says by what rule, and what it cannot keep.
+ */
+#include "base/region.h"
+#include "flatbuffer/tree_read.h"
+
+#include <stdlib.h>
+
+enum { UNKNOWN_DEPTH = 8, MOST_ELEMENT = 8 };
+
+/* ---- inline bytes ---- */
+
+static int compare_positions(const void *a, const void *b)
+{
+    size_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+/* Where the table's fields stand, rising. */
+static tq_status field_positions(tq_reading *r, const tq_table *table, size_t **out, size_t *count)
+{
+    size_t *positions, found = 0;
+    unsigned slots = tq_slot_count(table);
+    tq_status status = tq_allocate(&r->tree->region.allocator, slots, sizeof *positions, &positions, r->error);
+    if (status != TQ_OK)
+        return status;
+    for (unsigned slot = 0; slot < slots; slot++) {
+        size_t at = tq_slot_at(table, slot);
+        if (at)
+            positions[found++] = at;
+    }
+    qsort(positions, found, sizeof *positions, compare_positions);
+    *out = positions;
+    *count = found;
+    return TQ_OK;
+}
+
+/* The bytes from a field to the next one, or to the end of the table.  At least one. */
+static uint64_t extent(const tq_reading *r, const tq_table *table, const size_t *positions, size_t count, size_t at)
+{
+    size_t low = 0, high = count; /* the first position past `at` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (positions[middle] <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t end = table->at + tq_load_u16(table->file.data + table->vtable + 2);
+    if (end <= at)
+        end = at + MOST_ELEMENT; /* the table says less than it has */
+    if (low < count && positions[low] < end)
+        end = positions[low];
+    if (end > r->file.size)
+        end = r->file.size;
+    return end - at;
+}
+
+/* The alignment that a field of `length` bytes has where it stands, up to 8. */
+static uint8_t alignment_of(size_t at, uint64_t length)
+{
+    uint8_t align = MOST_ELEMENT;
+    while (align > 1 && (at % align || length < align))
+        align /= 2;
+    return align;
+}
+
+/* Whether the field's bytes can be an offset: 4 aligned bytes, with padding behind them. */
+static bool may_be_offset(const tq_reading *r, size_t at, uint64_t length)
+{
+    if (at % 4 || length < 4)
+        return false;
+    uint32_t distance = tq_load_u32(r->file.data + at);
+    for (uint64_t i = 4; i < length; i++)
+        if (r->file.data[at + i])
+            return false;
+    return distance && distance % 4 == 0 && (uint64_t)at + distance + 4 <= r->end;
+}
+
+/* The row whose value or, for a union, whose type byte stands in the slot; NULL: none does. */
+static const tq_field *row_of(const tq_node *node, unsigned slot)
+{
+    if (node->id == TQ_TABLE_NONE)
+        return NULL;
+    for (unsigned i = tq_tables[node->id].first; i < tq_tables[node->id + 1].first; i++) {
+        const tq_field *field = &tq_fields[i];
+        if (field->slot == slot || (field->shape == TQ_SHAPE_UNION && field->slot == slot + 1))
+            return field;
+    }
+    return NULL;
+}
+
+/* Whether the rows leave the slot to this file: they do not have it, or it is the value of a union
+   whose type they do not know.  What else has no cell passes the end of the file. */
+static bool is_unread(const tq_node *node, unsigned slot, bool *is_union)
+{
+    const tq_field *field = row_of(node, slot);
+    *is_union = field && field->shape == TQ_SHAPE_UNION && field->slot == slot;
+    return (!field || *is_union) && !tq_node_cell(node, slot);
+}
+
+static tq_status read_slot(tq_reading *r, tq_node *node, unsigned slot, bool is_union, size_t at, uint64_t length)
+{
+    bool is_guess = may_be_offset(r, at, length);
+    tq_cell cell = {.slot = (uint16_t)slot, .kind = TQ_CELL_INLINE, .align = alignment_of(at, length), .length = length};
+    if (is_union && !is_guess) {
+        r->tree->lost++;
+        return TQ_OK;
+    }
+    if (length <= sizeof cell.scalar)
+        memcpy(cell.scalar, r->file.data + at, (size_t)length);
+    else
+        cell.bytes = r->file.data + at;
+    tq_status status = tq_node_put(r->tree, node, &cell, r->error);
+    if (status != TQ_OK || !is_guess)
+        return status;
+    tq_guess *guess;
+    status = tq_region_get(&r->tree->region, 1, sizeof *guess, &guess, r->error);
+    if (status == TQ_OK) {
+        *guess = (tq_guess){r->guesses, node, at, (uint16_t)slot, is_union};
+        r->guesses = guess;
+    }
+    return status;
+}
+
+tq_status tq_read_unknown_slots(tq_reading *r, const tq_table *table, tq_node *node)
+{
+    size_t *positions = NULL, count = 0;
+    tq_status status = TQ_OK;
+    for (unsigned slot = 0; status == TQ_OK && slot < tq_slot_count(table); slot++) {
+        size_t at = tq_slot_at(table, slot);
+        bool is_union;
+        if (!at || !tq_bytes_hold(r->file, at, 1) || !is_unread(node, slot, &is_union))
+            continue;
+        if (!positions)
+            status = field_positions(r, table, &positions, &count);
+        if (status == TQ_OK)
+            status = read_slot(r, node, slot, is_union, at, extent(r, table, positions, count, at));
+    }
+    tq_release(&r->tree->region.allocator, positions);
+    return status;
+}
+
+/* ---- what is known covers ---- */
+
+typedef struct span {
+    uint64_t start, end;
+} span;
+
+typedef struct claims {
+    span *spans; /* by rising start; NULL while they are counted */
+    size_t count, room;
+    uint64_t end; /* of the last of them */
+} claims;
+
+static void claim(claims *c, uint64_t start, uint64_t length)
+{
+    if (start + length > c->end)
+        c->end = start + length;
+    if (c->spans && c->count == c->room)
+        return; /* the bytes have changed since the spans were counted */
+    if (c->spans)
+        c->spans[c->count] = (span){start, start + length};
+    c->count++;
+}
+
+static void claim_node(claims *c, tq_bytes file, const tq_node *node);
+
+/* A run that a cell borrows from the file, and `ahead` bytes before it. */
+static void claim_run(claims *c, tq_bytes file, const uint8_t *bytes, uint64_t length, unsigned ahead)
+{
+    if (bytes)
+        claim(c, (uint64_t)(bytes - file.data) - ahead, ahead + length);
+}
+
+static void claim_cell(claims *c, tq_bytes file, const tq_cell *cell)
+{
+    switch ((tq_cell_kind)cell->kind) {
+    case TQ_CELL_VECTOR:
+        claim_run(c, file, cell->bytes, cell->length + cell->is_text, 4);
+        break;
+    case TQ_CELL_STRINGS:
+        claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
+        for (uint32_t i = 0; i < cell->count; i++)
+            claim_run(c, file, cell->strings[i].data, (uint64_t)cell->strings[i].size + 1, 4);
+        break;
+    case TQ_CELL_TABLES:
+        claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
+        for (uint32_t i = 0; i < cell->count; i++)
+            claim_node(c, file, cell->tables[i]);
+        break;
+    case TQ_CELL_TABLE:
+        claim_node(c, file, cell->table);
+        break;
+    case TQ_CELL_OUTSIDE:
+        claim_run(c, file, cell->bytes, cell->length, 0);
+        break;
+    case TQ_CELL_INLINE:
+        break;
+    }
+}
+
+/* Recursion is as deep as that which read the tree. */
+static void claim_node(claims *c, tq_bytes file, const tq_node *node)
+{
+    tq_table table;
+    if (tq_table_find(file, (size_t)node->at, &table, NULL) == TQ_OK) {
+        claim(c, table.vtable, table.vtable_size);
+        claim(c, table.at, tq_load_u16(file.data + table.vtable + 2));
+    }
+    for (uint32_t i = 0; i < node->count; i++)
+        claim_cell(c, file, &node->cells[i]);
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Leaves spans that do not touch. */
+static void merge(claims *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        if (kept && c->spans[i].start <= c->spans[kept - 1].end) {
+            if (c->spans[i].end > c->spans[kept - 1].end)
+                c->spans[kept - 1].end = c->spans[i].end;
+        } else {
+            c->spans[kept++] = c->spans[i];
+        }
+    }
+    c->count = kept;
+}
+
+static tq_status find_claims(tq_reading *r, claims *out)
+{
+    claims counted = {NULL, 0, 0, 0}, found = {NULL, 0, 0, 0};
+    claim(&counted, 0, 8); /* the root's offset and the file's identifier */
+    claim_node(&counted, r->file, r->tree->root);
+    tq_status status = tq_allocate(&r->tree->region.allocator, counted.count, sizeof *found.spans, &found.spans, r->error);
+    if (status != TQ_OK)
+        return status;
+    found.room = counted.count;
+    claim(&found, 0, 8);
+    claim_node(&found, r->file, r->tree->root);
+    qsort(found.spans, found.count, sizeof *found.spans, compare_spans);
+    merge(&found);
+    *out = found;
+    return TQ_OK;
+}
+
+/* The first byte at or after `at` that is covered, at most r->end. */
+static uint64_t next_claim(const tq_reading *r, const claims *c, uint64_t at)
+{
+    size_t low = 0, high = c->count; /* the first span that ends past `at` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->spans[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64_t next = low < c->count ? c->spans[low].start : r->end;
+    return next < at ? at : next < r->end ? next : r->end;
+}
+
+/* ---- what an offset leads to ---- */
+
+/* Whether a text stands at `at`: a count, as many bytes of which none is a control character, and a NUL. */
+static bool find_text(tq_reading *r, const claims *c, uint64_t at, tq_cell *cell)
+{
+    uint64_t end = next_claim(r, c, at);
+    if (end < at + 4)
+        return false;
+    uint32_t count = tq_load_u32(r->file.data + at);
+    if (!count || (uint64_t)count + 5 > end - at || count > r->bytes_left)
+        return false;
+    r->bytes_left -= count;
+    const uint8_t *text = r->file.data + at + 4;
+    for (uint32_t i = 0; i < count; i++)
+        if (text[i] < ' ' && text[i] != '\t' && text[i] != '\n' && text[i] != '\r')
+            return false;
+    if (text[count])
+        return false;
+    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_VECTOR, .align = 1, .is_text = 1, .count = count, .length = count, .bytes = text};
+    return true;
+}
+
+static tq_status follow(tq_reading *r, const claims *c, size_t at, unsigned depth, bool is_union, tq_cell *cell, bool *found);
+
+/* Follows what may be offsets among the slots of an unknown table that was just read. */
+static tq_status follow_slots(tq_reading *r, const claims *c, tq_guess *before, unsigned depth)
+{
+    tq_status status = TQ_OK;
+    while (status == TQ_OK && r->guesses != before) {
+        tq_guess guess = *r->guesses;
+        r->guesses = guess.next;
+        tq_cell cell = {.slot = guess.slot};
+        bool found = false;
+        status = follow(r, c, guess.at, depth, false, &cell, &found);
+        if (status == TQ_OK && found)
+            status = tq_node_put(r->tree, guess.node, &cell, r->error);
+    }
+    return status;
+}
+
+/* Whether the bytes at `at` have the form of a table, all of which lies in bytes that nothing covers. */
+static bool find_table(const tq_reading *r, const claims *c, uint64_t at, tq_table *out)
+{
+    if (at % 4 || tq_table_find(r->file, (size_t)at, out, NULL) != TQ_OK || out->vtable % 2)
+        return false;
+    uint16_t size = tq_load_u16(r->file.data + out->vtable + 2);
+    if (size < 4 || at + size > next_claim(r, c, at))
+        return false;
+    for (unsigned slot = 0; slot < tq_slot_count(out); slot++) {
+        size_t field = tq_slot_at(out, slot);
+        if (field && (field < at + 4 || field >= at + size))
+            return false;
+    }
+    return true;
+}
+
+static tq_status read_unknown_table(tq_reading *r, const claims *c, const tq_table *table, unsigned depth, tq_node **out)
+{
+    tq_guess *before = r->guesses;
+    tq_status status = tq_reading_node(r, table, TQ_TABLE_NONE, out);
+    if (status == TQ_OK)
+        status = tq_read_unknown_slots(r, table, *out);
+    return status == TQ_OK ? follow_slots(r, c, before, depth + 1) : status;
+}
+
+/* Whether all elements at `at` are offsets to tables; or to texts, where `texts` is set. */
+static bool find_offsets(tq_reading *r, const claims *c, uint64_t at, uint32_t count, bool texts)
+{
+    uint64_t end = at + 4 + 4 * (uint64_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t element = at + 4 + 4 * (uint64_t)i, target = element + tq_load_u32(r->file.data + element);
+        tq_table table;
+        tq_cell text = {.slot = 0};
+        if (target < end || target % 4 || target + 4 > r->end)
+            return false;
+        if (texts ? !find_text(r, c, target, &text) : !find_table(r, c, target, &table))
+            return false;
+    }
+    return true;
+}
+
+static tq_status read_texts(tq_reading *r, uint64_t at, uint32_t count, tq_cell *cell)
+{
+    tq_bytes *strings;
+    tq_status status = tq_region_get(&r->tree->region, count, sizeof *strings, &strings, r->error);
+    for (uint32_t i = 0; status == TQ_OK && i < count; i++) {
+        uint64_t element = at + 4 + 4 * (uint64_t)i;
+        tq_vector text;
+        status = tq_vector_find(r->file, (size_t)(element + tq_load_u32(r->file.data + element)), 1, &text, r->error);
+        if (status == TQ_OK)
+            strings[i] = tq_vector_bytes(&text, 1);
+    }
+    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_STRINGS, .align = 4, .count = count};
+    cell->strings = status == TQ_OK ? strings : NULL;
+    return status;
+}
+
+static tq_status read_unknown_tables(tq_reading *r, const claims *c, uint64_t at, uint32_t count, unsigned depth, tq_cell *cell)
+{
+    tq_node **tables;
+    tq_status status = tq_region_get(&r->tree->region, count, sizeof *tables, &tables, r->error);
+    for (uint32_t i = 0; status == TQ_OK && i < count; i++) {
+        uint64_t element = at + 4 + 4 * (uint64_t)i;
+        tq_table table;
+        status = tq_table_find(r->file, (size_t)(element + tq_load_u32(r->file.data + element)), &table, r->error);
+        if (status == TQ_OK)
+            status = read_unknown_table(r, c, &table, depth, &tables[i]);
+    }
+    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_TABLES, .align = 4, .count = count};
+    cell->tables = status == TQ_OK ? tables : NULL;
+    return status;
+}
+
+/* A vector whose elements have a width that the bytes up to the next object allow. */
+static void read_scalars(const tq_reading *r, uint64_t at, uint32_t count, uint64_t room, tq_cell *cell)
+{
+    uint64_t length = (uint64_t)count * MOST_ELEMENT;
+    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_VECTOR, .count = count};
+    cell->align = (at + 4) % 16 == 0 ? 16 : (at + 4) % 8 == 0 ? 8 : 4;
+    cell->length = length < room ? length : room;
+    cell->bytes = r->file.data + at + 4;
+}
+
+static tq_status follow_vector(tq_reading *r, const claims *c, uint64_t at, unsigned depth, tq_cell *cell, bool *found)
+{
+    uint64_t end = next_claim(r, c, at);
+    uint32_t count = end >= at + 4 ? tq_load_u32(r->file.data + at) : 0;
+    *found = count && count <= end - at - 4;
+    if (!*found)
+        return TQ_OK;
+    if (4 * (uint64_t)count <= end - at - 4) {
+        if (count > r->cells_left || count > r->nodes_left)
+            return tq_fail(r->error, TQ_TABLE_BUDGET, at, "an unknown vector of %u elements passes the budget", count);
+        r->cells_left -= count;
+        if (find_offsets(r, c, at, count, true))
+            return read_texts(r, at, count, cell);
+        if (find_offsets(r, c, at, count, false))
+            return read_unknown_tables(r, c, at, count, depth, cell);
+    }
+    read_scalars(r, at, count, end - at - 4, cell);
+    return TQ_OK;
+}
+
+/* Reads what the offset at `at` leads to, if that is something. */
+static tq_status follow(tq_reading *r, const claims *c, size_t at, unsigned depth, bool is_union, tq_cell *cell, bool *found)
+{
+    uint64_t target = (uint64_t)at + tq_load_u32(r->file.data + at);
+    tq_table table;
+    *found = false;
+    if (depth == UNKNOWN_DEPTH || target + 4 > r->end || (!is_union && next_claim(r, c, target) == target))
+        return TQ_OK;
+    if (!is_union && find_text(r, c, target, cell)) {
+        *found = true;
+        return TQ_OK;
+    }
+    if (find_table(r, c, target, &table)) {
+        *found = true;
+        cell->kind = TQ_CELL_TABLE;
+        cell->align = 4;
+        return read_unknown_table(r, c, &table, depth, &cell->table);
+    }
+    return is_union ? TQ_OK : follow_vector(r, c, target, depth, cell, found);
+}
+
+static tq_status resolve(tq_reading *r, const claims *c, const tq_guess *guess)
+{
+    tq_cell cell = {.slot = guess->slot};
+    bool found;
+    tq_status status = follow(r, c, guess->at, 0, guess->is_union, &cell, &found);
+    if (status == TQ_OK && found)
+        return tq_node_put(r->tree, guess->node, &cell, r->error);
+    if (status == TQ_OK && guess->is_union) {
+        tq_node_drop(guess->node, guess->slot);
+        r->tree->lost++;
+    }
+    return status;
+}
+
+tq_status tq_resolve_guesses(tq_reading *r)
+{
+    tq_guess *guesses = r->guesses;
+    claims c;
+    if (!guesses)
+        return TQ_OK;
+    tq_status status = find_claims(r, &c);
+    if (status != TQ_OK)
+        return status;
+    r->guesses = NULL;
+    for (; status == TQ_OK && guesses; guesses = guesses->next)
+        status = resolve(r, &c, guesses);
+    tq_release(&r->tree->region.allocator, c.spans);
+    return status;
+}
+
+uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file)
+{
+    claims c = {NULL, 0, 0, 0};
+    claim(&c, 0, 8);
+    claim_node(&c, file, tree->root);
+    return c.end < file.size ? c.end : file.size;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flatbuffer/writer.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+
+/* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past the end of one
+   (XNN_EXTRA_BYTES), which the converter's files allow for (flatbuffer_export.cc). */
+enum { DEPTH = 64, TABLE_LIMIT = UINT16_MAX, LARGE_ALIGNMENT = 8, OUTSIDE_ALIGNMENT = 16, TRAILING = 16 };
+
+typedef struct tq_vtable {
+    uint64_t hash, at;
+    uint16_t size;
+    uint8_t bytes[];
+} vtable;
+
+/* One walk over the tree both plans, without a sink, and writes. */
+typedef struct writing {
+    tq_plan *plan;
+    const tq_sink *sink; /* NULL while planning */
+    uint64_t at;
+    tq_error *error;
+} writing;
+
+/* ---- bytes ---- */
+
+static tq_status put(writing *w, const void *data, uint64_t size)
+{
+    w->at += size;
+    if (!w->sink || !size)
+        return TQ_OK;
+    return w->sink->put(w->sink->context, (tq_bytes){data, (size_t)size}, w->error);
+}
+
+static const uint8_t zeros[16];
+
+/* Zeros until at + ahead is a multiple of `align`, at most 16. */
+static tq_status pad(writing *w, unsigned align, uint64_t ahead)
+{
+    return put(w, zeros, (align - (w->at + ahead) % align) % align);
+}
+
+static tq_status put_u32(writing *w, uint64_t value)
+{
+    uint8_t bytes[4];
+    tq_store_u32(bytes, (uint32_t)value); /* the plan's limit keeps it below 2^31 */
+    return put(w, bytes, sizeof bytes);
+}
+
+static tq_status put_vector(writing *w, uint32_t count, const void *data, uint64_t length, bool is_text)
+{
+    tq_status status = put_u32(w, count);
+    if (status == TQ_OK)
+        status = put(w, data, length);
+    return status == TQ_OK && is_text ? put(w, "", 1) : status;
+}
+
+/* Where a vector starts that comes next: before its count, which stands just before element 0. */
+static tq_status begin_vector(writing *w, unsigned align)
+{
+    return pad(w, align < 4 ? 4 : align, 4);
+}
+
+/* ---- lists of cells that wait ---- */
+
+static tq_status append(tq_plan *plan, tq_cell ***list, size_t *count, size_t *room, tq_cell *cell, tq_error *error)
+{
+    if (*count == *room) {
+        size_t larger = *room ? 2 * *room : 64;
+        tq_cell **cells;
+        tq_status status = tq_region_get(&plan->region, larger, sizeof *cells, &cells, error);
+        if (status != TQ_OK)
+            return status;
+        if (*count)
+            memcpy(cells, *list, *count * sizeof *cells);
+        *list = cells;
+        *room = larger;
+    }
+    (*list)[(*count)++] = cell;
+    return TQ_OK;
+}
+
+/* ---- vtables ---- */
+
+static uint64_t hash_bytes(const uint8_t *bytes, size_t size)
+{
+    uint64_t hash = size;
+    for (; size >= 8; bytes += 8, size -= 8)
+        hash = (hash ^ tq_load_u64(bytes)) * UINT64_C(0x9E3779B97F4A7C15), hash ^= hash >> 29;
+    for (; size; bytes++, size--)
+        hash = (hash ^ *bytes) * UINT64_C(0x9E3779B97F4A7C15), hash ^= hash >> 29;
+    return hash;
+}
+
+static vtable **find_vtable(tq_plan *plan, uint64_t hash, const uint8_t *bytes, size_t size)
+{
+    size_t place = (size_t)hash & (plan->vtable_room - 1);
+    for (;; place = (place + 1) & (plan->vtable_room - 1)) {
+        vtable *found = plan->vtables[place];
+        if (!found || (found->hash == hash && found->size == size && memcmp(found->bytes, bytes, size) == 0))
+            return &plan->vtables[place];
+    }
+}
+
+static tq_status grow_vtables(tq_plan *plan, tq_error *error)
+{
+    if (4 * plan->vtable_count < 3 * plan->vtable_room)
+        return TQ_OK;
+    size_t old_room = plan->vtable_room;
+    vtable **old = plan->vtables, **places;
+    tq_status status = tq_region_get(&plan->region, old_room ? 2 * old_room : 256, sizeof *places, &places, error);
+    if (status != TQ_OK)
+        return status;
+    plan->vtables = places;
+    plan->vtable_room = old_room ? 2 * old_room : 256;
+    for (size_t i = 0; i < old_room; i++)
+        if (old[i])
+            *find_vtable(plan, old[i]->hash, old[i]->bytes, old[i]->size) = old[i];
+    return TQ_OK;
+}
+
+/* The one vtable of these bytes; a new one has at == 0. */
+static tq_status intern_vtable(tq_plan *plan, const uint8_t *bytes, uint16_t size, vtable **out, tq_error *error)
+{
+    tq_status status = grow_vtables(plan, error);
+    if (status != TQ_OK)
+        return status;
+    uint64_t hash = hash_bytes(bytes, size);
+    vtable **place = find_vtable(plan, hash, bytes, size);
+    if (!*place) {
+        vtable *made;
+        status = tq_region_get(&plan->region, 1, sizeof *made + size, &made, error);
+        if (status != TQ_OK)
+            return status;
+        made->hash = hash;
+        made->size = size;
+        memcpy(made->bytes, bytes, size);
+        *place = made;
+        plan->vtable_count++;
+    }
+    *out = *place;
+    return TQ_OK;
+}
+
+/* ---- tables ---- */
+
+static uint64_t inline_size(const tq_cell *cell)
+{
+    return cell->kind == TQ_CELL_INLINE ? cell->length : cell->kind == TQ_CELL_OUTSIDE ? 8 : 4;
+}
+
+static unsigned inline_align(const tq_cell *cell)
+{
+    return cell->kind == TQ_CELL_INLINE ? cell->align : cell->kind == TQ_CELL_OUTSIDE ? 8 : 4;
+}
+
+/* Fields by falling alignment, then by slot, so that there is no padding between scalars.  The first
+   stands behind the 4 bytes of the soffset; a table of 8-byte fields therefore starts 4 bytes before a
+   multiple of 8. */
+static tq_status lay_out(tq_node *node, uint8_t *bytes, uint16_t size, tq_error *error)
+{
+    uint64_t end = 4;
+    node->align = 4;
+    for (unsigned now = 8; now; now /= 2) {
+        for (uint32_t i = 0; i < node->count; i++) {
+            const tq_cell *cell = &node->cells[i];
+            if (inline_align(cell) != now)
+                continue;
+            if (now == 8)
+                node->align = 8;
+            uint64_t at = now == 8 ? (end + 3) / 8 * 8 + 4 : (end + now - 1) / now * now;
+            end = at + inline_size(cell);
+            if (end > TABLE_LIMIT)
+                return tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "a table of more than %d bytes", TABLE_LIMIT);
+            tq_store_u16(bytes + 4 + 2 * (size_t)cell->slot, (uint16_t)at);
+        }
+    }
+    tq_store_u16(bytes, size);
+    tq_store_u16(bytes + 2, (uint16_t)end);
+    return TQ_OK;
+}
+
+static tq_status find_layout(writing *w, tq_node *node)
+{
+    uint8_t small[4 + 2 * 64] = {0}, *bytes = small;
+    unsigned slots = node->count ? node->cells[node->count - 1].slot + 1u : 0;
+    if (4 + 2 * slots > UINT16_MAX)
+        return tq_fail(w->error, TQ_TOO_LARGE, TQ_NO_OFFSET, "a table of %u fields", slots);
+    uint16_t size = (uint16_t)(4 + 2 * slots);
+    tq_status status = TQ_OK;
+    vtable *found;
+    if (size > sizeof small)
+        status = tq_region_get(&w->plan->region, 1, size, &bytes, w->error);
+    if (status == TQ_OK)
+        status = lay_out(node, bytes, size, w->error);
+    if (status == TQ_OK)
+        status = intern_vtable(w->plan, bytes, size, &found, w->error);
+    if (status == TQ_OK)
+        node->vtable = found;
+    return status;
+}
+
+/* The first table that has a vtable writes it. */
+static tq_status put_vtable(writing *w, vtable *v)
+{
+    if (v->at && v->at < w->at)
+        return TQ_OK;
+    tq_status status = pad(w, 2, 0);
+    v->at = w->at;
+    return status == TQ_OK ? put(w, v->bytes, v->size) : status;
+}
+
+static tq_status put_field(writing *w, const tq_cell *cell)
+{
+    uint8_t bytes[8];
+    switch ((tq_cell_kind)cell->kind) {
+    case TQ_CELL_INLINE:
+        return put(w, cell->length <= sizeof cell->scalar ? cell->scalar : cell->bytes, cell->length);
+    case TQ_CELL_OUTSIDE:
+        tq_store_u64(bytes, cell->at);
+        return put(w, bytes, 8);
+    case TQ_CELL_TABLE:
+        return put_u32(w, cell->table->at - w->at);
+    default:
+        return put_u32(w, cell->at - w->at);
+    }
+}
+
+/* The soffset and the fields, in the order of lay_out(). */
+static tq_status put_inline(writing *w, const tq_node *node)
+{
+    tq_status status = put_u32(w, node->at - node->vtable->at);
+    for (unsigned now = 8; now; now /= 2)
+        for (uint32_t i = 0; status == TQ_OK && i < node->count; i++) {
+            const tq_cell *cell = &node->cells[i];
+            if (inline_align(cell) != now)
+                continue;
+            status = pad(w, now, 0);
+            if (status == TQ_OK)
+                status = put_field(w, cell);
+        }
+    return status;
+}
+
+static tq_status put_table(writing *w, tq_node *node, unsigned depth);
+
+static tq_status put_strings(writing *w, const tq_cell *cell)
+{
+    uint64_t next = w->at + 4 + 4 * (uint64_t)cell->count;
+    tq_status status = put_u32(w, cell->count);
+    for (uint32_t i = 0; status == TQ_OK && i < cell->count; i++) {
+        next = (next + 3) / 4 * 4;
+        status = put_u32(w, next - w->at);
+        next += 4 + (uint64_t)cell->strings[i].size + 1;
+    }
+    for (uint32_t i = 0; status == TQ_OK && i < cell->count; i++) {
+        const tq_bytes *string = &cell->strings[i];
+        status = pad(w, 4, 0);
+        if (status == TQ_OK)
+            status = put_vector(w, (uint32_t)string->size, string->data, string->size, true);
+    }
+    return status;
+}
+
+static tq_status put_tables(writing *w, const tq_cell *cell, unsigned depth)
+{
+    tq_status status = put_u32(w, cell->count);
+    for (uint32_t i = 0; status == TQ_OK && i < cell->count; i++)
+        status = put_u32(w, cell->tables[i]->at - w->at);
+    for (uint32_t i = 0; status == TQ_OK && i < cell->count; i++)
+        status = put_table(w, cell->tables[i], depth);
+    return status;
+}
+
+/* What a field leads to, unless it waits for the end. */
+static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
+{
+    tq_plan *plan = w->plan;
+    bool is_large = cell->kind == TQ_CELL_VECTOR && cell->align > LARGE_ALIGNMENT;
+    if (cell->kind == TQ_CELL_INLINE)
+        return TQ_OK;
+    if (cell->kind == TQ_CELL_TABLE)
+        return put_table(w, cell->table, depth);
+    if (is_large)
+        return w->sink ? TQ_OK : append(plan, &plan->large, &plan->large_count, &plan->large_room, cell, w->error);
+    if (cell->kind == TQ_CELL_OUTSIDE)
+        return w->sink ? TQ_OK : append(plan, &plan->outside, &plan->outside_count, &plan->outside_room, cell, w->error);
+    tq_status status = begin_vector(w, cell->kind == TQ_CELL_VECTOR ? cell->align : 4);
+    cell->at = w->at;
+    if (status != TQ_OK)
+        return status;
+    if (cell->kind == TQ_CELL_STRINGS)
+        return put_strings(w, cell);
+    if (cell->kind == TQ_CELL_TABLES)
+        return put_tables(w, cell, depth);
+    return put_vector(w, cell->count, cell->bytes, cell->length, cell->is_text);
+}
+
+/* Planning meets each node once: a second time is a table in two places, or inside itself. */
+static tq_status meet(writing *w, tq_node *node)
+{
+    if (w->sink)
+        return TQ_OK;
+    if (node->written == w->plan->writing)
+        return tq_fail(w->error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "a table %s occurs in two places; put a copy into one",
+                       node->id == TQ_TABLE_NONE ? "of unknown type" : tq_tables[node->id].name);
+    node->written = w->plan->writing;
+    return find_layout(w, node);
+}
+
+static tq_status put_table(writing *w, tq_node *node, unsigned depth)
+{
+    if (depth == DEPTH)
+        return tq_fail(w->error, TQ_DEPTH_BUDGET, TQ_NO_OFFSET, "tables nest more than %d deep", DEPTH);
+    tq_status status = meet(w, node);
+    if (status == TQ_OK)
+        status = put_vtable(w, node->vtable);
+    if (status == TQ_OK)
+        status = node->align == 8 ? pad(w, 8, 4) : pad(w, 4, 0);
+    node->at = w->at;
+    if (status == TQ_OK)
+        status = put_inline(w, node);
+    for (uint32_t i = 0; status == TQ_OK && i < node->count; i++)
+        status = put_target(w, &node->cells[i], depth + 1);
+    return status;
+}
+
+static tq_status put_flatbuffer(writing *w)
+{
+    const tq_tree *tree = w->plan->tree;
+    tq_status status = put_u32(w, tree->root->at);
+    if (status == TQ_OK && tree->has_identifier)
+        status = put(w, tree->identifier, sizeof tree->identifier);
+    return status == TQ_OK ? put_table(w, tree->root, 0) : status;
+}
+
+/* ---- large vectors and what stands outside ---- */
+
+/* A cell's bytes, and whether they came first: only the first of several equal runs is written. */
+typedef struct run {
+    uint64_t hash, length;
+    const uint8_t *bytes;
+    size_t place;
+    uint32_t count;
+    uint8_t align;
+} run;
+
+static int compare_runs(const void *a, const void *b)
+{
+    const run *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    if (x->length != y->length)
+        return x->length < y->length ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static bool same_run(const run *a, const run *b, bool share_equal)
+{
+    if (a->hash != b->hash || a->length != b->length || a->count != b->count || a->align != b->align)
+        return false;
+    if (a->bytes == b->bytes || !a->length)
+        return true;
+    return share_equal && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
+}
+
+/* first[i]: the place of the first cell that has the bytes of cell i. */
+static tq_status find_first(tq_plan *plan, tq_cell **cells, size_t count, size_t *first, tq_error *error)
+{
+    run *runs;
+    tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *runs, &runs, error);
+    if (status != TQ_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        const tq_cell *cell = cells[i];
+        uint64_t hash = plan->share_equal ? hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
+        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align};
+        first[i] = i;
+    }
+    qsort(runs, count, sizeof *runs, compare_runs);
+    for (size_t i = 1, head = 0; i < count; i++) {
+        if (same_run(&runs[head], &runs[i], plan->share_equal))
+            first[runs[i].place] = runs[head].place;
+        else
+            head = i;
+    }
+    tq_release(&plan->region.allocator, runs);
+    return TQ_OK;
+}
+
+/* Gives the cells their places, each after the last, and the size up to the end of all. */
+static tq_status place_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align, uint64_t *end, tq_error *error)
+{
+    size_t *first = NULL;
+    tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *first, &first, error);
+    if (status == TQ_OK)
+        status = find_first(plan, cells, count, first, error);
+    for (size_t i = 0; status == TQ_OK && i < count; i++) {
+        tq_cell *cell = cells[i];
+        unsigned own = cell->align > align ? cell->align : align;
+        if (first[i] != i) {
+            cell->at = cells[first[i]]->at;
+            continue;
+        }
+        *end += (own - (*end + ahead) % own) % own;
+        cell->at = *end;
+        if (!tq_add_u64(*end, ahead + cell->length, end))
+            status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the file passes 2^64 bytes");
+    }
+    tq_release(&plan->region.allocator, first);
+    return status;
+}
+
+/* Places rise, but for those that are shared. */
+static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vector)
+{
+    tq_status status = TQ_OK;
+    for (size_t i = 0; status == TQ_OK && i < count; i++) {
+        const tq_cell *cell = cells[i];
+        if (cell->at < w->at)
+            continue;
+        status = put(w, zeros, cell->at - w->at); /* alignment to 16 at most: less than 16 */
+        if (status == TQ_OK && is_vector)
+            status = put_u32(w, cell->count);
+        if (status == TQ_OK)
+            status = put(w, cell->bytes, cell->length);
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+void tq_plan_close(tq_plan *plan)
+{
+    tq_region_close(&plan->region);
+}
+
+static tq_status plan_all(tq_plan *plan, uint64_t limit, tq_error *error)
+{
+    writing w = {plan, NULL, 0, error};
+    tq_status status = put_flatbuffer(&w);
+    plan->flatbuffer_size = w.at;
+    if (status == TQ_OK)
+        status = place_runs(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
+    if (status == TQ_OK && plan->flatbuffer_size > limit)
+        status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the flatbuffer would have %llu bytes; at most %llu fit",
+                         (unsigned long long)plan->flatbuffer_size, (unsigned long long)limit);
+    plan->size = plan->flatbuffer_size;
+    if (status == TQ_OK)
+        status = place_runs(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
+    if (status == TQ_OK && plan->large_count + plan->outside_count && !tq_add_u64(plan->size, TRAILING, &plan->size))
+        status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the file passes 2^64 bytes");
+    return status;
+}
+
+tq_status tq_plan_open(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan *out, tq_error *error)
+{
+    tq_plan plan = {.tree = tree, .share_equal = share_equal, .writing = ++tree->writings};
+    tq_region_open(&tree->region.allocator, &plan.region);
+    if (limit > TQ_FLATBUFFER_LIMIT)
+        limit = TQ_FLATBUFFER_LIMIT;
+    tq_status status = plan_all(&plan, limit, error);
+    if (status == TQ_OK)
+        *out = plan;
+    else
+        tq_plan_close(&plan);
+    return status;
+}
+
+tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
+{
+    writing w = {plan, sink, 0, error};
+    tq_status status = put_flatbuffer(&w);
+    if (status == TQ_OK)
+        status = put_runs(&w, plan->large, plan->large_count, true);
+    if (status == TQ_OK)
+        status = put_runs(&w, plan->outside, plan->outside_count, false);
+    return status == TQ_OK ? put(&w, zeros, plan->size - w.at) : status; /* TRAILING, or none */
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/rewrite.h"
+
+enum { BUFFER_ALIGNMENT = 16 }; /* schema.fbs: Buffer.data (force_align: 16) */
+
+/* ---- what stands outside ---- */
+
+/* The fields that say where a table's outside bytes are. */
+typedef struct outside_fields {
+    tq_field_id offset, size, inside;
+} outside_fields;
+
+static const outside_fields of_buffer = {TQ_Buffer_offset, TQ_Buffer_size, TQ_Buffer_data};
+static const outside_fields of_operator = {TQ_Operator_large_custom_options_offset, TQ_Operator_large_custom_options_size,
+                                           TQ_FIELD_COUNT};
+
+/* Replaces an offset that leads to bytes of the file by the bytes. */
+static tq_status take_outside(tq_tree *tree, tq_node *node, const outside_fields *fields, tq_bytes file, tq_error *error)
+{
+    uint64_t offset = tq_node_scalar(node, fields->offset).u, size = tq_node_scalar(node, fields->size).u;
+    bool inside = fields->inside != TQ_FIELD_COUNT && tq_node_field(node, fields->inside);
+    if (inside || offset < TQ_FIRST_OUTSIDE_OFFSET || !tq_bytes_hold(file, offset, size))
+        return TQ_OK;
+    tq_cell cell = {.slot = tq_fields[fields->offset].slot, .kind = TQ_CELL_OUTSIDE, .length = size};
+    cell.bytes = file.data + offset;
+    return tq_node_put(tree, node, &cell, error);
+}
+
+/* The elements of a vector of tables; none where the field is absent. */
+static tq_node **elements(const tq_node *node, tq_field_id field, uint32_t *count)
+{
+    const tq_cell *cell = node ? tq_node_field(node, field) : NULL;
+    bool found = cell && cell->kind == TQ_CELL_TABLES;
+    *count = found ? cell->count : 0;
+    return found ? cell->tables : NULL;
+}
+
+static tq_status take_all_outside(tq_tree *tree, tq_bytes file, tq_error *error)
+{
+    uint32_t buffers, subgraphs, operators;
+    tq_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
+    tq_node **subgraph = elements(tree->root, TQ_Model_subgraphs, &subgraphs);
+    tq_status status = TQ_OK;
+    for (uint32_t i = 0; status == TQ_OK && i < buffers; i++)
+        status = take_outside(tree, buffer[i], &of_buffer, file, error);
+    for (uint32_t i = 0; i < subgraphs; i++) {
+        tq_node **op = elements(subgraph[i], TQ_SubGraph_operators, &operators);
+        for (uint32_t k = 0; status == TQ_OK && k < operators; k++)
+            status = take_outside(tree, op[k], &of_operator, file, error);
+    }
+    return status;
+}
+
+/* Where the first outside bytes are; the file's end where there are none. */
+static uint64_t first_outside(const tq_model *model)
+{
+    uint64_t first = model->file.size;
+    for (size_t i = 0; i < model->buffers.count; i++) {
+        tq_table buffer = tq_vector_table(&model->buffers, i);
+        uint64_t offset = tq_get_u64(&buffer, TQ_Buffer_offset);
+        if (offset >= TQ_FIRST_OUTSIDE_OFFSET && !tq_slot_at(&buffer, tq_fields[TQ_Buffer_data].slot) && offset < first)
+            first = offset;
+    }
+    for (size_t i = 0; i < model->subgraphs.count; i++) {
+        tq_subgraph subgraph = tq_model_subgraph(model, i);
+        for (size_t k = 0; k < subgraph.operators.count; k++) {
+            tq_table op = tq_vector_table(&subgraph.operators, k);
+            uint64_t offset = tq_get_u64(&op, TQ_Operator_large_custom_options_offset);
+            if (offset >= TQ_FIRST_OUTSIDE_OFFSET && offset < first)
+                first = offset;
+        }
+    }
+    return first;
+}
+
+static void align_buffers(tq_tree *tree)
+{
+    uint32_t buffers;
+    tq_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
+    for (uint32_t i = 0; i < buffers; i++) {
+        tq_cell *data = tq_node_field(buffer[i], TQ_Buffer_data);
+        if (data && data->kind == TQ_CELL_VECTOR)
+            data->align = BUFFER_ALIGNMENT;
+    }
+}
+
+tq_status tq_rewrite_open(const tq_model *model, tq_tree *out, tq_error *error)
+{
+    tq_tree tree;
+    tq_status status = tq_tree_read(model->file, &model->root, TQ_TABLE_Model, first_outside(model), &model->allocator, &tree, error);
+    if (status != TQ_OK)
+        return status;
+    tree.has_identifier = tq_model_has_identifier(model);
+    memcpy(tree.identifier, model->file.data + 4, sizeof tree.identifier);
+    align_buffers(&tree);
+    status = take_all_outside(&tree, model->file, error);
+    if (status == TQ_OK)
+        *out = tree;
+    else
+        tq_tree_close(&tree);
+    return status;
+}
+
+tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *error)
+{
+    static const uint8_t version[] = {3, 0, 0, 0};
+    tq_tree tree;
+    tq_status status = tq_tree_open(TQ_TABLE_Model, allocator, &tree, error);
+    if (status != TQ_OK)
+        return status;
+    tree.has_identifier = true;
+    memcpy(tree.identifier, TQ_MODEL_IDENTIFIER, sizeof tree.identifier);
+    status = tq_node_set_scalar(&tree, tree.root, TQ_Model_version, version, error);
+    if (status == TQ_OK)
+        *out = tree;
+    else
+        tq_tree_close(&tree);
+    return status;
+}
+
+/* ---- buffers ---- */
+
+bool tq_buffer_node_bytes(const tq_node *buffer, tq_bytes *out)
+{
+    const tq_cell *data = tq_node_field(buffer, TQ_Buffer_data), *offset = tq_node_field(buffer, TQ_Buffer_offset);
+    const tq_cell *found = data && data->kind == TQ_CELL_VECTOR        ? data
+                           : offset && offset->kind == TQ_CELL_OUTSIDE ? offset
+                                                                       : NULL;
+    *out = found ? (tq_bytes){found->bytes, (size_t)found->length} : (tq_bytes){NULL, 0};
+    return found != NULL;
+}
+
+tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error)
+{
+    tq_cell cell = {
+        .slot = tq_fields[TQ_Buffer_data].slot,
+        .kind = TQ_CELL_VECTOR,
+        .align = BUFFER_ALIGNMENT,
+        .count = (uint32_t)bytes.size,
+        .length = bytes.size,
+    };
+    tq_status status = TQ_OK;
+    cell.bytes = bytes.data;
+    if (bytes.size > TQ_FLATBUFFER_LIMIT) { /* too many for inside, whatever else there is */
+        cell.slot = tq_fields[TQ_Buffer_offset].slot;
+        cell.kind = TQ_CELL_OUTSIDE;
+        tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
+        status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, bytes.size, error);
+        return status == TQ_OK ? tq_node_put(tree, buffer, &cell, error) : status;
+    }
+    if (bytes.data)
+        status = tq_node_put(tree, buffer, &cell, error);
+    else
+        tq_node_drop(buffer, cell.slot);
+    if (status == TQ_OK) {
+        tq_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
+        tq_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
+    }
+    return status;
+}
+
+static tq_status move_outside(tq_tree *tree, tq_node *buffer, tq_error *error)
+{
+    const tq_cell *data = tq_node_field(buffer, TQ_Buffer_data);
+    if (!data || data->kind != TQ_CELL_VECTOR || !data->length)
+        return TQ_OK;
+    tq_cell cell = {.slot = tq_fields[TQ_Buffer_offset].slot, .kind = TQ_CELL_OUTSIDE, .length = data->length};
+    cell.bytes = data->bytes;
+    tq_status status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
+    if (status == TQ_OK)
+        status = tq_node_put(tree, buffer, &cell, error);
+    if (status == TQ_OK)
+        tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
+    return status;
+}
+
+static void mark_used(const tq_node *subgraph, uint32_t buffers, uint8_t *is_used)
+{
+    uint32_t tensors;
+    tq_node **tensor = elements(subgraph, TQ_SubGraph_tensors, &tensors);
+    for (uint32_t i = 0; i < tensors; i++) {
+        uint64_t index = (uint64_t)tq_node_scalar(tensor[i], TQ_Tensor_buffer).i;
+        if (index < buffers)
+            is_used[index] = 1;
+    }
+}
+
+tq_status tq_rewrite_move_outside(tq_tree *tree, tq_error *error)
+{
+    uint32_t buffers, subgraphs;
+    uint8_t *is_used;
+    tq_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
+    tq_node **subgraph = elements(tree->root, TQ_Model_subgraphs, &subgraphs);
+    tq_status status = tq_allocate(&tree->region.allocator, buffers, 1, &is_used, error);
+    if (status != TQ_OK)
+        return status;
+    for (uint32_t i = 0; i < subgraphs; i++)
+        mark_used(subgraph[i], buffers, is_used);
+    for (uint32_t i = 0; status == TQ_OK && i < buffers; i++)
+        if (is_used[i])
+            status = move_outside(tree, buffer[i], error);
+    tq_release(&tree->region.allocator, is_used);
+    return status;
+}
+
+tq_status tq_rewrite_plan(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan *out, tq_error *error)
+{
+    tq_status status = tq_plan_open(tree, limit, share_equal, out, error);
+    if (status != TQ_TOO_LARGE)
+        return status;
+    status = tq_rewrite_move_outside(tree, error);
+    return status == TQ_OK ? tq_plan_open(tree, limit, share_equal, out, error) : status;
+}

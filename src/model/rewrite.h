@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model as a tree that can be changed, and back to a file.
+ *
+ * What a model stores behind its flatbuffer, and finds by Buffer.offset and size or by an operator's
+ * large_custom_options_offset and _size, becomes OUTSIDE cells, whose bytes the writer puts behind
+ * what it writes.  An offset that leads out of the file is kept as the number that it is.
+ */
+#ifndef TQ_MODEL_REWRITE_H
+#define TQ_MODEL_REWRITE_H
+
+#include "flatbuffer/writer.h"
+#include "model/model.h"
+
+/* The tree of an open model, whose bytes must outlive it.  Fails as tq_tree_read does. */
+tq_status tq_rewrite_open(const tq_model *model, tq_tree *out, tq_error *error);
+
+/* The tree of a model without anything: version 3, and the file identifier. */
+tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *error);
+
+/* A buffer's bytes, whichever way it has them, and whether it stores any, be they none. */
+bool tq_buffer_node_bytes(const tq_node *buffer, tq_bytes *out);
+
+/* Gives a buffer its bytes, which must outlive the tree, inside the flatbuffer; data NULL takes them away. */
+tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error);
+
+/* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata
+   inside alone. */
+tq_status tq_rewrite_move_outside(tq_tree *tree, tq_error *error);
+
+/* tq_plan_open; a flatbuffer that would pass `limit` gets its constants moved outside.  What is to
+   stand behind all that, such as a file's trailing archive, is the caller's. */
+tq_status tq_rewrite_plan(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan *out, tq_error *error);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR over [batch, height, width, channels].
+ *
+ * Bilinear, float32 and uint8, in float32, with s = in / out, or (in - 1) / (out - 1) with align_corners:
+ *     v = y * s, or (y + 0.5) * s - 0.5 with half_pixel_centers;  y0 = max(floor(v), 0), y1 = min(ceil(v), in - 1)
+ *     a * (1 - (v - y0)) * (1 - (u - x0)) + ... + 0, or + 0.5 and truncated for uint8
+ * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
+ *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
+ * Nearest: min(floor((y + o) * s), in - 1), rounded in place of floored with align_corners; o = 0.5 with
+ *     half_pixel_centers.
+ * Where rounding of s leads past the last pixel, int8 and int16 use that pixel; the reference reads on.
+ * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/threads.h"
+#include "ops/check.h"
+#include "ops/movement.h"
+
+/* Columns whose places are worked out at once, on the stack. */
+#define COLUMNS 128
+
+#define THREAD_BYTES ((size_t)1 << 17)
+
+/* How one output index reads its dimension: two input indices, and the way from the first to the second. */
+typedef struct place {
+    size_t low, high;
+    float real;    /* of 1 */
+    int32_t fixed; /* of 1024 */
+} place;
+
+typedef struct scaler scaler;
+struct scaler {
+    bool align_corners, half_pixel;
+    place (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
+    void (*mix)(const void *const corners[4], const place *y, const place *x, void *out, size_t n);
+    size_t element;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- places ---- */
+
+static place find_real(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    float scale = (float)in / (float)out;
+    if (s->align_corners && out > 1)
+        scale = (float)(in - 1) / (float)(out - 1);
+    float v = s->half_pixel ? ((float)at + 0.5f) * scale - 0.5f : (float)at * scale;
+    int64_t low = (int64_t)floorf(v), high = least((int64_t)ceilf(v), in - 1);
+    low = low < 0 ? 0 : least(low, in - 1);
+    place p = {(size_t)low, (size_t)(high < 0 ? 0 : high), v - (float)low, 0};
+    return p;
+}
+
+static place find_fixed(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    int64_t scale = (1024 * in + out / 2) / out;
+    if (s->align_corners && out > 1)
+        scale = (1024 * (in - 1) + (out - 1) / 2) / (out - 1);
+    int64_t v = at * scale + (s->half_pixel ? scale / 2 - 512 : 0);
+    int64_t low = v < 0 ? 0 : least(v / 1024, in - 1), high = least((v + 1023) / 1024, in - 1);
+    /* where both are one pixel, any weights make the same sum: these cannot overflow */
+    place p = {(size_t)low, (size_t)high, 0, low == high ? 0 : (int32_t)(v - 1024 * low)};
+    return p;
+}
+
+static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    float scale = (float)in / (float)out;
+    if (s->align_corners && out > 1)
+        scale = (float)(in - 1) / (float)(out - 1);
+    float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
+    int64_t index = least((int64_t)(s->align_corners ? roundf(v) : floorf(v)), in - 1);
+    place p = {(size_t)index, (size_t)index, 0, 0};
+    return p;
+}
+
+/* ---- mixing n channels of four pixels: (y0, x0), (y1, x0), (y0, x1), (y1, x1) ---- */
+
+#define CORNERS(type)                                                                                     \
+    const type *restrict a = corners[0], *restrict b = corners[1], *restrict c = corners[2],              \
+                         *restrict d = corners[3];                                                        \
+    type *restrict y_out = out
+
+#define REAL_SUM                                                                                  \
+    ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) +        \
+     (float)c[i] * (1 - y->real) * x->real + (float)d[i] * y->real * x->real)
+
+static void mix_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = REAL_SUM + 0.0f;
+}
+
+static void mix_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(uint8_t);
+    for (size_t i = 0; i < n; i++) {
+        float sum = REAL_SUM + 0.5f;
+        y_out[i] = (uint8_t)(int32_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    }
+}
+
+/* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
+#define FIXED_SUM(wide)                                                                                      \
+    ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) +        \
+     (wide)c[i] * (1024 - y->fixed) * x->fixed + (wide)d[i] * y->fixed * x->fixed)
+
+static void mix_i8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(int8_t);
+    for (size_t i = 0; i < n; i++) {
+        int32_t sum = FIXED_SUM(int32_t);
+        y_out[i] = (int8_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
+    }
+}
+
+static void mix_i16(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(int16_t);
+    for (size_t i = 0; i < n; i++) {
+        int64_t sum = FIXED_SUM(int64_t);
+        y_out[i] = (int16_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
+    }
+}
+
+/* ---- all pixels ---- */
+
+typedef struct job {
+    const scaler *s;
+    const tq_tensor *in, *out;
+} job;
+
+static void scale_row(const job *j, size_t row, const place *columns, size_t begin, size_t end)
+{
+    const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
+    size_t depth = (size_t)in[3], pixel = depth * j->s->element, line = (size_t)in[2] * pixel;
+    size_t batch = row / (size_t)out[1];
+    place y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
+    const char *image = (const char *)j->in->data + batch * (size_t)in[1] * line;
+    const char *top = image + y.low * line, *bottom = image + y.high * line;
+    char *to = (char *)j->out->data + (row * (size_t)out[2] + begin) * pixel;
+    for (size_t x = begin; x < end; x++, to += pixel) {
+        const place *at = &columns[x - begin];
+        const void *corners[4] = {top + at->low * pixel, bottom + at->low * pixel, top + at->high * pixel,
+                                  bottom + at->high * pixel};
+        if (j->s->mix)
+            j->s->mix(corners, &y, at, to, depth);
+        else
+            memcpy(to, corners[0], pixel);
+    }
+}
+
+static void scale_rows(void *context, size_t begin, size_t end)
+{
+    const job *j = context;
+    size_t width = (size_t)j->out->shape.dims[2];
+    place columns[COLUMNS];
+    for (size_t x = 0; x < width; x += COLUMNS) {
+        size_t stop = width - x < COLUMNS ? width : x + COLUMNS;
+        for (size_t k = x; k < stop; k++)
+            columns[k - x] = j->s->find(j->s, (int64_t)k, j->in->shape.dims[2], (int64_t)width);
+        for (size_t row = begin; row < end; row++)
+            scale_row(j, row, columns, x, stop);
+    }
+}
+
+static tq_status eval_resize(tq_node *node, tq_error *error)
+{
+    (void)error;
+    job j = {node->state, node->in[0], node->out[0]};
+    const int32_t *out = node->out[0]->shape.dims;
+    size_t bytes = tq_tensor_count(node->out[0]) * j.s->element;
+    if (bytes == 0)
+        return TQ_OK;
+    tq_parallel_for((size_t)out[0] * (size_t)out[1], 1, bytes < THREAD_BYTES ? 1 : node->threads, scale_rows, &j);
+    return TQ_OK;
+}
+
+/* ---- preparing ---- */
+
+static tq_status resize_shape(tq_node *node, tq_error *error)
+{
+    tq_shape shape = node->in[0]->shape;
+    for (int d = 1; d <= 2; d++) {
+        int64_t size = tq_integer_at(node->in[1], (size_t)d - 1);
+        if (size < 1)
+            return tq_input_fail(node, 1, error, "has %lld; it needs at least 1", (long long)size);
+        if (shape.dims[d] == 0)
+            return tq_input_fail(node, 0, error, "has no pixels to resize");
+        TQ_TRY(tq_dim_of(node, size, &shape.dims[d], error));
+    }
+    return tq_output_shape(node, 0, &shape, error);
+}
+
+static tq_status prepare_resize(tq_node *node, scaler s, tq_error *error)
+{
+    scaler *state = NULL;
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
+    TQ_TRY(tq_check_list(node, 1, 2, error));
+    TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
+    s.element = tq_element_bytes(node->in[0]->type);
+    *state = s;
+    node->eval = eval_resize;
+    return tq_shape_from_values(node, 1u << 1, resize_shape, error);
+}
+
+tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    scaler s = {.align_corners = tq_get_int(options, TQ_ResizeBilinearOptions_align_corners) != 0,
+                .half_pixel = tq_get_int(options, TQ_ResizeBilinearOptions_half_pixel_centers) != 0};
+    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
+    if (s.align_corners && s.half_pixel)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
+    switch (node->in[0]->type) {
+    case TQ_TensorType_FLOAT32: s.find = find_real, s.mix = mix_f32; break;
+    case TQ_TensorType_UINT8: s.find = find_real, s.mix = mix_u8; break;
+    case TQ_TensorType_INT8: s.find = find_fixed, s.mix = mix_i8; break;
+    default: s.find = find_fixed, s.mix = mix_i16; break;
+    }
+    return prepare_resize(node, s, error);
+}
+
+tq_status tq_prepare_resize_nearest_neighbor(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    scaler s = {.align_corners = tq_get_int(options, TQ_ResizeNearestNeighborOptions_align_corners) != 0,
+                .half_pixel = tq_get_int(options, TQ_ResizeNearestNeighborOptions_half_pixel_centers) != 0,
+                .find = find_nearest};
+    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
+    if (tq_element_bytes(node->in[0]->type) == 0)
+        return tq_input_fail(node, 0, error, "is %s, which is not resized", tq_type_name(node->in[0]->type));
+    return prepare_resize(node, s, error);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LOGISTIC and TANH of INT16.
+ *
+ * The input is rescaled to steps of 1 / (3 * 4096), where +-2^17 stands for +-10.7; T[i] = 2^16 logistic(i / 24) is
+ * interpolated, and the other half follows from symmetry.  tanh(x) = 2 logistic(2x) - 1.
+ * T is the runtime's table: the function rounded, but for 44 entries that are one more.
+ * Source: LiteRT f6745779, tflite/kernels/activations.cc (TanhPrepare, SigmoidPrepare),
+ * reference/integer_ops/logistic.h, tanh.h.
+ */
+#include "ops/sigmoid.h"
+
+#include <math.h>
+
+#include "ops/quantized.h"
+
+#define ENTRIES 256
+
+typedef struct params {
+    int32_t multiplier;
+    int32_t right;
+    uint16_t table[ENTRIES];
+} params;
+
+typedef struct state {
+    tq_map map;
+    params p;
+} state;
+
+static void fill_table(uint16_t *table)
+{
+    static const uint8_t one_more[] = {4,  8,  12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28,  29,
+                                       30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49,  50,
+                                       54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255};
+    for (int i = 0; i < ENTRIES; i++)
+        table[i] = (uint16_t)round(65536 / (1 + exp(-i / 24.0)));
+    for (size_t i = 0; i < sizeof one_more; i++)
+        table[one_more[i]]++;
+}
+
+/* q at the table's resolution; |q * multiplier| < 2^30 but for scales that the runtime would overflow. */
+static inline int32_t position(int16_t q, const params *p)
+{
+    int32_t half = p->right > 0 ? (int32_t)1 << (p->right - 1) : 0;
+    return tq_saturate_i32(((int64_t)q * p->multiplier + half) >> p->right);
+}
+
+static inline int32_t between(const params *p, uint32_t x, int bits)
+{
+    uint32_t at = x >> bits, rest = x & ((1u << bits) - 1);
+    return (int32_t)(((uint32_t)p->table[at] << bits) + rest * (uint32_t)(p->table[at + 1] - p->table[at]));
+}
+
+static inline int16_t logistic_of(int16_t q, const params *p)
+{
+    int32_t x = position(q, p);
+    uint32_t size = x < 0 ? 0u - (uint32_t)x : (uint32_t)x;
+    int32_t y = size >> 9 >= ENTRIES - 1 ? INT16_MAX << 10 : between(p, size, 9);
+    return (int16_t)((x >= 0 ? y + (1 << 9) : (1 << 25) - y + (1 << 9) - 1) >> 10);
+}
+
+static inline int16_t tanh_of(int16_t q, const params *p)
+{
+    int32_t x = position(q, p);
+    uint32_t size = x < 0 ? 0u - (uint32_t)x : (uint32_t)x;
+    int32_t y = size >> 8 >= ENTRIES - 1 ? UINT16_MAX << 8 : between(p, size, 8);
+    return (int16_t)((x >= 0 ? y - (1 << 23) + (1 << 7) : -y + (1 << 23) + (1 << 7) - 1) >> 8);
+}
+
+static void run_logistic(const void *in, void *out, size_t n, const void *context)
+{
+    const int16_t *from = in;
+    int16_t *to = out;
+    for (size_t i = 0; i < n; i++)
+        to[i] = logistic_of(from[i], context);
+}
+
+static void run_tanh(const void *in, void *out, size_t n, const void *context)
+{
+    const int16_t *from = in;
+    int16_t *to = out;
+    for (size_t i = 0; i < n; i++)
+        to[i] = tanh_of(from[i], context);
+}
+
+/* Scales of 2^-12, for TANH also 2^-11, are 3 steps a code, or 6; others a multiplier of 14 bits and a shift. */
+static void find_multiplier(float scale, bool tanh, params *p)
+{
+    int power;
+    bool is_power = tq_power_of_two(scale, &power) && (power == -12 || (tanh && power == -11));
+    if (is_power) {
+        p->multiplier = 3 * (1 << (power + 12));
+        p->right = 0;
+        return;
+    }
+    double multiplier = scale * 4096.0 * 3.0;
+    for (p->right = 0; multiplier <= 32767.0 / 2.0 && p->right <= 30; p->right++)
+        multiplier *= 2.0;
+    p->multiplier = (int32_t)(multiplier < 2147483647.0 ? multiplier : 2147483647.0);
+}
+
+tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
+{
+    state *s;
+    int power;
+    if (!tq_power_of_two(tq_scale_at(node->out[0], 0), &power) || power != -15)
+        return tq_output_fail(node, 0, error, "has scale %.9g; %s of INT16 needs 1/32768", tq_scale_at(node->out[0], 0),
+                              node->op->name);
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    TQ_TRY(tq_map_prepare(node, &s->map, error));
+    fill_table(s->p.table);
+    find_multiplier(tq_scale_at(node->in[0], 0), tanh, &s->p);
+    s->map.params = &s->p;
+    s->map.run = tanh ? run_tanh : run_logistic;
+    s->map.cost = 2;
+    return TQ_OK;
+}

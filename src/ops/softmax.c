@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SOFTMAX and LOG_SOFTMAX along the last dimension.
+ *
+ *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32
+ *   8 bits    d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in
+ *             Q12, its reciprocal or logarithm in fixed point too
+ *   INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
+ *
+ * The runtime's sums overflow: at 512 (8 bits: it aborts), 4096 or 2^16 equal values.  Here they have 64
+ * bits.
+ * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/softmax.h, log_softmax.h,
+ * integer_ops/log_softmax.h.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "base/threads.h"
+#include "kernels/half.h"
+#include "ops/lookup.h"
+#include "ops/quantized.h"
+#include "quant/fixed_math.h"
+
+#define THREAD_PAYS 20000 /* elements */
+
+typedef struct state state;
+/* One row of n elements. */
+typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
+
+struct state {
+    row_fn row;
+    float beta;
+    /* 8 bits, by -d */
+    bool counts[256];            /* d is not so far below that its exponential is 0 */
+    int32_t exponential[256];    /* Q0 */
+    int32_t scaled[256];         /* d in Q5 */
+    int32_t diff_min;
+    tq_fixed back;               /* LOG_SOFTMAX: Q5 to d */
+    int32_t in_bias;             /* what makes codes unsigned */
+    int32_t out_low, out_high, out_bits;
+    /* INT16 */
+    tq_fixed rescale;
+    int16_t exp_points[TQ_LOOKUP_STEPS + 1], inverse_points[TQ_LOOKUP_STEPS + 1];
+};
+
+/* ---- rows of numbers ---- */
+
+static void softmax_float(const state *s, const void *in, void *out, size_t n)
+{
+    const float *x = in;
+    float *y = out, max = -FLT_MAX, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        max = max < x[i] ? x[i] : max;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = expf((x[i] - max) * s->beta);
+        sum += y[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        y[i] /= sum;
+}
+
+/* The sum is of the exponentials before they are rounded to float16. */
+static void softmax_half(const state *s, const void *in, void *out, size_t n)
+{
+    const uint16_t *x = in;
+    uint16_t *y = out;
+    float max = -65504.0f, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
+    for (size_t i = 0; i < n; i++) {
+        float exponential = expf((tq_half_to_float(x[i]) - max) * s->beta);
+        y[i] = tq_float_to_half(exponential);
+        sum += exponential;
+    }
+    for (size_t i = 0; i < n; i++)
+        y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
+}
+
+static void log_softmax_float(const state *s, const void *in, void *out, size_t n)
+{
+    (void)s;
+    const float *x = in;
+    float *y = out, max = -FLT_MAX, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        max = max < x[i] ? x[i] : max;
+    for (size_t i = 0; i < n; i++)
+        sum += expf(x[i] - max);
+    float log_sum = logf(sum);
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] - max - log_sum;
+}
+
+/* ---- rows of 8-bit codes ---- */
+
+/* Codes as 0 to 255 in their order. */
+static inline uint8_t place_of(uint8_t code, const state *s)
+{
+    return (uint8_t)(code + s->in_bias);
+}
+
+static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
+{
+    uint8_t max = 0;
+    for (size_t i = 0; i < n; i++)
+        max = place_of(codes[i], s) > max ? place_of(codes[i], s) : max;
+    return max;
+}
+
+/* Of the exponentials, each rounded to Q12. */
+static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t max)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t below = (uint8_t)(max - place_of(codes[i], s));
+        if (s->counts[below])
+            sum += (uint64_t)tq_rounding_divide_by_pot(s->exponential[below], 12);
+    }
+    return sum;
+}
+
+/* What a row's sum makes of its differences. */
+typedef struct row_sum {
+    int32_t inverse, right; /* SOFTMAX */
+    int32_t log_q5, least;  /* LOG_SOFTMAX: differences from here down give the least code */
+} row_sum;
+
+static row_sum softmax_sum(const state *s, uint64_t sum)
+{
+    row_sum r = {0};
+    int over;
+    r.inverse = tq_reciprocal(sum, 12, &over);
+    r.right = over + 31 - s->out_bits;
+    return r;
+}
+
+static inline int32_t softmax_code(const state *s, const row_sum *r, int below)
+{
+    int32_t share = tq_rounding_divide_by_pot(tq_q_mul(r->inverse, s->exponential[below]), r->right);
+    return s->counts[below] ? tq_clamp_i64((int64_t)share + s->out_low, s->out_low, s->out_high) : s->out_low;
+}
+
+static row_sum log_softmax_sum(const state *s, uint64_t sum)
+{
+    const int32_t ln2 = 46516320; /* in Q5 */
+    row_sum r = {0};
+    int64_t log_sum = 0;
+    for (; sum > INT32_MAX; sum /= 2)
+        log_sum += ln2;
+    r.log_q5 = tq_saturate_i32(log_sum + tq_q_log((int32_t)sum));
+    r.least = tq_multiply_fixed(tq_saturate_i32((int64_t)r.log_q5 + INT32_MIN), s->back);
+    r.least = r.least < s->diff_min - 1 ? s->diff_min - 1 : r.least;
+    return r;
+}
+
+static inline int32_t log_softmax_code(const state *s, const row_sum *r, int below)
+{
+    int32_t y = tq_rounding_divide_by_pot(tq_saturate_i32((int64_t)s->scaled[below] - r->log_q5), 31 - 5 - 4);
+    return -below > r->least ? tq_clamp_i64((int64_t)y + s->out_high, s->out_low, s->out_high) : s->out_low;
+}
+
+/* Long rows compute the code of each of the 256 differences once. */
+#define CODES(name, T, of_sum, of_difference)                                         \
+    static void name(const state *s, const void *in, void *out, size_t n)             \
+    {                                                                                 \
+        const uint8_t *from = in;                                                     \
+        T *to = out;                                                                  \
+        T codes[256];                                                                 \
+        const uint8_t max = max_of(s, from, n);                                       \
+        const row_sum r = of_sum(s, sum_of(s, from, n, max));                         \
+        for (int below = 0; n >= 256 && below < 256; below++)                         \
+            codes[below] = (T)of_difference(s, &r, below);                            \
+        for (size_t i = 0; i < n; i++) {                                              \
+            const uint8_t below = (uint8_t)(max - place_of(from[i], s));              \
+            to[i] = n >= 256 ? codes[below] : (T)of_difference(s, &r, below);         \
+        }                                                                             \
+    }
+CODES(softmax_to_8, uint8_t, softmax_sum, softmax_code)
+CODES(softmax_to_16, int16_t, softmax_sum, softmax_code)
+CODES(log_softmax_to_8, uint8_t, log_softmax_sum, log_softmax_code)
+
+/* ---- rows of INT16 ---- */
+
+static inline int16_t exponential_16(const state *s, int32_t difference)
+{
+    int32_t at = tq_multiply_fixed(difference, s->rescale);
+    return tq_lookup_point((int16_t)tq_clamp_i64((int64_t)at + INT16_MAX, INT16_MIN, INT16_MAX), s->exp_points);
+}
+
+static void softmax_16(const state *s, const void *in, void *out, size_t n)
+{
+    const int16_t *x = in;
+    int16_t *y = out, max = INT16_MIN;
+    int64_t sum = 0; /* Q15 */
+    for (size_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = exponential_16(s, x[i] - max);
+        sum += y[i];
+    }
+    int zeros = tq_leading_zeros_u64((uint64_t)sum) - 32; /* below 0: the sum has more than 32 bits */
+    int64_t leading = zeros >= 1 ? sum << (zeros - 1) : sum >> (1 - zeros);
+    int64_t place = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
+    int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->inverse_points);
+    int right = 31 - zeros;
+    for (size_t i = 0; i < n; i++) {
+        int64_t share = ((int64_t)y[i] * inverse + ((int64_t)1 << (right - 1))) >> right;
+        y[i] = (int16_t)tq_clamp_i64(share, 0, INT16_MAX);
+    }
+}
+
+/* ---- eval ---- */
+
+typedef struct walk {
+    const state *s;
+    const char *in;
+    char *out;
+    size_t depth, in_bytes, out_bytes; /* of a row */
+} walk;
+
+static void run_rows(void *context, size_t begin, size_t end)
+{
+    const walk *w = context;
+    for (size_t i = begin; i < end; i++)
+        w->s->row(w->s, w->in + i * w->in_bytes, w->out + i * w->out_bytes, w->depth);
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const tq_tensor *in = node->in[0], *out = node->out[0];
+    size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
+    walk w = {node->state, in->data, out->data, depth, depth * tq_element_bytes(in->type),
+              depth * tq_element_bytes(out->type)};
+    if (count == 0)
+        return TQ_OK;
+    tq_parallel_for(count / depth, 1, count > THREAD_PAYS ? node->threads : 1, run_rows, &w);
+    return TQ_OK;
+}
+
+/* ---- prepare ---- */
+
+static double exp_f64(double x)
+{
+    return exp(x);
+}
+
+static double inverse_of_one_plus_f64(double x)
+{
+    return 1.0 / (1.0 + x);
+}
+
+/* d in Q5 by a multiplier that is at least 1 for any scale that is not absurdly small. */
+static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *error)
+{
+    tq_fixed to_q5;
+    double real = beta * (double)tq_scale_at(node->in[0], 0) * (double)(1 << 26);
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_fixed_find(node, real < 2147483647.0 ? real : 2147483647.0, &to_q5, error));
+    double radius = floor(ldexp(31.0 * (1 << 26), -to_q5.shift));
+    s->diff_min = radius < 256 ? -(int32_t)radius : -256;
+    for (int below = 0; below < 256; below++) {
+        s->scaled[below] = tq_multiply_fixed(-below, to_q5);
+        s->counts[below] = -below >= s->diff_min;
+        s->exponential[below] = s->counts[below] ? tq_q_exp_negative(s->scaled[below], 5) : 0;
+    }
+    double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
+    s->back = tq_fixed_of(back);
+    s->in_bias = node->in[0]->type == TQ_TensorType_INT8 ? 128 : 0;
+    tq_code_range(node->out[0]->type, &s->out_low, &s->out_high);
+    s->out_bits = node->out[0]->type == TQ_TensorType_INT16 ? 16 : 8;
+    return TQ_OK;
+}
+
+/* The runtime's conditions on the output, per type; it does not ask for any other. */
+static tq_status check_softmax_output(const tq_node *node, float scale, int32_t zero_point, tq_error *error)
+{
+    float found = tq_scale_at(node->out[0], 0);
+    if (tq_zero_point_at(node->out[0], 0) == zero_point && fabsf(found - scale) <= 0.001f * scale)
+        return TQ_OK;
+    return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; SOFTMAX needs %.9g and %d", found,
+                          tq_zero_point_at(node->out[0], 0), scale, zero_point);
+}
+
+static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *error)
+{
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(check_softmax_output(node, 1.0f / 32768, 0, error));
+    if (tq_zero_point_at(node->in[0], 0) != 0)
+        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
+    const double step = 10.0 / 65535;
+    float scaled = tq_scale_at(node->in[0], 0) * beta;
+    TQ_TRY(tq_fixed_find(node, scaled / step, &s->rescale, error));
+    tq_lookup_points_f64(exp_f64, step * (INT16_MIN - INT16_MAX), step * 0, 2.0 / 65535, s->exp_points);
+    tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, s->inverse_points);
+    s->row = softmax_16;
+    return TQ_OK;
+}
+
+static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)
+{
+    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
+    TQ_TRY(tq_check_input(node, 0, types, error));
+    TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
+    TQ_TRY(tq_output_shape(node, 0, &node->in[0]->shape, error));
+    node->eval = eval;
+    return tq_node_state(node, sizeof **out, out, error);
+}
+
+tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
+{
+    state *s;
+    TQ_TRY(begin(node, TQ_T(FLOAT32) | TQ_T(FLOAT16) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), &s, error));
+    int32_t type = node->in[0]->type;
+    bool is_bytes = type == TQ_TensorType_INT8 || type == TQ_TensorType_UINT8;
+    TQ_TRY(tq_check_output(node, 0, 1u << type | (is_bytes ? TQ_T(INT16) : 0), error));
+    s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
+    if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
+        s->row = type == TQ_TensorType_FLOAT32 ? softmax_float : softmax_half;
+        return TQ_OK;
+    }
+    if (!is_bytes)
+        return prepare_words(node, s, s->beta, error);
+    if (type == TQ_TensorType_INT8 && node->out[0]->type == TQ_TensorType_INT8)
+        TQ_TRY(check_softmax_output(node, 1.0f / 256, -128, error));
+    s->row = node->out[0]->type == TQ_TensorType_INT16 ? softmax_to_16 : softmax_to_8;
+    return prepare_bytes(node, s, s->beta, error);
+}
+
+tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
+{
+    state *s;
+    TQ_TRY(begin(node, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8), &s, error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    int32_t type = node->in[0]->type, zero_point = type == TQ_TensorType_INT8 ? 127 : 255;
+    if (type == TQ_TensorType_FLOAT32) {
+        s->row = log_softmax_float;
+        return TQ_OK;
+    }
+    if (tq_scale_at(node->out[0], 0) != 16.0f / 256 || tq_zero_point_at(node->out[0], 0) != zero_point)
+        return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; LOG_SOFTMAX needs 16/256 and %d",
+                              tq_scale_at(node->out[0], 0), tq_zero_point_at(node->out[0], 0), zero_point);
+    s->row = log_softmax_to_8;
+    return prepare_bytes(node, s, 1.0, error);
+}

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subgraphs of a model that is being edited: adding and removing tensors and operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tq import fields
+from tq._core import Quantization, _Node
+from tq.constants import encode, type_number, type_of_array
+from tq.edit_operator import OperatorPart, TensorLike
+from tq.edit_tensor import QuantizationPart, TensorPart
+from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
+
+if TYPE_CHECKING:
+    from tq.editor import Editor
+
+# Fields that name tensors of their subgraph.
+_DETAILS_INDICES = ("scales", "zero_points")
+_OPERATOR_INDICES = ("inputs", "outputs", "intermediates")
+_GRAPH_INDICES = ("inputs", "outputs")
+_SIGNATURE_INDICES = ("inputs", "outputs")
+
+
+def _names_tensor(field: str, value: int | None) -> bool:
+    """Whether a field of quantization details names a tensor.  Zero points are optional, and 0 is what a field reads as
+    that is not stored."""
+    return value is not None and (field != "zero_points" or value != 0)
+
+
+class SubgraphPart(Part):
+    """A subgraph of a model that is being edited."""
+
+    def __init__(self, editor: Editor, node: _Node) -> None:
+        super().__init__(editor, node)
+        self._tensors = [TensorPart(editor, item, self) for item in self._nodes("tensors")]
+        self._operators = [OperatorPart(editor, item, self) for item in self._nodes("operators")]
+        self._places: dict[TensorPart, int] | None = None
+        self._is_stored = True  # the node holds the lists above
+
+    def stored(self, field: str) -> Any:
+        self._store()
+        return super().stored(field)
+
+    @property
+    def index(self) -> int:
+        return self._editor._subgraphs.index(self)
+
+    @property
+    def name(self) -> str | None:
+        name: str | None = self._node.get("name")
+        return name
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        self._put("name", value)
+
+    @property
+    def tensors(self) -> Parts[TensorPart]:
+        return Parts("tensor", self._tensors, lambda tensor: tensor.name)
+
+    @property
+    def operators(self) -> Parts[OperatorPart]:
+        """In execution order."""
+        return Parts("operator", self._operators, lambda operator: operator.name)
+
+    @property
+    def inputs(self) -> tuple[TensorPart | None, ...]:
+        return self._tensors_at(as_tuple(self._node.get("inputs")))
+
+    @inputs.setter
+    def inputs(self, value: Iterable[TensorLike]) -> None:
+        self._put("inputs", self._indices(value, "the subgraph's inputs"))
+
+    @property
+    def outputs(self) -> tuple[TensorPart | None, ...]:
+        return self._tensors_at(as_tuple(self._node.get("outputs")))
+
+    @outputs.setter
+    def outputs(self, value: Iterable[TensorLike]) -> None:
+        self._put("outputs", self._indices(value, "the subgraph's outputs"))
+
+    # -- places
+
+    def _place(self, tensor: TensorPart) -> int:
+        if self._places is None:
+            self._places = {item: place for place, item in enumerate(self._tensors)}
+        try:
+            return self._places[tensor]
+        except KeyError:
+            raise ValueError("the tensor was removed from its subgraph, or belongs to another") from None
+
+    def _tensors_at(self, indices: Iterable[int]) -> tuple[TensorPart | None, ...]:
+        count = len(self._tensors)
+        return tuple(self._tensors[index] if 0 <= index < count else None for index in indices)
+
+    def find(self, what: TensorLike) -> TensorPart:
+        """A tensor by itself, its index or its name; ValueError where the subgraph has none such."""
+        if isinstance(what, TensorPart):
+            self._place(what)
+            return what
+        if isinstance(what, str):
+            for tensor in self._tensors:
+                if tensor.name == what:
+                    return tensor
+            raise ValueError(f"subgraph {self.index} has no tensor {what!r}")
+        if isinstance(what, (int, np.integer)) and not isinstance(what, bool):
+            if 0 <= what < len(self._tensors):
+                return self._tensors[int(what)]
+            raise ValueError(f"subgraph {self.index} has no tensor {what}: it has {len(self._tensors)}")
+        raise ValueError(f"a tensor is named by itself, its name or its index, not by {what!r}")
+
+    def _indices(self, value: Iterable[TensorLike], where: str) -> list[int]:
+        if isinstance(value, (str, TensorPart)):
+            raise ValueError(f"{where}: a list of tensors is needed, not {value!r}")
+        return [-1 if item is None or item == -1 else self._place(self.find(item)) for item in value]
+
+    # -- adding
+
+    def add_tensor(
+        self,
+        name: str,
+        shape: Iterable[int] | None = None,
+        type: Any = None,
+        *,
+        data: Any = None,
+        scale: ArrayLike | None = None,
+        zero_point: ArrayLike | None = None,
+        min: ArrayLike | None = None,
+        max: ArrayLike | None = None,
+        quantized_dimension: int = 0,
+        quantization: Quantization | Mapping[str, Any] | QuantizationPart | None = None,
+        shape_signature: Iterable[int] | None = None,
+        is_variable: bool = False,
+        buffer: int | None = None,
+    ) -> TensorPart:
+        """A new tensor, behind the others.
+
+        type: as TensorPart.type takes it; by default that of `data`'s dtype, or FLOAT32.  shape: by default `data`'s.
+        data: an array or bytes, which make it a constant with its own buffer.  buffer: the index of an existing one.
+        scale and the names after it: quantization parameters.  A scale without zero points gets zeros.
+        """
+        where = f"tensor {name!r}"
+        if quantization is not None and any(item is not None for item in (scale, zero_point, min, max)):
+            raise ValueError(f"{where}: quantization= holds all parameters; leave out scale, zero_point, min and max")
+        if type is None:
+            type = "FLOAT32" if data is None or isinstance(data, bytes) else type_of_array(np.asarray(data))
+        number = type_number(type)
+        wanted = None if shape is None else tuple(shape)
+        content: bytes | None = None
+        if data is not None:
+            content, found = encode(data, number, wanted, where)
+            wanted = found if wanted is None else wanted
+        if wanted is None:
+            raise ValueError(f"{where} needs a shape")
+        tensor = TensorPart(self._editor, self._editor._tree.make("Tensor"), self)
+        tensor._put("shape", list(wanted))
+        if number:
+            tensor._put("type", number)
+        tensor._put("name", name)
+        if buffer is not None:
+            tensor.buffer = buffer
+        if shape_signature is not None:
+            tensor.shape_signature = shape_signature
+        if is_variable:
+            tensor.is_variable = True
+        if scale is not None and zero_point is None:
+            zero_point = np.zeros(np.size(scale), np.int64)
+        for field, value in {"min": min, "max": max, "scale": scale, "zero_point": zero_point}.items():
+            if value is not None:
+                setattr(tensor.quantization, field, value)
+        if quantized_dimension:
+            tensor.quantization.quantized_dimension = quantized_dimension
+        if quantization is not None:
+            tensor.quantization = quantization
+        if content is not None:
+            self._editor._set_data(tensor, content)
+        if self._places is not None:
+            self._places[tensor] = len(self._tensors)
+        self._tensors.append(tensor)
+        self._editor._forget_users()
+        self._is_stored = False
+        return tensor
+
+    def add_operator(
+        self,
+        name: str,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        *,
+        at: int | None = None,
+        version: int = 1,
+        custom_options: bytes | None = None,
+        intermediates: Iterable[TensorLike] | None = None,
+        **options: Any,
+    ) -> OperatorPart:
+        """A new operator, at place `at` in the order of execution (default: last).
+
+        name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.
+        inputs, outputs: tensors, their names or indices; None for an optional input that is left out.
+        options: the builtin options by the schema's names; those left out have the schema's defaults.
+        """
+        where = f"operator {name}"
+        place = len(self._operators) if at is None else at
+        if not 0 <= place <= len(self._operators):
+            raise ValueError(f"{where}: there is no place {at} among {len(self._operators)} operators")
+        operator = OperatorPart(self._editor, self._editor._tree.make("Operator"), self)
+        operator._put("inputs", self._indices(inputs, where))
+        operator._put("outputs", self._indices(outputs, where))
+        if intermediates is not None:
+            operator._put("intermediates", self._indices(intermediates, where))
+        if custom_options is not None:
+            operator.custom_options = custom_options
+        code = self._editor._make_code(name, version)
+        operator._set_options(name, options)
+        operator._put("opcode_index", self._editor._intern_code(code))
+        self._operators.insert(place, operator)
+        self._is_stored = False
+        return operator
+
+    # -- removing
+
+    def remove_operator(self, operator: OperatorPart | int) -> None:
+        """Takes an operator away; its tensors stay (see prune)."""
+        self._operators.remove(operator if isinstance(operator, OperatorPart) else self.operators[operator])
+        self._is_stored = False
+
+    def replace_operator(
+        self,
+        operator: OperatorPart | int,
+        name: str,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        **arguments: Any,
+    ) -> OperatorPart:
+        """A new operator in the place of an old one; arguments as for add_operator."""
+        old = operator if isinstance(operator, OperatorPart) else self.operators[operator]
+        made = self.add_operator(name, inputs, outputs, at=old.index, **arguments)
+        self.remove_operator(old)
+        return made
+
+    def remove_tensor(self, tensor: TensorLike) -> None:
+        """Takes a tensor away that nothing uses; ValueError names who still does."""
+        found = self.find(tensor)
+        user = self._users().get(found.index)
+        if user:
+            raise ValueError(f"tensor {found.name!r} is used by {user}")
+        self._remove_tensors({found})
+
+    def _users(self) -> dict[int, str]:
+        """{index: one who uses the tensor}."""
+        found: dict[int, str] = {}
+        for tensor in self._tensors:
+            details = tensor.quantization.details
+            for field in _DETAILS_INDICES:
+                if details and _names_tensor(field, details.get(field)):
+                    found[details[field]] = f"the quantization of tensor {tensor.name!r}"
+        for place, operator in enumerate(self._operators):
+            for field in _OPERATOR_INDICES:
+                for index in as_tuple(operator._node.get(field)):
+                    found[index] = f"operator {place} {operator.name}"
+        for field in _GRAPH_INDICES:
+            for index in as_tuple(self._node.get(field)):
+                found[index] = f"the subgraph's {field}"
+        for signature in self._editor._signatures_of(self):
+            for field in _SIGNATURE_INDICES:
+                for item in signature._nodes(field):
+                    found[int(item.get("tensor_index"))] = f"signature {signature.key!r}"
+        return found
+
+    def _remove_tensors(self, gone: set[TensorPart]) -> None:
+        """Takes tensors away and renumbers the others wherever they are named; what names one that goes names none."""
+        if not gone:
+            return
+        kept = [tensor for tensor in self._tensors if tensor not in gone]
+        new = {place: -1 for place, tensor in enumerate(self._tensors) if tensor in gone}
+        new |= {self._place(tensor): place for place, tensor in enumerate(kept)}
+        for tensor in kept:
+            node = tensor.quantization._node()
+            details = node.get("details") if node else None
+            if details is not None and details.type is not None:
+                for field in _DETAILS_INDICES:
+                    if field in fields.rows(details.type) and _names_tensor(field, details.get(field)):
+                        renumber_one(details, field, new)
+        for operator in self._operators:
+            for field in _OPERATOR_INDICES:
+                renumber(operator._node, field, new)
+        for field in _GRAPH_INDICES:
+            renumber(self._node, field, new)
+        for signature in self._editor._signatures_of(self):
+            for field in _SIGNATURE_INDICES:
+                for item in signature._nodes(field):
+                    renumber_one(item, "tensor_index", new)
+        self._tensors[:] = kept
+        self._places = None
+        self._editor._forget_users()
+        self._is_stored = False
+        for tensor in gone:
+            self._editor._release_buffer(tensor.buffer)
+
+    def _store(self) -> None:
+        """Gives the node the lists of tensors and operators.  Once, however many came and went."""
+        if not self._is_stored:
+            self._node.set("tensors", [tensor._node for tensor in self._tensors])
+            self._node.set("operators", [operator._node for operator in self._operators])
+            self._is_stored = True
+
+    def __repr__(self) -> str:
+        return f"<tq subgraph {self.name!r}: {len(self._tensors)} tensors, {len(self._operators)} operators>"

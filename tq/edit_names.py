@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signatures and metadata of a model that is being edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING
+
+from tq import fields
+from tq._core import _Node
+from tq.edit_operator import TensorLike
+from tq.edit_tensor import TensorPart
+from tq.parts import Part
+
+if TYPE_CHECKING:
+    from tq.editor import Editor
+
+
+class SignaturePart(Part):
+    """A signature: names for a subgraph's inputs and outputs."""
+
+    @property
+    def key(self) -> str:
+        return self._node.get("signature_key") or ""
+
+    @key.setter
+    def key(self, value: str) -> None:
+        self._put("signature_key", value)
+
+    @property
+    def subgraph_index(self) -> int:
+        return int(self._node.get("subgraph_index"))
+
+    def _tensor_map(self, field: str) -> dict[str, TensorPart | None]:
+        index = self.subgraph_index
+        graphs = self._editor._subgraphs
+        found = {}
+        for item in self._nodes(field):
+            places = (int(item.get("tensor_index")),)
+            (tensor,) = graphs[index]._tensors_at(places) if index < len(graphs) else (None,)
+            found[item.get("name") or ""] = tensor
+        return found
+
+    def _set_map(self, field: str, value: Mapping[str, TensorLike]) -> None:
+        graph = self._editor.subgraphs[self.subgraph_index]
+        self._put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in value.items()])
+
+    @property
+    def inputs(self) -> dict[str, TensorPart | None]:
+        """{name: tensor}; assign a dict to change."""
+        return self._tensor_map("inputs")
+
+    @inputs.setter
+    def inputs(self, value: Mapping[str, TensorLike]) -> None:
+        self._set_map("inputs", value)
+
+    @property
+    def outputs(self) -> dict[str, TensorPart | None]:
+        return self._tensor_map("outputs")
+
+    @outputs.setter
+    def outputs(self, value: Mapping[str, TensorLike]) -> None:
+        self._set_map("outputs", value)
+
+    def __repr__(self) -> str:
+        return f"<tq signature {self.key!r}: {list(self.inputs)} -> {list(self.outputs)}>"
+
+
+class Metadata(MutableMapping[str, bytes]):
+    """The model's metadata: name to bytes."""
+
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+
+    def _entries(self) -> list[_Node]:
+        return self._editor._root_nodes("metadata")
+
+    def _entry(self, name: str) -> _Node | None:
+        """The last of that name, which Model.metadata shows."""
+        return next((item for item in reversed(self._entries()) if (item.get("name") or "") == name), None)
+
+    def __getitem__(self, name: str) -> bytes:
+        entry = self._entry(name)
+        if entry is None:
+            raise KeyError(name)
+        buffer = self._editor._buffer_node(int(entry.get("buffer")))
+        data = buffer.get("data") if buffer else None
+        return b"" if data is None else bytes(data)
+
+    def __setitem__(self, name: str, value: bytes) -> None:
+        content = fields.text(value, f"metadata {name!r}")
+        entry = self._entry(name)
+        if entry is not None and self._editor._buffer_users(int(entry.get("buffer"))) == 1:
+            self._editor._buffer_node(int(entry.get("buffer"))).set("data", content)  # type: ignore[union-attr]
+            return
+        index = self._editor.add_buffer(content)
+        if entry is None:
+            entry = self._editor._tree.make("Metadata")
+            fields.put(entry, "name", name)
+            self._editor._root.set("metadata", [*self._entries(), entry])
+        fields.put(entry, "buffer", index)
+        self._editor._forget_users()
+
+    def __delitem__(self, name: str) -> None:
+        gone = [item for item in self._entries() if (item.get("name") or "") == name]
+        if not gone:
+            raise KeyError(name)
+        self._editor._root.set("metadata", [item for item in self._entries() if item not in gone] or None)
+        self._editor._forget_users()
+        for item in gone:
+            self._editor._release_buffer(int(item.get("buffer")))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(item.get("name") or "" for item in self._entries()))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return f"<tq metadata {list(self)}>"

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of a model that is being edited, with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Union
+
+from tq import enums, fields
+from tq._core import _Node
+from tq.edit_tensor import TensorPart
+from tq.parts import Part, as_tuple
+
+if TYPE_CHECKING:
+    from tq.edit_graph import SubgraphPart
+    from tq.editor import Editor
+
+TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Python 3.10 too
+CUSTOM = "CUSTOM"
+
+
+class Options(MutableMapping[str, Any]):
+    """An operator's builtin options by the schema's names; those that are not stored have their defaults.
+
+    An unknown name is a ValueError that lists those that exist.
+    """
+
+    def __init__(self, operator: OperatorPart) -> None:
+        self._operator = operator
+
+    def _node(self) -> _Node | None:
+        for field in ("builtin_options", "builtin_options_2"):
+            node: _Node | None = self._operator._node.get(field)
+            if node is not None:
+                return node
+        return None
+
+    @property
+    def type(self) -> str | None:
+        """The options table's name, whether or not the operator stores it; None: the operator has no options."""
+        node = self._node()
+        if node is not None:
+            return node.type
+        name = self._operator._code_name()
+        return None if name is None else fields.options_table(name)
+
+    def _made(self) -> _Node:
+        node, name = self._node(), self.type
+        if node is None:
+            if name is None:
+                raise ValueError(f"{self._operator._where()} has no builtin options")
+            node = self._operator._node.tree.make(name)
+            union = "builtin_options" if name in fields.members("BuiltinOptions") else "builtin_options_2"
+            self._operator._node.set(union, node)
+        return node
+
+    def __getitem__(self, name: str) -> Any:
+        node, table = self._node(), self.type
+        if table is None or name not in fields.rows(table):
+            raise KeyError(name)
+        return fields.plain(node or self._operator._node.tree.make(table), name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        fields.put(self._made(), name, value)
+
+    def __delitem__(self, name: str) -> None:
+        """Back to its default."""
+        if name not in self:
+            raise KeyError(name)
+        self[name] = None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(fields.rows(self.type) if self.type else ())
+
+    def __len__(self) -> int:
+        return len(fields.rows(self.type)) if self.type else 0
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class OperatorPart(Part):
+    """An operator of a model that is being edited."""
+
+    def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:
+        super().__init__(editor, node)
+        self.subgraph = subgraph
+
+    @property
+    def index(self) -> int:
+        """Its place in the order of execution; ValueError once it is removed."""
+        try:
+            return self.subgraph._operators.index(self)
+        except ValueError:
+            raise ValueError("the operator was removed from its subgraph") from None
+
+    def _code(self) -> _Node | None:
+        codes = self._editor._root_nodes("operator_codes")
+        index = int(self._node.get("opcode_index"))
+        return codes[index] if index < len(codes) else None
+
+    def _code_name(self) -> str | None:
+        code = self._code()
+        if code is None:
+            return None
+        number = max(int(code.get("deprecated_builtin_code")), int(code.get("builtin_code")))
+        member = fields.enum_value("BuiltinOperator", number)
+        return getattr(member, "name", None)
+
+    @property
+    def name(self) -> str:
+        """ "CONV_2D", or a custom operator's own name."""
+        name, code = self._code_name(), self._code()
+        if name == CUSTOM and code is not None and code.get("custom_code"):
+            return str(code.get("custom_code"))
+        return name or "(unknown operator)"
+
+    @property
+    def version(self) -> int:
+        code = self._code()
+        return 1 if code is None else int(code.get("version"))
+
+    @version.setter
+    def version(self, value: int) -> None:
+        """Of this operator alone: others that share its operator code keep theirs."""
+        code = self._code()
+        if code is None:
+            raise ValueError(f"{self._where()}: its operator code does not exist, and so has no version")
+        index = int(self._node.get("opcode_index"))
+        if self._editor._code_users(index) == 1:
+            fields.put(code, "version", value)
+        else:
+            copy = self._editor._tree.copy(code)
+            fields.put(copy, "version", value)
+            self._put("opcode_index", self._editor._intern_code(copy))
+
+    @property
+    def input_indices(self) -> tuple[int, ...]:
+        return as_tuple(self._node.get("inputs"))
+
+    @property
+    def output_indices(self) -> tuple[int, ...]:
+        return as_tuple(self._node.get("outputs"))
+
+    @property
+    def inputs(self) -> tuple[TensorPart | None, ...]:
+        """None: an optional input that is left out.  Assign tensors, their names or their indices."""
+        return self.subgraph._tensors_at(self.input_indices)
+
+    @inputs.setter
+    def inputs(self, value: Iterable[TensorLike]) -> None:
+        self._put("inputs", self.subgraph._indices(value, self._where()))
+
+    @property
+    def outputs(self) -> tuple[TensorPart | None, ...]:
+        return self.subgraph._tensors_at(self.output_indices)
+
+    @outputs.setter
+    def outputs(self, value: Iterable[TensorLike]) -> None:
+        self._put("outputs", self.subgraph._indices(value, self._where()))
+
+    @property
+    def intermediates(self) -> tuple[TensorPart | None, ...]:
+        return self.subgraph._tensors_at(as_tuple(self._node.get("intermediates")))
+
+    @intermediates.setter
+    def intermediates(self, value: Iterable[TensorLike]) -> None:
+        self._put("intermediates", self.subgraph._indices(value, self._where()))
+
+    @property
+    def options(self) -> Options:
+        return Options(self)
+
+    @options.setter
+    def options(self, value: Mapping[str, Any]) -> None:
+        """All options at once: those left out get their defaults."""
+        name = self._code_name()
+        if name is None:
+            raise ValueError(f"{self._where()}: an operator that the schema does not know has no known options")
+        self._set_options(name, value)
+
+    def _set_options(self, name: str, value: Mapping[str, Any]) -> None:
+        """The options of a builtin operator of that name; any other has none."""
+        table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
+        if table is None and value:
+            raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
+        made = None if table is None else fields.table(self._node.tree, table, value, f"operator {name}")
+        union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"
+        for field in ("builtin_options", "builtin_options_2"):
+            self._node.set(field, made if field == union else None)
+
+    @property
+    def custom_options(self) -> bytes | None:
+        """A custom operator's options as they are stored."""
+        value = self._node.get("custom_options")
+        return None if value is None else bytes(value)
+
+    @custom_options.setter
+    def custom_options(self, value: bytes | None) -> None:
+        self._put("custom_options", value)
+
+    def _where(self) -> str:
+        return f"operator {self.name}"
+
+    def __repr__(self) -> str:
+        return f"<tq operator {self.name}: {list(self.input_indices)} -> {list(self.output_indices)}>"

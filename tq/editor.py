@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changing models: tq.edit() opens one, and what is not changed is written as it was.
+
+    with tq.edit("in.tflite") as e:
+        e.tensors["conv/weights"].quantization.scale = scales
+        e.operators[3].options["fused_activation_function"] = "RELU"
+        e.save("out.tflite")
+
+Parts are objects and stay what they are while others come and go: a tensor knows its index, and whoever uses it is
+renumbered when it moves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Union
+
+from tq import _core, enums, fields
+from tq._core import Model, ModelError, _Node
+from tq.edit_graph import SubgraphPart
+from tq.edit_names import Metadata, SignaturePart
+from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
+from tq.edit_tensor import TensorPart
+from tq.parts import Parts, as_tuple, renumber, renumber_one
+from tq.tail import find_tail
+
+Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
+_LAST_OLD_CODE = 127  # deprecated_builtin_code is a byte: PLACEHOLDER_FOR_GREATER_OP_CODES
+
+
+class Editor:
+    """A model that can be changed; see tq.edit."""
+
+    _graph_type = SubgraphPart
+
+    def __init__(self, source: Source | None = None) -> None:
+        model = None if source is None else _open(source)
+        self._path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+        self._tree = _core._Tree(model)
+        self._tail = None if model is None else find_tail(model, self._tree)
+        self._root = self._tree.root
+        self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
+        self._buffers = self._root_nodes("buffers")
+        self._are_buffers_stored = True
+        self._users: Counter[int] | None = None
+        self._saved = self._tree.changes
+
+    def __enter__(self) -> Editor:
+        return self
+
+    def __exit__(self, kind: object, *_rest: object) -> None:
+        self._store()
+        if kind is None and self._tree.changes != self._saved:
+            warnings.warn("the changes were never saved: call save() or to_bytes()", stacklevel=2)
+
+    # -- the model's own fields
+
+    @property
+    def description(self) -> str:
+        return self._root.get("description") or ""
+
+    @description.setter
+    def description(self, value: str | None) -> None:
+        fields.put(self._root, "description", value)
+
+    @property
+    def version(self) -> int:
+        """Of the schema."""
+        return int(self._root.get("version"))
+
+    @version.setter
+    def version(self, value: int) -> None:
+        fields.put(self._root, "version", value)
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(self)
+
+    @property
+    def subgraphs(self) -> Parts[SubgraphPart]:
+        return Parts("subgraph", self._subgraphs, lambda graph: graph.name)
+
+    @property
+    def main(self) -> SubgraphPart:
+        """The first subgraph."""
+        return self.subgraphs[0]
+
+    @property
+    def tensors(self) -> Parts[TensorPart]:
+        """Those of the first subgraph, as are operators, inputs and outputs."""
+        return self.main.tensors
+
+    @property
+    def operators(self) -> Parts[OperatorPart]:
+        return self.main.operators
+
+    @property
+    def inputs(self) -> tuple[TensorPart | None, ...]:
+        return self.main.inputs
+
+    @inputs.setter
+    def inputs(self, value: Iterable[TensorLike]) -> None:
+        self.main.inputs = value
+
+    @property
+    def outputs(self) -> tuple[TensorPart | None, ...]:
+        return self.main.outputs
+
+    @outputs.setter
+    def outputs(self, value: Iterable[TensorLike]) -> None:
+        self.main.outputs = value
+
+    # -- signatures
+
+    @property
+    def signatures(self) -> Parts[SignaturePart]:
+        found = [SignaturePart(self, node) for node in self._root_nodes("signature_defs")]
+        return Parts("signature", found, lambda signature: signature.key)
+
+    def add_signature(
+        self, key: str, inputs: Mapping[str, TensorLike], outputs: Mapping[str, TensorLike], subgraph: int = 0
+    ) -> SignaturePart:
+        """A new signature of a subgraph: names for tensors of it."""
+        self.subgraphs[subgraph]
+        signature = SignaturePart(self, self._tree.make("SignatureDef"))
+        signature._put("subgraph_index", subgraph)
+        signature.inputs = inputs
+        signature.outputs = outputs
+        signature.key = key
+        self._root.set("signature_defs", [*self._root_nodes("signature_defs"), signature._node])
+        return signature
+
+    def remove_signature(self, key: str) -> None:
+        gone = self.signatures[key]._node
+        self._root.set("signature_defs", [node for node in self._root_nodes("signature_defs") if node != gone] or None)
+
+    def _signatures_of(self, graph: SubgraphPart) -> list[SignaturePart]:
+        index = graph.index
+        return [signature for signature in self.signatures if signature.subgraph_index == index]
+
+    def add_subgraph(self, name: str | None = None) -> SubgraphPart:
+        """A new, empty subgraph, behind the others."""
+        node = self._tree.make("SubGraph")
+        for field in ("tensors", "operators"):
+            node.set(field, [])
+        for field in ("inputs", "outputs"):
+            fields.put(node, field, [])
+        graph = self._graph_type(self, node)
+        if name is not None:
+            graph.name = name
+        self._subgraphs.append(graph)
+        self._root.set("subgraphs", [item._node for item in self._subgraphs])
+        return graph
+
+    # -- shared rows
+
+    def _root_nodes(self, field: str) -> list[_Node]:
+        nodes: list[_Node] | None = self._root.get(field)
+        return nodes or []
+
+    def _make_code(self, name: str, version: int) -> _Node:
+        """An operator code; both of its code fields are set, as the converter sets them."""
+        code = self._tree.make("OperatorCode")
+        member = enums.by_name("BuiltinOperator").__members__.get(name)
+        number = int(enums.by_name("BuiltinOperator")[CUSTOM] if member is None else member)
+        fields.put(code, "deprecated_builtin_code", min(number, _LAST_OLD_CODE))
+        if member is None:
+            fields.put(code, "custom_code", name)
+        if version != 1:
+            fields.put(code, "version", version)
+        if number:
+            fields.put(code, "builtin_code", number)
+        return code
+
+    def _intern_code(self, code: _Node) -> int:
+        """The index of an operator code like this one, which is added where there is none."""
+        codes = self._root_nodes("operator_codes")
+        wanted = fields.as_dict(code)
+        for index, other in enumerate(codes):
+            if not other.unknown_slots() and fields.as_dict(other) == wanted:
+                return index
+        self._root.set("operator_codes", [*codes, code])
+        return len(codes)
+
+    def _code_users(self, index: int) -> int:
+        return sum(op._node.get("opcode_index") == index for graph in self._subgraphs for op in graph._operators)
+
+    # -- buffers
+
+    def _buffer_node(self, index: int) -> _Node | None:
+        return self._buffers[index] if index < len(self._buffers) else None
+
+    def add_buffer(self, data: bytes | None = None) -> int:
+        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name."""
+        node = self._tree.make("Buffer")
+        if data is not None:
+            node.set("data", data)
+        if not self._buffers:
+            self._buffers.append(self._tree.make("Buffer"))
+        self._buffers.append(node)
+        self._are_buffers_stored = False
+        return len(self._buffers) - 1
+
+    def _forget_users(self) -> None:
+        self._users = None
+
+    def _buffer_users(self, index: int) -> int:
+        """How many tensors and metadata entries name a buffer."""
+        if self._users is None:
+            self._users = Counter(tensor.buffer for graph in self._subgraphs for tensor in graph._tensors)
+            self._users.update(int(entry.get("buffer")) for entry in self._root_nodes("metadata"))
+            self._users.update(as_tuple(self._root.get("metadata_buffer")))  # metadata of before there were names
+        return self._users[index]
+
+    def _set_data(self, tensor: TensorPart, content: bytes | None) -> None:
+        index = tensor.buffer
+        node = self._buffer_node(index) if index else None
+        if node is not None and self._buffer_users(index) <= 1:
+            node.set("data", content)
+        elif content is None:
+            tensor.buffer = 0
+        else:
+            tensor.buffer = self.add_buffer(content)
+
+    def _release_buffer(self, index: int) -> None:
+        """Empties a buffer that nothing names any more."""
+        node = self._buffer_node(index)
+        if index and node is not None and not self._buffer_users(index):
+            node.set("data", None)
+
+    # -- tidying
+
+    def prune(self) -> None:
+        """Removes tensors, buffers and operator codes that nothing uses, and renumbers the others."""
+        for graph in self._subgraphs:
+            users = graph._users()
+            graph._remove_tensors({tensor for place, tensor in enumerate(graph._tensors) if place not in users})
+        self._prune_buffers()
+        self._prune_codes()
+
+    def _prune_buffers(self) -> None:
+        self._forget_users()
+        buffers = self._buffers
+        kept = [index for index in range(len(buffers)) if index == 0 or self._buffer_users(index)]
+        if len(kept) == len(buffers):
+            return
+        new = {old: place for place, old in enumerate(kept)}
+        for node in [t._node for g in self._subgraphs for t in g._tensors] + self._root_nodes("metadata"):
+            renumber_one(node, "buffer", new)
+        renumber(self._root, "metadata_buffer", new)
+        self._buffers = [buffers[index] for index in kept]
+        self._are_buffers_stored = False
+        self._forget_users()
+
+    def _prune_codes(self) -> None:
+        codes = self._root_nodes("operator_codes")
+        used = {int(op._node.get("opcode_index")) for graph in self._subgraphs for op in graph._operators}
+        kept = [index for index in range(len(codes)) if index in used]
+        if len(kept) == len(codes):
+            return
+        new = {old: place for place, old in enumerate(kept)}
+        for graph in self._subgraphs:
+            for operator in graph._operators:
+                renumber_one(operator._node, "opcode_index", new)
+        self._root.set("operator_codes", [codes[index] for index in kept])
+
+    # -- types of inputs and outputs
+
+    def set_io_types(self, inputs: Any = None, outputs: Any = None, subgraph: int = 0) -> None:
+        """Changes the types of a subgraph's inputs and outputs: see tq.io_types.set_io_types."""
+        from tq.io_types import set_io_types
+
+        set_io_types(self.subgraphs[subgraph], inputs, outputs)
+
+    # -- writing
+
+    def to_bytes(self, *, share_constants: bool = False, allow_loss: bool = False) -> bytes:
+        """The model as it is now.
+
+        share_constants: constants of equal bytes are stored once.
+        ModelError: the source has a part that cannot be kept (see README); allow_loss leaves it out.
+        """
+        self._prepare(allow_loss)
+        data = self._tree.write(share_constants=share_constants, tail=self._prepare_tail(share_constants))
+        self._saved = self._tree.changes
+        return data
+
+    def save(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        share_constants: bool = False,
+        allow_loss: bool = False,
+    ) -> None:
+        """Writes the model to `path`, or over the file that it came from; arguments as for to_bytes.
+
+        The new file takes the old one's place when all of it is on the disk: a save that fails leaves what was there.
+        """
+        self._prepare(allow_loss)
+        if path is None:
+            path = self._path
+        if path is None:
+            raise ValueError("the model did not come from a file: save() needs a path")
+        tail = self._prepare_tail(share_constants)
+        write_atomically(
+            os.fspath(path), lambda descriptor: self._tree.write(descriptor, share_constants=share_constants, tail=tail)
+        )
+        self._saved = self._tree.changes
+
+    def to_model(self) -> Model:
+        """The model as it is now, open."""
+        return Model(self.to_bytes())
+
+    def _store(self) -> None:
+        """Gives the tree the lists that are kept here while they grow."""
+        for graph in self._subgraphs:
+            graph._store()
+        if not self._are_buffers_stored:
+            self._root.set("buffers", self._buffers)
+            self._are_buffers_stored = True
+
+    def _prepare(self, allow_loss: bool) -> None:
+        self._store()
+        if self._tree.lost and not allow_loss:
+            raise ModelError(
+                f"{self._tree.lost} fields of the source cannot be kept: unions of a type that this schema does not "
+                "know, whose bytes are no table; allow_loss=True leaves them out"
+            )
+
+    def _prepare_tail(self, share_constants: bool) -> Callable[[int], bytes] | None:
+        if self._tail is None:
+            return None
+        if self._tail.bytecode:
+            self._tail.point_operators(self._tree.size(share_constants))
+        return self._tail.moved
+
+    def __repr__(self) -> str:
+        return f"<tq editor of {self._path!r}: {len(self._subgraphs)} subgraphs>"
+
+
+def _open(source: Source) -> Model:
+    if isinstance(source, Model):
+        return source
+    if sys.platform == "win32" and isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:  # a mapped file could not be replaced there
+            return Model(file.read())
+    return Model(source)
+
+
+def write_atomically(path: str, write: Callable[[int], object]) -> None:
+    """Calls write(descriptor) for a new file beside `path`, and gives it that name when it is on the disk."""
+    path = os.path.realpath(path)
+    folder, name = os.path.split(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
+    try:
+        try:
+            write(descriptor)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.chmod(temporary, _mode(path))
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode(path: str) -> int:
+    """The old file's permissions, or those that a new file gets."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def edit(source: Source) -> Editor:
+    """Opens a model to change it: a path, bytes, or a tq.Model, which itself stays as it is.
+
+        with tq.edit("in.tflite") as e:
+            e.tensors["x"].quantization.zero_point = 3
+            e.save("out.tflite")
+
+    Only what is changed differs in the result: every other field, known to this schema or not, keeps its bytes, and
+    every vector its order.  ModelError: the source is no model.
+    """
+    return Editor(source)

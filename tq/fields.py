@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table's fields as Python values, by the schema's rows: what tq.edit and tq.ModelBuilder read and set.
+
+What does not fit a field's kind raises a ValueError that names the field, what was given and what is needed.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tq import _core, enums
+
+# A vector's elements as the file has them; scalars of these kinds are checked by their NumPy types too.
+_DTYPES = {
+    "BOOL": "?",
+    "I8": "<i1",
+    "U8": "<u1",
+    "I16": "<i2",
+    "U16": "<u2",
+    "I32": "<i4",
+    "U32": "<u4",
+    "I64": "<i8",
+    "U64": "<u8",
+    "F32": "<f4",
+    "F64": "<f8",
+}
+
+
+@cache
+def rows(table: str) -> dict[str, str]:
+    """{field: kind} of a table; KeyError if the schema has none of that name."""
+    return {name: kind for name, _slot, kind, _default in _core.schema_tables()[table]}
+
+
+@cache
+def options_table(operator_name: str) -> str | None:
+    """The name of a builtin operator's options table, or None; KeyError if it is no builtin operator."""
+    return {name: table for name, _code, table in _core.schema_builtins()}[operator_name]
+
+
+@cache
+def members(union: str) -> list[str]:
+    """The tables that a union may hold."""
+    return [table for table, _type in _core.schema_unions()[union]]
+
+
+def kind_of(node: _core._Node, field: str) -> str:
+    """The kind of a table's field, as its row says it; ValueError if the table has no such field."""
+    if node.type is None:
+        raise ValueError("the schema does not know this table, and so none of its fields")
+    kind = rows(node.type).get(field)
+    if kind is None:
+        names = ", ".join(rows(node.type)) or "none at all"
+        raise ValueError(f"{node.type} has no field {field!r}; its fields are: {names}")
+    return kind
+
+
+def _argument(kind: str) -> str:
+    """Padding, of ENUM(Padding)."""
+    return kind[kind.index("(") + 1 : -1]
+
+
+def enum_number(enum: str, value: Any) -> int:
+    """The number of an enumerator that is given by name, as a member or as a number."""
+    if isinstance(value, str):
+        members_ = enums.by_name(enum).__members__
+        member = members_.get(value, members_.get(value.upper()))
+        if member is None:
+            raise ValueError(f"{enum} has no {value!r}; it has: {', '.join(members_)}")
+        return int(member)
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{enum} needs a name or a number, not {value!r}") from None
+
+
+def enum_value(enum: str, number: int) -> Any:
+    """The member of a number, or the number itself where the schema does not know it."""
+    return enums.members_by_value(enum).get(number, number)
+
+
+def vector(kind: str, value: Any, where: str) -> NDArray[Any]:
+    """A one-dimensional array of a kind's elements, from anything that NumPy makes an array of.  Integers must fit."""
+    array = np.asarray(value)
+    dtype = np.dtype(_DTYPES[kind])
+    if array.ndim != 1:
+        array = array.reshape(-1)
+    if array.size == 0:
+        return np.empty(0, dtype)
+    taken = {"b": "b", "f": "biuf"}.get(dtype.kind, "biu")
+    if array.dtype.kind not in taken:
+        needed = {"b": "booleans", "f": "numbers"}.get(dtype.kind, "integers")
+        raise ValueError(f"{where} needs {needed}, not {array.dtype} values")
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        low, high = int(array.min()), int(array.max())
+        if low < limits.min or high > limits.max:
+            raise ValueError(
+                f"{where} needs integers from {limits.min} to {limits.max}, not {low if low < limits.min else high}"
+            )
+    return np.ascontiguousarray(array, dtype)
+
+
+def scalar(kind: str, value: Any, where: str) -> int | float:
+    """A number that fits the kind."""
+    dtype = np.dtype(_DTYPES[kind])
+    try:
+        if dtype.kind == "f":
+            return float(value)
+        number = operator.index(value) if not isinstance(value, np.bool_) else int(value)
+    except TypeError:
+        needed = "a number" if dtype.kind == "f" else "an integer"
+        raise ValueError(f"{where} needs {needed}, not {value!r}") from None
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if not low <= number <= high:
+        raise ValueError(f"{where} needs an integer from {low} to {high}, not {number}")
+    return number
+
+
+def text(value: Any, where: str) -> bytes:
+    """UTF-8; bytes are taken as they are."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise ValueError(f"{where} needs a str, not {value!r}")
+
+
+def table(tree: _core._Tree, name: str, value: Any, where: str) -> _core._Node:
+    """A node of that table: the one that is given, or a new one from a dict of fields."""
+    if isinstance(value, _core._Node):
+        if value.type != name:
+            raise ValueError(f"{where} needs a table {name}, not {value.type}")
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where} needs a dict of the fields of {name}, not {value!r}")
+    node = tree.make(name)
+    for field, item in value.items():
+        if field != "type" or "type" in rows(name):
+            put(node, field, item)
+    return node
+
+
+def _union(tree: _core._Tree, union: str, value: Any, where: str) -> _core._Node:
+    if isinstance(value, _core._Node):
+        return value
+    name = value.get("type") if isinstance(value, Mapping) else None
+    if name not in members(union):
+        raise ValueError(
+            f"{where} needs a dict with its table's name under 'type', one of: {', '.join(members(union))}"
+        )
+    return table(tree, name, value, where)
+
+
+def _items(value: Any, where: str) -> list[Any]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ValueError(f"{where} needs a list, not {value!r}")
+    return list(value)
+
+
+def _converted(node: _core._Node, kind: str, value: Any, where: str) -> Any:
+    if kind.startswith("VEC_"):
+        element = kind[4:]
+        if element in _DTYPES:
+            if element == "U8" and isinstance(value, (bytes, bytearray, memoryview)):
+                return bytes(value)
+            return vector(element, value, where).tobytes()
+        if element == "STRING":
+            return [text(item, where) for item in _items(value, where)]
+        if element.startswith("ENUM("):
+            numbers = [enum_number(_argument(element), item) for item in _items(value, where)]
+            return vector("U32", numbers, where).tobytes()  # StablehloPrecisionConfig, the only one
+        return [table(node.tree, _argument(element), item, where) for item in _items(value, where)]
+    if kind == "STRING":
+        return text(value, where)
+    if kind.startswith("ENUM("):
+        return enum_number(_argument(kind), value)
+    if kind.startswith("TABLE("):
+        return table(node.tree, _argument(kind), value, where)
+    if kind.startswith("UNION("):
+        return _union(node.tree, _argument(kind), value, where)
+    return scalar(kind, value, where)
+
+
+def put(node: _core._Node, field: str, value: Any) -> None:
+    """Stores a field; None takes it away, so that it reads as its default."""
+    kind = kind_of(node, field)
+    where = f"{node.type}.{field}"
+    if value is not None:
+        value = _converted(node, kind, value, where)
+    try:
+        node.set(field, value)
+    except OverflowError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def get(node: _core._Node, field: str) -> Any:
+    """A field's value: enums as members, vectors as read-only arrays, tables as nodes; None for what is not stored,
+    but for scalars, which have a default."""
+    kind = kind_of(node, field)
+    value = node.get(field)
+    if kind.startswith("ENUM("):
+        return enum_value(_argument(kind), value)
+    return value
+
+
+def plain(node: _core._Node, field: str) -> Any:
+    """As get(), with lists and dicts in place of arrays and nodes, and bytes for [ubyte]."""
+    value = get(node, field)
+    if isinstance(value, np.ndarray):
+        return value.tobytes() if kind_of(node, field) == "VEC_U8" else value.tolist()
+    if isinstance(value, _core._Node):
+        return as_dict(value)
+    if isinstance(value, list):
+        return [as_dict(item) if isinstance(item, _core._Node) else item for item in value]
+    return value
+
+
+def as_dict(node: _core._Node) -> dict[str, Any]:
+    """A table's fields, those that are not stored with their defaults; what is no scalar None."""
+    return {} if node.type is None else {field: plain(node, field) for field in rows(node.type)}

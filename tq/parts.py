@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the parts of a model that is being edited share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from numpy.typing import NDArray
+
+from tq import fields
+from tq._core import _Node
+
+if TYPE_CHECKING:
+    from tq.editor import Editor
+
+_P = TypeVar("_P", bound="Part")
+
+
+class Part:
+    """A table of the model: what tensors, operators and the others share."""
+
+    def __init__(self, editor: Editor, node: _Node) -> None:
+        self._editor = editor
+        self._node = node
+
+    def stored(self, field: str) -> Any:
+        """A schema field as plain Python values (see Tensor.stored), or None where it is not stored."""
+        fields.kind_of(self._node, field)
+        return fields.plain(self._node, field) if self._node.has(field) else None
+
+    def _get(self, field: str) -> Any:
+        return fields.get(self._node, field)
+
+    def _put(self, field: str, value: Any) -> None:
+        fields.put(self._node, field, value)
+
+    def _nodes(self, field: str) -> list[_Node]:
+        found: list[_Node] | None = self._node.get(field)
+        return found or []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Part) and self._node == other._node
+
+    def __hash__(self) -> int:
+        return hash(self._node)
+
+
+class Parts(Sequence[_P], Generic[_P]):
+    """Parts by index or by name: read it as a tuple; the editor's methods add and remove."""
+
+    def __init__(self, what: str, items: list[_P], name_of: Callable[[_P], str | None]) -> None:
+        self._what = what
+        self._items = items
+        self._name_of = name_of
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int | str) -> _P: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_P]: ...
+    def __getitem__(self, index: int | str | slice) -> _P | list[_P]:
+        if isinstance(index, str):
+            for item in self._items:
+                if self._name_of(item) == index:
+                    return item
+            raise KeyError(f"no {self._what} is named {index!r}")
+        if isinstance(index, slice):
+            return self._items[index]
+        try:
+            return self._items[index]
+        except IndexError:
+            raise IndexError(f"there is no {self._what} {index}: the model has {len(self._items)}") from None
+
+    def __iter__(self) -> Iterator[_P]:
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._what}s>"
+
+
+# ---- indices ----
+
+
+def as_tuple(array: NDArray[Any] | None) -> tuple[int, ...]:
+    return () if array is None else tuple(array.tolist())
+
+
+def renumber(node: _Node, field: str, new: Mapping[int, int]) -> None:
+    """Maps a vector's indices; those out of range stay, and a vector that does not change is not touched."""
+    old = as_tuple(node.get(field))
+    changed = [new.get(index, index) for index in old]
+    if list(old) != changed:
+        fields.put(node, field, changed)
+
+
+def renumber_one(node: _Node, field: str, new: Mapping[int, int]) -> None:
+    old = int(node.get(field))
+    value = new.get(old, old)
+    if value != old and value >= 0:
+        fields.put(node, field, value)
