@@ -7,7 +7,9 @@
  *   DEPTH_LANES, DEPTH_GROUP    channels of a vector, taps that are multiplied at once (1 or 2)
  *   IN_BYTES, WEIGHT_BYTES      of an element
  *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
+ *   weights_t, load_weights
  *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (the same one for groups of 1)
+ *   KEEP(x)                     keeps x in a register, where compilers would rather load it twice
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
 #define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
@@ -37,9 +39,13 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, si
             (void)b[i]; /* groups of one tap have no other */
         }
         EACH(k, count)
+        {
+            weights_t w = load_weights(weights + (size_t)k * vector_bytes);
+            KEEP(w);
             EACH(i, rows)
-                sums[i][k] = multiply(sums[i][k], a[i] + k * DEPTH_LANES * IN_BYTES, b[i] + k * DEPTH_LANES * IN_BYTES,
-                                      weights + (size_t)k * vector_bytes);
+                sums[i][k] =
+                    multiply(sums[i][k], a[i] + k * DEPTH_LANES * IN_BYTES, b[i] + k * DEPTH_LANES * IN_BYTES, w);
+        }
     }
     EACH(i, rows)
         EACH(k, count)
@@ -90,4 +96,6 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef first_sums
 #undef last_sums
 #undef save_sums
+#undef weights_t
+#undef load_weights
 #undef multiply

@@ -2,6 +2,8 @@
  *
  * What the products need of Advanced SIMD beside simd_neon.h.
  */
+#define KEEP(x) __asm__("" : "+w"(x))
+
 INLINE void store_f32(float *p, vf x) { vst1q_f32(p, x); }
 
 /* Sums of 8 channels. */
