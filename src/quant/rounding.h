@@ -172,7 +172,7 @@ static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
    for |real| < 2^-32, which is flushed.  real must be finite. */
 static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
 {
-    int exponent;
+    int exponent = 0;
     int64_t fixed = (int64_t)round(frexp(real, &exponent) * 2147483648.0);
     if (fixed == (int64_t)1 << 31) { /* the runtime leaves -2^31, which fits, alone */
         fixed /= 2;
