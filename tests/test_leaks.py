@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is opened and read is given back: Python objects are counted, C memory and mappings are measured."""
 
+import contextlib
 import gc
 import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zoo
 from test_hostile import damaged
@@ -167,3 +169,29 @@ def test_a_cycle_through_a_model_is_collected():
         del holder
     gc.collect()
     assert Holder.alive == 0
+
+
+def test_editing_and_building(tmp_path):
+    """The editor's cycles (parts know their editor) go with the garbage collector; C memory with them."""
+    path = tmp_path / "model.tflite"
+
+    def edit():
+        with tq.edit(zoo.MODELS["conv"]) as e:
+            e.tensors[0].name = "new"
+            e.tensors[0].quantization.scale = [1.0]
+            e.tensors["bias"].data = np.int32([1, 2])
+            e.metadata["x"] = bytes(5000)
+            with contextlib.suppress(ValueError):
+                e.operators[0].options["nothing"] = 1
+            e.save(path)
+
+    assert_no_leak(edit, 200)
+    assert_no_leak(lambda: tq.extract(zoo.MODELS["conv"], ["image"], ["features"]), 200)
+    broken = [data for data in (damaged(zoo.MODELS["conv"], seed) for seed in range(200, 260)) if opens(data)]
+
+    def rewrite():
+        for data in broken:
+            with contextlib.suppress(ValueError):
+                tq._core._Tree(tq.Model(data)).write()
+
+    assert_no_leak(rewrite, 20)

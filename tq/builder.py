@@ -65,7 +65,8 @@ class ModelBuilder(Editor):
         super().__init__()
         self._root.set("operator_codes", [])
         self.add_subgraph(name)
-        self._root.set("buffers", [self._tree.make("Buffer")])
+        self._buffers = [self._tree.make("Buffer")]
+        self._are_buffers_stored = False
         if description is not None:
             fields.put(self._root, "description", description)
 

@@ -40,6 +40,11 @@ class SubgraphPart(Part):
         self._tensors = [TensorPart(editor, item, self) for item in self._nodes("tensors")]
         self._operators = [OperatorPart(editor, item, self) for item in self._nodes("operators")]
         self._places: dict[TensorPart, int] | None = None
+        self._is_stored = True  # the node holds the lists above
+
+    def stored(self, field: str) -> Any:
+        self._store()
+        return super().stored(field)
 
     @property
     def index(self) -> int:
@@ -174,8 +179,11 @@ class SubgraphPart(Part):
             tensor.quantization = quantization
         if content is not None:
             self._editor._set_data(tensor, content)
+        if self._places is not None:
+            self._places[tensor] = len(self._tensors)
         self._tensors.append(tensor)
-        self._store_tensors()
+        self._editor._forget_users()
+        self._is_stored = False
         return tensor
 
     def add_operator(
@@ -211,7 +219,7 @@ class SubgraphPart(Part):
         operator._set_options(name, options)
         operator._put("opcode_index", self._editor._intern_code(code))
         self._operators.insert(place, operator)
-        self._store_operators()
+        self._is_stored = False
         return operator
 
     # -- removing
@@ -219,7 +227,7 @@ class SubgraphPart(Part):
     def remove_operator(self, operator: OperatorPart | int) -> None:
         """Takes an operator away; its tensors stay (see prune)."""
         self._operators.remove(operator if isinstance(operator, OperatorPart) else self.operators[operator])
-        self._store_operators()
+        self._is_stored = False
 
     def replace_operator(
         self,
@@ -251,10 +259,10 @@ class SubgraphPart(Part):
             for field in _DETAILS_INDICES:
                 if details and _names_tensor(field, details.get(field)):
                     found[details[field]] = f"the quantization of tensor {tensor.name!r}"
-        for operator in self._operators:
+        for place, operator in enumerate(self._operators):
             for field in _OPERATOR_INDICES:
                 for index in as_tuple(operator._node.get(field)):
-                    found[index] = f"operator {operator.index} {operator.name}"
+                    found[index] = f"operator {place} {operator.name}"
         for field in _GRAPH_INDICES:
             for index in as_tuple(self._node.get(field)):
                 found[index] = f"the subgraph's {field}"
@@ -288,17 +296,18 @@ class SubgraphPart(Part):
                 for item in signature._nodes(field):
                     renumber_one(item, "tensor_index", new)
         self._tensors[:] = kept
-        self._store_tensors()
+        self._places = None
+        self._editor._forget_users()
+        self._is_stored = False
         for tensor in gone:
             self._editor._release_buffer(tensor.buffer)
 
-    def _store_tensors(self) -> None:
-        self._places = None
-        self._editor._forget_users()
-        self._node.set("tensors", [tensor._node for tensor in self._tensors])
-
-    def _store_operators(self) -> None:
-        self._node.set("operators", [operator._node for operator in self._operators])
+    def _store(self) -> None:
+        """Gives the node the lists of tensors and operators.  Once, however many came and went."""
+        if not self._is_stored:
+            self._node.set("tensors", [tensor._node for tensor in self._tensors])
+            self._node.set("operators", [operator._node for operator in self._operators])
+            self._is_stored = True
 
     def __repr__(self) -> str:
         return f"<tq subgraph {self.name!r}: {len(self._tensors)} tensors, {len(self._operators)} operators>"

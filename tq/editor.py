@@ -28,7 +28,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
-from tq.parts import Parts, renumber_one
+from tq.parts import Parts, as_tuple, renumber, renumber_one
 from tq.tail import find_tail
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
@@ -47,6 +47,8 @@ class Editor:
         self._tail = None if model is None else find_tail(model, self._tree)
         self._root = self._tree.root
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
+        self._buffers = self._root_nodes("buffers")
+        self._are_buffers_stored = True
         self._users: Counter[int] | None = None
         self._saved = self._tree.changes
 
@@ -54,6 +56,7 @@ class Editor:
         return self
 
     def __exit__(self, kind: object, *_rest: object) -> None:
+        self._store()
         if kind is None and self._tree.changes != self._saved:
             warnings.warn("the changes were never saved: call save() or to_bytes()", stacklevel=2)
 
@@ -192,20 +195,18 @@ class Editor:
     # -- buffers
 
     def _buffer_node(self, index: int) -> _Node | None:
-        buffers = self._buffers()
-        return buffers[index] if index < len(buffers) else None
-
-    def _buffers(self) -> list[_Node]:
-        return self._root_nodes("buffers")
+        return self._buffers[index] if index < len(self._buffers) else None
 
     def add_buffer(self, data: bytes | None = None) -> int:
         """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name."""
-        buffers = self._buffers() or [self._tree.make("Buffer")]
         node = self._tree.make("Buffer")
         if data is not None:
             node.set("data", data)
-        self._root.set("buffers", [*buffers, node])
-        return len(buffers)
+        if not self._buffers:
+            self._buffers.append(self._tree.make("Buffer"))
+        self._buffers.append(node)
+        self._are_buffers_stored = False
+        return len(self._buffers) - 1
 
     def _forget_users(self) -> None:
         self._users = None
@@ -215,6 +216,7 @@ class Editor:
         if self._users is None:
             self._users = Counter(tensor.buffer for graph in self._subgraphs for tensor in graph._tensors)
             self._users.update(int(entry.get("buffer")) for entry in self._root_nodes("metadata"))
+            self._users.update(as_tuple(self._root.get("metadata_buffer")))  # metadata of before there were names
         return self._users[index]
 
     def _set_data(self, tensor: TensorPart, content: bytes | None) -> None:
@@ -245,17 +247,16 @@ class Editor:
 
     def _prune_buffers(self) -> None:
         self._forget_users()
-        buffers = self._buffers()
+        buffers = self._buffers
         kept = [index for index in range(len(buffers)) if index == 0 or self._buffer_users(index)]
         if len(kept) == len(buffers):
             return
         new = {old: place for place, old in enumerate(kept)}
         for node in [t._node for g in self._subgraphs for t in g._tensors] + self._root_nodes("metadata"):
             renumber_one(node, "buffer", new)
-        obsolete = self._root.get("metadata_buffer")
-        if obsolete is not None:
-            fields.put(self._root, "metadata_buffer", [new[i] for i in obsolete.tolist() if i in new])
-        self._root.set("buffers", [buffers[index] for index in kept])
+        renumber(self._root, "metadata_buffer", new)
+        self._buffers = [buffers[index] for index in kept]
+        self._are_buffers_stored = False
         self._forget_users()
 
     def _prune_codes(self) -> None:
@@ -286,7 +287,7 @@ class Editor:
         share_constants: constants of equal bytes are stored once.
         ModelError: the source has a part that cannot be kept (see README); allow_loss leaves it out.
         """
-        self._check_loss(allow_loss)
+        self._prepare(allow_loss)
         data = self._tree.write(share_constants=share_constants, tail=self._prepare_tail(share_constants))
         self._saved = self._tree.changes
         return data
@@ -302,7 +303,7 @@ class Editor:
 
         The new file takes the old one's place when all of it is on the disk: a save that fails leaves what was there.
         """
-        self._check_loss(allow_loss)
+        self._prepare(allow_loss)
         if path is None:
             path = self._path
         if path is None:
@@ -317,7 +318,16 @@ class Editor:
         """The model as it is now, open."""
         return Model(self.to_bytes())
 
-    def _check_loss(self, allow_loss: bool) -> None:
+    def _store(self) -> None:
+        """Gives the tree the lists that are kept here while they grow."""
+        for graph in self._subgraphs:
+            graph._store()
+        if not self._are_buffers_stored:
+            self._root.set("buffers", self._buffers)
+            self._are_buffers_stored = True
+
+    def _prepare(self, allow_loss: bool) -> None:
+        self._store()
         if self._tree.lost and not allow_loss:
             raise ModelError(
                 f"{self._tree.lost} fields of the source cannot be kept: unions of a type that this schema does not "

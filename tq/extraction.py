@@ -117,7 +117,7 @@ def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[Tenso
     keys = [signature.key for signature in editor._signatures_of(graph)]
     fields.put(editor._root, "signature_defs", None)
     graph._operators[:] = operators
-    graph._store_operators()
+    graph._is_stored = False
     graph.inputs, graph.outputs = starts, ends
     for tensor in starts:
         if tensor.is_constant:

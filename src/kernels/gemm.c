@@ -167,6 +167,19 @@ static void fill_padding(const tq_gemm *g, int32_t zero_point, void *padding)
         memset(padding, 0, g->depth * size + SLACK);
 }
 
+uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm)
+{
+    return (uint64_t)gemm->depth + SLACK;
+}
+
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
+{
+    tq_gemm padded = *gemm;
+    fill_padding(gemm, code, memory);
+    padded.padding = memory;
+    return padded;
+}
+
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
 {
     const tq_gemm_kernel *k = gemm->kernel;

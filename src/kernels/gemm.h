@@ -78,6 +78,12 @@ static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
     return gemm->sums;
 }
 
+/* Bytes of `memory`, and a copy of a packed product of i8 rows in which cells of padding hold `code` in place of the row
+   zero point: for rows with zero points of their own.  Packed with the row zero point 0, its sums are then those of all
+   cells' codes. */
+uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
+
 /* What becomes of a sum. */
 typedef struct tq_gemm_store {
     tq_element out; /* i8, u8, i16; i32: the sum, 32 bits; f32 for float rows */

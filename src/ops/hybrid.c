@@ -138,6 +138,25 @@ void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums)
     }
 }
 
+static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weight_sum)
+{
+    return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
+}
+
+void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
+                     size_t first, size_t count, float *y)
+{
+    const float *scales = o->weights->quantization.scale;
+    const size_t step = o->weights->quantization.count > 1;
+    scales += step ? first : 0;
+    for (size_t c = 0; c < count; c++) {
+        float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]), scale = scales[c * step];
+        y[c] = o->one_by_one ? sum * scale * row.scale : sum * (scale * row.scale);
+    }
+    for (size_t c = 0; o->bias && c < count; c++)
+        y[c] = o->bias[first + c] + y[c];
+}
+
 /* The runtime's tanh of vectors: an odd polynomial over an even one, of which both are 1 at 0, and x kept to where it
    gives 1.  Its bits matter where a state is quantized again. */
 float tq_rational_tanh(float x)

@@ -97,7 +97,7 @@ PyDoc_STRVAR(fake_quant_doc,
 "Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal float32\n"
 "cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
 ">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
-"array([0.        , 0.        , 0.6666667 , 0.6666667 ], dtype=float32)");
+"array([0.       , 0.       , 0.       , 0.6666666], dtype=float32)");
 
 static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
 {

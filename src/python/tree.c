@@ -15,7 +15,7 @@ typedef struct {
     PyObject_HEAD
     tq_tree tree;
     bool is_open;
-    bool is_busy;       /* being written, without the GIL */
+    bool is_busy;       /* being written, without the GIL: may be read, but not changed */
     uint64_t end;       /* of what the tree borrows from the model's file; what follows is no part of it */
     uint64_t changes;   /* how often something was set */
     PyObject *model;    /* whose bytes the tree borrows, or NULL */
@@ -660,9 +660,7 @@ static PyObject *write_tree(TreeObject *self, PyObject *args, PyObject *kwargs)
     if (begin_change(self) < 0)
         return NULL;
     self->is_busy = true;
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_rewrite_plan(&self->tree, limit < 0 ? 0 : (uint64_t)limit, share, &plan, &error);
-    Py_END_ALLOW_THREADS
+    status = tq_rewrite_plan(&self->tree, limit < 0 ? 0 : (uint64_t)limit, share, &plan, &error); /* may move cells */
     if (raise_status(self, status, &error) == 0) {
         if (find_tail(tail, plan.size, &behind) == 0) {
             result = descriptor < 0 ? write_memory(self, &plan, &behind) : write_file(self, &plan, &behind, descriptor);

@@ -29,7 +29,7 @@ def stablehlo_scatter(m, kind):
     window = [1 if m.chance(0.3) else m.integer(1, n) for d, n in enumerate(shape) if d not in inserted]
     batch = m.shape(0, 2, 12)
     vector_dim = m.integer(0, len(batch))
-    indices_shape = batch[:vector_dim] + [len(placed)] + batch[vector_dim:]
+    indices_shape = [*batch[:vector_dim], len(placed), *batch[vector_dim:]]
     window_dims = sorted(m.rng.permutation(len(batch) + len(window))[: len(window)].tolist())
     updates, parts, sizes = [], iter(window), iter(batch)
     for d in range(len(batch) + len(window)):
