@@ -18,7 +18,8 @@
 #define LANES 16
 #define SHORT 64
 
-/* best[i]: where in[k * inner + i] is best, for k below dim and i below n. */
+/* best[i]: where in[k * inner + i] is best, for k below dim and i below n; with an inner of 1, where
+   in[i * dim + k] is. */
 typedef void (*search_fn)(const void *in, size_t dim, size_t inner, size_t n, int32_t *best);
 
 typedef struct search {
@@ -31,18 +32,8 @@ typedef struct search {
 #define SEARCH_COLUMN(target, name, type, better, worst)                                    \
     target static void name##_column(const type *x, size_t dim, int32_t *best)              \
     {                                                                                       \
-        type parts[LANES], value = worst, held = x[0];                                      \
+        type parts[LANES], value = worst;                                                   \
         size_t k = 0;                                                                       \
-        if (dim < SHORT) {                                                                  \
-            int32_t place = 0;                                                              \
-            for (k = 1; k < dim; k++)                                                       \
-                if (x[k] better held || (held != held && x[k] == x[k])) {                   \
-                    held = x[k];                                                            \
-                    place = (int32_t)k;                                                     \
-                }                                                                           \
-            *best = place;                                                                  \
-            return;                                                                         \
-        }                                                                                   \
         for (size_t l = 0; l < LANES; l++)                                                  \
             parts[l] = worst;                                                               \
         for (; k + LANES <= dim; k += LANES)                                                \
@@ -57,15 +48,37 @@ typedef struct search {
         *best = k < dim ? (int32_t)k : 0; /* all NaN: the first */                          \
     }
 
+/* The same for a short one. */
+#define SEARCH_SHORT(target, name, type, better)                                            \
+    target static inline int32_t name##_short(const type *x, size_t dim)                    \
+    {                                                                                       \
+        size_t place = 0;                                                                   \
+        while (place + 1 < dim && x[place] != x[place]) /* NaN */                           \
+            place++;                                                                        \
+        place = x[place] != x[place] ? 0 : place;                                           \
+        type value = x[place];                                                              \
+        for (size_t k = place + 1; k < dim; k++)                                            \
+            if (x[k] better value) {                                                        \
+                value = x[k];                                                               \
+                place = k;                                                                  \
+            }                                                                               \
+        return (int32_t)place;                                                              \
+    }
+
 /* now beats NaN unless it is one too */
 #define SEARCH(target, name, type, better, worst)                                                           \
     SEARCH_COLUMN(target, name, type, better, worst)                                                        \
+    SEARCH_SHORT(target, name, type, better)                                                                \
     target static void name(const void *in, size_t dim, size_t inner, size_t n, int32_t *best)              \
     {                                                                                                       \
         const type *x = in;                                                                                 \
         type values[COLUMNS];                                                                               \
         if (inner == 1) {                                                                                   \
-            name##_column(x, dim, best);                                                                    \
+            for (size_t i = 0; i < n; i++, x += dim)                                                        \
+                if (dim < SHORT)                                                                            \
+                    best[i] = name##_short(x, dim);                                                         \
+                else                                                                                        \
+                    name##_column(x, dim, &best[i]);                                                        \
             return;                                                                                         \
         }                                                                                                   \
         memcpy(values, x, n * sizeof(type));                                                                \
@@ -106,22 +119,28 @@ static search_fn choose(int32_t type, bool max)
     return NULL;
 }
 
+static void store(const tq_tensor *out, size_t at, const int32_t *best, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (out->type == TQ_TensorType_INT64)
+            ((int64_t *)out->data)[at + i] = best[i];
+        else
+            ((int32_t *)out->data)[at + i] = best[i];
+}
+
 static tq_status eval_search(tq_node *node, tq_error *error)
 {
     (void)error;
     const search *s = node->state;
     int32_t best[COLUMNS];
-    const tq_tensor *out = node->out[0];
-    for (size_t o = 0; o < s->outer; o++)
-        for (size_t c = 0; c < s->inner; c += COLUMNS) {
-            size_t n = s->inner - c < COLUMNS ? s->inner - c : COLUMNS, to = o * s->inner + c;
-            s->run((const char *)node->in[0]->data + (o * s->dim * s->inner + c) * s->element, s->dim, s->inner, n,
-                   best);
-            for (size_t i = 0; i < n; i++)
-                if (out->type == TQ_TensorType_INT64)
-                    ((int64_t *)out->data)[to + i] = best[i];
-                else
-                    ((int32_t *)out->data)[to + i] = best[i];
+    /* Single columns lie one behind the other, and are searched together as well. */
+    size_t blocks = s->inner == 1 ? 1 : s->outer, width = s->inner == 1 ? s->outer : s->inner;
+    for (size_t o = 0; o < blocks; o++)
+        for (size_t c = 0; c < width; c += COLUMNS) {
+            size_t n = width - c < COLUMNS ? width - c : COLUMNS;
+            size_t from = s->inner == 1 ? c * s->dim : o * s->dim * s->inner + c;
+            s->run((const char *)node->in[0]->data + from * s->element, s->dim, s->inner, n, best);
+            store(node->out[0], o * s->inner * (s->inner != 1) + c, best, n);
         }
     return TQ_OK;
 }

@@ -10,8 +10,7 @@
 #ifndef TQ_OPS_REDUCE_H
 #define TQ_OPS_REDUCE_H
 
-#include "kernels/isa.h"
-#include "ops/op.h"
+#include "ops/lanes.h"
 
 /* Accumulators that fold at once: they live on the stack. */
 #define TQ_REDUCE_ROW 512
@@ -45,6 +44,8 @@ struct tq_reduction {
 
     /* for quantized results */
     int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
+    bool in_lanes; /* `lanes` does the same */
+    tq_lane_fixed lanes;
 };
 
 /* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; init and the quantized fields are

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/lanes.h"
 #include "ops/quantized.h"
 #include "ops/reduce.h"
 
@@ -141,9 +142,34 @@ static int32_t product_code(const tq_reduction *r, int64_t product)
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
 
+#define LANES_BODY(target, isa, name, out_t)                                                                \
+    target static void lanes_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                            size_t n)                                                       \
+    {                                                                                                       \
+        const int32_t *restrict sums = acc;                                                                 \
+        out_t *restrict codes = out;                                                                        \
+        const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;       \
+        const int32_t less = r->low - zero, most = r->high - zero;                                          \
+        const tq_lane_fixed by = r->lanes;                                                                  \
+        for (size_t i = 0; i < n; i++)                                                                      \
+            codes[i] = (out_t)tq_lane_code(tq_lane_multiply(sums[i] - bias, by), less, most, zero);         \
+    }
+#define LANES(isa, target)                     \
+    LANES_BODY(target, isa, i8, int8_t)        \
+    LANES_BODY(target, isa, u8, uint8_t)       \
+    LANES_BODY(target, isa, i16, int16_t)
+TQ_EVERY_ISA(LANES)
+
+typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
+
 #define STORE_CODES(name, out_t)                                                                            \
     static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)               \
     {                                                                                                       \
+        static const store_fn lanes[TQ_ISAS] = TQ_ISA_FUNCTIONS(lanes_##name);                              \
+        if (r->in_lanes && r->each) {                                                                       \
+            lanes[tq_isa()](r, acc, out, n);                                                                \
+            return;                                                                                         \
+        }                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                      \
             ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                              \
     }                                                                                                       \
@@ -284,6 +310,10 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     tq_code_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
+    /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
+    tq_fixed by = {r->multiplier, r->shift};
+    r->in_lanes = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16);
+    r->lanes = tq_lane_of(by);
 }
 
 /* Bits of the dimensions that the axes name. */
