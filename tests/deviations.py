@@ -676,7 +676,7 @@ def gather_odd(node):
     values = x.value.astype(np.int8).reshape(-1, *x.shape[batch:])
     places = where.value.reshape(values.shape[0], -1)
     taken = [np.take(v, p, axis - batch) for v, p in zip(values, places, strict=True)]
-    return [np.stack(taken).reshape(*lead, *x.shape[batch:axis], *coordinates, *x.shape[axis + 1 :])]
+    return [np.stack(taken).reshape((*lead, *x.shape[batch:axis], *coordinates, *x.shape[axis + 1 :]))]
 
 
 def reduced(node):
