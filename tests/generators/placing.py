@@ -115,6 +115,15 @@ def lsh_projection(m, kind):
     m.operator("LSH_PROJECTION", inputs, [m.output("int32")], schema.LSHProjectionOptionsT(type=type))
 
 
+@generator("SKIP_GRAM", "string")
+def skip_gram(m, kind):
+    text = "".join(m.pick("a", "bc", "def", " ", " ", "  ", "\t", "g h") for _ in range(m.integer(0, 12)))
+    size = m.integer(0, 4)
+    options = schema.SkipGramOptionsT(ngramSize=size, maxSkipSize=m.integer(0, 3), includeAllNgrams=m.chance(0.5))
+    x = m.input("string", [1], np.array([text.encode()], object))
+    m.operator("SKIP_GRAM", [x], [m.output("string")], options)
+
+
 @generator("AudioSpectrogram", "float32")
 def audio_spectrogram(m, kind):
     size = m.integer(2, 70)
