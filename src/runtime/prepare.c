@@ -169,18 +169,6 @@ static tq_status check_known(tq_step *step, tq_error *error)
     return TQ_OK;
 }
 
-/* A tensor without elements, or a buffer, or a writer: converters write an empty list so.  It is a constant. */
-static bool is_empty_constant(const tq_slot *slot, tq_tensor *tensor)
-{
-    static const _Alignas(64) char nothing[64];
-    if (slot->producer >= 0 || tensor->storage != TQ_STORAGE_ARENA || tq_tensor_count(tensor))
-        return false;
-    tensor->has_shape = true;
-    tensor->storage = TQ_STORAGE_CONSTANT;
-    tensor->data = (void *)nothing; /* read only */
-    return true;
-}
-
 /* What the inputs of a step say: 0 ready, 1 some wait for data, -1 broken (with an error, or because
    something before it is). */
 static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -196,7 +184,7 @@ static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
             return -1;
         if (slot->later) {
             wait = 1;
-        } else if (!node->in[i]->has_shape && !is_empty_constant(slot, node->in[i])) {
+        } else if (!node->in[i]->has_shape) {
             tq_input_fail(node, i, error, "is written by no operator before this one");
             return -1;
         }
