@@ -93,7 +93,7 @@ def bias(m, kind, x, w, count, terms):
     most = min(x_range * w_range * np.sqrt(terms), 2**30)
     values = m.rng.uniform(-most, most, count).astype(np.int64)
     if m.chance(0.05):
-        values[m.integer(0, count - 1)] = m.pick(-(2**30), 2**30)
+        values[m.integer(0, count - 1)] = m.pick(-(2**27), 2**27)
     return m.constant(type, values, scale=scale, zero_point=np.zeros_like(scale, int))
 
 
