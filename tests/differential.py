@@ -8,9 +8,9 @@
 
 The generators are in tests/generators.  Of each model every operator's outputs and every variable are compared, after
 each invoke: integers bit for bit; floats bit for bit or within 1e-6 of the largest finite value that the tensor has in
-any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's process ends, tq's
-must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py says so, and
-tq's result is compared with what that row computes:
+any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's
+process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py
+says so, and tq's result is compared with what that row computes:
 
     deviations.find(node) -> None or a row with
         row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
