@@ -52,6 +52,11 @@ def set_min(e):
     e.tensors["image"].quantization.min = [-1.5]
 
 
+def add_max(e):
+    """A field that was not stored, between two that are."""
+    e.tensors["features"].quantization.max = [2.5]
+
+
 def set_name(e):
     e.tensors["bias"].name = "beta"
 
@@ -96,6 +101,7 @@ SMALL_CHANGES = {
     set_zero_point: {f"{GRAPH}.tensors[3].quantization.zeroPoint": np.int64([5]).tobytes()},
     set_axis: {f"{GRAPH}.tensors[1].quantization.quantizedDimension": "3"},
     set_min: {f"{GRAPH}.tensors[0].quantization.min": np.float32([-1.5]).tobytes()},
+    add_max: {f"{GRAPH}.tensors[3].quantization.max": np.float32([2.5]).tobytes()},
     set_name: {f"{GRAPH}.tensors[2].name": "b'beta'"},
     set_shape: {f"{GRAPH}.tensors[5].shape": np.int32([8]).tobytes()},
     set_type: {f"{GRAPH}.tensors[0].type": "3"},
