@@ -433,6 +433,19 @@ def test_removing_a_tensor_takes_its_data_away():
     assert len(after) < 1000 and len(tq.Model(after).buffers) == 2
 
 
+def test_replacing_a_tensor():
+    with tq.edit(CONV) as e:
+        e.main.replace_tensor("features", "features")
+        new = e.main.add_tensor("new", [1, 2, 2, 2], "INT8", scale=0.5)
+        e.main.replace_tensor("features", new)
+        last = e.main.add_tensor("last", [1, 8], "INT8", scale=0.5)
+        e.main.replace_tensor("flat", last)
+        m = e.to_model()
+    assert [t.name for t in m.tensors] == ["image", "weights", "bias", "shape", "new", "last"]
+    assert m.operators[0].outputs == [m.tensors["new"]] and m.operators[1].inputs[0] == m.tensors["new"]
+    assert m.outputs == [m.tensors["last"]] and m.signatures[0].outputs == {"flat": 5}
+
+
 def test_signatures_and_metadata():
     with tq.edit(CONV) as e:
         e.add_signature("second", {"a": "image"}, {"b": "features"})
