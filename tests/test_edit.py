@@ -7,6 +7,7 @@ import random
 import stat
 import struct
 import threading
+import warnings
 import zipfile
 
 import ai_edge_litert.schema_py_generated as schema
@@ -533,6 +534,18 @@ def test_where_to_save(tmp_path):
         tq.edit(5)
     with pytest.raises(tq.ModelError):
         tq.edit(b"no model at all")
+
+
+def test_looking_is_no_change():
+    with warnings.catch_warnings(), tq.edit(build_model([tensor("x", [1])], [operator("ADD", [0], [0])])) as e:
+        warnings.simplefilter("error")
+        for graph in e.subgraphs:
+            for item in [*graph.tensors, *graph.operators]:
+                for name in dir(type(item)):
+                    if not name.startswith("_"):
+                        getattr(item, name)
+            _ = [dict(op.options) for op in graph.operators], graph.stored("tensors"), repr(graph)
+        _ = dict(e.metadata), list(e.signatures)
 
 
 def test_forgotten_changes_are_told():
