@@ -24,7 +24,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-SECONDS = 300  # an answer may take so long; then its process is ended by SIGALRM
+# An answer may take so long, from a file or from bytes; then its process is ended by SIGALRM.
+SECONDS, SECONDS_BYTES = 600, 30
 
 
 @dataclass
@@ -250,7 +251,8 @@ def _answer(questions, out):
         except EOFError:
             return
         if hasattr(signal, "alarm"):
-            signal.alarm(SECONDS)
+            first = source[0] if isinstance(source, tuple) else source
+            signal.alarm(SECONDS_BYTES if isinstance(first, bytes) else SECONDS)
         try:
             answer = globals()["answer_" + what](source)
         except Exception as error:

@@ -164,7 +164,70 @@ def test_problems(run, model, tmp_path):
 def test_demo(run):
     text = fine(run("demo"))
     assert text.startswith(str(tq.Model(DEMO)))
-    assert "-1.6488090753555298 ≤ 0.012566016986966133 * (q - 3) ≤ 1.5555250644683838" in text.split("\n\n")[-2]
+    assert "-1.6488090753555298 ≤ 0.012566016986966133 * (q - 3) ≤ 1.5555250644683838\n" in text
+    assert "[[127, -127]], which stand for [[0.9961 0.0039]]" in text
+
+
+def test_run(run, tmp_path):
+    demo = tq.Model(DEMO)
+    x = np.random.default_rng(1).integers(-128, 128, demo.inputs[0].shape).astype(np.int8)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", **{demo.inputs[0].name: x})
+    expected = tq.Interpreter(model=demo)
+    expected.allocate_tensors()
+    expected.set_tensor(demo.inputs[0].index, x)
+    expected.invoke()
+    y = expected.get_tensor(demo.outputs[0].index)
+    for file in ("x.npy", "x.npz"):
+        assert fine(run("run", DEMO, "--input", file, "-o", "y.npz")) == "1 array in y.npz\n"
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npz")[demo.outputs[0].name], y)
+    assert str(y.tolist()[0][0]) in fine(run("run", DEMO, "--input", "x.npy"))
+    fine(run("run", DEMO, "--seed", "3", "--all", "--threads", "2", "-o", "all.npz"))
+    assert len(np.load(tmp_path / "all.npz").files) == len(demo.tensors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--input", "none.npy"], "none.npy"),
+        (["--input", "wrong.npy"], "input 0 'image' has 1 dimensions; it needs 4"),
+        (["--input", "text.npy"], "no array of NumPy"),
+        (["--input", "wrong.npz"], "no input is called 'z'"),
+    ],
+)
+def test_run_refuses_wrong_inputs_in_a_line(run, tmp_path, arguments, text):
+    np.save(tmp_path / "wrong.npy", np.zeros(3, np.int8))
+    np.savez(tmp_path / "wrong.npz", z=np.zeros(3))
+    (tmp_path / "text.npy").write_text("hello")
+    done = run("run", DEMO, *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert text in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_run_says_what_cannot_run(run, tmp_path):
+    data = build_model([tensor("x", [1]), tensor("y", [1])], [operator("NoSuchOperator", [0], [1])], [0], [1])
+    (tmp_path / "m.tflite").write_bytes(data)
+    done = run("run", "m.tflite")
+    assert done.returncode == 2 and "NoSuchOperator" in done.stderr
+
+
+def test_compare_and_profile(run, tmp_path):
+    assert f"all {_compared(DEMO)} tensors are equal" in fine(run("compare", DEMO, DEMO))
+    other = bytearray(DEMO.read_bytes())
+    weights = tq.Model(DEMO).operators[0].inputs[1].data.tobytes()
+    at = bytes(other).index(weights)
+    other[at] ^= 1
+    (tmp_path / "other.tflite").write_bytes(other)
+    text = fine(run("compare", DEMO, "other.tflite"), code=1)
+    assert "tensors differ; the first is" in text and "CONV_2D" in text
+    text = fine(run("profile", DEMO, "--runs", "2"))
+    assert "CONV_2D" in text and "the mean of 2 runs" in text
+
+
+def _compared(path):
+    """An input, and what each operator writes."""
+    graph = tq.Model(path).subgraphs[0]
+    return len(graph.inputs) + sum(len(op.outputs) for op in graph.operators)
 
 
 def test_version_and_help(run):

@@ -382,6 +382,17 @@ def test_the_table_in_the_documentation():
     assert shown.attempted and not shown.failed
 
 
+def test_the_examples_of_functions_in_c_hold():
+    runner, parser, examples = doctest.DocTestRunner(verbose=False), doctest.DocTestParser(), 0
+    for name in tq.__all__:
+        function = getattr(tq, name)
+        if getattr(function, "__module__", None) == "tq._core" and ">>>" in (function.__doc__ or ""):
+            test = parser.get_doctest(function.__doc__, {**vars(tq), "numpy": np}, name, None, 0)
+            examples += len(test.examples)
+            runner.run(test)
+    assert examples > 10 and runner.failures == 0
+
+
 def test_rules_are_documented():
     rules = tq.rules()
     assert list(rules["requantize"]) == ["double", "single", "up", "float64-away", "float32-even"]

@@ -111,3 +111,24 @@ def test_has_its_own_parameters():
     assert q.dequantize(np.ones(2, np.int8), dtype="float16").dtype == np.float16
     with pytest.raises(TypeError, match=r"quantize\(\) takes exactly 1 argument"):
         q.quantize()
+
+
+def test_blocks():
+    w = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
+    codes, scale = tq.quantize_weights(w, 1, "int4", block_size=4)
+    q = tq.Quantization(scale, dtype="int4", block_size=4)
+    assert (q.kind, q.block_size, q.scale.shape, q.range_max.size) == ("blockwise", 4, (3, 2), 6)
+    assert np.array_equal(q.quantize(w), codes)
+    assert np.array_equal(q.dequantize(codes), tq.dequantize(codes, scale, block_size=4))
+    zeros = np.arange(-3, 3).reshape(3, 2)
+    moved = tq.Quantization(scale, zeros, dtype="int4", block_size=4)
+    assert np.array_equal(moved.quantize(w), tq.quantize(w, scale, zeros, dtype="int4", block_size=4))
+    assert np.array_equal(tq.Quantization(scale.ravel(), zeros.ravel(), dtype="int4", block_size=4).quantize(w),
+                          moved.quantize(w))  # fmt: skip
+    assert "blockwise" in repr(moved) and str(moved).count("\n") == 5
+    with pytest.raises(ValueError, match="block_size is 4: it must divide the length of axis 1, which is 6"):
+        q.quantize(w[:, :6])
+    with pytest.raises(ValueError, match="block_size is -1"):
+        tq.Quantization(scale, block_size=-1)
+    with pytest.raises(ValueError, match="zero_point has 2 values, scale has 6"):
+        tq.Quantization(scale, [1, 2], block_size=4)

@@ -81,6 +81,7 @@ class Quantization:
         *,
         dtype: DTypeLike | NarrowType = "int8",
         quantized_dimension: int = 0,
+        block_size: int = 0,
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
     ) -> None: ...

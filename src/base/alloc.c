@@ -9,7 +9,7 @@
 static void *default_allocate(void *context, size_t size)
 {
     (void)context;
-    return malloc(size);
+    return calloc(1, size);
 }
 
 static void default_release(void *context, void *memory)
@@ -29,7 +29,6 @@ tq_status tq_allocate(const tq_allocator *allocator, uint64_t count, size_t size
     if (!memory)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %llu items of %llu bytes",
                        (unsigned long long)count, (unsigned long long)size);
-    memset(memory, 0, (size_t)bytes);
     memcpy(out, &memory, sizeof memory);
     return TQ_OK;
 }

@@ -8,12 +8,12 @@
 #include "base/status.h"
 
 typedef struct tq_allocator {
-    void *(*allocate)(void *context, size_t size); /* NULL: no memory */
+    void *(*allocate)(void *context, size_t size); /* bytes that are all zero; NULL: no memory */
     void (*release)(void *context, void *memory);  /* takes NULL */
     void *context;
 } tq_allocator;
 
-/* malloc and free. */
+/* calloc, which gets large blocks from the system zeroed and touches none of them; free. */
 extern const tq_allocator tq_default_allocator;
 
 /* count * size bytes, all zero; fails with TQ_NO_MEMORY.  No bytes give a pointer that is not NULL. */

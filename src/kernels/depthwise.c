@@ -41,16 +41,18 @@ static const struct {
 #define feature_avx2 TQ_CPU_INDEX_AVX2
 #define feature_avx512 TQ_CPU_INDEX_AVX512
 #define feature_neon TQ_CPU_INDEX_NEON
+#define TQ_f32_fused TQ_ELEMENTS
 #define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, TQ_##in, feature_##isa},
 #include "kernels/depthwise.def"
 };
 
-static const tq_depthwise_kernel *find_kernel(tq_element in)
+static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused)
 {
+    const unsigned wanted = in == TQ_f32 && fused ? TQ_f32_fused : in;
     const uint32_t usable = tq_kernels_usable();
     const tq_depthwise_kernel *found = NULL;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        if (bodies[i].in == in && usable >> bodies[i].feature & 1)
+        if (bodies[i].in == wanted && usable >> bodies[i].feature & 1)
             found = bodies[i].kernel;
     return found;
 }
@@ -68,10 +70,11 @@ static size_t vector_bytes(const tq_depthwise *d)
 }
 
 tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
-                            bool wide, tq_error *error)
+                            int flags, tq_error *error)
 {
-    tq_depthwise d = {.in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide};
-    d.kernel = find_kernel(in);
+    const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
+    tq_depthwise d = {.in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
+    d.kernel = find_kernel(in, fused);
     uint64_t weights;
     if (channels > UINT32_MAX || taps > UINT32_MAX ||
         !tq_mul_u64(round_up(taps, 2), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
@@ -109,11 +112,17 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
         ((uint32_t *)bias)[c] = (uint32_t)folded;
 }
 
-static void pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
+/* Returns whether all weights are finite. */
+static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
 {
-    for (size_t t = 0; t < d->taps; t++)
-        to[t * d->kernel->lanes] = ((const float *)w->data)[t * w->k_stride + c * w->channel_stride];
+    float sum = 0; /* of zeros, and NaN else */
+    for (size_t t = 0; t < d->taps; t++) {
+        float weight = ((const float *)w->data)[t * w->k_stride + c * w->channel_stride];
+        to[t * d->kernel->lanes] = weight;
+        sum += weight * 0.0f;
+    }
     bias[c] = w->bias ? ((const float *)w->bias)[c] : 0;
+    return sum == 0;
 }
 
 void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory)
@@ -123,10 +132,13 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
     char *to = memory, *bias = to + round_up(vectors_of(depthwise) * each, ALIGN);
     char *padding = bias + round_up(vectors_of(depthwise) * k->lanes * (depthwise->wide ? 8 : 4), ALIGN);
     memset(memory, 0, (size_t)depthwise->packed_bytes);
+    depthwise->strange = false;
     for (size_t c = 0; c < depthwise->channels; c++) {
         char *first = to + c / k->lanes * each + c % k->lanes * lane;
         if (depthwise->in == TQ_f32)
-            pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias);
+            depthwise->strange |=
+                !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
+                !depthwise->fused;
         else
             pack_integer_channel(depthwise, weights, c, (int16_t *)(void *)first, bias);
     }
@@ -215,39 +227,10 @@ static void place_rows(const struct run *run, const void **table, size_t first, 
         }
 }
 
-static void store_wide(const struct run *run, const int64_t *sums, size_t out_row, size_t rows, size_t channel,
-                       size_t n, size_t width)
-{
-    const tq_gemm_store *s = run->store;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < n; c++) {
-            int32_t code = tq_requantize_i64(sums[r * width + c], &s->multiplier[channel + c], s->rule, s->zero_point,
-                                             s->low, s->high);
-            ((int16_t *)(void *)run->out)[(out_row + r) * run->out_stride + channel + c] = (int16_t)code;
-        }
-}
-
-static void store_floats(const struct run *run, const float *sums, size_t out_row, size_t rows, size_t channel,
-                         size_t n, size_t width)
-{
-    const float low = run->store->floor, high = run->store->ceiling;
-    for (size_t r = 0; r < rows; r++) {
-        float *to = (float *)(void *)run->out + (out_row + r) * run->out_stride + channel;
-        for (size_t c = 0; c < n; c++) {
-            float x = sums[r * width + c] < low ? low : sums[r * width + c];
-            to[c] = x > high ? high : x;
-        }
-    }
-}
-
 static void store_tile(const struct run *run, const void *sums, size_t out_row, size_t rows, size_t channel, size_t n,
                        size_t width)
 {
     static const int32_t no_adjust[TQ_TILE_ROWS];
-    if (run->store->out == TQ_f32) {
-        store_floats(run, sums, out_row, rows, channel, n, width);
-        return;
-    }
     if (run->store->out == TQ_i32) {
         for (size_t r = 0; r < rows; r++)
             memcpy((int32_t *)(void *)run->out + (out_row + r) * run->out_stride + channel,
@@ -266,7 +249,29 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
         .out = run->out + (out_row * run->out_stride + channel) * run->out_size,
         .out_stride = run->out_stride,
     };
-    (run->store->out == TQ_i8 ? k->store_i8 : run->store->out == TQ_u8 ? k->store_u8 : k->store_i16)(&store);
+    tq_store_fn_of(&k->stores, run->store->out, run->d->wide)(&store);
+}
+
+/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+static void skip_padding(const struct run *run, const void *const *row, size_t out_row, size_t rows)
+{
+    const tq_depthwise *d = run->d;
+    const size_t lanes = d->kernel->lanes;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < d->channels; c++) {
+            const char *vector = (const char *)d->weights + c / lanes * vector_bytes(d);
+            const float *w = (const float *)(const void *)vector + c % lanes;
+            float sum = 0;
+            for (size_t t = 0; t < d->taps; t++)
+                if (row[t * run->block + r] != d->padding)
+                    sum += ((const float *)row[t * run->block + r])[c] * w[t * lanes];
+            sum += ((const float *)d->bias)[c];
+            const tq_tile_store store = {
+                .store = run->store, .sums = &sum, .rows = 1, .channels = 1,
+                .out = run->out + ((out_row + r) * run->out_stride + c) * sizeof(float),
+            };
+            tq_store_floats_scalar(&store);
+        }
 }
 
 /* Rows and vectors of channels that fit a tile. */
@@ -307,7 +312,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
         for (size_t i = 0; i < rows * width; i++)
             wide[i] += (uint64_t)(int64_t)((const int32_t *)(const void *)sums)[i];
     }
-    store_wide(run, (const int64_t *)wide, out_row, rows, channel, n, width);
+    store_tile(run, wide, out_row, rows, channel, n, width);
 }
 
 static void run_job(const struct run *run, size_t job)
@@ -319,6 +324,10 @@ static void run_job(const struct run *run, size_t job)
     for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
         size_t count = min_size(run->block, end - first);
         place_rows(run, table, first, count);
+        if (d->strange) {
+            skip_padding(run, table, first, count);
+            continue;
+        }
         for (size_t v = 0; v < vectors; v += most)
             for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
                 run_tile(run, table + r, first + r, min_size(TQ_TILE_ROWS, count - r), v, min_size(most, vectors - v));

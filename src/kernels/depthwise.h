@@ -19,13 +19,13 @@ typedef struct tq_depthwise {
     const tq_depthwise_kernel *kernel;
     tq_element in;
     size_t channels, multiplier, taps; /* channels: of the output, a multiple of multiplier */
-    bool wide;
+    bool wide, fused, strange;
     const void *weights, *bias, *padding;
     int32_t row_zero_point;
 } tq_depthwise;
 
 tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
-                            bool wide, tq_error *error);
+                            int flags, tq_error *error);
 
 /* weights: as in gemm.h, element (t, c) at t * k_stride + c * channel_stride; taps in the scan's order. */
 void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory);

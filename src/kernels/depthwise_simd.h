@@ -6,7 +6,7 @@
  *   IN, DEPTH_ISA               i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   DEPTH_LANES, DEPTH_GROUP    channels of a vector, taps that are multiplied at once (1 or 2)
  *   IN_BYTES, WEIGHT_BYTES      of an element
- *   sums_t, load_sums, save_sums
+ *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
  *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (the same one for groups of 1)
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
@@ -24,7 +24,7 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, size_t at, const i
     const size_t offset = t->offset + at * DEPTH_LANES * IN_BYTES, vector_bytes = t->vector_bytes;
     const char *weights = t->weights + at * vector_bytes;
     const void *const *row = t->row + r;
-    EACH(k, count) sums[k] = load_sums((const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4);
+    EACH(k, count) sums[k] = first_sums((const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4);
     for (size_t tap = 0; tap < t->taps; tap += DEPTH_GROUP, weights += VECTOR_WEIGHTS) {
         const char *a = (const char *)row[tap * t->step] + offset;
         const char *b = tap + DEPTH_GROUP <= t->taps ? (const char *)row[(tap + DEPTH_GROUP - 1) * t->step] + offset : a;
@@ -33,7 +33,9 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, size_t at, const i
             sums[k] = multiply(sums[k], a + k * DEPTH_LANES * IN_BYTES, b + k * DEPTH_LANES * IN_BYTES,
                                weights + (size_t)k * vector_bytes);
     }
-    EACH(k, count) save_sums((char *)t->sums + (r * t->vectors + at + (size_t)k) * DEPTH_LANES * 4, sums[k]);
+    EACH(k, count)
+        save_sums((char *)t->sums + (r * t->vectors + at + (size_t)k) * DEPTH_LANES * 4,
+                  last_sums(sums[k], (const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4));
 }
 
 static TARGET void LOCAL(tile)(const tq_depthwise_tile *t)
@@ -57,9 +59,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
     .group = DEPTH_GROUP,
     .weight_bytes = WEIGHT_BYTES,
     .tile = LOCAL(tile),
-    .store_i8 = gemm_store_i8,
-    .store_u8 = gemm_store_u8,
-    .store_i16 = tq_store_tile_scalar,
+    .stores = GEMM_STORES,
 };
 
 #undef LOCAL
@@ -70,6 +70,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef IN_BYTES
 #undef WEIGHT_BYTES
 #undef sums_t
-#undef load_sums
+#undef first_sums
+#undef last_sums
 #undef save_sums
 #undef multiply

@@ -35,11 +35,11 @@ static size_t min_size(size_t a, size_t b)
 
 /* ---- the plan ---- */
 
-static const tq_gemm_kernel *choose_kernel(tq_element in)
+static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
 {
     bool scalar, other_scalar;
     if (in == TQ_f32)
-        return tq_product_find(TQ_PRODUCT_gemm_f32, &scalar);
+        return tq_product_find(fused ? TQ_PRODUCT_gemm_f32_fused : TQ_PRODUCT_gemm_f32, &scalar);
     const tq_gemm_kernel *words = tq_product_find(TQ_PRODUCT_gemm_i16, &other_scalar);
     if (in == TQ_i16)
         return words;
@@ -49,7 +49,7 @@ static const tq_gemm_kernel *choose_kernel(tq_element in)
 
 static bool should_copy(const tq_gemm *g)
 {
-    const size_t size = tq_element_size(g->in);
+    const size_t size = g->in_bytes;
     if (size != g->kernel->row_bytes)
         return true;
     if (g->taps == 1)
@@ -61,11 +61,13 @@ static bool should_copy(const tq_gemm *g)
     return g->depth % g->kernel->group && g->depth < 64;
 }
 
-tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, bool wide,
+tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
                        tq_error *error)
 {
-    tq_gemm g = {.in = in, .channels = channels, .taps = taps, .depth = depth, .wide = wide};
-    const tq_gemm_kernel *k = g.kernel = choose_kernel(in);
+    const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
+    tq_gemm g = {.in = in, .channels = channels, .taps = taps, .depth = depth, .wide = wide, .fused = fused,
+                 .in_bytes = tq_element_size(in)};
+    const tq_gemm_kernel *k = g.kernel = choose_kernel(in, fused);
     g.copies = should_copy(&g);
     const uint64_t lanes = k->lanes;
     uint64_t row, width, weights;
@@ -113,6 +115,15 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t chann
         to[k * g->kernel->lanes] = *from;
 }
 
+static bool are_finite(const tq_gemm *g)
+{
+    const float *w = g->panel;
+    float sum = 0; /* of zeros, and NaN else */
+    for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *w; i++)
+        sum += w[i] * 0.0f;
+    return sum == 0;
+}
+
 static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t channel)
 {
     const uint8_t *from = (const uint8_t *)w->data + channel * w->channel_stride;
@@ -146,7 +157,7 @@ static void pack_bias(const tq_gemm *g, const tq_gemm_weights *w, void *bias)
 
 static void fill_padding(const tq_gemm *g, int32_t zero_point, void *padding)
 {
-    const size_t size = tq_element_size(g->in);
+    const size_t size = g->in_bytes;
     if (size == 1)
         memset(padding, (uint8_t)zero_point, g->depth + SLACK);
     else if (g->in == TQ_i16)
@@ -154,6 +165,19 @@ static void fill_padding(const tq_gemm *g, int32_t zero_point, void *padding)
             ((int16_t *)padding)[k] = (int16_t)zero_point;
     else
         memset(padding, 0, g->depth * size + SLACK);
+}
+
+uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm)
+{
+    return (uint64_t)gemm->depth + SLACK;
+}
+
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
+{
+    tq_gemm padded = *gemm;
+    fill_padding(gemm, code, memory);
+    padded.padding = memory;
+    return padded;
 }
 
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
@@ -173,11 +197,12 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     if (gemm->in == TQ_f32) {
         if (weights->bias)
             memcpy(bias, weights->bias, gemm->channels * sizeof(float));
+        gemm->strange = !gemm->fused && !are_finite(gemm);
         return;
     }
     for (size_t c = 0; c < gemm->channels; c++)
         ((int32_t *)(void *)sums)[c] = sum_of_channel(gemm, weights, c);
-    const bool converts = tq_element_size(gemm->in) != k->row_bytes; /* and takes the zero point off */
+    const bool converts = gemm->in_bytes != k->row_bytes; /* and takes the zero point off */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
     gemm->row_zero_point = converts ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
@@ -194,7 +219,7 @@ static size_t columns_of(size_t channels)
 
 uint64_t tq_gemm_store_bytes(size_t channels)
 {
-    return (uint64_t)columns_of(channels) * (sizeof(tq_multiplier) + 3 * sizeof(float));
+    return (uint64_t)columns_of(channels) * (sizeof(tq_multiplier) + 3 * sizeof(float) + 5 * sizeof(int32_t));
 }
 
 void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *real, bool many, void *memory)
@@ -202,20 +227,35 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
     const size_t n = columns_of(channels);
     tq_multiplier *multiplier = memory;
     float *slope = (float *)(void *)(multiplier + n), *offset = slope + n, *negative = offset + n;
+    int32_t *fixed = (int32_t *)(void *)(negative + n), *left = fixed + n, *right = left + n;
+    int32_t *reduced = right + n, *total = reduced + n;
     memset(memory, 0, (size_t)tq_gemm_store_bytes(channels));
     store->exact = false;
-    for (size_t c = channels; c < n; c++) /* lanes past the last channel must not look like ties */
+    for (size_t c = channels; c < n; c++) { /* lanes past the last channel must not look like ties */
         offset[c] = negative[c] = 32768;
+        total[c] = 15;
+    }
     for (size_t c = 0; c < channels; c++) {
-        multiplier[c] = tq_multiplier_of(real[many ? c : 0], store->rule);
+        const tq_multiplier m = tq_multiplier_of(real[many ? c : 0], store->rule);
+        multiplier[c] = m;
+        fixed[c] = m.fixed;
+        left[c] = m.shift > 0 ? m.shift : 0;
+        right[c] = m.shift < 0 ? -m.shift : 0;
+        tq_reduce_multiplier(m.fixed, m.shift, &reduced[c], &total[c]);
         if (!tq_fixed_point_of(&multiplier[c], store->rule, store->zero_point, &slope[c], &offset[c], &negative[c]))
             store->exact = true;
     }
     store->multiplier = multiplier;
     store->slope = slope, store->offset = offset, store->offset_negative = negative;
+    store->fixed = fixed, store->left = left, store->right = right, store->reduced = reduced, store->total = total;
 }
 
 /* ---- running ---- */
+
+static uint8_t flip_of(const tq_gemm *g)
+{
+    return g->in == TQ_u8 ? g->kernel->flip_u8 : g->kernel->flip_i8;
+}
 
 struct run {
     const tq_gemm *gemm;
@@ -282,7 +322,7 @@ static inline void copy_bytes(char *to, const char *from, size_t n, const char *
 static inline char *copy_elements(const struct run *run, char *to, const char *from, size_t n, const char *limit)
 {
     const tq_gemm *g = run->gemm;
-    const size_t size = tq_element_size(g->in);
+    const size_t size = g->in_bytes;
     if (size == g->kernel->row_bytes)
         copy_bytes(to, from, n * size, limit);
     else if (g->in == TQ_i8)
@@ -296,7 +336,7 @@ static inline char *copy_elements(const struct run *run, char *to, const char *f
 static void copy_row(const struct run *run, const void *const *table, size_t step, char *to)
 {
     const tq_gemm *g = run->gemm;
-    const size_t bytes = g->depth * tq_element_size(g->in);
+    const size_t bytes = g->depth * g->in_bytes;
     const char *pad_limit = (const char *)g->padding + bytes + SLACK;
     for (size_t t = 0; t < g->taps;) {
         const char *from = table[t * step];
@@ -311,7 +351,7 @@ static void copy_row(const struct run *run, const void *const *table, size_t ste
 static void place_rows(const struct run *run, const struct space *space, size_t first, size_t count)
 {
     const tq_gemm *g = run->gemm;
-    const size_t stride = run->rows->stride * tq_element_size(g->in), block = run->block;
+    const size_t stride = run->rows->stride * g->in_bytes, block = run->block;
     const char *data = run->rows->data;
     const void **taps = space->table + (g->copies ? block : 0);
     if (run->plain)
@@ -329,56 +369,53 @@ static void place_rows(const struct run *run, const struct space *space, size_t 
     }
 }
 
-static int64_t sum_of_elements(const tq_gemm *g, const void *run)
-{
-    int64_t sum = 0;
-    if (g->kernel->row_bytes == 2)
-        for (size_t k = 0; k < g->length; k++)
-            sum += ((const int16_t *)run)[k];
-    else if (g->in == TQ_u8)
-        for (size_t k = 0; k < g->length; k++)
-            sum += ((const uint8_t *)run)[k];
-    else
-        for (size_t k = 0; k < g->length; k++)
-            sum += ((const int8_t *)run)[k];
-    return sum;
-}
-
 /* What weights' zero points add to a row's sums: row_factor * sum of (element - row zero point). */
 static void find_adjust(const struct run *run, const struct space *space, size_t count)
 {
     const tq_gemm *g = run->gemm;
-    const bool converted = tq_element_size(g->in) != g->kernel->row_bytes;
-    const int64_t zeros = converted ? 0 : (int64_t)(g->runs * g->length) * g->copied_zero_point;
+    const uint8_t flip = flip_of(g);
+    const int64_t zeros = (int64_t)(g->runs * g->length) * g->row_zero_point;
+    if (!g->row_factor) {
+        memset(space->adjust, 0, count * sizeof *space->adjust);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
-        int64_t sum = 0;
-        for (size_t t = 0; g->row_factor && t < g->runs; t++)
-            sum += sum_of_elements(g, space->table[t * run->block + i]);
-        space->adjust[i] = g->row_factor ? (int32_t)(uint32_t)((uint64_t)(sum - zeros) * (uint64_t)(int64_t)g->row_factor) : 0;
+        int64_t sum = -zeros;
+        for (size_t t = 0; t < g->runs; t++)
+            sum += g->kernel->row_sum(space->table[t * run->block + i], g->length, flip);
+        space->adjust[i] = (int32_t)(uint32_t)((uint64_t)sum * (uint64_t)(int64_t)g->row_factor);
     }
 }
 
 /* ---- tiles ---- */
+
+/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+static void skip_padding(const struct run *run, const struct space *space, size_t first, size_t count)
+{
+    const tq_gemm *g = run->gemm;
+    const size_t lanes = g->kernel->lanes;
+    const void **taps = space->table + (g->copies ? run->block : 0);
+    for (size_t i = 0; i < count; i++)
+        for (size_t c = 0; c < g->channels; c++) {
+            const float *w = (const float *)(const void *)((const char *)g->panel + c / lanes * g->panel_bytes) + c % lanes;
+            float sum = 0;
+            for (size_t t = 0; t < g->taps; t++) {
+                const float *x = taps[t * run->block + i];
+                for (size_t k = 0; x != g->padding && k < g->depth; k++)
+                    sum += x[k] * w[(t * g->depth + k) * lanes];
+            }
+            sum += ((const float *)g->bias)[c];
+            sum = sum < run->store->floor ? run->store->floor : sum;
+            ((float *)(void *)run->out)[(first + i) * run->out_stride + c] =
+                sum > run->store->ceiling ? run->store->ceiling : sum;
+        }
+}
 
 struct tile_place {
     size_t row, rows;     /* in the block */
     size_t panel, panels;
     size_t out_row;       /* in the product */
 };
-
-static void store_floats(const struct run *run, const float *sums, const struct tile_place *at, size_t n)
-{
-    const size_t stride = at->panels * run->gemm->kernel->lanes, first = at->panel * run->gemm->kernel->lanes;
-    const float low = run->store->floor, high = run->store->ceiling;
-    for (size_t r = 0; r < at->rows; r++) {
-        float *to = (float *)(void *)run->out + (at->out_row + r) * run->out_stride + first;
-        const float *from = sums + r * stride;
-        for (size_t c = 0; c < n; c++) {
-            float x = from[c] < low ? low : from[c];
-            to[c] = x > high ? high : x;
-        }
-    }
-}
 
 static void store_sums(const struct run *run, const int32_t *sums, const int32_t *adjust, const struct tile_place *at,
                        size_t n)
@@ -397,10 +434,6 @@ static void store_tile(const struct run *run, const void *sums, const int32_t *a
     const tq_gemm *g = run->gemm;
     const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
     const size_t n = min_size(at->panels * lanes, g->channels - first);
-    if (run->store->out == TQ_f32) {
-        store_floats(run, sums, at, n);
-        return;
-    }
     if (run->store->out == TQ_i32) {
         store_sums(run, sums, adjust, at, n);
         return;
@@ -416,23 +449,7 @@ static void store_tile(const struct run *run, const void *sums, const int32_t *a
         .out = run->out + (at->out_row * run->out_stride + first) * run->out_size,
         .out_stride = run->out_stride,
     };
-    (run->store->out == TQ_i8   ? g->kernel->store_i8
-     : run->store->out == TQ_u8 ? g->kernel->store_u8
-                                : g->kernel->store_i16)(&store);
-}
-
-static void store_wide(const struct run *run, const int64_t *sums, const struct tile_place *at)
-{
-    const tq_gemm *g = run->gemm;
-    const tq_gemm_store *s = run->store;
-    const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
-    const size_t n = min_size(at->panels * lanes, g->channels - first);
-    for (size_t r = 0; r < at->rows; r++) {
-        int16_t *to = (int16_t *)(void *)run->out + (at->out_row + r) * run->out_stride + first;
-        for (size_t c = 0; c < n; c++)
-            to[c] = (int16_t)tq_requantize_i64(sums[r * at->panels * lanes + c], &s->multiplier[first + c], s->rule,
-                                               s->zero_point, s->low, s->high);
-    }
+    tq_store_fn_of(&g->kernel->stores, run->store->out, g->wide)(&store);
 }
 
 static void run_tile(const struct run *run, const struct space *space, const struct tile_place *at)
@@ -448,7 +465,7 @@ static void run_tile(const struct run *run, const struct space *space, const str
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * lanes * 4,
-        .flip = g->in == TQ_u8 ? g->kernel->flip_u8 : g->kernel->flip_i8,
+        .flip = flip_of(g),
         .sums = sums,
     };
     g->kernel->tile(at->rows, at->panels)(&tile);
@@ -483,7 +500,7 @@ static void run_wide_tile(const struct run *run, const struct space *space, cons
         for (size_t i = 0; i < at->rows * width; i++)
             sums[i] += (uint64_t)(int64_t)part[i];
     }
-    store_wide(run, (const int64_t *)sums, at);
+    store_tile(run, sums, space->adjust + at->row, at);
 }
 
 /* The largest of equal parts, none above `most`. */
@@ -529,6 +546,10 @@ static void run_job(const struct run *run, size_t job)
     for (size_t first = row_part * each; first < end; first += run->block) {
         size_t count = min_size(run->block, end - first);
         place_rows(run, &space, first, count);
+        if (g->strange && !run->plain) {
+            skip_padding(run, &space, first, count);
+            continue;
+        }
         if (g->in != TQ_f32)
             find_adjust(run, &space, count);
         run_block(run, &space, first, count, panel, panel_end);
@@ -546,7 +567,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
 {
     if (!rows->count || !gemm->channels)
         return;
-    const size_t size = tq_element_size(gemm->in);
+    const size_t size = gemm->in_bytes;
     struct run run = {
         .gemm = gemm,
         .rows = rows,

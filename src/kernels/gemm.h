@@ -7,8 +7,10 @@
  *
  * and then out[r][c] = requantized and clamped sum, or the sum itself.
  *
- * Integers: exact, modulo 2^32 (2^64 where `wide`).  Float32: sum = bias; sum = fma(row, weight, sum) in the
- * order of t and k; so results depend on neither machine nor threads.  (XNNPACK's order on x86 with FMA.)
+ * Integers: exact, modulo 2^32 (2^64 where TQ_GEMM_WIDE).  Float32: sum = 0; sum = f32(sum + f32(row * weight)) in the
+ * order of t and k; then f32(sum + bias): TFLite's reference kernels, which skip padding.  TQ_GEMM_FUSED: sum = bias;
+ * sum = fma(row, weight, sum): XNNPACK on x86 with FMA, where padding counts as 0.  So results depend on neither machine
+ * nor threads.
  *
  * In prepare: tq_gemm_plan, then memory of plan.packed_bytes (aligned to 64) and tq_gemm_pack; for integers
  * memory of tq_gemm_store_bytes and tq_gemm_store_make; scratch of tq_gemm_scratch_bytes.
@@ -32,12 +34,15 @@ typedef struct tq_gemm {
     size_t channels, taps, depth; /* as asked for */
     size_t runs, length;          /* as the kernel sees a row: `runs` runs of `length` elements */
     size_t panels, panel_bytes;
-    bool wide, copies;            /* copies: rows are copied to the kernel's form */
+    size_t in_bytes;              /* of an element of rows */
+    bool wide, fused;             /* the flags */
+    bool copies;                  /* rows are copied to the kernel's form */
     /* from tq_gemm_pack */
     const void *panel;
     const void *bias;       /* of a panel's width, int32, int64 where wide, or float */
     const int32_t *sums;    /* [channels] of the weights as they are packed */
     const void *padding;    /* `depth` elements that count as 0 */
+    bool strange;           /* a float weight is not finite, so that padding must be skipped */
     int32_t row_zero_point; /* of the elements as the kernel sees them */
     int32_t copied_zero_point; /* and as they are given */
     int32_t row_factor;     /* what the sum of a row is multiplied with and added to its sums */
@@ -56,8 +61,13 @@ typedef struct tq_gemm_weights {
 
 #define TQ_GEMM_BIAS_I64 TQ_ELEMENTS
 
-/* Rows of i8, u8, i16 or f32 elements by as many weights.  wide: int16 rows whose sums need 64 bits. */
-tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, bool wide,
+enum {
+    TQ_GEMM_WIDE = 1, /* int16 rows whose sums need 64 bits */
+    TQ_GEMM_FUSED = 2 /* float rows */
+};
+
+/* Rows of i8, u8, i16 or f32 elements by as many weights. */
+tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
                        tq_error *error);
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory);
 
@@ -68,23 +78,44 @@ static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
     return gemm->sums;
 }
 
+/* Bytes of `memory`, and a copy of a packed product of i8 rows in which cells of padding hold `code` in place of the row
+   zero point: for rows with zero points of their own.  Packed with the row zero point 0, its sums are then those of all
+   cells' codes. */
+uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
+
 /* What becomes of a sum. */
 typedef struct tq_gemm_store {
-    tq_element out; /* i8, u8, i16; i32: the sum (not wide); f32 for float rows */
+    tq_element out; /* i8, u8, i16; i32: the sum, 32 bits; f32 for float rows */
     tq_requantize_rule rule;
     int32_t zero_point, low, high;
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit codes' fast way (fixed_simd.h) */
     const tq_multiplier *multiplier;
     const float *slope, *offset, *offset_negative;
+    const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
+    const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
     bool exact; /* the fast way cannot be trusted */
 } tq_gemm_store;
 
 /* For out i8, u8 and i16, with rule, zero_point, low and high set: real[c] (finite; `many`: one a channel) as
-   columns in memory of tq_gemm_store_bytes, aligned to 64.  wide int16 sums: rule DOUBLE is the runtime's 64-bit
+   columns in memory of tq_gemm_store_bytes, aligned to 64.  Of wide sums: rule DOUBLE is the runtime's 64-bit
    form, FLOAT64_AWAY that of its reference FULLY_CONNECTED. */
 uint64_t tq_gemm_store_bytes(size_t channels);
 void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *real, bool many, void *memory);
+
+/* The store of channels from `channel` on, for one group of them. */
+static inline tq_gemm_store tq_gemm_store_from(const tq_gemm_store *store, size_t channel)
+{
+    tq_gemm_store part = *store;
+    if (part.multiplier) {
+        part.multiplier += channel;
+        part.slope += channel, part.offset += channel, part.offset_negative += channel;
+        part.fixed += channel, part.left += channel, part.right += channel;
+        part.reduced += channel, part.total += channel;
+    }
+    return part;
+}
 
 /* Rows, in place. */
 typedef struct tq_gemm_rows {

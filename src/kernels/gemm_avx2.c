@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx2 rows of gemm.def and depthwise.def: vpmaddwd and fused multiply-adds on 8 channels.
+ * The avx2 rows of gemm.def and depthwise.def: vpmaddwd and floats on 8 channels.
  */
 #include <string.h>
 
@@ -12,30 +12,11 @@
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"
 #undef ELEMENT
+#include "kernels/gemm_vectors_avx2.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx2
 
-INLINE vi load_weight_words(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
-INLINE vi load_pair(const void *p)
-{
-    int32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return _mm256_set1_epi32(pair);
-}
-INLINE vi load_word(const void *p)
-{
-    uint16_t word;
-    memcpy(&word, p, sizeof word);
-    return _mm256_set1_epi32(word);
-}
-INLINE vf load_splat(const void *p)
-{
-    float x;
-    memcpy(&x, p, sizeof x);
-    return _mm256_set1_ps(x);
-}
-INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 
 #define NAME gemm_i16
 #define PANEL_LANES 8
@@ -48,16 +29,16 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define load_weights load_weight_words
-#define load_row(p, flip) load_pair(p)
-#define load_row_part(p, n, flip) load_word(p)
+#define load_row(p, flip) load_four(p)
+#define load_row_part(p, n, flip) load_two(p)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm256_add_epi32(sums, _mm256_madd_epi16(weights, row))
-#define PRODUCT_FIELDS                                                                          \
-    .store_i8 = gemm_store_i8, .store_u8 = gemm_store_u8, .store_i16 = tq_store_tile_scalar,    \
-    .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+#define PRODUCT_FIELDS \
+    .stores = GEMM_STORES, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm_simd.h"
 
 #define NAME gemm_f32
@@ -71,13 +52,35 @@ INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define load_sums(p) load_f32((const float *)(p))
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm256_add_ps(sums, load_f32((const float *)(p)))
+#define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
+#define load_weights(p) load_f32((const float *)(p))
+#define load_row(p, flip) load_splat(p)
+#define flip_of(flip) splat_f32(flip)
+#define multiply(sums, weights, row) _mm256_add_ps(sums, _mm256_mul_ps(row, weights))
+#define PRODUCT_FIELDS .stores = GEMM_STORES
+#include "kernels/gemm_simd.h"
+
+#define NAME gemm_f32_fused
+#define PANEL_LANES 8
+#define GROUP 1
+#define ROW_BYTES 4
+#define WEIGHT_BYTES 4
+#define ROWS 6
+#define PANELS 2
+#define WIDE 8
+#define sums_t vf
+#define weights_t vf
+#define row_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define load_weights(p) load_f32((const float *)(p))
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm256_fmadd_ps(row, weights, sums)
-#define PRODUCT_FIELDS .store_i8 = NULL
+#define PRODUCT_FIELDS .stores = GEMM_STORES
 #include "kernels/gemm_simd.h"
 
 /* ---- depthwise: the channels of two taps, alternating ---- */
@@ -109,7 +112,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -119,7 +123,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_u8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -129,7 +134,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) load_s32((const int32_t *)(p))
+#define last_sums(sums, p) sums
+#define first_sums(p) load_s32((const int32_t *)(p))
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i16(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -139,7 +145,20 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
 #define sums_t vf
-#define load_sums(p) load_f32((const float *)(p))
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm256_add_ps(sums, load_f32((const float *)(p)))
+#define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
+#define multiply(sums, a, b, weights) \
+    _mm256_add_ps(sums, _mm256_mul_ps(load_f32((const float *)(a)), load_f32((const float *)(weights))))
+#include "kernels/depthwise_simd.h"
+
+#define IN f32_fused
+#define DEPTH_GROUP 1
+#define IN_BYTES 4
+#define WEIGHT_BYTES 4
+#define sums_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define multiply(sums, a, b, weights) \
     _mm256_fmadd_ps(load_f32((const float *)(a)), load_f32((const float *)(weights)), sums)

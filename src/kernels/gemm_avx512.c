@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512 rows of gemm.def and depthwise.def: vpmaddwd and fused multiply-adds on 16 channels.
+ * The avx512 rows of gemm.def and depthwise.def: vpmaddwd and floats on 16 channels.
  */
 #include <string.h>
 
@@ -12,30 +12,11 @@
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"
 #undef ELEMENT
+#include "kernels/gemm_vectors_avx512.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx512
 
-INLINE vi load_weight_words(const void *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE vi load_pair(const void *p)
-{
-    int32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return _mm512_set1_epi32(pair);
-}
-INLINE vi load_word(const void *p)
-{
-    uint16_t word;
-    memcpy(&word, p, sizeof word);
-    return _mm512_set1_epi32(word);
-}
-INLINE vf load_splat(const void *p)
-{
-    float x;
-    memcpy(&x, p, sizeof x);
-    return _mm512_set1_ps(x);
-}
-INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 
 #define NAME gemm_i16
 #define PANEL_LANES 16
@@ -48,16 +29,16 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define load_weights load_weight_words
-#define load_row(p, flip) load_pair(p)
-#define load_row_part(p, n, flip) load_word(p)
+#define load_row(p, flip) load_four(p)
+#define load_row_part(p, n, flip) load_two(p)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_add_epi32(sums, _mm512_madd_epi16(weights, row))
-#define PRODUCT_FIELDS                                                                          \
-    .store_i8 = gemm_store_i8, .store_u8 = gemm_store_u8, .store_i16 = tq_store_tile_scalar,    \
-    .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+#define PRODUCT_FIELDS \
+    .stores = GEMM_STORES, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm_simd.h"
 
 #define NAME gemm_f32
@@ -71,13 +52,35 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define load_sums(p) _mm512_loadu_ps(p)
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm512_add_ps(sums, _mm512_loadu_ps(p))
+#define save_sums(p, x) _mm512_storeu_ps(p, x)
+#define load_weights(p) _mm512_loadu_ps(p)
+#define load_row(p, flip) load_splat(p)
+#define flip_of(flip) splat_f32(flip)
+#define multiply(sums, weights, row) _mm512_add_ps(sums, _mm512_mul_ps(row, weights))
+#define PRODUCT_FIELDS .stores = GEMM_STORES
+#include "kernels/gemm_simd.h"
+
+#define NAME gemm_f32_fused
+#define PANEL_LANES 16
+#define GROUP 1
+#define ROW_BYTES 4
+#define WEIGHT_BYTES 4
+#define ROWS 6
+#define PANELS 4
+#define WIDE 8
+#define sums_t vf
+#define weights_t vf
+#define row_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define load_weights(p) _mm512_loadu_ps(p)
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm512_fmadd_ps(row, weights, sums)
-#define PRODUCT_FIELDS .store_i8 = NULL
+#define PRODUCT_FIELDS .stores = GEMM_STORES
 #include "kernels/gemm_simd.h"
 
 /* ---- depthwise: the channels of two taps, alternating ---- */
@@ -107,7 +110,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -117,7 +121,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_u8(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -127,7 +132,8 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
 #define sums_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define multiply(sums, a, b, weights) add_pairs(sums, pairs_i16(a, b), weights)
 #include "kernels/depthwise_simd.h"
@@ -137,7 +143,19 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
 #define sums_t vf
-#define load_sums(p) _mm512_loadu_ps(p)
+#define first_sums(p) splat_f32(0)
+#define last_sums(sums, p) _mm512_add_ps(sums, _mm512_loadu_ps(p))
+#define save_sums(p, x) _mm512_storeu_ps(p, x)
+#define multiply(sums, a, b, weights) _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights)))
+#include "kernels/depthwise_simd.h"
+
+#define IN f32_fused
+#define DEPTH_GROUP 1
+#define IN_BYTES 4
+#define WEIGHT_BYTES 4
+#define sums_t vf
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define multiply(sums, a, b, weights) _mm512_fmadd_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights), sums)
 #include "kernels/depthwise_simd.h"

@@ -14,16 +14,11 @@
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"
 #undef ELEMENT
+#include "kernels/gemm_vectors_avx512.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx512vnni
 
-INLINE vi load_four(const void *p)
-{
-    int32_t four;
-    memcpy(&four, p, sizeof four);
-    return _mm512_set1_epi32(four);
-}
 INLINE vi load_few(const void *p, size_t n) /* n < 4 bytes */
 {
     const uint8_t *byte = p;
@@ -34,8 +29,23 @@ INLINE vi load_few(const void *p, size_t n) /* n < 4 bytes */
         four |= (uint32_t)byte[2] << 16;
     return _mm512_set1_epi32((int32_t)four);
 }
-INLINE vi load_weight_words(const void *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
+
+static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
+{
+    const uint8_t *p = run;
+    const vi flips = _mm512_set1_epi8((char)flip);
+    vi sums = _mm512_setzero_si512();
+    size_t k = 0;
+    for (; k + 64 <= n; k += 64)
+        sums = _mm512_add_epi64(sums, _mm512_sad_epu8(_mm512_xor_si512(_mm512_loadu_si512(p + k), flips),
+                                                      _mm512_setzero_si512()));
+    if (k < n) {
+        __mmask64 some = ~(__mmask64)0 >> (64 - (n - k));
+        vi last = _mm512_xor_si512(_mm512_maskz_loadu_epi8(some, p + k), flips);
+        sums = _mm512_add_epi64(sums, _mm512_sad_epu8(_mm512_maskz_mov_epi8(some, last), _mm512_setzero_si512()));
+    }
+    return (int32_t)_mm512_reduce_add_epi64(sums);
+}
 
 #define NAME gemm_i8
 #define PANEL_LANES 16
@@ -48,16 +58,15 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define load_weights(p) _mm512_loadu_si512(p)
 #define load_row(p, flip) _mm512_xor_si512(load_four(p), flip)
 #define load_row_part(p, n, flip) _mm512_xor_si512(load_few(p, n), flip)
 #define flip_of(flip) _mm512_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
-#define PRODUCT_FIELDS                                                                          \
-    .flip_i8 = 0x80, .flip_u8 = 0, .store_i8 = gemm_store_i8, .store_u8 = gemm_store_u8,        \
-    .store_i16 = tq_store_tile_scalar
+#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = GEMM_STORES, .row_sum = sum_bytes
 #include "kernels/gemm_simd.h"
 
 #define NAME gemm_i16
@@ -71,15 +80,15 @@ INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
-#define load_sums(p) _mm512_loadu_si512(p)
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
 #define load_weights load_weight_words
 #define load_row(p, flip) load_four(p)
 #define load_row_part(p, n, flip) load_few(p, 2)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_dpwssd_epi32(sums, weights, row)
-#define PRODUCT_FIELDS                                                                          \
-    .store_i8 = gemm_store_i8, .store_u8 = gemm_store_u8, .store_i16 = tq_store_tile_scalar,    \
-    .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+#define PRODUCT_FIELDS \
+    .stores = GEMM_STORES, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm_simd.h"
 #endif

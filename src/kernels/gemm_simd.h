@@ -6,7 +6,9 @@
  *   ROWS, PANELS, WIDE          the largest tile; WIDE panels by one row
  *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES
  *   sums_t, weights_t, row_t    vectors: of sums, of a panel's weights for a group, of a row's group, repeated
- *   load_sums, save_sums        of int32_t or float
+ *   first_sums(bias)            what sums begin with; bias points to int32_t or float
+ *   last_sums(sums, bias)       what is saved of them
+ *   save_sums
  *   load_weights, load_row(p, flip), load_row_part(p, n, flip): n < GROUP elements, the others 0
  *   flip_of(flip)               a row_t
  *   multiply(sums, weights, row)
@@ -43,7 +45,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
     const char *panel = t->panel;
     const size_t panel_bytes = t->panel_bytes;
     EACH(p, panels)
-        EACH(r, rows) sums[r][p] = load_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
+        EACH(r, rows) sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
         const char *at[ROWS];
         EACH(r, rows) at[r] = t->row[run * t->step + (size_t)r];
@@ -57,7 +59,8 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
     }
     EACH(r, rows)
         EACH(p, panels)
-            save_sums((char *)t->sums + ((size_t)r * (size_t)panels + (size_t)p) * PANEL_LANES * 4, sums[r][p]);
+            save_sums((char *)t->sums + ((size_t)r * (size_t)panels + (size_t)p) * PANEL_LANES * 4,
+                      last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
 }
 
 #define DEFINE_TILE(rows, panels)                                    \
@@ -137,7 +140,8 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {
 #undef sums_t
 #undef weights_t
 #undef row_t
-#undef load_sums
+#undef first_sums
+#undef last_sums
 #undef save_sums
 #undef load_weights
 #undef load_row

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums to 8-bit codes, in the vocabulary of simd_<isa>.h: by fixed_simd.h, and by the scalar rule where that says so.
- * And the copies that make 16-bit rows of 8-bit ones.
+ * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h, and by
+ * the scalar rule where that says so.  And the copies that make 16-bit rows of 8-bit ones.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
@@ -25,17 +25,21 @@ static inline void store_part(char *to, const char *from, size_t n)
     }
 }
 
-static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n)
+/* n codes at `at` of row `row`, of which some, in fixed point, cannot be trusted: these by the scalar rule. */
+static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n,
+                                                          const int32_t *fixed)
 {
-    tq_tile_store part = *t;
-    size_t size = tq_element_size(t->store->out);
-    part.sums += row * t->sums_stride + at;
-    part.adjust += row;
-    part.rows = 1;
-    part.channels = n;
-    part.first += at;
-    part.out = (char *)t->out + (row * t->out_stride + at) * size;
-    tq_store_tile_scalar(&part);
+    const tq_gemm_store *s = t->store;
+    uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
+    for (size_t i = 0; i < n; i++) {
+        int32_t code = fixed[i] >> 16;
+        out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
+        if ((uint16_t)fixed[i] <= 2 * TQ_FIXED_ERROR) {
+            uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
+            const tq_multiplier *m = &s->multiplier[t->first + at + i];
+            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
+        }
+    }
 }
 
 INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
@@ -53,11 +57,11 @@ INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust,
         const bool clamp = low > (lowest) || high < (highest);                                                \
         const size_t n = t->channels;                                                                         \
         if (s->exact) {                                                                                       \
-            tq_store_tile_scalar(t);                                                                          \
+            tq_store_codes_scalar(t);                                                                          \
             return;                                                                                           \
         }                                                                                                     \
         for (size_t r = 0; r < t->rows; r++) {                                                                \
-            const int32_t *sums = t->sums + r * t->sums_stride;                                               \
+            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride;                                             \
             type *y = (type *)t->out + r * t->out_stride;                                                     \
             const vi adjust = splat_s32(t->adjust[r]);                                                        \
             size_t c = 0;                                                                                     \
@@ -65,8 +69,11 @@ INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust,
                 vi v[4];                                                                                      \
                 for (size_t k = 0; k < 4; k++)                                                                \
                     v[k] = store_fixed_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES);         \
-                if (!store_fixed_##out_t(y + c, v, clamp, low, high, false))                                  \
-                    store_exactly(t, r, c, 4 * LANES);                                                        \
+                if (!store_fixed_##out_t(y + c, v, clamp, low, high, false)) {                                \
+                    int32_t fixed[4 * LANES];                                                                 \
+                    store4_i32(fixed, v, false);                                                              \
+                    store_exactly(t, r, c, 4 * LANES, fixed);                                                 \
+                }                                                                                             \
             }                                                                                                 \
             if (c < n) {                                                                                      \
                 type part[4 * LANES];                                                                         \
@@ -77,13 +84,110 @@ INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust,
                                : splat_s32(0x8000);                                                           \
                 if (store_fixed_##out_t(part, v, clamp, low, high, false))                                    \
                     store_part((char *)(y + c), (const char *)part, n - c);                                   \
-                else                                                                                          \
-                    store_exactly(t, r, c, n - c);                                                            \
+                else {                                                                                        \
+                    int32_t fixed[4 * LANES];                                                                 \
+                    store4_i32(fixed, v, false);                                                              \
+                    store_exactly(t, r, c, n - c, fixed);                                                     \
+                }                                                                                             \
             }                                                                                                 \
         }                                                                                                     \
     }
 DEFINE_GEMM_STORE(i8, int8_t, INT8_MIN, INT8_MAX)
 DEFINE_GEMM_STORE(u8, uint8_t, 0, UINT8_MAX)
+
+/* ---- 16-bit codes: the fixed-point rules as they are, on vectors ---- */
+
+INLINE vi store_words_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
+{
+    const vi zero_point = splat_s32(s->zero_point);
+    vi left = load_s32(s->left + channel), right = load_s32(s->right + channel);
+    vi sum = shift_left_saturating(add_s32(load_s32(sums), adjust), left);
+    vi high = high_mul(sum, load_s32(s->fixed + channel));
+    vi code = s->rule == TQ_REQUANTIZE_DOUBLE ? shift_away(high, right) : shift_up(high, right);
+    vi least = sub_s32(splat_s32(s->low), zero_point), most = sub_s32(splat_s32(s->high), zero_point);
+    return add_s32(clamp_s32(code, least, most), zero_point);
+}
+
+static TARGET void gemm_store_i16(const tq_tile_store *t)
+{
+    const tq_gemm_store *s = t->store;
+    if (s->rule != TQ_REQUANTIZE_DOUBLE && s->rule != TQ_REQUANTIZE_UP) {
+        tq_store_codes_scalar(t);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++) {
+        const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride;
+        int16_t *y = (int16_t *)t->out + r * t->out_stride;
+        const vi adjust = splat_s32(t->adjust[r]);
+        for (size_t c = 0; c < t->channels; c += 4 * LANES) {
+            const size_t n = t->channels - c;
+            vi v[4];
+            for (size_t k = 0; k < 4; k++)
+                v[k] = k * LANES < n ? store_words_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)
+                                     : splat_s32(0);
+            if (n >= 4 * LANES) {
+                store4_i16(y + c, v, false);
+            } else {
+                int16_t part[4 * LANES];
+                store4_i16(part, v, false);
+                memcpy(y + c, part, n * sizeof *y);
+            }
+        }
+    }
+}
+
+static TARGET void gemm_store_f32(const tq_tile_store *t)
+{
+    const vf low = splat_f32(t->store->floor), high = splat_f32(t->store->ceiling);
+    for (size_t r = 0; r < t->rows; r++) {
+        const float *sums = (const float *)t->sums + r * t->sums_stride;
+        float *y = (float *)t->out + r * t->out_stride;
+        size_t c = 0;
+        for (; c + LANES <= t->channels; c += LANES)
+            store_f32(y + c, clamp_f32(load_f32(sums + c), low, high));
+        if (c < t->channels) {
+            float part[LANES];
+            store_f32(part, clamp_f32(load_f32(sums + c), low, high));
+            memcpy(y + c, part, (t->channels - c) * sizeof *y);
+        }
+    }
+}
+
+/* ---- 64-bit sums: tq_multiply_i64, WIDE_LANES at a time by wide_codes ---- */
+
+static TARGET void gemm_store_wide(const tq_tile_store *t)
+{
+    const tq_gemm_store *s = t->store;
+    if (s->rule == TQ_REQUANTIZE_FLOAT64_AWAY) {
+        tq_store_wide_scalar(t);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++) {
+        const int64_t *sums = (const int64_t *)t->sums + r * t->sums_stride;
+        int16_t *y = (int16_t *)t->out + r * t->out_stride;
+        for (size_t c = 0; c < t->channels; c += WIDE_LANES) {
+            const size_t n = t->channels - c;
+            int16_t part[WIDE_LANES];
+            wide_codes(s, sums + c, t->first + c, n >= WIDE_LANES ? y + c : part);
+            if (n < WIDE_LANES)
+                memcpy(y + c, part, n * sizeof *y);
+        }
+    }
+}
+
+#define GEMM_STORES \
+    {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide, .f32 = gemm_store_f32}
+
+/* ---- rows ---- */
+
+static TARGET int32_t gemm_sum_words(const void *run, size_t n, uint8_t flip)
+{
+    (void)flip;
+    uint32_t sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += (uint32_t)((const int16_t *)run)[k];
+    return (int32_t)sum;
+}
 
 static TARGET void gemm_copy_i8(const int8_t *from, int16_t *to, size_t n, int32_t zero_point)
 {

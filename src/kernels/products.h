@@ -29,9 +29,9 @@ typedef struct tq_tile {
 /* Sums to codes: out[r * out_stride + c], with the parameters of channels from `first` on. */
 typedef struct tq_tile_store {
     const tq_gemm_store *store;
-    const int32_t *sums;
+    const void *sums; /* int32_t; int64_t for store_wide; float for store_f32 */
     size_t sums_stride;
-    const int32_t *adjust; /* [rows], added to all sums of a row */
+    const int32_t *adjust; /* [rows], added to all int32_t sums of a row */
     size_t rows, channels, first;
     void *out;
     size_t out_stride; /* in elements, as out is */
@@ -39,6 +39,11 @@ typedef struct tq_tile_store {
 
 typedef void (*tq_tile_fn)(const tq_tile *tile);
 typedef void (*tq_store_fn)(const tq_tile_store *store);
+
+/* What each output wants; i16_wide: of 64-bit sums. */
+typedef struct tq_stores {
+    tq_store_fn i8, u8, i16, i16_wide, f32;
+} tq_stores;
 
 struct tq_gemm_kernel {
     const char *isa;
@@ -48,7 +53,8 @@ struct tq_gemm_kernel {
     uint8_t wide_panels;             /* of that of one row */
     uint8_t flip_i8, flip_u8;        /* what makes 8-bit elements what the kernel reads */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of that size */
-    tq_store_fn store_i8, store_u8, store_i16;      /* integers only */
+    tq_stores stores;
+    int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* of elements as the kernel sees them; integers only */
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */
     void (*copy_u8)(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point);
 };
@@ -65,6 +71,13 @@ typedef enum tq_product_operation {
 /* The last row of the operation that the machine has, as tq_kernels_choose and tq_kernels_force say; and whether it is
    the scalar one. */
 const tq_gemm_kernel *tq_product_find(tq_product_operation operation, bool *scalar);
+
+static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out, bool wide)
+{
+    return out == TQ_i8 ? stores->i8 : out == TQ_u8 ? stores->u8 : out == TQ_f32 ? stores->f32
+           : wide       ? stores->i16_wide
+                        : stores->i16;
+}
 
 /* ---- depthwise ---- */
 
@@ -85,7 +98,7 @@ struct tq_depthwise_kernel {
     const char *isa;
     uint8_t lanes, group, weight_bytes;
     void (*tile)(const tq_depthwise_tile *tile);
-    tq_store_fn store_i8, store_u8, store_i16;
+    tq_stores stores;
 };
 
 #define DEPTHWISE(in, isa) extern const tq_depthwise_kernel tq_depthwise_##in##__##isa;
@@ -93,7 +106,9 @@ struct tq_depthwise_kernel {
 
 /* ---- stores ---- */
 
-/* The scalar store, which vector bodies fall back on. */
-void tq_store_tile_scalar(const tq_tile_store *store);
+/* The scalar stores, which vector bodies fall back on. */
+void tq_store_codes_scalar(const tq_tile_store *store);
+void tq_store_wide_scalar(const tq_tile_store *store);
+void tq_store_floats_scalar(const tq_tile_store *store);
 
 #endif

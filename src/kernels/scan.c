@@ -1,64 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/scan.h"
 
-#include <string.h>
+/* taps[i] = first + i * step for i in [begin, end). */
+static void fill_line(const void **taps, int64_t begin, int64_t end, const char *first, int64_t step)
+{
+    for (int64_t i = begin; i < end; i++)
+        taps[i] = first + i * step;
+}
 
-struct place {
-    const char *image; /* of this pixel */
-    int64_t y, x;      /* of tap (0, 0) */
+static void fill_padding(const void **taps, int64_t begin, int64_t end, const void *padding)
+{
+    for (int64_t i = begin; i < end; i++)
+        taps[i] = padding;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
+
+static int64_t between(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The output pixels of a call that lie on one line: [x, x + count), all images' lines counted through. */
+struct line {
+    size_t at, x, y; /* at: of the first pixel in taps */
+    const char *image;
+    size_t count;
 };
 
-/* Taps of a pixel in the scan's order: `step` apart. */
-static void place_inside(const tq_scan *w, const struct place *p, size_t stride, const void **taps, size_t step)
+/* Column j of the filter on a line; [low, high): the output columns whose tap is inside the image. */
+static void place_column(const tq_scan *s, size_t stride, const struct line *line, int32_t j, int64_t low, int64_t high,
+                         const void *padding, const void **taps, size_t step)
 {
-    const int64_t row = (int64_t)w->in_w * (int64_t)stride;
-    const char *first = p->image + p->y * row + p->x * (int64_t)stride;
-    const int64_t down = w->dilation_h * row, across = w->dilation_w * (int64_t)stride;
-    const int32_t outer = w->columns_first ? w->filter_w : w->filter_h;
-    const int32_t inner = w->columns_first ? w->filter_h : w->filter_w;
-    const int64_t outer_step = w->columns_first ? across : down, inner_step = w->columns_first ? down : across;
-    for (int32_t i = 0; i < outer; i++, first += outer_step) {
-        const char *at = first;
-        for (int32_t j = 0; j < inner; j++, at += inner_step, taps += step)
-            *taps = at;
+    const int64_t n = (int64_t)line->count;
+    const int64_t begin = between(low - (int64_t)line->x, 0, n), end = between(high - (int64_t)line->x, begin, n);
+    const int64_t across = s->stride_w * (int64_t)stride;
+    for (int32_t i = 0; i < s->filter_h; i++) {
+        size_t tap = s->columns_first ? (size_t)j * (size_t)s->filter_h + (size_t)i
+                                      : (size_t)i * (size_t)s->filter_w + (size_t)j;
+        const void **to = taps + tap * step + line->at;
+        int64_t y = (int64_t)line->y * s->stride_h - s->pad_h + (int64_t)i * s->dilation_h;
+        if (y < 0 || y >= s->in_h) {
+            fill_padding(to, 0, n, padding);
+            continue;
+        }
+        /* the pixel of line->x + begin is inside, if there is one */
+        int64_t x = ((int64_t)line->x + begin) * s->stride_w - s->pad_w + (int64_t)j * s->dilation_w;
+        fill_padding(to, 0, begin, padding);
+        if (begin < end)
+            fill_line(to + begin, 0, end - begin, line->image + (y * s->in_w + x) * (int64_t)stride, across);
+        fill_padding(to, end, n, padding);
     }
 }
 
-static void place_at_border(const tq_scan *w, const struct place *p, size_t stride, const void *padding,
-                            const void **taps, size_t step)
+void tq_scan_pixels(const tq_scan *s, const void *images, size_t stride, size_t at, size_t count, const void *padding,
+                    const void **taps, size_t step)
 {
-    const int32_t outer = w->columns_first ? w->filter_w : w->filter_h;
-    const int32_t inner = w->columns_first ? w->filter_h : w->filter_w;
-    for (int32_t i = 0; i < outer; i++)
-        for (int32_t j = 0; j < inner; j++, taps += step) {
-            int64_t y = p->y + (int64_t)(w->columns_first ? j : i) * w->dilation_h;
-            int64_t x = p->x + (int64_t)(w->columns_first ? i : j) * w->dilation_w;
-            bool inside = y >= 0 && y < w->in_h && x >= 0 && x < w->in_w;
-            *taps = inside ? p->image + ((size_t)y * (size_t)w->in_w + (size_t)x) * stride : padding;
-        }
-}
-
-void tq_scan_pixels(const tq_scan *w, const void *images, size_t stride, size_t at, size_t count,
-                      const void *padding, const void **taps, size_t step)
-{
-    const size_t out_w = (size_t)w->out_w, out_h = (size_t)w->out_h;
-    const size_t image_bytes = (size_t)w->in_h * (size_t)w->in_w * stride;
-    const int64_t reach_h = (int64_t)(w->filter_h - 1) * w->dilation_h;
-    const int64_t reach_w = (int64_t)(w->filter_w - 1) * w->dilation_w;
-    size_t x = at % out_w, y = at / out_w % out_h;
-    struct place p = {(const char *)images + at / out_w / out_h * image_bytes, 0, 0};
-    for (size_t i = 0; i < count; i++) {
-        p.y = (int64_t)y * w->stride_h - w->pad_h;
-        p.x = (int64_t)x * w->stride_w - w->pad_w;
-        if (p.y >= 0 && p.x >= 0 && p.y + reach_h < w->in_h && p.x + reach_w < w->in_w)
-            place_inside(w, &p, stride, taps + i, step);
-        else
-            place_at_border(w, &p, stride, padding, taps + i, step);
-        if (++x == out_w) {
-            x = 0;
-            if (++y == out_h) {
-                y = 0;
-                p.image += image_bytes;
+    const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
+    const size_t image_bytes = (size_t)s->in_h * (size_t)s->in_w * stride;
+    const struct line first = {
+        .x = at % out_w,
+        .y = at / out_w % out_h,
+        .image = (const char *)images + at / out_w / out_h * image_bytes,
+    };
+    for (int32_t j = 0; j < s->filter_w; j++) {
+        const int64_t offset = s->pad_w - (int64_t)j * s->dilation_w; /* in - out * stride */
+        const int64_t low = divide_up(offset, s->stride_w), high = divide_up(offset + s->in_w, s->stride_w);
+        struct line line = first;
+        while (line.at < count) {
+            line.count = out_w - line.x < count - line.at ? out_w - line.x : count - line.at;
+            place_column(s, stride, &line, j, low, high, padding, taps, step);
+            line.at += line.count;
+            line.x = 0;
+            if (++line.y == out_h) {
+                line.y = 0;
+                line.image += image_bytes;
             }
         }
     }

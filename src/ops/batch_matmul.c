@@ -3,7 +3,7 @@
  * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; adj_x and adj_y say that a or b lies
  * with its last two dimensions swapped.  Leading dimensions broadcast.
  *
- *     float32             k in order
+ *     float32             in the order of kernels/gemm.h
  *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
  *     int8 -> int32       sum a * b, of codes
@@ -14,8 +14,8 @@
  */
 #include <string.h>
 
+#include "kernels/gemm.h"
 #include "ops/check.h"
-#include "ops/dot.h"
 #include "ops/hybrid.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
@@ -23,35 +23,30 @@
 
 enum { LEFT, RIGHT };
 
-typedef struct product product;
-struct product {
+typedef struct product {
     size_t m, n, k;
     bool swap_a, swap_b; /* a lies as [k, m], b as [n, k] */
     tq_shape batch;      /* the leading dimensions of the output */
-
-    /* Makes one batch's operands ready; NULL: they are read as they lie. */
-    const void *(*ready_a)(const product *p, const void *a, char *room);
-    const void *(*ready_b)(const product *p, const void *b, char *room);
-    void (*block)(const product *p, size_t m0, size_t m1, size_t n0, size_t n1);
     size_t size_a, size_b, size_out; /* of one element in memory */
-    uint64_t a_at, b_at, rows_at, sums_at;
 
-    size_t chunk; /* for tq_dot_i16; 0: products of int16 by int16 */
-    bool wide;    /* multiply in 64 bits */
-    int32_t zero_a, zero_b, zero_out, low, high;
+    tq_gemm plan;
+    tq_gemm *gemms;      /* one for each matrix of b, packed, where b is constant; else NULL */
+    tq_gemm_store store;
+    tq_hybrid_rule rule; /* hybrid; else NULL */
+    /* int16 times int16, which no matrix kernel takes */
+    bool words;
     tq_fixed *multipliers; /* one, or one a column */
     size_t multiplier_step;
-    tq_hybrid_rule rule;
+
+    uint64_t a_at, b_at, codes_at, rows_at, work_at; /* in scratch */
 
     /* in eval */
     const tq_node *node;
     const void *a, *b;
+    tq_gemm gemm;
     char *out;
     tq_hybrid_row *rows;
-    int32_t *sums;
-};
-
-/* ---- operands ---- */
+} product;
 
 /* `rows` x `cols` elements of `size` bytes, to cols x rows. */
 static void transpose(const char *from, size_t rows, size_t cols, size_t size, char *to)
@@ -61,93 +56,51 @@ static void transpose(const char *from, size_t rows, size_t cols, size_t size, c
             memcpy(to, from + (r * cols + c) * size, size);
 }
 
-static const void *rows_of_a(const product *p, const void *a, char *room)
+/* ---- by the matrix kernel: b is its weights, a channel a column ---- */
+
+static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *gemm, void *memory)
 {
-    if (!p->swap_a)
-        return a;
-    transpose(a, p->k, p->m, p->size_a, room);
-    return room;
+    bool codes = node->in[LEFT]->type != TQ_TensorType_FLOAT32 && node->out[0]->type != TQ_TensorType_INT32;
+    tq_gemm_weights weights = {.data = b, .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
+                               .channel_stride = p->swap_b ? p->k : 1, .k_stride = p->swap_b ? 1 : p->n};
+    if (codes) { /* many zero points of b are all 0 */
+        weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
+        weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);
+    }
+    *gemm = p->plan;
+    tq_gemm_pack(gemm, &weights, memory);
 }
 
-/* float: [k, n], so that a row of the output is a sum of rows. */
-static const void *rows_of_b(const product *p, const void *b, char *room)
+static void scale_rows(void *context, size_t begin, size_t end)
 {
-    if (!p->swap_b)
-        return b;
-    transpose(b, p->n, p->k, p->size_b, room);
-    return room;
-}
-
-/* codes: [n, k], so that an element of the output is a dot product. */
-static const void *columns_of_b(const product *p, const void *b, char *room)
-{
-    if (p->swap_b)
-        return b;
-    transpose(b, p->k, p->n, p->size_b, room);
-    return room;
-}
-
-static inline int32_t code_at(const void *codes, size_t size, size_t i)
-{
-    return size == 2 ? ((const int16_t *)codes)[i] : ((const int8_t *)codes)[i];
-}
-
-/* Element (row, i) of `rows` rows of k codes, or of its transpose, less the zero point. */
-static void widen(const product *p, const void *codes, size_t size, bool swapped, size_t rows, int32_t zero_point,
-                  int16_t *to)
-{
-    for (size_t r = 0; r < rows; r++)
-        for (size_t i = 0; i < p->k; i++)
-            *to++ = (int16_t)(code_at(codes, size, swapped ? i * rows + r : r * p->k + i) - zero_point);
-}
-
-static const void *wide_a(const product *p, const void *a, char *room)
-{
-    widen(p, a, p->size_a, p->swap_a, p->m, p->zero_a, (int16_t *)room);
-    return room;
-}
-
-static const void *wide_b(const product *p, const void *b, char *room)
-{
-    widen(p, b, p->size_b, !p->swap_b, p->n, p->zero_b, (int16_t *)room);
-    return room;
-}
-
-/* Codes of each row, which go behind the rows' floats. */
-static const void *hybrid_a(const product *p, const void *a, char *room)
-{
-    const float *rows = rows_of_a(p, a, room);
-    int8_t *codes = (int8_t *)(room + p->m * p->k * sizeof(float));
-    for (size_t r = 0; r < p->m; r++)
-        p->rows[r] = p->rule(rows + r * p->k, p->k, codes + r * p->k);
-    return codes;
-}
-
-static const void *hybrid_b(const product *p, const void *b, char *room)
-{
-    const void *columns = columns_of_b(p, b, room);
-    tq_row_sums(columns, p->n, p->k, p->sums);
-    return columns;
-}
-
-/* ---- products of one batch, rows [m0, m1) by columns [n0, n1) ---- */
-
-static void block_floats(const product *p, size_t m0, size_t m1, size_t n0, size_t n1)
-{
-    for (size_t m = m0; m < m1; m++) {
-        const float *a = (const float *)p->a + m * p->k;
-        float *out = (float *)p->out + m * p->n;
-        memset(out + n0, 0, (n1 - n0) * sizeof *out);
-        for (size_t k = 0; k < p->k; k++) {
-            const float *b = (const float *)p->b + k * p->n;
-            for (size_t n = n0; n < n1; n++)
-                out[n] += b[n] * a[k];
-        }
+    const product *p = context;
+    tq_hybrid_output output = {p->node->in[RIGHT], NULL, false};
+    for (size_t m = begin; m < end; m++) {
+        float *y = (float *)(void *)p->out + m * p->n;
+        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->rows[m], 0, p->n,
+                        y);
     }
 }
 
-/* A tensor has fewer than 2^31 rows of products below 2^31: no overflow. */
-static int64_t dot_16x16(const int16_t *a, const int16_t *b, size_t n)
+static void multiply(product *p)
+{
+    const tq_node *node = p->node;
+    tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
+    int8_t *codes = tq_scratch_at(node, p->codes_at);
+    if (p->rule) {
+        for (size_t m = 0; m < p->m; m++)
+            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, codes + m * p->k);
+        rows.data = codes;
+    }
+    tq_gemm_run(&p->gemm, &rows, &p->store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);
+    if (p->rule)
+        tq_parallel_for(p->m, tq_grain(p->n), node->threads, scale_rows, p);
+}
+
+/* ---- int16 by int16 ---- */
+
+/* A tensor has fewer than 2^31 rows of products of at most 2^30: no overflow. */
+static int64_t dot_words(const int16_t *a, const int16_t *b, size_t n)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -155,61 +108,20 @@ static int64_t dot_16x16(const int16_t *a, const int16_t *b, size_t n)
     return sum;
 }
 
-static void block_codes(const product *p, size_t m0, size_t m1, size_t n0, size_t n1)
-{
-    for (size_t m = m0; m < m1; m++)
-        for (size_t n = n0; n < n1; n++) {
-            const int16_t *a = (const int16_t *)p->a + m * p->k, *b = (const int16_t *)p->b + n * p->k;
-            int64_t acc = p->chunk ? tq_dot_i16(a, b, p->k, p->chunk) : dot_16x16(a, b, p->k);
-            tq_fixed by = p->multipliers[n * p->multiplier_step];
-            int32_t scaled = p->wide ? tq_multiply_i64(acc, by.multiplier, by.shift)
-                                     : tq_multiply_fixed(tq_wrap_i32(acc), by);
-            int32_t code = tq_clamp_i64((int64_t)scaled + p->zero_out, p->low, p->high);
-            if (p->size_out == 2)
-                ((int16_t *)p->out)[m * p->n + n] = (int16_t)code;
-            else
-                ((int8_t *)p->out)[m * p->n + n] = (int8_t)code;
-        }
-}
-
-static void block_raw(const product *p, size_t m0, size_t m1, size_t n0, size_t n1)
-{
-    for (size_t m = m0; m < m1; m++)
-        for (size_t n = n0; n < n1; n++)
-            ((int32_t *)p->out)[m * p->n + n] =
-                tq_wrap_i32(tq_dot_i8((const int8_t *)p->a + m * p->k, (const int8_t *)p->b + n * p->k, p->k));
-}
-
-static void block_hybrid(const product *p, size_t m0, size_t m1, size_t n0, size_t n1)
-{
-    const tq_tensor *b = p->node->in[RIGHT];
-    for (size_t m = m0; m < m1; m++)
-        for (size_t n = n0; n < n1; n++) {
-            int64_t acc = tq_dot_i8((const int8_t *)p->a + m * p->k, (const int8_t *)p->b + n * p->k, p->k);
-            acc -= (int64_t)p->rows[m].zero_point * p->sums[n];
-            ((float *)p->out)[m * p->n + n] = (p->rows[m].scale * tq_scale_at(b, n)) * (float)tq_wrap_i32(acc);
-        }
-}
-
-static void eval_rows(void *context, size_t begin, size_t end)
+/* Elements of the output, counted over its rows. */
+static void multiply_words(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    p->block(p, begin, end, 0, p->n);
+    for (size_t i = begin; i < end; i++) {
+        size_t m = i / p->n, n = i % p->n;
+        int64_t acc = dot_words((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
+        tq_fixed by = p->multipliers[n * p->multiplier_step];
+        int32_t code = tq_multiply_i64(acc, by.multiplier, by.shift);
+        ((int16_t *)(void *)p->out)[i] = (int16_t)tq_clamp_i64(code, INT16_MIN, INT16_MAX);
+    }
 }
 
-static void eval_columns(void *context, size_t begin, size_t end)
-{
-    const product *p = context;
-    p->block(p, 0, p->m, begin, end);
-}
-
-static void eval_batch(product *p)
-{
-    if (p->m >= (size_t)p->node->threads)
-        tq_parallel_for(p->m, tq_grain(p->n * p->k), p->node->threads, eval_rows, p);
-    else
-        tq_parallel_for(p->n, tq_grain(p->m * p->k), p->node->threads, eval_columns, p);
-}
+/* ---- the walk over batches ---- */
 
 /* The matrix of `shape` that batch number `at` of the output reads: dimensions of 1 repeat. */
 static size_t matrix_at(const tq_shape *shape, const tq_shape *batch, size_t at)
@@ -227,28 +139,51 @@ static size_t matrix_at(const tq_shape *shape, const tq_shape *batch, size_t at)
     return index;
 }
 
+static void ready_a(product *p, size_t matrix)
+{
+    const char *a = (const char *)p->node->in[LEFT]->data + matrix * p->m * p->k * p->size_a;
+    p->a = a;
+    if (!p->swap_a)
+        return;
+    void *room = tq_scratch_at(p->node, p->a_at);
+    transpose(a, p->k, p->m, p->size_a, room);
+    p->a = room;
+}
+
+static void ready_b(product *p, size_t matrix)
+{
+    const char *b = (const char *)p->node->in[RIGHT]->data + matrix * p->k * p->n * p->size_b;
+    void *room = tq_scratch_at(p->node, p->b_at);
+    p->b = b;
+    if (p->words && !p->swap_b) {
+        transpose(b, p->k, p->n, p->size_b, room);
+        p->b = room;
+    } else if (p->gemms)
+        p->gemm = p->gemms[matrix];
+    else if (!p->words)
+        pack(p, p->node, b, &p->gemm, room);
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     product p = *(const product *)node->state;
     p.node = node;
     p.rows = tq_scratch_at(node, p.rows_at);
-    p.sums = tq_scratch_at(node, p.sums_at);
     size_t batches = tq_shape_size(&p.batch), held_b = SIZE_MAX, held_a = SIZE_MAX;
-    if (batches == 0 || p.m == 0 || p.n == 0)
-        return TQ_OK;
-    for (size_t i = 0; i < batches; i++) {
+    for (size_t i = 0; i < batches && p.m && p.n; i++) {
         size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
         if (a != held_a)
-            p.a = p.ready_a(&p, (const char *)node->in[LEFT]->data + a * p.m * p.k * p.size_a,
-                            tq_scratch_at(node, p.a_at));
+            ready_a(&p, a);
         if (b != held_b)
-            p.b = p.ready_b(&p, (const char *)node->in[RIGHT]->data + b * p.k * p.n * p.size_b,
-                            tq_scratch_at(node, p.b_at));
+            ready_b(&p, b);
         held_a = a;
         held_b = b;
         p.out = (char *)node->out[0]->data + i * p.m * p.n * p.size_out;
-        eval_batch(&p);
+        if (p.words)
+            tq_parallel_for(p.m * p.n, tq_grain(p.k), node->threads, multiply_words, &p);
+        else
+            multiply(&p);
     }
     return TQ_OK;
 }
@@ -303,58 +238,108 @@ static tq_status fit(tq_node *node, product *p, tq_error *error)
     return tq_output_shape(node, 0, &out, error);
 }
 
-/* The multipliers: one, or one a column where b has a scale for each. */
-static tq_status prepare_codes(tq_node *node, product *p, tq_error *error)
+/* Scales and zero points of codes; b may have a scale for each column. */
+static tq_status check_codes(const tq_node *node, const product *p, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT], *out = node->out[0];
-    int columns = b->shape.rank - (p->swap_b ? 2 : 1);
     bool many = b->quantization.count > 1;
     TQ_TRY(tq_check_input_scale(node, LEFT, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
-    TQ_TRY(many ? tq_check_weight_scales(node, RIGHT, columns, error) : tq_check_input_scale(node, RIGHT, error));
-    p->zero_a = tq_zero_point_at(a, 0);
-    p->zero_b = tq_zero_point_at(b, 0);
-    p->zero_out = tq_zero_point_at(out, 0);
-    if (a->type == TQ_TensorType_INT16 && (p->zero_a || p->zero_b || p->zero_out))
+    TQ_TRY(many ? tq_check_weight_scales(node, RIGHT, b->shape.rank - (p->swap_b ? 2 : 1), error)
+                : tq_check_input_scale(node, RIGHT, error));
+    int32_t zeros[] = {tq_zero_point_at(a, 0), tq_zero_point_at(b, 0), tq_zero_point_at(out, 0)};
+    if (a->type == TQ_TensorType_INT16 && (zeros[0] || zeros[1] || zeros[2]))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "zero points are %d, %d and %d; with int16 they must be 0",
-                          p->zero_a, p->zero_b, p->zero_out);
-    size_t count = many ? p->n : 1;
-    TQ_TRY(tq_node_memory(node, count, sizeof *p->multipliers, &p->multipliers, error));
-    for (size_t n = 0; n < count; n++)
-        p->multipliers[n] =
-            tq_fixed_of((double)(tq_scale_at(a, 0) * tq_scale_at(b, n)) / (double)tq_scale_at(out, 0));
-    p->multiplier_step = many;
-    tq_code_range(out->type, &p->low, &p->high);
-    p->wide = a->type == TQ_TensorType_INT16;
-    p->chunk = a->type == TQ_TensorType_INT8 ? TQ_DOT_CODES : b->type == TQ_TensorType_INT8 ? TQ_DOT_16X8 : 0;
+                          zeros[0], zeros[1], zeros[2]);
     return TQ_OK;
 }
 
-/* Picks the arithmetic; *item_a and *item_b: bytes of an element made ready in scratch. */
-static tq_status choose(tq_node *node, product *p, size_t *item_a, size_t *item_b, tq_error *error)
+static double multiplier_of(const tq_node *node, size_t column)
+{
+    float scales = tq_scale_at(node->in[LEFT], 0) * tq_scale_at(node->in[RIGHT], column);
+    return (double)scales / (double)tq_scale_at(node->out[0], 0);
+}
+
+static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *error)
+{
+    for (size_t n = 0; n < count; n++)
+        if (!(multiplier_of(node, n) <= 1.7976931348623157e308))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales of column %zu lead to no multiplier", n);
+    return TQ_OK;
+}
+
+static tq_status prepare_words(tq_node *node, product *p, size_t count, tq_error *error)
+{
+    p->words = true;
+    p->multiplier_step = count > 1;
+    TQ_TRY(tq_node_memory(node, count, sizeof *p->multipliers, &p->multipliers, error));
+    for (size_t n = 0; n < count; n++)
+        p->multipliers[n] = tq_fixed_of(multiplier_of(node, n));
+    return TQ_OK;
+}
+
+static tq_status prepare_store(tq_node *node, product *p, size_t count, tq_error *error)
+{
+    const tq_tensor *out = node->out[0];
+    void *memory;
+    double *real;
+    p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
+    p->store.rule = TQ_REQUANTIZE_DOUBLE;
+    p->store.zero_point = tq_zero_point_at(out, 0);
+    tq_code_range(out->type, &p->store.low, &p->store.high);
+    TQ_TRY(tq_node_memory(node, p->n, sizeof *real, &real, error));
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
+    for (size_t n = 0; n < count; n++)
+        real[n] = multiplier_of(node, n);
+    tq_gemm_store_make(&p->store, p->n, real, count > 1, memory);
+    return TQ_OK;
+}
+
+static tq_status prepare_codes(tq_node *node, product *p, tq_error *error)
+{
+    TQ_TRY(check_codes(node, p, error));
+    size_t count = node->in[RIGHT]->quantization.count > 1 ? p->n : 1;
+    TQ_TRY(check_multipliers(node, count, error));
+    return p->size_b == sizeof(int16_t) ? prepare_words(node, p, count, error) : prepare_store(node, p, count, error);
+}
+
+/* Which sums, and what becomes of them. */
+static tq_status choose(tq_node *node, product *p, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
-    *item_a = p->swap_a ? p->size_a : 0;
     if (b->type == TQ_TensorType_FLOAT32) {
-        p->ready_a = rows_of_a, p->ready_b = rows_of_b, p->block = block_floats;
-        *item_b = p->swap_b ? p->size_b : 0;
+        p->store = (tq_gemm_store){.out = TQ_f32, .floor = -INFINITY, .ceiling = INFINITY};
         return TQ_OK;
     }
-    *item_b = p->swap_b ? 0 : p->size_b;
+    p->store.out = TQ_i32;
     if (a->type == TQ_TensorType_FLOAT32) {
-        p->ready_a = hybrid_a, p->ready_b = hybrid_b, p->block = block_hybrid;
-        *item_a = sizeof(float) + 1;
         p->rule = tq_hybrid_rule_of(
             node, tq_get_int(&node->options.table, TQ_BatchMatMulOptions_asymmetric_quantize_inputs) != 0);
         return tq_check_weight_scales(node, RIGHT, b->shape.rank - (p->swap_b ? 2 : 1), error);
     }
-    if (node->out[0]->type == TQ_TensorType_INT32) {
-        p->ready_a = rows_of_a, p->ready_b = columns_of_b, p->block = block_raw;
-        return TQ_OK;
+    return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_codes(node, p, error);
+}
+
+/* Plans the product, packs what is constant, and lays out scratch. */
+static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
+{
+    const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
+    bool floats = b->type == TQ_TensorType_FLOAT32, wide = a->type == TQ_TensorType_INT16;
+    TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, wide, error));
+    uint64_t each = (p->plan.packed_bytes + 63) / 64 * 64;
+    if (tq_is_constant(b)) {
+        size_t matrices = tq_shape_span(&b->shape, 0, b->shape.rank - 2);
+        char *memory;
+        TQ_TRY(tq_node_memory(node, matrices, each, &memory, error));
+        TQ_TRY(tq_node_memory(node, matrices, sizeof *p->gemms, &p->gemms, error));
+        for (size_t i = 0; i < matrices; i++)
+            pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &p->gemms[i], memory + i * each);
     }
-    p->ready_a = wide_a, p->ready_b = wide_b, p->block = block_codes;
-    *item_a = *item_b = sizeof(int16_t);
-    return prepare_codes(node, p, error);
+    p->b_at = tq_scratch_part(total, p->gemms ? 0 : each, 1);
+    p->codes_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
+    p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->m, node->threads), 1);
+    return TQ_OK;
 }
 
 tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
@@ -366,14 +351,13 @@ tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
     p->size_a = tq_element_bytes(node->in[LEFT]->type);
     p->size_b = tq_element_bytes(node->in[RIGHT]->type);
     p->size_out = tq_element_bytes(node->out[0]->type);
-    size_t item_a, item_b;
-    TQ_TRY(choose(node, p, &item_a, &item_b, error));
-    bool hybrid = p->block == block_hybrid;
+    TQ_TRY(choose(node, p, error));
     uint64_t total = 0;
-    p->a_at = tq_scratch_part(&total, (uint64_t)p->m * p->k, item_a);
-    p->b_at = tq_scratch_part(&total, (uint64_t)p->n * p->k, item_b);
-    p->rows_at = tq_scratch_part(&total, hybrid ? p->m : 0, sizeof(tq_hybrid_row));
-    p->sums_at = tq_scratch_part(&total, hybrid ? p->n : 0, sizeof(int32_t));
+    p->a_at = tq_scratch_part(&total, p->swap_a ? (uint64_t)p->m * p->k : 0, p->size_a);
+    if (p->words)
+        p->b_at = tq_scratch_part(&total, p->swap_b ? 0 : (uint64_t)p->n * p->k, p->size_b);
+    else
+        TQ_TRY(prepare_gemm(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

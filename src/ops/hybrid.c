@@ -138,10 +138,42 @@ void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums)
     }
 }
 
+static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weight_sum)
+{
+    return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
+}
+
+void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
+                     size_t first, size_t count, float *y)
+{
+    const float *scales = o->weights->quantization.scale;
+    const size_t step = o->weights->quantization.count > 1;
+    scales += step ? first : 0;
+    for (size_t c = 0; c < count; c++) {
+        float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]), scale = scales[c * step];
+        y[c] = o->one_by_one ? sum * scale * row.scale : sum * (scale * row.scale);
+    }
+    for (size_t c = 0; o->bias && c < count; c++)
+        y[c] = o->bias[first + c] + y[c];
+}
+
+/* The runtime's tanh of vectors: an odd polynomial over an even one, of which both are 1 at 0, and x kept to where it
+   gives 1.  Its bits matter where a state is quantized again. */
+float tq_rational_tanh(float x)
+{
+    const float most = 7.90738964080810547f;
+    x = x < -most ? -most : x > most ? most : x;
+    float square = x * x;
+    float p = ((1.394553628e-8f * square + 2.102733560e-5f) * square + 3.520756727e-3f) * square + 1.340216100e-1f;
+    float q = ((8.015776984e-7f * square + 3.326951409e-4f) * square + 2.597254514e-2f) * square + 4.673548340e-1f;
+    return (square * x * p + x) / (q * square + 1.0f);
+}
+
+/* NaN becomes `low`, as in the reference. */
 static inline float within(float x, float low, float high)
 {
-    x = x < low ? low : x;
-    return x > high ? high : x;
+    x = x > high ? high : x;
+    return x > low ? x : low;
 }
 
 void tq_activate(int64_t activation, float *values, size_t n)
@@ -149,7 +181,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
     switch (activation) {
     case TQ_ActivationFunctionType_RELU:
         for (size_t i = 0; i < n; i++)
-            values[i] = values[i] < 0 ? 0 : values[i];
+            values[i] = within(values[i], 0, INFINITY);
         return;
     case TQ_ActivationFunctionType_RELU_N1_TO_1:
         for (size_t i = 0; i < n; i++)
@@ -161,7 +193,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
         return;
     case TQ_ActivationFunctionType_TANH:
         for (size_t i = 0; i < n; i++)
-            values[i] = tanhf(values[i]);
+            values[i] = tq_rational_tanh(values[i]);
         return;
     case TQ_ActivationFunctionType_SIGN_BIT:
         for (size_t i = 0; i < n; i++)

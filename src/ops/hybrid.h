@@ -37,6 +37,20 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
 /* Sums of `count` rows of n codes each. */
 void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums);
 
+/* Sums of codes to floats, for channels [first, first + count) of one row:
+   y[c] = bias + f32(sums[c] - zero_point * weight_sums[c]) by the scales, in one of two orders.
+   y may lie where the sums do.  bias: NULL for none. */
+typedef struct tq_hybrid_output {
+    const tq_tensor *weights; /* whose scales count */
+    const float *bias;
+    bool one_by_one; /* sum * scale * row scale; else sum * (scale * row scale) */
+} tq_hybrid_output;
+void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums,
+                     tq_hybrid_row row, size_t first, size_t count, float *y);
+
+/* tanh as the runtime's float kernels of this family compute it: within some units of the last place. */
+float tq_rational_tanh(float x);
+
 /* A fused activation, with TANH and SIGN_BIT, which float kernels of this family apply.  In place. */
 void tq_activate(int64_t activation, float *values, size_t n);
 /* Whether there is such an activation. */

@@ -10,106 +10,97 @@
  * Source: LiteRT f6745779, tflite/kernels/conv.cc (EvalHybrid, EvalHybridPerChannel),
  * internal/reference/conv.h.  There, grouped filters with one scale read past it.
  */
-#include <string.h>
-
-#include "base/threads.h"
+#include "kernels/gemm.h"
 #include "ops/check.h"
-#include "ops/dot.h"
 #include "ops/hybrid.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 #include "ops/window.h"
 
 typedef struct convolution {
-    tq_window y, x;
-    size_t batches, channels, out_channels, groups;
-    size_t patch; /* of one group: kh * kw * c / groups */
-    size_t tasks; /* output rows are dealt to so many, each with its own scratch */
-    bool symmetric;
+    tq_scan scan;
+    size_t batches, in_pixels, out_pixels; /* of an image */
+    size_t channels, out_channels, groups, depth; /* depth: channels of a group */
     tq_hybrid_rule rule;
     float low, high;
-    int32_t *sums; /* of each output channel's weights; NULL where they are not constant */
-    uint64_t images_at, codes_at, patches_at, sums_at; /* in scratch; sums: of weights that are not constant */
+    tq_gemm plan;  /* of each group */
+    tq_gemm *gemm; /* [groups], packed; weights that are not constant are packed in eval */
+    char *memory;  /* of packed weights; NULL where they are not constant */
+    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch */
     /* in eval */
     const tq_node *node;
-    const int8_t *codes;
-    const tq_hybrid_row *image;
-    int8_t *patches;
+    tq_hybrid_output output;
+    tq_hybrid_row image;
+    const int32_t *sums;
+    size_t first, each; /* channels of a group */
+    float *out;         /* of an image */
 } convolution;
 
-/* The cells under the filter, group by group; those of the padding hold the zero point. */
-static void gather(const convolution *c, size_t batch, int32_t out_y, int32_t out_x, int8_t *patch)
+static uint64_t packed_bytes(const convolution *c)
 {
-    size_t depth = c->channels / c->groups, rows = (size_t)c->y.in, cols = (size_t)c->x.in;
-    const int8_t *image = c->codes + batch * rows * cols * c->channels;
-    int64_t top = tq_window_origin(&c->y, out_y), left = tq_window_origin(&c->x, out_x);
-    for (size_t g = 0; g < c->groups; g++)
-        for (int32_t ky = 0; ky < c->y.filter; ky++)
-            for (int32_t kx = 0; kx < c->x.filter; kx++, patch += depth) {
-                int64_t y = top + (int64_t)ky * c->y.dilation, x = left + (int64_t)kx * c->x.dilation;
-                if (y < 0 || y >= c->y.in || x < 0 || x >= c->x.in)
-                    memset(patch, c->image[batch].zero_point, depth);
-                else
-                    memcpy(patch, image + ((size_t)y * cols + (size_t)x) * c->channels + g * depth, depth);
-            }
+    return (c->plan.packed_bytes + 63) / 64 * 64;
 }
 
-static float scaled(const convolution *c, int32_t acc, const tq_tensor *filter, size_t o, float image_scale)
+static void pack(const convolution *c, const tq_tensor *filter, char *memory)
 {
-    float scale = tq_scale_at(filter, o);
-    return c->symmetric ? (float)acc * (image_scale * scale) : (float)acc * scale * image_scale;
-}
-
-static void eval_pixel(const convolution *c, size_t batch, const int8_t *patch, float *out)
-{
-    const tq_tensor *filter = c->node->in[1], *bias = c->node->in_count > 2 ? c->node->in[2] : NULL;
-    size_t each = c->out_channels / c->groups;
-    const tq_hybrid_row *image = c->image + batch;
-    for (size_t o = 0; o < c->out_channels; o++) {
-        const int8_t *w = (const int8_t *)filter->data + o * c->patch;
-        int64_t acc = tq_dot_i8(w, patch + o / each * c->patch, c->patch);
-        acc -= (int64_t)image->zero_point * c->sums[o];
-        float y = scaled(c, tq_wrap_i32(acc), filter, o, image->scale);
-        y = bias ? y + ((const float *)bias->data)[o] : y;
-        y = y < c->low ? c->low : y;
-        out[o] = y > c->high ? c->high : y;
+    size_t each = c->out_channels / c->groups, patch = tq_scan_taps(&c->scan) * c->depth;
+    for (size_t g = 0; g < c->groups; g++) {
+        tq_gemm_weights weights = {.data = (const int8_t *)filter->data + g * each * patch, .type = TQ_i8,
+                                   .channel_stride = patch, .k_stride = 1};
+        c->gemm[g] = c->plan;
+        tq_gemm_pack(&c->gemm[g], &weights, memory + g * packed_bytes(c));
     }
 }
 
-/* A task takes every tasks-th row of the output, counted over the batch. */
-static void eval_tasks(void *context, size_t begin, size_t end)
+/* Sums lie where the output does, and are scaled in place. */
+static void scale_pixels(void *context, size_t begin, size_t end)
 {
     const convolution *c = context;
-    size_t height = (size_t)c->y.out, rows = c->batches * height;
-    float *out = c->node->out[0]->data;
-    for (size_t task = begin; task < end; task++) {
-        int8_t *patch = c->patches + task * c->patch * c->groups;
-        for (size_t row = task; row < rows; row += c->tasks)
-            for (int32_t x = 0; x < c->x.out; x++) {
-                gather(c, row / height, (int32_t)(row % height), x, patch);
-                eval_pixel(c, row / height, patch, out + (row * (size_t)c->x.out + (size_t)x) * c->out_channels);
-            }
+    for (size_t pixel = begin; pixel < end; pixel++) {
+        float *y = c->out + pixel * c->out_channels + c->first;
+        tq_hybrid_store(&c->output, (const int32_t *)(const void *)y, c->sums, c->image, c->first, c->each, y);
+        for (size_t o = 0; o < c->each; o++) {
+            float x = y[o] < c->low ? c->low : y[o];
+            y[o] = x > c->high ? c->high : x;
+        }
     }
+}
+
+static void eval_group(convolution *c, const int8_t *codes, size_t group)
+{
+    const tq_node *node = c->node;
+    tq_gemm padded =
+        tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
+    tq_gemm_rows rows = {codes + group * c->depth, c->out_pixels, c->channels, &c->scan};
+    tq_gemm_store store = {.out = TQ_i32};
+    c->first = group * c->each;
+    c->sums = tq_gemm_weight_sums(&padded);
+    tq_gemm_run(&padded, &rows, &store, c->out + c->first, c->out_channels, tq_scratch_at(node, c->work_at),
+                node->threads);
+    tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     convolution c = *(const convolution *)node->state;
-    tq_hybrid_row *image = tq_scratch_at(node, c.images_at);
     int8_t *codes = tq_scratch_at(node, c.codes_at);
-    size_t size = (size_t)c.y.in * (size_t)c.x.in * c.channels;
-    for (size_t b = 0; b < c.batches; b++)
-        image[b] = c.rule((const float *)node->in[0]->data + b * size, size, codes + b * size);
-    if (!c.sums) {
-        c.sums = tq_scratch_at(node, c.sums_at);
-        tq_row_sums(node->in[1]->data, c.out_channels, c.patch, c.sums);
-    }
+    size_t size = c.in_pixels * c.channels;
+    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
+    if (c.out_pixels == 0)
+        return TQ_OK;
+    if (!c.memory)
+        pack(&c, node->in[1], tq_scratch_at(node, c.packed_at));
     c.node = node;
-    c.codes = codes;
-    c.image = image;
-    c.patches = tq_scratch_at(node, c.patches_at);
-    tq_parallel_for(c.tasks, 1, node->threads, eval_tasks, &c);
+    c.output = (tq_hybrid_output){node->in[1], bias ? bias->data : NULL, c.rule != tq_hybrid_symmetric};
+    c.each = c.out_channels / c.groups;
+    for (size_t b = 0; b < c.batches; b++) {
+        c.image = c.rule((const float *)node->in[0]->data + b * size, size, codes);
+        c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;
+        for (size_t g = 0; g < c.groups; g++)
+            eval_group(&c, codes, g);
+    }
     return TQ_OK;
 }
 
@@ -149,19 +140,26 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
     int64_t padding = tq_get_int(options, TQ_Conv2DOptions_padding);
-    c->y = (tq_window){x[1], w[1], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
-                       (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_h_factor), 0, 0};
-    c->x = (tq_window){x[2], w[2], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
+    tq_window down = {x[1], w[1], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
+                      (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_h_factor), 0, 0};
+    tq_window right = {x[2], w[2], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
                        (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor), 0, 0};
-    TQ_TRY(tq_window_fit(node, "height", padding, &c->y, error));
-    TQ_TRY(tq_window_fit(node, "width", padding, &c->x, error));
+    TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
+    TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
+    c->scan = (tq_scan){.in_h = x[1], .in_w = x[2], .out_h = down.out, .out_w = right.out, .filter_h = w[1],
+                        .filter_w = w[2], .stride_h = down.stride, .stride_w = right.stride,
+                        .dilation_h = down.dilation, .dilation_w = right.dilation, .pad_h = down.pad,
+                        .pad_w = right.pad};
+    tq_shape out = {4, {x[0], down.out, right.out, w[0]}};
+    TQ_TRY(tq_output_shape(node, 0, &out, error));
     c->batches = (size_t)x[0];
+    c->in_pixels = (size_t)x[1] * (size_t)x[2];
+    c->out_pixels = (size_t)down.out * (size_t)right.out;
     c->channels = (size_t)x[3];
+    c->depth = (size_t)w[3];
     c->out_channels = (size_t)w[0];
     c->groups = (size_t)(x[3] / w[3]);
-    c->patch = (size_t)w[1] * (size_t)w[2] * (size_t)w[3];
-    tq_shape out = {4, {x[0], c->y.out, c->x.out, w[0]}};
-    return tq_output_shape(node, 0, &out, error);
+    return TQ_OK;
 }
 
 tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
@@ -172,20 +170,18 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     TQ_TRY(fit(node, c, error));
     int64_t activation = tq_get_int(&node->options.table, TQ_Conv2DOptions_fused_activation_function);
     tq_activation_floats(activation, &c->low, &c->high);
-    bool asymmetric = c->groups != 1 || scales_differ(&node->in[1]->quantization);
-    c->rule = tq_hybrid_rule_of(node, asymmetric);
-    c->symmetric = c->rule == tq_hybrid_symmetric;
-    size_t rows = c->batches * (size_t)c->y.out;
-    c->tasks = rows < (size_t)node->threads ? rows : (size_t)node->threads;
+    c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
+    TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
+    TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
     if (tq_is_constant(node->in[1])) {
-        TQ_TRY(tq_node_memory(node, c->out_channels, sizeof *c->sums, &c->sums, error));
-        tq_row_sums(node->in[1]->data, c->out_channels, c->patch, c->sums);
+        TQ_TRY(tq_node_memory(node, c->groups, packed_bytes(c), &c->memory, error));
+        pack(c, node->in[1], c->memory);
     }
     uint64_t total = 0;
-    c->images_at = tq_scratch_part(&total, c->batches, sizeof(tq_hybrid_row));
-    c->codes_at = tq_scratch_part(&total, tq_tensor_count(node->in[0]), 1);
-    c->patches_at = tq_scratch_part(&total, c->tasks, c->patch * c->groups);
-    c->sums_at = tq_scratch_part(&total, c->sums ? 0 : c->out_channels, sizeof *c->sums);
+    c->codes_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
+    c->packed_at = tq_scratch_part(&total, c->memory ? 0 : c->groups, packed_bytes(c));
+    c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
+    c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

@@ -14,6 +14,7 @@
  */
 #include <string.h>
 
+#include "kernels/gemm.h"
 #include "kernels/half.h"
 #include "ops/check.h"
 #include "ops/dot.h"
@@ -25,40 +26,58 @@ typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
-    int32_t *sums; /* of each unit's weights; NULL where they are not constant */
+    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; packed: weights that are not constant */
+    /* one scale a tensor or a unit */
+    tq_gemm gemm;
+    bool packed; /* weights are constant, and packed in memory */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
     float *scaled_sums;  /* [units]: f32 sum of block scale * block sum */
-    uint64_t rows_at, codes_at, sums_at; /* in scratch; sums: of weights that are not constant */
     /* in eval */
     const tq_node *node;
     const int8_t *codes;
     const tq_hybrid_row *row;
 } product;
 
-static inline float unit_scale(const tq_tensor *weights, size_t unit, float row_scale)
+static const tq_tensor *bias_of(const tq_node *node)
 {
-    return tq_scale_at(weights, unit) * row_scale;
+    return node->in_count > 2 ? node->in[2] : NULL;
 }
 
-static void eval_units(void *context, size_t begin, size_t end)
+/* ---- one scale a tensor or a unit: sums are made where the output lies, and scaled in place ---- */
+
+static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
+{
+    tq_gemm_weights weights = {.data = node->in[1]->data, .type = TQ_i8, .channel_stride = cols, .k_stride = 1};
+    tq_gemm_pack(gemm, &weights, memory);
+}
+
+static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    const tq_tensor *weights = p->node->in[1], *bias = p->node->in_count > 2 ? p->node->in[2] : NULL;
-    float *out = p->node->out[0]->data;
-    for (size_t unit = begin; unit < end; unit++) {
-        const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
-        float start = bias ? ((const float *)bias->data)[unit] : 0;
-        for (size_t r = 0; r < p->rows; r++) {
-            int64_t acc = tq_dot_i8(w, p->codes + r * p->cols, p->cols);
-            acc -= (int64_t)p->row[r].zero_point * p->sums[unit];
-            float *y = out + r * p->units + unit;
-            *y = start + (float)tq_wrap_i32(acc) * unit_scale(weights, unit, p->row[r].scale);
-            tq_activate(p->activation, y, 1);
-        }
+    const tq_tensor *bias = bias_of(p->node);
+    tq_hybrid_output output = {p->node->in[1], bias ? bias->data : NULL, false};
+    for (size_t r = begin; r < end; r++) {
+        float *y = (float *)p->node->out[0]->data + r * p->units;
+        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->row[r], 0,
+                        p->units, y);
+        tq_activate(p->activation, y, p->units);
     }
 }
+
+static void eval_units(product *p)
+{
+    const tq_node *node = p->node;
+    if (!p->packed)
+        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
+    tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
+    tq_gemm_store store = {.out = TQ_i32};
+    tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
+    tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
+}
+
+/* ---- one scale a block ---- */
 
 static float block_products(const product *p, const int8_t *w, const int8_t *codes, size_t unit)
 {
@@ -74,7 +93,7 @@ static float block_products(const product *p, const int8_t *w, const int8_t *cod
 static void eval_blocks(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    const tq_tensor *weights = p->node->in[1], *bias = p->node->in_count > 2 ? p->node->in[2] : NULL;
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
     float *out = p->node->out[0]->data;
     for (size_t unit = begin; unit < end; unit++) {
         const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
@@ -98,14 +117,13 @@ static tq_status eval(tq_node *node, tq_error *error)
     const float *x = node->in[0]->data;
     for (size_t r = 0; r < p.rows; r++)
         row[r] = p.rule(x + r * p.cols, p.cols, codes + r * p.cols);
-    if (!p.sums && !p.block) {
-        p.sums = tq_scratch_at(node, p.sums_at);
-        tq_row_sums(node->in[1]->data, p.units, p.cols, p.sums);
-    }
     p.node = node;
     p.codes = codes;
     p.row = row;
-    tq_parallel_for(p.units, tq_grain(p.rows * p.cols), node->threads, p.block ? eval_blocks : eval_units, &p);
+    if (p.block)
+        tq_parallel_for(p.units, tq_grain(p.rows * p.cols), node->threads, eval_blocks, &p);
+    else
+        eval_units(&p);
     return TQ_OK;
 }
 
@@ -143,6 +161,21 @@ static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
                              p->units * (p->cols / p->block));
     p->rule = tq_hybrid_asymmetric;
     return block_parts(node, p, scales, error);
+}
+
+static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
+{
+    TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+    TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
+    p->packed = tq_is_constant(node->in[1]);
+    if (p->packed) {
+        void *memory;
+        TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
+        pack(node, &p->gemm, p->cols, memory);
+    }
+    p->packed_at = tq_scratch_part(total, p->packed ? 0 : p->gemm.packed_bytes, 1);
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
+    return TQ_OK;
 }
 
 /* Rows of the input, and the output's shape. */
@@ -195,20 +228,14 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
     TQ_TRY(fit_shapes(node, p, error));
     p->activation = activation;
     p->rule = tq_hybrid_rule_of(node, tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0);
-    const tq_tensor *weights = node->in[1];
-    if (weights->quantization.count == 0 && weights->quantization.block_size)
-        TQ_TRY(prepare_blocks(node, p, error));
-    else {
-        TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
-        if (tq_is_constant(weights)) {
-            TQ_TRY(tq_node_memory(node, p->units, sizeof *p->sums, &p->sums, error));
-            tq_row_sums(weights->data, p->units, p->cols, p->sums);
-        }
-    }
+    const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
     p->codes_at = tq_scratch_part(&total, p->rows, p->cols);
-    p->sums_at = tq_scratch_part(&total, p->sums ? 0 : p->units, sizeof *p->sums);
+    if (q->count == 0 && q->block_size)
+        TQ_TRY(prepare_blocks(node, p, error));
+    else
+        TQ_TRY(prepare_units(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

@@ -15,8 +15,8 @@
 #ifndef TQ_OPS_LSTM_H
 #define TQ_OPS_LSTM_H
 
-#include "ops/hybrid.h"
 #include "ops/quantized.h"
+#include "ops/rows.h"
 
 enum { TQ_GATE_INPUT, TQ_GATE_FORGET, TQ_GATE_MODULATION, TQ_GATE_OUTPUT, TQ_GATES };
 
@@ -57,17 +57,6 @@ typedef struct tq_lstm {
 
     uint64_t gates_at, hidden_at, x_codes_at, aux_codes_at, h_codes_at, hidden_codes_at, rows_at; /* in scratch */
 } tq_lstm;
-
-/* The places of the rows of a sequence, in elements: row (step, batch) begins at data + step * step_size +
-   batch * batch_size. */
-typedef struct tq_sequence {
-    void *data; /* NULL: there is none */
-    size_t step_size, batch_size;
-} tq_sequence;
-
-/* How a sequence of `width` elements a row lies in a tensor. */
-tq_sequence tq_sequence_of(void *data, size_t element_size, bool time_major, size_t steps, size_t batches,
-                           size_t width, size_t offset);
 
 /* Finds the tensors, checks them, and lays out what steps need, scratch from *scratch on.  inputs: elements of a row
    of x; aux: of the auxiliary input, 0 without one.  lstm's activation, clips and rule are set. */

@@ -23,6 +23,7 @@
 
 #include "ops/check.h"
 #include "ops/dot.h"
+#include "ops/hybrid.h"
 #include "ops/quantized.h"
 #include "quant/fixed_math_16.h"
 
@@ -79,9 +80,9 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
             gate[r] = tq_add_dot_f32(bias[r], weights + r * width, joined + b * width, width);
         for (size_t i = 0; i < l->cells; i++) {
             size_t at = b * l->cells + i;
-            float added = logistic(gate[GATE_INPUT * l->cells + i]) * tanhf(gate[GATE_MODULATION * l->cells + i]);
+            float added = logistic(gate[GATE_INPUT * l->cells + i]) * tq_rational_tanh(gate[GATE_MODULATION * l->cells + i]);
             out_c[at] = added + logistic(gate[GATE_FORGET * l->cells + i]) * c[at];
-            out_h[at] = logistic(gate[GATE_OUTPUT * l->cells + i]) * tanhf(out_c[at]);
+            out_h[at] = logistic(gate[GATE_OUTPUT * l->cells + i]) * tq_rational_tanh(out_c[at]);
         }
     }
     return finish(node);

@@ -10,49 +10,27 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/dot.h"
 #include "ops/lstm.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
 
-/* A batch of rows that matrices multiply. */
-typedef struct rows {
-    const float *data;
-    size_t stride; /* from row to row */
-    const int8_t *codes;
-    const tq_hybrid_row *scales;
-    size_t width;
-} rows;
-
 typedef struct step {
     const tq_node *node;
     const tq_lstm *l;
-    rows x, aux, h;
+    tq_rows x, aux, h;
     float *gates; /* [gate][batch][cell] */
 } step;
-
-/* start + row `b` of `in` times row `r` of a matrix. */
-static float add_product(float start, const tq_tensor *matrix, const int32_t *sums, const rows *in, size_t b, size_t r)
-{
-    if (!in->codes)
-        return tq_add_dot_f32(start, (const float *)matrix->data + r * in->width, in->data + b * in->stride,
-                              in->width);
-    const tq_hybrid_row *row = &in->scales[b];
-    int64_t acc = tq_dot_i8((const int8_t *)matrix->data + r * in->width, in->codes + b * in->width, in->width);
-    acc -= (int64_t)row->zero_point * sums[r];
-    return start + (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, 0) * row->scale);
-}
 
 static float gate_sum(const step *s, int gate, size_t b, size_t cell)
 {
     const tq_lstm_gate *g = &s->l->gates[gate];
     float sum = g->norm ? 0 : ((const float *)g->bias->data)[cell];
-    sum = add_product(sum, g->weights, g->sums, &s->x, b, cell);
+    sum = tq_rows_product(sum, g->weights, g->sums, &s->x, b, cell);
     if (g->aux_weights)
-        sum = add_product(sum, g->aux_weights, g->aux_sums, &s->aux, b, cell);
+        sum = tq_rows_product(sum, g->aux_weights, g->aux_sums, &s->aux, b, cell);
     if (s->l->diagonal[gate])
         return sum + ((const float *)g->recurrent->data)[cell] * s->h.data[b * s->h.stride + cell];
-    return add_product(sum, g->recurrent, g->recurrent_sums, &s->h, b, cell);
+    return tq_rows_product(sum, g->recurrent, g->recurrent_sums, &s->h, b, cell);
 }
 
 static void sum_cells(void *context, size_t begin, size_t end)
@@ -136,18 +114,14 @@ static void update_cell(const step *s)
 static void project(const step *s, const float *hidden)
 {
     const tq_lstm *l = s->l;
-    int8_t *codes = l->rule ? tq_scratch_at(s->node, l->hidden_codes_at) : NULL;
-    tq_hybrid_row *scales = tq_scratch_at(s->node, l->rows_at);
     float *h = l->output_state->data;
-    if (codes)
-        for (size_t b = 0; b < l->batches; b++)
-            scales[b] = l->rule(hidden + b * l->cells, l->cells, codes + b * l->cells);
-    rows in = {hidden, l->cells, codes, scales, l->cells};
+    tq_rows in = tq_rows_take(hidden, l->cells, l->cells, l->batches, l->rule,
+                              tq_scratch_at(s->node, l->hidden_codes_at), tq_scratch_at(s->node, l->rows_at));
     for (size_t b = 0; b < l->batches; b++)
         for (size_t o = 0; o < l->outputs; o++) {
             float start = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
             h[b * l->outputs + o] =
-                clipped(add_product(start, l->projection, l->projection_sums, &in, b, o), l->projection_clip);
+                clipped(tq_rows_product(start, l->projection, l->projection_sums, &in, b, o), l->projection_clip);
         }
 }
 
@@ -172,31 +146,17 @@ static void give_output(const step *s, const tq_sequence *out, size_t at)
 
 /* ---- the step ---- */
 
-/* Rows of a sequence's step, quantized if the weights are codes. */
-static rows take(const tq_lstm *l, const float *data, size_t stride, size_t width, int8_t *codes,
-                 tq_hybrid_row *scales)
-{
-    rows r = {data, stride, NULL, scales, width};
-    if (!l->rule)
-        return r;
-    for (size_t b = 0; b < l->batches; b++)
-        scales[b] = l->rule(data + b * stride, width, codes + b * width);
-    r.codes = codes;
-    return r;
-}
-
 void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence *x, const tq_sequence *aux,
                         const tq_sequence *out, size_t at)
 {
     tq_hybrid_row *scales = tq_scratch_at(node, l->rows_at);
     step s = {.node = node, .l = l, .gates = tq_scratch_at(node, l->gates_at)};
-    s.x = take(l, (const float *)x->data + at * x->step_size, x->batch_size, l->inputs,
-               tq_scratch_at(node, l->x_codes_at), scales);
+    s.x = tq_rows_of_step(x, at, l->inputs, l->batches, l->rule, tq_scratch_at(node, l->x_codes_at), scales);
     if (l->aux)
-        s.aux = take(l, (const float *)aux->data + at * aux->step_size, aux->batch_size, l->aux,
-                     tq_scratch_at(node, l->aux_codes_at), scales + l->batches);
-    s.h = take(l, l->output_state->data, l->outputs, l->outputs, tq_scratch_at(node, l->h_codes_at),
-               scales + 2 * l->batches);
+        s.aux = tq_rows_of_step(aux, at, l->aux, l->batches, l->rule, tq_scratch_at(node, l->aux_codes_at),
+                                scales + l->batches);
+    s.h = tq_rows_take(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
+                       tq_scratch_at(node, l->h_codes_at), scales + 2 * l->batches);
     tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->aux + l->outputs)), node->threads,
                     sum_cells, &s);
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate <= TQ_GATE_MODULATION; gate++)

@@ -250,12 +250,3 @@ tq_status tq_lstm_prepare(tq_node *node, const tq_lstm_layout *layout, size_t ba
     l->rule = NULL;
     return k.integer ? tq_lstm_prepare_integer(node, l, error) : TQ_OK;
 }
-
-tq_sequence tq_sequence_of(void *data, size_t element_size, bool time_major, size_t steps, size_t batches,
-                           size_t width, size_t offset)
-{
-    tq_sequence s = {data ? (char *)data + offset * element_size : NULL, 0, 0};
-    s.step_size = (time_major ? batches : 1) * width;
-    s.batch_size = (time_major ? 1 : steps) * width;
-    return s;
-}

@@ -87,7 +87,7 @@ tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, 
 /* node->state = a zeroed record of `size` bytes, also written to *out. */
 tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 
-/* `bytes` of scratch for eval, once in a prepare. */
+/* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
@@ -104,6 +104,10 @@ void tq_output_later(tq_node *node, int i);
    `shape` now if these are all constant, else lets all outputs wait and has `shape` called before each eval.
    `shape` calls tq_output_shape for every output, and may use node->state. */
 tq_status tq_shape_from_values(tq_node *node, unsigned inputs, tq_op_fn shape, tq_error *error);
+
+/* How many operators another subgraph has, and the code of the first; -1: there is no such subgraph.  For
+   operators that know what a body of one operator means without running it. */
+int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code);
 
 /* The subgraph's tensor (blockwise scales); NULL: no such tensor. */
 tq_tensor *tq_node_tensor(tq_node *node, int64_t index);

@@ -203,11 +203,12 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 {
     const tq_product_plan *plan = &p->plan;
     const tq_element in = element_of(node->in[0]);
+    const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
     tq_error why = {0};
     tq_status status =
         plan->by_channel
-            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, plan->wide, &why)
-            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, plan->wide, &why);
+            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, flags, &why)
+            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
     const tq_tensor *bias = bias_of(node);
@@ -240,19 +241,6 @@ tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_erro
 
 /* ---- running ---- */
 
-/* The columns of a group's channels. */
-static tq_gemm_store store_from(const tq_gemm_store *store, size_t channel)
-{
-    tq_gemm_store part = *store;
-    if (part.multiplier) {
-        part.multiplier += channel;
-        part.slope += channel;
-        part.offset += channel;
-        part.offset_negative += channel;
-    }
-    return part;
-}
-
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -271,7 +259,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const size_t each = plan->channels / plan->groups;
     const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
     for (size_t g = 0; g < plan->groups; g++) {
-        tq_gemm_store store = store_from(&p->store, g * each);
+        tq_gemm_store store = tq_gemm_store_from(&p->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
         tq_gemm_run(&p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
                     scratch, node->threads);

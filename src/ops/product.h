@@ -26,7 +26,7 @@ typedef struct tq_product_plan {
     int64_t activation;
     /* integers */
     tq_requantize_rule rule;
-    bool wide;            /* int16 rows, sums of 64 bits */
+    bool wide;               /* int16 rows, sums of 64 bits */
     bool product_in_f32;  /* the product of scales is rounded to float32 */
     bool ignores_zero_point; /* weights' zero points count as 0, as in the runtime */
 } tq_product_plan;

@@ -93,7 +93,11 @@ PyDoc_STRVAR(fake_quant_doc,
 "axis one a channel; min < max, or both 0, which gives zeros. num_bits: 2 to 16. narrow_range: the lowest code is\n"
 "not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic, or 'tensorflow', FakeQuantWithMinMaxVars'\n"
 "(tq.rules()['fake_quant']): they differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities\n"
-"go to the ends of the range. num_threads: at most so many; None: as many as pay.");
+"go to the ends of the range. num_threads: at most so many; None: as many as pay.\n\n"
+"Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal float32\n"
+"cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
+">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
+"array([0.       , 0.       , 0.       , 0.6666666], dtype=float32)");
 
 static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -169,7 +173,8 @@ PyDoc_STRVAR(gradient_doc,
 "dx is dy where x lies within the nudged range and 0 elsewhere; dmin is the sum of dy where x lies below it and dmax\n"
 "where above, over everything or, with axis, over each channel, summed in double. Where min = max = 0, dx is dy.\n"
 "A NaN x has gradient 0. dy and x have the same shape; the rest as fake_quant's. Equal to TensorFlow's\n"
-"FakeQuantWithMinMaxVarsGradient and its PerChannel form.");
+"FakeQuantWithMinMaxVarsGradient and its PerChannel form (tensorflow/core/kernels/fake_quant_ops_functor.h). dx has\n"
+"x's shape, dmin and dmax are scalars or one a channel. ValueError and TypeError as fake_quant's.");
 
 static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject *kwargs)
 {

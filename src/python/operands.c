@@ -13,7 +13,7 @@
 static bool is_numpys(PyObject *value)
 {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyList_CheckExact(value) ||
-           PyTuple_CheckExact(value) || PyArray_CheckAnyScalar(value) || PyObject_CheckBuffer(value) ||
+           PyTuple_CheckExact(value) || PyArray_IsScalar(value, Generic) || PyObject_CheckBuffer(value) ||
            PyObject_HasAttrString(value, "__array__") || !PyObject_HasAttrString(value, "__dlpack__");
 }
 

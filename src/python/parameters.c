@@ -83,7 +83,12 @@ PyDoc_STRVAR(choose_doc,
 "narrow_range: the lowest code is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
 "'ai-edge-quantizer', each in its source's own precision; tq.rules()['parameters'] has their formulas. 'tflite',\n"
 "'mlir' and 'power-of-two' make int16 symmetric unasked. Where min = max = 0 the scale is 0 under 'toco', 'tflite'\n"
-"and 'power-of-two', as there: such parameters stand for zeros alone.");
+"and 'power-of-two', as there: such parameters stand for zeros alone.\n\n"
+"Returns float32 and int32: scalars, or arrays of the shape that min and max broadcast to. ValueError: min or max is\n"
+"not finite, min exceeds max, or the range is so wide that the scale is infinite; an unknown rule. TypeError: no real\n"
+"numbers, or no dtype of codes.\n\n"
+">>> choose_quantization_params(-1.0, 3.0, 'uint8')\n"
+"tq.QuantizationParams(scale=np.float32(0.015686275), zero_point=np.int32(64))");
 
 static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -119,7 +124,9 @@ PyDoc_STRVAR(bias_doc,
 "bias_quantization_params(input_scale, weight_scale)\n--\n\n"
 "(scale, zero_point) of a bias, as a QuantizationParams: the float32 product of the scales, and 0.\n\n"
 "input_scale, weight_scale: numbers or arrays, broadcast, read as float32. A bias is added to accumulators, whose\n"
-"unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.");
+"unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.\n\n"
+"Returns float32 and int32, of the shape that the scales broadcast to. ValueError: a scale that is negative or not\n"
+"finite, or an infinite product.");
 
 static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
 {

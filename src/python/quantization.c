@@ -214,38 +214,31 @@ static int64_t codes_of(PyObject *dtype)
     return -1;
 }
 
-/* Steals `array`: flat, unless it has more than one dimension. */
-static PyObject *flatten(PyArrayObject *array, const char *name)
+/* Steals `array`: a copy, in one dimension; that of blocks may have more. */
+static PyObject *own_copy(PyArrayObject *array, const char *name, bool blocks)
 {
-    PyObject *flat = NULL;
-    if (array && PyArray_NDIM(array) > 1)
+    PyObject *copy = NULL;
+    if (array && PyArray_NDIM(array) > 1 && !blocks)
         PyErr_Format(PyExc_ValueError, "%s must have at most one dimension, not %d", name, PyArray_NDIM(array));
     else if (array)
-        flat = PyArray_Flatten(array, NPY_CORDER);
+        copy = PyArray_NDIM(array) > 1 ? PyArray_NewCopy(array, NPY_CORDER) : PyArray_Flatten(array, NPY_CORDER);
     Py_XDECREF(array);
-    return flat;
+    return copy;
 }
 
-/* Real numbers as float32, in an array of one dimension; NULL and None give an empty one. */
-static PyObject *flat_reals(PyObject *argument, const char *name)
+/* Real numbers as float32; NULL and None give an empty array. */
+static PyObject *own_reals(PyObject *argument, const char *name, bool blocks)
 {
     if (!argument || argument == Py_None)
         return empty(NPY_FLOAT32);
-    PyObject *wide = flatten(tq_py_doubles(argument, name), name);
-    npy_intp count = wide ? PyArray_SIZE((PyArrayObject *)wide) : 0;
-    PyObject *narrow = wide ? PyArray_SimpleNew(1, &count, NPY_FLOAT32) : NULL;
-    for (npy_intp i = 0; narrow && i < count; i++) /* here and not in NumPy, which would warn of overflow */
-        ((float *)PyArray_DATA((PyArrayObject *)narrow))[i] =
-            (float)((const double *)PyArray_DATA((PyArrayObject *)wide))[i];
-    Py_XDECREF(wide);
-    return narrow;
+    return own_copy(tq_py_dense_floats(argument, name), name, blocks);
 }
 
-static PyObject *flat_integers(PyObject *argument, const char *name)
+static PyObject *own_integers(PyObject *argument, const char *name, bool blocks)
 {
     if (!argument || argument == Py_None)
         return empty(NPY_INT64);
-    return flatten(tq_py_integers(argument, name, NPY_INT64), name);
+    return own_copy(tq_py_integers(argument, name, NPY_INT64), name, blocks);
 }
 
 static int counts_fit(QuantizationObject *self)
@@ -269,25 +262,27 @@ static int counts_fit(QuantizationObject *self)
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"scale", "zero_point", "dtype", "quantized_dimension", "min", "max", NULL};
-    PyObject *scale, *zero_point = NULL, *dtype = NULL, *axis = NULL, *min = NULL, *max = NULL;
+    static char *names[] = {"scale", "zero_point", "dtype", "quantized_dimension", "block_size", "min", "max", NULL};
+    PyObject *scale, *zero_point = NULL, *dtype = NULL, *axis = NULL, *block_size = NULL, *min = NULL, *max = NULL;
     bool given;
-    long dimension = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOO:Quantization", names, &scale, &zero_point, &dtype, &axis,
-                                     &min, &max) ||
-        !tq_py_optional_int(axis, "quantized_dimension", INT32_MIN, INT32_MAX, &given, &dimension))
+    long dimension = 0, block = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOOO:Quantization", names, &scale, &zero_point, &dtype, &axis,
+                                     &block_size, &min, &max) ||
+        !tq_py_optional_int(axis, "quantized_dimension", INT32_MIN, INT32_MAX, &given, &dimension) ||
+        !tq_py_optional_int(block_size, "block_size", 0, INT32_MAX, &given, &block))
         return NULL;
     int64_t codes = dtype ? codes_of(dtype) : TQ_TensorType_INT8;
     QuantizationObject *self = codes < 0 ? NULL : (QuantizationObject *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->quantized_dimension = (int)dimension;
+    self->block_size = (int)block;
     self->details = Py_NewRef(Py_None);
     self->dtype = dtype_name(codes);
-    self->scale = flat_reals(scale, "scale");
-    self->zero_point = self->scale ? flat_integers(zero_point, "zero_point") : NULL;
-    self->min = self->zero_point ? flat_reals(min, "min") : NULL;
-    self->max = self->min ? flat_reals(max, "max") : NULL;
+    self->scale = own_reals(scale, "scale", block > 0);
+    self->zero_point = self->scale ? own_integers(zero_point, "zero_point", block > 0) : NULL;
+    self->min = self->zero_point ? own_reals(min, "min", false) : NULL;
+    self->max = self->min ? own_reals(max, "max", false) : NULL;
     if (!self->dtype || !self->max || !counts_fit(self) ||
         tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
         Py_DECREF(self);
@@ -295,6 +290,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     npy_intp scales = PyArray_SIZE((PyArrayObject *)self->scale);
     self->kind = scales == 0   ? TQ_QUANTIZATION_NONE
+                 : block > 0   ? TQ_QUANTIZATION_BLOCKWISE
                  : scales == 1 ? TQ_QUANTIZATION_PER_TENSOR
                                : TQ_QUANTIZATION_PER_AXIS;
     return (PyObject *)self;
@@ -485,13 +481,14 @@ static PyMethodDef methods[] = {
 };
 
 PyDoc_STRVAR(doc,
-"Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, min=None, max=None)\n--\n\n"
+"Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, block_size=0, min=None, max=None)\n--\n\n"
 "How a tensor's codes stand for real numbers: real = scale * (code - zero_point).\n\n"
 "str() is Netron's line, character for character: '-1.5 ≤ 0.0125 * (q - 3) ≤ 1.5', one line a channel.\n"
 "The stored range (min, max) and the representable one (range_min, range_max) are different facts, and\n"
 "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
 "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
-"arrays of at most one dimension.  ValueError: counts that do not fit, or a dtype that has no codes; TypeError:\n"
+"arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
+"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a dtype that has no codes; TypeError:\n"
 "scales that are no real numbers, zero points that are no integers.");
 
 static PyType_Slot slots[] = {

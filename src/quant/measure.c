@@ -151,8 +151,8 @@ static void find_dimensions(walk *w, const tq_measure_shape *shape, const tq_mea
     }
     w->rank = 0;
     for (int i = 0; i < count; i++) {
-        dimension *last = &w->dims[w->rank - 1];
-        if (w->rank && join(last, &sorted[i]))
+        dimension *last = w->rank ? &w->dims[w->rank - 1] : NULL;
+        if (last && join(last, &sorted[i]))
             *last = (dimension){last->n * sorted[i].n, sorted[i].x, sorted[i].y, false};
         else
             w->dims[w->rank++] = sorted[i];

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "quant/numbers.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-static double from_bfloat16(uint16_t bits)
+static inline double from_bfloat16(uint16_t bits)
 {
     uint32_t wide = (uint32_t)bits << 16;
     float value;
@@ -13,17 +12,17 @@ static double from_bfloat16(uint16_t bits)
     return value;
 }
 
-/* Exponent 0 counts in 2^-24, 31 is infinity or NaN; others move to float's bias, 112 higher. */
-static double from_float16(uint16_t bits)
+/* Exponents move to float's bias, 112 higher; 31, of infinity and NaN, to 255; and 0 counts in 2^-24.  Without
+   branches, so that compilers make vectors of it. */
+static inline double from_float16(uint16_t bits)
 {
-    uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023, wide = (exponent + 112) << 23 | mantissa << 13;
-    float size;
-    memcpy(&size, &wide, sizeof size);
-    if (exponent == 0)
-        size = (float)mantissa * 0x1p-24f;
-    else if (exponent == 31)
-        size = mantissa ? NAN : INFINITY;
-    return bits >> 15 ? -size : size;
+    uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023u;
+    uint32_t wide = (exponent + 112 + (exponent == 31 ? 112u : 0u)) << 23 | mantissa << 13, pattern;
+    float small = (float)(int32_t)mantissa * 0x1p-24f, size;
+    memcpy(&pattern, &small, sizeof pattern);
+    pattern = (exponent == 0 ? pattern : wide) | (uint32_t)(bits & 0x8000u) << 16;
+    memcpy(&size, &pattern, sizeof size);
+    return size;
 }
 
 /* The stride is written out where elements are neighbours, so that compilers make vectors of it. */

@@ -30,9 +30,12 @@ static tq_status read_shape(const tq_table *table, tq_shape *shape, tq_error *er
 }
 
 /* The axis that `count` scales lie along: the file's, or, where that does not fit, as some converters write
-   it for biases, the only dimension of that size.  -1: none. */
+   it for biases, the only dimension of that size.  -1: none.  A tensor without dimensions may get them later, and
+   keeps the file's. */
 static int32_t scale_axis(const tq_shape *shape, int32_t axis, uint32_t count)
 {
+    if (shape->rank == 0)
+        return axis >= 0 && axis < TQ_DIMS ? axis : -1;
     if (axis >= 0 && axis < shape->rank && (uint32_t)shape->dims[axis] == count)
         return axis;
     int32_t found = -1;

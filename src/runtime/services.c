@@ -21,14 +21,18 @@ tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error)
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
 {
     tq_step *step = tq_step_of(node);
-    step->scratch_bytes = bytes;
-    if (step->phase != TQ_NODE_LATE || (step->scratch && step->scratch->size >= bytes))
+    bool planned = tq_graph_of(node)->in_prepare && step->phase != TQ_NODE_LATE;
+    if (planned || step->phase == TQ_NODE_LATE)
+        step->scratch_bytes = bytes;
+    if (planned)
         return TQ_OK;
-    tq_block *block;
-    TQ_TRY(tq_block_new(tq_graph_of(node)->run->pool, bytes, &block, error));
-    tq_block_release(step->scratch);
-    step->scratch = block;
-    node->scratch = block->data;
+    if (!step->scratch || step->scratch->size < bytes) {
+        tq_block *block;
+        TQ_TRY(tq_block_new(tq_graph_of(node)->run->pool, bytes, &block, error));
+        tq_block_release(step->scratch);
+        step->scratch = block;
+    }
+    node->scratch = step->scratch->data;
     return TQ_OK;
 }
 
@@ -118,4 +122,15 @@ tq_tensor *tq_node_tensor(tq_node *node, int64_t index)
 {
     tq_graph_run *graph = tq_graph_of(node);
     return index >= 0 && index < graph->tensor_count ? &graph->tensors[index] : NULL;
+}
+
+int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code)
+{
+    const tq_model *model = tq_graph_of(node)->run->model;
+    if (subgraph < 0 || subgraph >= model->subgraphs.count)
+        return -1;
+    tq_subgraph body = tq_model_subgraph(model, (size_t)subgraph);
+    if (body.operators.count > 0)
+        *code = tq_model_operator(model, &body, 0).code;
+    return body.operators.count > INT32_MAX ? INT32_MAX : (int)body.operators.count;
 }

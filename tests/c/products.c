@@ -67,7 +67,7 @@ static int64_t element(const void *data, tq_element type, size_t i)
 
 struct product {
     tq_element in, out;
-    bool wide, depthwise; /* depthwise: `groups` inputs, channels / groups outputs of each; depth 1 */
+    bool wide, fused, depthwise; /* depthwise: `groups` inputs, channels / groups outputs of each; depth 1 */
     size_t images, channels, groups, depth, out_stride, threads;
     tq_scan scan;
     int32_t zero_point, weight_zero_point;
@@ -105,15 +105,20 @@ static size_t weight_at(const struct product *p, size_t channel, size_t tap, siz
 static float float_sum(const struct product *p, size_t pixel, size_t channel)
 {
     const size_t taps = tq_scan_taps(&p->scan);
-    float sum = p->bias ? ((float *)p->bias)[channel] : 0;
+    const float bias = p->bias ? ((float *)p->bias)[channel] : 0;
+    float sum = p->fused ? bias : 0;
     for (size_t t = 0; t < taps; t++)
         for (size_t k = 0; k < p->depth; k++) {
             size_t at;
             bool inside = pixel_of(&p->scan, pixel, t, &at);
             float x = inside ? ((float *)p->data)[data_at(p, at, k, channel)] : 0;
-            sum = fmaf(x, ((float *)p->weights)[weight_at(p, channel, t, k)], sum);
+            float w = ((float *)p->weights)[weight_at(p, channel, t, k)];
+            if (p->fused)
+                sum = fmaf(x, w, sum);
+            else if (inside)
+                sum += x * w;
         }
-    return sum;
+    return p->fused ? sum : sum + bias;
 }
 
 static int64_t integer_sum(const struct product *p, size_t pixel, size_t channel)
@@ -135,8 +140,10 @@ static bool is_right(const struct product *p, const void *out, size_t pixel, siz
     const size_t at = pixel * p->out_stride + channel;
     const tq_gemm_store *s = &p->store;
     if (p->in == TQ_f32) {
-        float want = fminf(fmaxf(float_sum(p, pixel, channel), s->floor), s->ceiling);
-        return memcmp((const float *)out + at, &want, sizeof want) == 0 || want == ((const float *)out)[at];
+        float want = float_sum(p, pixel, channel);
+        want = want < s->floor ? s->floor : want > s->ceiling ? s->ceiling : want;
+        return memcmp((const float *)out + at, &want, sizeof want) == 0 || want == ((const float *)out)[at] ||
+               (want != want && ((const float *)out)[at] != ((const float *)out)[at]);
     }
     int64_t sum = integer_sum(p, pixel, channel);
     if (p->out == TQ_i32)
@@ -186,6 +193,7 @@ static struct product choose(void)
     static const tq_element ins[] = {TQ_i8, TQ_i8, TQ_u8, TQ_i16, TQ_f32};
     p.in = ins[random32() % 5];
     p.wide = p.in == TQ_i16 && random32() % 2;
+    p.fused = random32() % 2;
     choose_scan(&p.scan);
     p.images = between(1, 2), p.groups = between(1, 2);
     p.depth = random32() % 4 ? between(1, 40) : between(1, random32() % 2 ? 700 : 150);
@@ -215,6 +223,8 @@ static struct product choose(void)
     fill(p.data, p.in, elements, how);
     p.weights = make(count * tq_element_size(p.weight_type));
     fill(p.weights, p.weight_type, count, random32() % 6);
+    if (p.in == TQ_f32 && random32() % 8 == 0)
+        ((float *)p.weights)[random32() % count] = random32() % 2 ? INFINITY : NAN;
     p.bias = random32() % 4 ? make(p.channels * (p.wide ? 8 : 4)) : NULL;
     p.real = make(p.channels * sizeof *p.real);
     for (size_t c = 0; c < p.channels; c++) {
@@ -224,17 +234,22 @@ static struct product choose(void)
         if (p.bias && p.in == TQ_f32)
             fill((float *)p.bias + c, TQ_f32, 1, 0);
         else if (p.bias && p.wide)
-            ((int64_t *)p.bias)[c] = (int64_t)(int32_t)random32() * 8;
+            ((int64_t *)p.bias)[c] = (int64_t)(int32_t)random32() * ((int64_t)1 << random32() % 28);
         else if (p.bias)
             ((int32_t *)p.bias)[c] = (int32_t)random32() >> random32() % 24;
     }
     return p;
 }
 
+static int flags_of(const struct product *p)
+{
+    return (p->wide ? TQ_GEMM_WIDE : 0) | (p->fused ? TQ_GEMM_FUSED : 0);
+}
+
 static void compute_product(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
 {
     tq_gemm gemm;
-    if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, p->wide, NULL) != TQ_OK)
+    if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, flags_of(p), NULL) != TQ_OK)
         exit(2);
     void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, rows, (int)p->threads));
@@ -250,7 +265,7 @@ static void compute_depthwise(struct product *p, const tq_gemm_weights *weights,
 {
     tq_depthwise d;
     size_t pixels = p->images * (size_t)p->scan.in_h * (size_t)p->scan.in_w;
-    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, tq_scan_taps(&p->scan), p->wide, NULL))
+    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, tq_scan_taps(&p->scan), flags_of(p), NULL))
         exit(2);
     void *packed = make_aligned(d.packed_bytes);
     void *scratch = make_aligned(tq_depthwise_scratch_bytes(&d, pixels, (int)p->threads));

@@ -16,7 +16,7 @@ static void *failing_allocate(void *context, size_t size)
     if (++f->calls == f->fail_at)
         return NULL;
     f->live++;
-    return malloc(size);
+    return calloc(1, size);
 }
 
 static void failing_release(void *context, void *memory)

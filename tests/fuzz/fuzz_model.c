@@ -344,7 +344,7 @@ static void *heap_allocate(void *context, size_t size)
     heap *h = context;
     if (h->until_failure-- <= 0)
         return NULL;
-    void *memory = malloc(size);
+    void *memory = calloc(1, size);
     h->live += memory != NULL;
     return memory;
 }

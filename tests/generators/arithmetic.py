@@ -333,7 +333,7 @@ def quantize(m, kind):
         return x
 
     x = m.input("float32", shape, draw=values)
-    m.operator("QUANTIZE", [x], [m.output(target, **parameters)], schema.QuantizeOptionsT(), 3)
+    m.operator("QUANTIZE", [x], [m.output(target, shape, **parameters)], schema.QuantizeOptionsT(), 3)
 
 
 PAIRS = (

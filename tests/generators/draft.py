@@ -256,7 +256,8 @@ class Draft:
         index = self.tensor(type, shape, **{k: v for k, v in parameters.items() if parameters.get("scale") is not None})
         self.inputs.append(index)
         if values is not None:
-            values = np.asarray(values, holder(type)).reshape(shape)
+            if type != "string" or len(shape):
+                values = np.asarray(values, holder(type)).reshape(shape)
             self.values[index] = lambda: values
         else:
             self.values[index] = draw or (lambda: self.draw(type, shape))

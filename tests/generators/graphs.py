@@ -15,6 +15,7 @@ from generators.matrices import KINDS, bias, bias_type, weights
 from generators.windows import FIXED as NORMALIZATIONS
 
 PADDING = schema.Padding
+GAIN = 0.7  # of a layer: values neither grow nor vanish
 
 
 def inner(m, type, shape, magnitude):
@@ -30,10 +31,8 @@ def alike(m, x, shape):
     return m.inner(m.types[x], shape, **(m.parameters[x] or {"scale": None}))
 
 
-def product(m, kind, x, w, shape, terms):
-    size = {"int4": 4}.get(KINDS[kind][1], 64)
-    scale = np.median(m.parameters[w].get("scale", 0.02))
-    return inner(m, m.types[x], shape, np.sqrt(terms) * m.largest(x) * float(scale) * size / 2)
+def product(m, x, shape):
+    return inner(m, m.types[x], shape, GAIN * m.largest(x))
 
 
 def convolution(m, kind, x):
@@ -45,14 +44,19 @@ def convolution(m, kind, x):
     multiplier = m.pick(1, 1, 2)
     count = depth * multiplier if deep else m.pick(4, 8, 11, 16)
     w = weights(
-        m, KINDS[kind][1], [1, kh, kw, count] if deep else [count, kh, kw, depth], 3 if deep else 0, kind != "uint8"
+        m,
+        kind,
+        [1, kh, kw, count] if deep else [count, kh, kw, depth],
+        3 if deep else 0,
+        kind != "uint8",
+        gain=GAIN,
     )
     if padding == PADDING.SAME:
         size = [-(-height // stride), -(-width // stride)]
     else:
         size = [(height - kh) // stride + 1, (width - kw) // stride + 1]
     terms = kh * kw * (1 if deep else depth)
-    y = product(m, kind, x, w, [batch, *size, count], terms)
+    y = product(m, x, [batch, *size, count])
     common = {"padding": padding, "strideH": stride, "strideW": stride, "fusedActivationFunction": m.activation()}
     if deep:
         options = schema.DepthwiseConv2DOptionsT(
@@ -180,8 +184,8 @@ def head(m, kind, x):
         y = alike(m, x, [batch, height * width * depth])
         m.operator("RESHAPE", [x, m.constant("int32", m.shape_of(y))], [y], schema.ReshapeOptionsT())
     depth, count = m.shape_of(y)[-1], m.integer(2, 12)
-    w = weights(m, kind, [count, depth], 0, False)
-    z = product(m, kind, y, w, [batch, count], depth)
+    w = weights(m, kind, [count, depth], 0, False, gain=GAIN)
+    z = product(m, y, [batch, count])
     options = schema.FullyConnectedOptionsT(quantizedBiasType=bias_type(kind))
     m.operator("FULLY_CONNECTED", [y, w, bias(m, kind, y, w, count, depth)], [z], options, 4)
     if m.chance(0.5):

@@ -22,13 +22,15 @@ KINDS = {  # kind: (activations, weights, bias)
 }
 
 
-def weights(m, kind, shape, axis, per_channel):
+def weights(m, kind, shape, axis, per_channel, gain=None):
     """A constant of weights: symmetric where the type is signed; uint8 has a zero point.
 
-    Codes of -128 do not occur beside float inputs, where LiteRT gets their sign wrong."""
+    Codes of -128 do not occur beside float inputs, where LiteRT gets their sign wrong.
+    gain: about how much larger the product is than its input; None: whatever comes."""
     type = KINDS[kind][1]
     if type in ("float32", "float16"):
-        return m.constant(type, m.floats(shape, type, special=0.01))
+        spread = 1.0 if gain is None else gain / np.sqrt(np.prod(shape) / shape[axis])
+        return m.constant(type, m.floats(shape, type, special=0.01 if gain is None else 0, magnitude=spread))
     low, high = {"int8": (-127, 127), "uint8": (0, 255), "int4": (-7, 7), "int2": (-1, 1)}[type]
     if type == "int8" and kind != "hybrid" and m.chance(0.05):
         low = -128
@@ -40,10 +42,13 @@ def weights(m, kind, shape, axis, per_channel):
     else:
         values = m.rng.choice([low, high], shape)
     zero = m.zero_point("uint8") if type == "uint8" else 0
-    if not per_channel:
-        return m.constant(type, values, scale=m.scale(), zero_point=zero)
-    count = shape[axis]
     middle = m.scale()
+    if gain is not None:
+        spread = max(float(np.std(values.astype(float) - zero)), 0.5)
+        middle = float(np.float32(gain / (spread * np.sqrt(np.prod(shape) / shape[axis]))))
+    if not per_channel:
+        return m.constant(type, values, scale=middle, zero_point=zero)
+    count = shape[axis]
     scales = np.float32(middle * 2.0 ** m.rng.uniform(-2, 2, count))
     if m.chance(0.1):
         scales[:] = scales[0]

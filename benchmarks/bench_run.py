@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running models: tq beside LiteRT's optimized kernels, its XNNPACK default and its reference, in turn.
+
+For every model with a convolution or a matrix product, a process of its own (LiteRT may abort) makes an interpreter of
+each kind, gives all the same random inputs, and times them in turn, several rounds, keeping each one's best:
+
+  invoke  invoke() alone
+  call    set_tensor of every input, invoke(), get_tensor of every output
+  make    the constructor and allocate_tensors()
+
+A ratio is how many times longer than tq the other takes: above 1 tq is faster.  Models are sorted into kinds by the
+type of their first convolution's or matrix product's input and weights.  Nothing here fails on a slow machine.
+"""
+
+import argparse
+import gc
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench_open import cpu_name, geometric_mean
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = {"BUILTIN_WITHOUT_DEFAULT_DELEGATES": "optimized", "AUTO": "XNNPACK", "BUILTIN_REF": "reference"}
+KINDS = {
+    ("INT8", "INT8"): "int8",
+    ("UINT8", "UINT8"): "uint8",
+    ("FLOAT32", "FLOAT32"): "float32",
+    ("INT16", "INT8"): "16x8",
+    ("FLOAT32", "INT8"): "hybrid",
+}
+LONG = 0.005  # seconds that a measurement lasts at least
+
+
+def kind_of(model):
+    """int8 and so on; None for models without convolutions and matrix products."""
+    for op in model.subgraphs[0].operators:
+        if op.name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED") and None not in op.inputs[:2]:
+            types = [t.type.name if hasattr(t.type, "name") else "?" for t in op.inputs[:2]]
+            return KINDS.get(tuple("FLOAT32" if t == "FLOAT16" else t for t in types))
+    return None
+
+
+def random_input(details, random):
+    import numpy as np
+
+    dtype, shape = np.dtype(details["dtype"]), tuple(details["shape"])
+    if dtype.kind == "f":
+        return random.uniform(-1, 1, shape).astype(dtype)
+    if dtype.itemsize <= 2 and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return random.integers(info.min, int(info.max) + 1, shape).astype(dtype)
+    return np.zeros(shape, dtype)
+
+
+def make(name, path, threads):
+    if name == "tq":
+        import tq
+
+        return tq.Interpreter(model_path=path, num_threads=threads)
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    return Interpreter(model_path=path, num_threads=threads, experimental_op_resolver_type=OpResolverType[name])
+
+
+def prepared(name, path, threads):
+    """(an allocated interpreter with inputs, {"invoke": function, "call": function, "make": function})"""
+    import numpy as np
+
+    run = make(name, path, threads)
+    run.allocate_tensors()
+    random = np.random.default_rng(0)
+    inputs = [(d["index"], random_input(d, random)) for d in run.get_input_details()]
+    outputs = [d["index"] for d in run.get_output_details()]
+
+    def call():
+        for index, value in inputs:
+            run.set_tensor(index, value)
+        run.invoke()
+        for index in outputs:
+            run.get_tensor(index)
+
+    call()
+    return {"invoke": run.invoke, "call": call, "make": lambda: make(name, path, threads).allocate_tensors()}
+
+
+def measure(path, names, threads, rounds):
+    """{what: {name: best seconds}}, the names in turn."""
+    runs = {}
+    for name in names:
+        try:
+            runs[name] = prepared(name, path, threads)
+        except Exception as error:
+            print(f"{name}: {str(error)[:300]}", file=sys.stderr)
+    gc.collect()
+    gc.disable()
+    best = {}
+    for what in ("invoke", "call", "make"):
+        counts, best[what] = {}, {}
+        for name, functions in runs.items():
+            start = time.perf_counter()
+            functions[what]()
+            counts[name] = max(1, math.ceil(LONG / max(time.perf_counter() - start, 1e-7)))
+            best[what][name] = math.inf
+        for _ in range(rounds):
+            for name, functions in runs.items():
+                function, count = functions[what], counts[name]
+                start = time.perf_counter()
+                for _ in range(count):
+                    function()
+                best[what][name] = min(best[what][name], (time.perf_counter() - start) / count)
+    return best
+
+
+def in_process(path, names, threads, rounds):
+    """`measure` in a fresh process; again without the reference, and without LiteRT, where that took it down."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    for left_out in ((), ("BUILTIN_REF",), ("BUILTIN_REF", "AUTO"), tuple(PEERS)):
+        chosen = [name for name in names if name not in left_out]
+        command = [sys.executable, __file__, "--one", str(path), "--interpreters", ",".join(chosen)]
+        command += ["--threads", str(threads), "--rounds", str(rounds)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, errors="replace")
+        if done.returncode == 0:
+            return json.loads(done.stdout.splitlines()[-1])
+    print(f"{path.name}: nothing came back: {done.stderr.strip()[-300:]}", file=sys.stderr)
+    return None
+
+
+def ratios(results, what, peer):
+    return sorted(
+        (r[what][peer] / r[what]["tq"], r[what]["tq"], name)
+        for name, r in results.items()
+        if peer in r[what] and "tq" in r[what]
+    )
+
+
+def row(kind, what, title, found):
+    """A line of the table; nothing where there is nothing to compare."""
+    if found:
+        mean = geometric_mean([ratio for ratio, _, _ in found])
+        print(f"| {kind} | {len(found)} | {what} | {title} | {mean:.2f} | {found[0][0]:.2f} | {found[-1][0]:.2f} |")
+
+
+def report(results, kinds, threads, worst):
+    print(f"\n{cpu_name()}, {threads} thread{'s' if threads > 1 else ''}; how many times longer than tq\n")
+    print("| kind | models | what | peer | geometric mean | lowest | highest |\n|---|---:|---|---|---:|---:|---:|")
+    for kind in dict.fromkeys(kinds.values()):
+        chosen = {name: r for name, r in results.items() if kinds[name] == kind}
+        for what in ("invoke", "make"):
+            for peer, title in PEERS.items():
+                row(kind, what, title, ratios(chosen, what, peer))
+    small = {name: r for name, r in results.items() if r["invoke"].get("tq", 1) < 100e-6}
+    for peer, title in PEERS.items():
+        row("under 100 µs", "call", title, ratios(small, "call", peer))
+    for peer, title in list(PEERS.items())[:2]:
+        print(f"\nslowest beside {title}:")
+        for ratio, seconds, name in ratios(results, "invoke", peer)[:worst]:
+            print(f"  {ratio:6.2f}  {seconds * 1e6:10.1f} us  {kinds[name]:8} {name}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = os.environ.get("TQ_MODELS", ROOT.parent / "shared" / "models")
+    parser.add_argument("--models", type=Path, default=default, help="a folder of models (default: %(default)s)")
+    parser.add_argument("--min-bytes", type=int, default=20_000, help="smaller models are left out (%(default)s)")
+    parser.add_argument("--match", default="", help="only models with this in their path")
+    parser.add_argument("--kinds", default=",".join(KINDS.values()), help="(%(default)s)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--worst", type=int, default=12, help="how many of the lowest ratios to print")
+    parser.add_argument("--no-reference", action="store_true", help="leave LiteRT's reference out: it is slow")
+    parser.add_argument("--json", type=Path, help="keep every measurement in this file")
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--interpreters", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(str(args.one), args.interpreters.split(","), args.threads, args.rounds)))
+        return
+    import tq
+
+    names = ["tq", *(name for name in PEERS if not (args.no_reference and name == "BUILTIN_REF"))]
+    results, kinds = {}, {}
+    for path in sorted(args.models.rglob("*.tflite")):
+        if path.stat().st_size < args.min_bytes or args.match not in str(path):
+            continue
+        try:
+            kind = kind_of(tq.Model(path))
+        except tq.Error:
+            continue
+        if kind not in args.kinds.split(","):
+            continue
+        found = in_process(path, names, args.threads, args.rounds)
+        if found and "tq" in found["invoke"] and len(found["invoke"]) > 1:
+            name = str(path.relative_to(args.models))
+            results[name], kinds[name] = found, kind
+    report(results, kinds, args.threads, args.worst)
+    if args.json:
+        args.json.write_text(json.dumps({"threads": args.threads, "kinds": kinds, "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the products need of AVX-512 beside simd_avx512.h.
+ */
+INLINE void store_f32(float *p, vf x) { _mm512_storeu_ps(p, x); }
+INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
+
+/* 4 bytes, 2 bytes and a float for all lanes. */
+INLINE vi load_four(const void *p)
+{
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+}
+INLINE vi load_two(const void *p)
+{
+    uint16_t two;
+    memcpy(&two, p, sizeof two);
+    return _mm512_set1_epi32(two);
+}
+INLINE vf load_splat(const void *p)
+{
+    float x;
+    memcpy(&x, p, sizeof x);
+    return _mm512_set1_ps(x);
+}
+INLINE vi load_weight_words(const void *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+
+/* tq_multiply_i64 and the clamp, on 8 sums. */
+#define WIDE_LANES 8
+INLINE vi widen(const int32_t *p) { return _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vi clamp_s64(vi x, int64_t low, int64_t high)
+{
+    return _mm512_max_epi64(_mm512_set1_epi64(low), _mm512_min_epi64(_mm512_set1_epi64(high), x));
+}
+INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+{
+    const int64_t limit = (int64_t)1 << 47;
+    vi sum = clamp_s64(_mm512_loadu_si512(sums), -limit, limit - 1), total = widen(s->total + channel);
+    vi half = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_sub_epi64(total, _mm512_set1_epi64(1)));
+    vi product = _mm512_add_epi64(_mm512_mullo_epi64(sum, widen(s->reduced + channel)), half);
+    vi code = clamp_s64(_mm512_srav_epi64(product, total), (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
+    code = _mm512_add_epi64(code, _mm512_set1_epi64(s->zero_point));
+    _mm_storeu_si128((__m128i *)out, _mm512_cvtepi64_epi16(code));
+}

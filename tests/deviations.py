@@ -1,0 +1,670 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where LiteRT's reference kernels do not compute what an operator means, and tq does.
+
+    @deviation("MUL", when="...", litert="...", tq="...", example=draw)
+    def multiply(node):
+        ...  # None where the row does not apply to this node, else what its outputs are
+
+Each output is an array, a pair (array, largest difference), or None: not said.  `node` is a differential.Node.
+example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
+it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+ROWS = []
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation:
+    operators: tuple
+    when: str
+    litert: str
+    tq: str
+    outputs: Callable
+    example: Callable
+
+    def __str__(self):
+        return f"{', '.join(self.operators)}: {self.when}"
+
+
+def deviation(*operators, when, litert, tq, example):
+    """Enters the function below as a row."""
+
+    def enter(function):
+        ROWS.append(Deviation(operators, when, litert, tq, function, example))
+        return function
+
+    return enter
+
+
+def find(node):
+    """The row that a node falls under, or None."""
+    return next((row for row in ROWS if node.name in row.operators and row.outputs(node) is not None), None)
+
+
+# ---- arithmetic ----
+
+RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}
+CODES = ("int8", "uint8", "int16")
+INT32 = RANGES["int32"]
+
+
+def kind(operand):
+    """The type's name: INT4 is held in int8."""
+    return operand.type
+
+
+def limits(operand):
+    return RANGES.get(kind(operand), INT32)
+
+
+def is_coded(node, inputs=None):
+    """Whether the first inputs and output 0 are codes with one scale each."""
+    operands = [*node.inputs[:inputs], node.outputs[0]]
+    return all(o is not None and kind(o) in RANGES and len(o.scale) == 1 for o in operands)
+
+
+def is_known(node):
+    return all(o is None or o.value is not None for o in node.inputs)
+
+
+def scale(operand):
+    return np.float32(operand.scale[0])
+
+
+def centered(operand):
+    """Codes less their zero point, as int64."""
+    return operand.value.astype(np.int64) - int(operand.zero_point[0])
+
+
+def real(operand):
+    return centered(operand) * float(operand.scale[0])
+
+
+def away(x):
+    return np.trunc(x + np.copysign(0.5, x))
+
+
+def coded(operand, values, low=None, high=None):
+    """The nearest codes of real numbers; NaN as the zero point."""
+    least, most = limits(operand)
+    with np.errstate(all="ignore"):
+        codes = away(values / float(operand.scale[0])) + int(operand.zero_point[0])
+    codes = np.where(np.isnan(codes), int(operand.zero_point[0]), codes)
+    codes = np.clip(codes, least if low is None else max(least, low), most if high is None else min(most, high))
+    return codes.astype(operand.value.dtype if operand.value is not None else kind(operand))
+
+
+def activation(node):
+    """The bounds that a fused activation puts on real numbers."""
+    name = getattr(node.options.get("fused_activation_function"), "name", "NONE")
+    return {"RELU": (0, np.inf), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(name, (-np.inf, np.inf))
+
+
+def bounded(node, values):
+    return coded(node.outputs[0], np.clip(values, *activation(node)))
+
+
+def multiplier(value):
+    """quantize_multiplier of a float: (m, e)."""
+    if value == 0:
+        return 0, 0
+    fraction, exponent = math.frexp(float(value))
+    fixed = math.floor(abs(fraction) * 2**31 + 0.5) * (1 if fraction > 0 else -1)
+    if fixed == 2**31:
+        fixed, exponent = fixed // 2, exponent + 1
+    return (0, 0) if exponent < -31 else (fixed, exponent)
+
+
+def multiply(x, m, e):
+    """MultiplyByQuantizedMultiplier of an int64 array; its shift to the left saturates."""
+    left = np.clip(x * 2 ** max(min(e, 31), 0), *INT32)
+    high = np.clip((left * m + 2**30) >> 31, *INT32)
+    if e >= 0:
+        return high
+    n = min(-e, 62)
+    return (high + (1 << (n - 1)) - (high < 0)) >> n
+
+
+def bit_length(x):
+    return np.where(x > 0, np.floor(np.log2(np.maximum(x, 1))).astype(np.int64) + 1, 0)
+
+
+# ---- sums ----
+
+
+def sum_multiplier(node, bits, squares=1):
+    """The output multiplier of ADD, SUB and SQUARED_DIFFERENCE."""
+    twice = float(np.float32(2) * max(scale(node.inputs[0]), scale(node.inputs[1])))
+    return twice**squares / float(np.float32(2.0 ** (bits * squares)) * scale(node.outputs[0]))
+
+
+def absurd_sum(name):
+    def draw(m):
+        import ai_edge_litert.schema_py_generated as schema
+
+        x = m.input("int8", [40], scale=1.0, zero_point=0)
+        y = m.input("int8", [40], scale=0.5, zero_point=0)
+        z = m.output("int8", scale=1e-7 if name != "SQUARED_DIFFERENCE" else 1e-5, zero_point=0)
+        options = {"ADD": schema.AddOptionsT, "SUB": schema.SubOptionsT}.get(name, schema.SquaredDifferenceOptionsT)()
+        m.operator(name, [x, y], [z], options, 2)
+
+    return draw
+
+
+def large_sum(node, function, squares=1):
+    if not is_coded(node) or not is_known(node):
+        return None
+    bits = 7 if squares == 2 else 15 if kind(node.inputs[0]) == "int16" else 20
+    if sum_multiplier(node, bits, squares) < 1:
+        return None
+    with np.errstate(over="ignore"):
+        return [(bounded(node, function(real(node.inputs[0]), real(node.inputs[1]))), 1)]
+
+
+@deviation(
+    "ADD",
+    when="codes, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
+    litert="ends the process",
+    tq="the sum, with the shift to the left that its multiplier needs",
+    example=absurd_sum("ADD"),
+)
+def large_add(node):
+    return large_sum(node, np.add)
+
+
+@deviation(
+    "SUB",
+    when="codes, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
+    litert="shifts by a negative number of places: any codes",
+    tq="the difference, with the shift to the left that its multiplier needs",
+    example=absurd_sum("SUB"),
+)
+def large_sub(node):
+    return large_sum(node, np.subtract)
+
+
+@deviation(
+    "SQUARED_DIFFERENCE",
+    when="codes, the square of twice the larger input scale is at least 2^14 times the output's",
+    litert="ends the process",
+    tq="the square, with the shift to the left that its multiplier needs",
+    example=absurd_sum("SQUARED_DIFFERENCE"),
+)
+def large_square(node):
+    return large_sum(node, lambda a, b: (a - b) ** 2, squares=2)
+
+
+def shifted_broadcast(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int16", [4, 5], scale=2.0**-10, zero_point=0)
+    y = m.input("int16", [5], scale=2.0**-12, zero_point=0)
+    z = m.output("int16", scale=2.0**-10, zero_point=0)
+    m.operator("ADD", [x, y], [z], schema.AddOptionsT(potScaleInt16=True), 2)
+
+
+@deviation(
+    "ADD",
+    when="INT16, pot_scale_int16, three scales that are powers of two, and broadcasting",
+    litert="ends the process",
+    tq="broadcasts, as its SUB does",
+    example=shifted_broadcast,
+)
+def shifted_add(node):
+    if not is_coded(node) or kind(node.inputs[0]) != "int16" or not node.options.get("pot_scale_int16"):
+        return None
+    powers = [math.log2(scale(o)) for o in (*node.inputs, node.outputs[0])]
+    if node.inputs[0].shape == node.inputs[1].shape or any(p != round(p) for p in powers) or not is_known(node):
+        return None
+    return [(bounded(node, real(node.inputs[0]) + real(node.inputs[1])), 1)]
+
+
+# ---- products and rescaling ----
+
+
+def wide_product(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x, y = (m.input("int16", [300], scale=1.0, zero_point=0) for _ in range(2))
+    z = m.output("int16", scale=0.03, zero_point=0)
+    m.operator("MUL", [x, y], [z], schema.MulOptionsT(), 4)
+
+
+@deviation(
+    "MUL",
+    when="INT16, a product of codes times the power of two in its multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=wide_product,
+)
+def wide_multiply(node):
+    if not is_coded(node) or not is_known(node) or kind(node.outputs[0]) != kind(node.inputs[0]):
+        return None
+    m, e = multiplier(scale(node.inputs[0]) * scale(node.inputs[1]) / scale(node.outputs[0]))
+    product = centered(node.inputs[0]) * centered(node.inputs[1])
+    if e <= 0 or not (abs(product) * 2.0**e >= 2**31).any():
+        return None
+    low, high = activation(node)
+    codes = multiply(product, m, e) * float(scale(node.outputs[0]))
+    return [coded(node.outputs[0], np.clip(codes, low, high))]
+
+
+def wide_rescaling(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int32", [20], np.full(20, 2**24), scale=1.0, zero_point=0)
+    m.operator("QUANTIZE", [x], [m.output("int16", scale=0.001, zero_point=0)], schema.QuantizeOptionsT(), 3)
+
+
+@deviation(
+    "QUANTIZE",
+    when="codes to codes, a code times the power of two in the multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=wide_rescaling,
+)
+def wide_requantize(node):
+    if not is_coded(node) or not is_known(node):
+        return None
+    m, e = multiplier(float(scale(node.inputs[0])) / float(scale(node.outputs[0])))
+    x = centered(node.inputs[0])
+    if e <= 0 or not (abs(x) * 2.0**e >= 2**31).any():
+        return None
+    out = node.outputs[0]
+    return [np.clip(multiply(x, m, e) + int(out.zero_point[0]), *limits(out)).astype(kind(out))]
+
+
+def quotient(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("uint8", [256], np.arange(256), scale=0.02, zero_point=128)
+    y = m.input("uint8", [256], np.full(256, 209), scale=0.01, zero_point=0)
+    m.operator("DIV", [x, y], [m.output("uint8", scale=0.1, zero_point=100)], schema.DivOptionsT(), 2)
+
+
+@deviation(
+    "DIV",
+    when="codes, a quotient that is far smaller than the output's scale, such as 0 / x, or far greater",
+    litert="shifts by more than 31 places, or by a negative number: 1 more, or any codes",
+    tq="the quotient",
+    example=quotient,
+)
+def far_quotient(node):
+    if not is_coded(node) or not is_known(node):
+        return None
+    a, b = np.broadcast_arrays(centered(node.inputs[0]), centered(node.inputs[1]))
+    _, e = multiplier(scale(node.inputs[0]) / (scale(node.inputs[1]) * scale(node.outputs[0])))
+    a, b = np.where(b < 0, -a, a), abs(b)
+    room = np.where(a == 0, 31, 31 - bit_length(np.where(a < 0, ~a, a)))
+    places = e - (bit_length(b) - 1) - room
+    if not ((places > 0) | (places < -31)).any():
+        return None
+    with np.errstate(all="ignore"):
+        values = a * float(scale(node.inputs[0])) / (b * float(scale(node.inputs[1])))
+    return [(bounded(node, values), 1)]
+
+
+def slopes(m):
+    x = m.input("int16", [2, 8], scale=0.01, zero_point=0)
+    y = m.constant("int16", m.integers("int16", [8], -3000, 3000), scale=0.0003, zero_point=0)
+    m.operator("PRELU", [x, y], [m.output("int16", scale=0.01, zero_point=0)])
+
+
+@deviation(
+    "PRELU",
+    when="INT16 with INT16 slopes",
+    litert="reads the slopes as INT8",
+    tq="reads what they are",
+    example=slopes,
+)
+def wide_slopes(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[1]) != "int16":
+        return None
+    x, slope, out = (scale(o) for o in (*node.inputs, node.outputs[0]))
+    value = centered(node.inputs[0])
+    above = multiply(value, *multiplier(x / out))
+    below = multiply(value * centered(node.inputs[1]), *multiplier(x * slope / out))
+    return [np.clip(np.where(value >= 0, above, below), *RANGES["int16"]).astype(np.int16)]
+
+
+# ---- numbers ----
+
+
+def infinities(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [6], [np.inf, -np.inf, np.nan, 1e20, -1e20, 1.0])
+    m.operator("QUANTIZE", [x], [m.output("int8", scale=0.1, zero_point=3)], schema.QuantizeOptionsT(), 2)
+
+
+@deviation(
+    "QUANTIZE",
+    when="FLOAT32, a value of 2^31 scales or more, an infinity or NaN",
+    litert="converts out of range; on x86 all give the least code, or with some zero points the greatest",
+    tq="saturates; NaN gives the zero point",
+    example=infinities,
+)
+def far_values(node):
+    x, out = node.inputs[0], node.outputs[0]
+    if kind(x) != "float32" or x.value is None or not len(out.scale):
+        return None
+    shape = [1] * x.value.ndim
+    if len(out.scale) > 1:
+        shape[out.axis] = -1
+    s, z = np.float32(out.scale).reshape(shape), np.int64(out.zero_point).reshape(shape)
+    with np.errstate(all="ignore"):
+        steps = (x.value / s).astype(np.float32)
+        if (abs(steps) < 2**31).all():
+            return None
+        low, high = {"int4": (-8, 7), "uint4": (0, 15)}.get(kind(out)) or limits(out)
+        codes = np.where(np.isnan(steps), z, np.clip(away(np.clip(steps.astype(float), -1e15, 1e15)) + z, low, high))
+    return [codes.astype({"int4": "int8", "uint4": "uint8"}.get(kind(out), kind(out)))]
+
+
+def least_by_minus_one(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [64], np.full(64, -128), scale=None)
+    y = m.input("int8", [64], np.full(64, -1), scale=None)
+    m.operator("FLOOR_DIV", [x, y], [m.output("int8", scale=None)], schema.FloorDivOptionsT(), 2)
+
+
+@deviation(
+    "FLOOR_DIV",
+    when="the least integer divided by -1",
+    litert="converts out of range: the greatest or the least integer",
+    tq="wraps to the least integer",
+    example=least_by_minus_one,
+)
+def wrapped_quotient(node):
+    x, y = node.inputs
+    if not is_known(node) or x.value.dtype.kind != "i":
+        return None
+    if not ((x.value == np.iinfo(x.value.dtype).min) & (y.value == -1)).any() or (y.value == 0).any():
+        return None
+    wide = x.value.astype(np.int64) // y.value.astype(np.int64)
+    return [wide.astype(x.value.dtype)]
+
+
+def large_powers(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int32", [5], [3, -7, 12, 99, 2])
+    y = m.input("int32", [5], [40, 33, 21, 9, 31])
+    m.operator("POW", [x, y], [m.output("int32")], schema.PowOptionsT())
+
+
+@deviation(
+    "POW",
+    when="INT32, a power of 2^31 or more",
+    litert="converts out of range: the least integer",
+    tq="wraps, as products of INT32 do",
+    example=large_powers,
+)
+def wrapped_power(node):
+    if not is_known(node) or node.inputs[0].value.dtype != np.int32 or (node.inputs[1].value < 0).any():
+        return None
+    x, y = np.broadcast_arrays(node.inputs[0].value, node.inputs[1].value)
+    if not (np.abs(x.astype(float)) ** y >= 2**31).any():
+        return None
+    wrapped = [pow(int(a), int(b), 2**32) for a, b in zip(x.reshape(-1), y.reshape(-1), strict=True)]
+    return [np.array(wrapped, np.uint32).astype(np.int32).reshape(x.shape)]
+
+
+def unsigned_bounds(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x, y = (m.input("uint32", [9], np.arange(9)) for _ in range(2))
+    act = schema.ActivationFunctionType.RELU_N1_TO_1
+    m.operator("MUL", [x, y], [m.output("uint32")], schema.MulOptionsT(fusedActivationFunction=act), 7)
+
+
+@deviation(
+    "MUL",
+    when="UINT32 with RELU_N1_TO_1",
+    litert="takes -1 as the greatest integer: always 1",
+    tq="bounds to [0, 1]",
+    example=unsigned_bounds,
+)
+def unsigned_product(node):
+    if not is_known(node) or kind(node.inputs[0]) != "uint32" or activation(node) != (-1, 1):
+        return None
+    return [np.minimum(node.inputs[0].value * node.inputs[1].value, np.uint32(1))]
+
+
+# ---- comparisons ----
+
+
+def coarse(m):
+    x = m.input("int8", [50], scale=1.5, zero_point=0)
+    y = m.input("int8", [50], scale=2.5, zero_point=0)
+    m.operator("LESS", [x, y], [m.output("bool")], None, 2)
+
+
+COMPARISONS = {
+    "EQUAL": np.equal,
+    "NOT_EQUAL": np.not_equal,
+    "LESS": np.less,
+    "LESS_EQUAL": np.less_equal,
+    "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal,
+}
+
+
+@deviation(
+    *COMPARISONS,
+    when="codes, a scale of 1 or more",
+    litert="ends the process at 1; above, loses the multiplier's shift: any answers",
+    tq="compares in steps of 1/256, as below 1",
+    example=coarse,
+)
+def coarse_comparison(node):
+    if not is_known(node) or any(kind(o) not in CODES or len(o.scale) != 1 for o in node.inputs):
+        return None
+    raw = kind(node.inputs[0]) == "int16" and node.name not in ("EQUAL", "NOT_EQUAL")
+    if raw or max(scale(o) for o in node.inputs) < 1:
+        return None
+    sides = [multiply(centered(o) * 256, *multiplier(scale(o))) for o in node.inputs]
+    return [COMPARISONS[node.name](*sides)]
+
+
+def unscaled_words(m):
+    x, y = (m.input("int16", [50], m.integers("int16", [50], 0, 2), scale=None) for _ in range(2))
+    m.operator("NOT_EQUAL", [x, y], [m.output("bool")], None, 4)
+
+
+@deviation(
+    "NOT_EQUAL",
+    when="INT16 without a scale",
+    litert="writes nothing: any answers",
+    tq="compares the integers",
+    example=unscaled_words,
+)
+def compared_words(node):
+    if not is_known(node) or kind(node.inputs[0]) != "int16" or len(node.inputs[0].scale):
+        return None
+    return [node.inputs[0].value != node.inputs[1].value]
+
+
+# ---- tables ----
+
+
+def steep_words(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int16", [512], np.arange(-(2**15), 2**15, 128), scale=0.01, zero_point=0)
+    m.operator("EXP", [x], [m.output("int16", scale=0.01, zero_point=0)], schema.ExpOptionsT(), 2)
+
+
+@deviation(
+    "EXP",
+    when="INT16, an input scale with which e^x overflows float32",
+    litert="tabulates not-a-numbers: 0",
+    tq="saturates to the greatest code",
+    example=steep_words,
+)
+def steep_exponential_of_words(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+        return None
+    s, out = scale(node.inputs[0]), scale(node.outputs[0])
+    if float(s) * 32767 < 88.7:
+        return None
+    f = np.float32
+    with np.errstate(all="ignore"):
+        low, high = s * f(-32768), s * f(32767)
+        step = (high - low) / f(512)
+        inverse = f(65536) / (out * f(32767) - out * f(-32768))
+
+        def at(x):
+            return np.exp(x.astype(f).astype(float)).astype(f)
+
+        i = np.arange(512).astype(f)
+        here, middle, after = at(low + i * step), at(low + i * step + step / f(2)), at(low + (i + f(1)) * step)
+        sample = away(here * inverse).astype(f)
+        bias = away((away((after * inverse + sample) / f(2)) - away(middle * inverse)) / f(2))
+        points = np.where(np.isnan(bias), sample, sample - bias)
+        points = np.append(points, away(at(np.asarray(high)) * inverse))
+    points = np.clip(points, -32768, 32767).astype(np.int64)
+    x = node.inputs[0].value.astype(np.int64)
+    place, rest = 256 + (x >> 7), x & 127
+    slope = (points[place + 1] - points[place]).astype(np.int16).astype(np.int64)
+    return [((points[place] + ((slope * rest + 64) >> 7)).astype(np.int16), 2)]
+
+
+# ---- normalizations ----
+
+
+def softmax(values):
+    with np.errstate(all="ignore"):
+        exponentials = np.exp(values - values.max(axis=-1, keepdims=True))
+    return exponentials, exponentials.sum(axis=-1, keepdims=True)
+
+
+def many_logits(name, count):
+    def draw(m):
+        import ai_edge_litert.schema_py_generated as schema
+
+        s, z = {"SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (1 / 16, 127)}[name]
+        x = m.input("int8", [2, count], np.zeros([2, count]), scale=0.1, zero_point=0)
+        options = schema.SoftmaxOptionsT(beta=1.0) if name == "SOFTMAX" else schema.LogSoftmaxOptionsT()
+        m.operator(name, [x], [m.output("int8", scale=s, zero_point=z)], options, 2)
+
+    return draw
+
+
+@deviation(
+    "SOFTMAX",
+    when="INT8 or UINT8 to 8 bits, exponentials that sum to 512 or more (such as 512 equal logits)",
+    litert="ends the process; from 4096 on its sum overflows",
+    tq="the quotients",
+    example=many_logits("SOFTMAX", 600),
+)
+def crowded_softmax(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) == "int16" or kind(node.outputs[0]) == "int16":
+        return None
+    exponentials, total = softmax(real(node.inputs[0]) * node.options.get("beta", 1.0))
+    if (total < 511).all():
+        return None
+    return [(coded(node.outputs[0], exponentials / total), 1)]
+
+
+def far_logits(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int16", [4, 40], m.integers("int16", [4, 40], -30000, 30000), scale=8.5, zero_point=0)
+    m.operator("SOFTMAX", [x], [m.output("int16", scale=1 / 32768, zero_point=0)], schema.SoftmaxOptionsT(beta=1.0), 3)
+
+
+@deviation(
+    "SOFTMAX",
+    when="INT16, a difference of logits times the power of two in its multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="counts it as far below",
+    example=far_logits,
+)
+def far_softmax_of_words(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+        return None
+    beta = np.float32(node.options.get("beta", 1.0))
+    _, e = multiplier(float(scale(node.inputs[0]) * beta) / (10 / 65535))
+    x = node.inputs[0].value.astype(np.int64)
+    if e <= 0 or x.size == 0 or not ((x.max(axis=-1, keepdims=True) - x) * 2.0**e >= 2**31).any():
+        return None
+    values = real(node.inputs[0]) * float(beta)
+    exponentials, total = softmax(np.maximum(values, values.max(axis=-1, keepdims=True) - 10))  # its table's end
+    return [(coded(node.outputs[0], exponentials / total), 4 + x.shape[-1])]
+
+
+@deviation(
+    "LOG_SOFTMAX",
+    when="INT8 or UINT8, exponentials that sum to 4096 or more",
+    litert="its sum overflows: any codes",
+    tq="the logarithms",
+    example=many_logits("LOG_SOFTMAX", 9000),
+)
+def crowded_log_softmax(node):
+    if not is_coded(node) or not is_known(node):
+        return None
+    x = real(node.inputs[0])
+    _, total = softmax(x)
+    if (total < 4095).all():
+        return None
+    return [(coded(node.outputs[0], x - x.max(axis=-1, keepdims=True) - np.log(total)), 1)]
+
+
+def local_response(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [1, 2, 2, 12])
+    options = schema.LocalResponseNormalizationOptionsT(radius=2, bias=1.0, alpha=0.5, beta=0.75)
+    m.operator("LOCAL_RESPONSE_NORMALIZATION", [x], [m.output("float32")], options)
+
+
+@deviation(
+    "LOCAL_RESPONSE_NORMALIZATION",
+    when="always, where the radius is not 0",
+    litert="sums the squares from -radius to radius - 1",
+    tq="to radius, as LiteRT's optimized kernel and TensorFlow do",
+    example=local_response,
+)
+def local_response_normalization(node):
+    x, radius = node.inputs[0].value, node.options.get("radius", 0)
+    if x is None or x.ndim != 4:
+        return None
+    squares = np.pad(x.astype(float) ** 2, [(0, 0)] * 3 + [(radius, radius)])
+    depth = x.shape[-1]
+    sums = sum(squares[..., k : k + depth] for k in range(2 * radius + 1))
+    with np.errstate(all="ignore"):
+        factor = (node.options["bias"] + node.options["alpha"] * sums) ** -node.options["beta"]
+        result = (x * factor).astype(np.float32)
+    finite = np.abs(result[np.isfinite(result)])
+    return [(result, 2e-6 * float(finite.max(initial=0)))]
+
+
+# ---- the document ----
+
+HEAD = """# Where tq and TFLite's reference kernels differ
+
+tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0), bit for bit, but for the cases
+below, where these end the process, leave C++'s defined behaviour or do not compute what the operator means. Each row is
+pinned by a test (`tests/test_deviations.py`). This file is made from `tests/deviations.py`.
+
+| operator | when | LiteRT | tq |
+|---|---|---|---|
+"""
+
+
+def document():
+    """docs/deviations.md."""
+    rows = sorted(ROWS, key=lambda row: (row.operators, row.when))
+    return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
+
+
+if __name__ == "__main__":
+    print(document(), end="")

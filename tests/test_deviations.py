@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each row of tests/deviations.py: LiteRT does what it says, and tq what the operator means."""
+
+from pathlib import Path
+
+import deviations
+import differential
+import oracle
+import pytest
+
+import tq
+
+ROOT = Path(__file__).parents[1]
+
+
+def known(case, answer):
+    return {**case.runs[0], **answer[0]}
+
+
+@pytest.mark.parametrize("row", deviations.ROWS, ids=str)
+def test_row(row):
+    draft = differential.Draft(7, str(row))
+    row.example(draft)
+    case = draft.case()
+    wanted = differential.compared(tq.Model(case.model))
+    (mine,) = oracle.ask("tensors", [(case.model, "TQ", case.runs, case.shapes, wanted)])
+    assert isinstance(mine, list), mine
+    item = tq.Model(case.model).subgraphs[0].operators[0]
+    node = differential.node(item, known(case, mine))
+    assert deviations.find(node) is row
+    means = [meant if isinstance(meant, tuple) else (meant, None) for meant in row.outputs(node)]
+    for index, (meant, slack) in zip(item.output_indices, means, strict=True):
+        assert differential.difference(mine[0][index], meant, slack) is None
+
+    (theirs,) = oracle.ask("tensors", [(case.model, "BUILTIN_REF", case.runs, case.shapes, wanted)])
+    if isinstance(theirs, oracle.Abort | oracle.Refusal):
+        return
+    wrong = [
+        differential.difference(theirs[0][index], meant, slack)
+        for index, (meant, slack) in zip(item.output_indices, means, strict=True)
+    ]
+    assert any(wrong), "LiteRT agrees: the row is not needed"
+
+
+def test_the_document_is_the_table():
+    assert (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8") == deviations.document()
