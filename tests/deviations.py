@@ -646,7 +646,6 @@ def local_response_normalization(node):
     return [(result, 2e-6 * float(finite.max(initial=0)))]
 
 
-# ---- the rest of the table ----
 
 
 # ---- movement, reductions, resizing ----
@@ -855,6 +854,46 @@ def unique_nan(node):
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return [x[first[order]], ranks[inverse].astype(kind(node.outputs[1]))]
+# ---- detections ----
+
+
+def lonely_detections(m):
+    import flatbuffers.flexbuffers as flexbuffers
+
+    options = dict.fromkeys(["y_scale", "x_scale", "h_scale", "w_scale"], 1.0)
+    options |= {"max_detections": 200, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    inputs = [
+        m.input("float32", [1, 3, 4], np.zeros((1, 3, 4))),
+        m.input("float32", [1, 3, 3], m.rng.random((1, 3, 3))),
+    ]
+    inputs.append(m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))))
+    outputs = [m.output("float32") for _ in range(4)]
+    m.operator("TFLite_Detection_PostProcess", inputs, outputs, custom_options=flexbuffers.Dumps(options))
+
+
+@deviation(
+    "TFLite_Detection_PostProcess",
+    when="fewer detections are found than there is room for",
+    litert="leaves some of the rest as it was in memory",
+    tq="0 for all of the rest",
+    example=lonely_detections,
+)
+def unfilled_detections(node):
+    boxes, classes, scores, count = (output.value for output in node.outputs)
+    if count is None or boxes is None:
+        return None
+    each = 1 if node.options.get("use_regular_nms") else node.options["max_classes_per_detection"]
+    filled = np.zeros(scores.shape[1], bool)
+    for k in range(min(each, node.options["num_classes"])):
+        filled[k : int(count[0]) * each : each] = True
+    if filled.all():
+        return None
+    filled = filled[None]
+    return [
+        np.where(filled[..., None], boxes, np.float32(0)),
+        *(np.where(filled, x, np.float32(0)) for x in (classes, scores)),
+        count,
+    ]
 
 
 # ---- the document ----

@@ -185,7 +185,8 @@ def compare_runs(model, runs, mine, theirs):
                 strayed.update(item.output_indices)
                 continue
             row = deviations and deviations.find(node(item, known))
-            means = row.outputs(node(item, {**runs[run], **a})) if row else [None] * len(item.output_indices)
+            theirs_out = {index: b[index] for index in item.output_indices if index in b}
+            means = row.outputs(node(item, {**runs[run], **a, **theirs_out})) if row else [None] * len(item.outputs)
             if row:
                 met.add(row)
             for index, meant in zip(item.output_indices, means, strict=True):

@@ -132,10 +132,7 @@ def main(seed, count, operator=None):
         case = differential.draw(name, kind, seed, number)
         for attempt in range(4):
             data = damaged(case.model, random) if attempt else case.model
-            print(f"{name} {kind} seed {seed} case {number} attempt {attempt}", end="\r\n" if attempt else "\r\n")
-            sys.stdout.flush()
-            if attempt:
-                Path(sys.argv[-1] if sys.argv[-1].endswith(".tflite") else "/dev/null").write_bytes(data)
+            print(f"{name} {kind} seed {seed} case {number} attempt {attempt}", flush=True)
             signal.alarm(SECONDS)
             try:
                 use(data, random, extreme=attempt % 2 == 1)
@@ -148,4 +145,4 @@ def main(seed, count, operator=None):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), *(a for a in sys.argv[3:4] if not a.endswith(".tflite")))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4])
