@@ -646,6 +646,12 @@ def local_response_normalization(node):
     return [(result, 2e-6 * float(finite.max(initial=0)))]
 
 
+# ---- the rest of the table ----
+
+if __name__ != "__main__":
+    import deviations_products  # noqa: F401  (enters its rows)
+
+
 # ---- the document ----
 
 HEAD = """# Where tq and TFLite's reference kernels differ
@@ -666,4 +672,6 @@ def document():
 
 
 if __name__ == "__main__":
-    print(document(), end="")
+    import deviations  # not this module, whose table is another
+
+    print(deviations.document(), end="")

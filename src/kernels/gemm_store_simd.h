@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h, and by
- * the scalar rule where that says so.  And the copies that make 16-bit rows of 8-bit ones.
+ * the scalar rule where that says so.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
 #include "kernels/fixed_simd.h"
 
-/* n < 64 codes out of a block that has them all. */
+/* n codes, n < 4 * LANES, out of a block that has them all. */
 static inline void store_part(char *to, const char *from, size_t n)
 {
-    if (n >= 32) {
+    if (4 * LANES > 32 && n >= 32) {
         memcpy(to, from, 32);
         memcpy(to + n - 32, from + n - 32, 32);
-    } else if (n >= 16) {
+    } else if (4 * LANES > 16 && n >= 16) {
         memcpy(to, from, 16);
         memcpy(to + n - 16, from + n - 16, 16);
     } else if (n >= 8) {
@@ -177,26 +177,3 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 
 #define GEMM_STORES \
     {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide, .f32 = gemm_store_f32}
-
-/* ---- rows ---- */
-
-static TARGET int32_t gemm_sum_words(const void *run, size_t n, uint8_t flip)
-{
-    (void)flip;
-    uint32_t sum = 0;
-    for (size_t k = 0; k < n; k++)
-        sum += (uint32_t)((const int16_t *)run)[k];
-    return (int32_t)sum;
-}
-
-static TARGET void gemm_copy_i8(const int8_t *from, int16_t *to, size_t n, int32_t zero_point)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (int16_t)(from[i] - zero_point);
-}
-
-static TARGET void gemm_copy_u8(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (int16_t)(from[i] - zero_point);
-}
