@@ -11,7 +11,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from models import build_model, make_model, operator, pack, tensor
+from models import build_model, make_model, operator, tensor
 from zoo import small_table, vector_of, with_tensor_fields
 
 import tq
@@ -547,7 +547,3 @@ def test_litert_runs_a_model_whose_constants_stand_outside(tmp_path):
     inside, *others = oracle.ask("outputs", [(data, "BUILTIN_REF", 0), (outside, "BUILTIN_REF", 0), (path, "AUTO", 0)])
     for answer in others:
         assert np.array_equal(answer[0], inside[0])
-
-
-def test_pack_still_makes_what_these_tests_need():
-    assert pack(make_model([tensor("x", [1])]))[4:8] == b"TFL3"
