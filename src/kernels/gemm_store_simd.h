@@ -32,9 +32,9 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     for (size_t i = 0; i < n; i++) {
-        int32_t code = fixed[i] >> 16;
+        int32_t code = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
         out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
-        if ((uint16_t)fixed[i] <= 2 * TQ_FIXED_ERROR) {
+        if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
             out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
@@ -55,8 +55,8 @@ INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
 
 INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust)
 {
-    vi sum = add_s32(load_s32(sums), adjust);
-    return fixed_of(float_of_s32(sum), c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
+    vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
+    return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }
 
 /* A block of 4 * LANES channels of all rows, whose columns may stay in registers; of the last block n are there, and
