@@ -646,10 +646,254 @@ def local_response_normalization(node):
     return [(result, 2e-6 * float(finite.max(initial=0)))]
 
 
-# ---- the rest of the table ----
+# ---- movement, reductions, resizing ----
 
-if __name__ != "__main__":
-    import deviations_products  # noqa: F401  (enters its rows)
+
+def odd_slices(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.constant("int4", m.codes("int4", [6, 3]), scale=0.1, zero_point=0)
+    where = m.input("int32", [4], [5, 1, 0, 3])
+    options = schema.GatherOptionsT(axis=0)
+    m.operator("GATHER", [x, where], [m.output("int4", [4, 3], scale=0.1, zero_point=0)], options, 7)
+
+
+@deviation(
+    "GATHER",
+    when="INT4, slices of an odd number of elements",
+    litert="copies half as many whole bytes, rounded down: other elements, or none",
+    tq="the slices",
+    example=odd_slices,
+)
+def gather_odd(node):
+    x, where = node.inputs
+    axis, batch = node.options["axis"], node.options["batch_dims"]
+    axis, batch = axis % len(x.shape), batch % (len(where.shape) + 1) if batch < 0 else batch
+    if kind(x) != "int4" or not is_known(node) or math.prod(x.shape[axis + 1 :]) % 2 == 0:
+        return None
+    lead, coordinates = x.shape[:batch], where.value.shape[batch:]
+    values = x.value.astype(np.int8).reshape(-1, *x.shape[batch:])
+    places = where.value.reshape(values.shape[0], -1)
+    taken = [np.take(v, p, axis - batch) for v, p in zip(values, places, strict=True)]
+    return [np.stack(taken).reshape((*lead, *x.shape[batch:axis], *coordinates, *x.shape[axis + 1 :]))]
+
+
+def reduced(node):
+    """The codes of each output in a row, and the output's shape."""
+    x = node.inputs[0].value
+    axes = sorted({int(a) % x.ndim for a in np.ravel(node.inputs[1].value)}) if x.ndim else []
+    kept = [d for d in range(x.ndim) if d not in axes]
+    keep = node.options.get("keep_dims")
+    shape = [1 if d in axes else x.shape[d] for d in range(x.ndim) if d in kept or keep]
+    rows = centered(node.inputs[0]).transpose(kept + axes)
+    return rows.reshape(math.prod(x.shape[d] for d in kept), -1), shape
+
+
+def codes_to_sum(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [4, 9], scale=0.1, zero_point=3)
+    y = m.output("int8", [4], scale=0.2, zero_point=-5)
+    m.operator("SUM", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "SUM",
+    when="INT8 or INT16",
+    litert="reads and writes the codes as UINT8",
+    tq="the sums, as of UINT8",
+    example=codes_to_sum,
+)
+def sum_codes(node):
+    if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
+        return None
+    out = node.outputs[0]
+    rows, shape = reduced(node)
+    m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)))
+    codes = multiply(rows.sum(axis=1), m, e) + int(out.zero_point[0])
+    return [np.clip(codes, *limits(out)).astype(kind(out)).reshape(shape)]
+
+
+def wide_factors(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int16", [3, 6], np.full([3, 6], 30000), scale=1.0, zero_point=0)
+    y = m.output("int16", [3], scale=0.01, zero_point=0)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "REDUCE_PROD",
+    when="codes, a product that is 2^31 or more on its way",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=wide_factors,
+)
+def wide_products(node):
+    if not is_coded(node, 1) or not is_known(node) or node.inputs[0].value.size == 0:
+        return None
+    out = node.outputs[0]
+    rows, shape = reduced(node)
+    if rows.shape[1] == 0:
+        return None
+    m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)) ** (1 / rows.shape[1]))
+    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(7, e))
+    wide, results = e > 7, []
+    for row in rows.tolist():
+        product = row[0]
+        for code in [*row[1:], 1]:
+            exact = (max(-(2**47), min(2**47 - 1, product * code)) * factor + (1 << (places - 1))) >> places
+            product = max(INT32[0], min(INT32[1], exact))
+            wide |= product != exact
+        results.append(product + int(out.zero_point[0]))
+    return [np.clip(results, *limits(out)).astype(kind(out)).reshape(shape)] if wide else None
+
+
+def lanes_of_nan(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    values = np.float32([[np.nan, 1, 5, 3, np.nan, 4, 2, 7], [1, np.nan, 3, 2, 4, np.nan, 9, 0]])
+    x = m.input("float32", values.shape, values)
+    y = m.output("int32", [2])
+    m.operator("ARG_MAX", [x, m.constant("int32", 1)], [y], schema.ArgMaxOptionsT(outputType=schema.TensorType.INT32))
+
+
+@deviation(
+    "ARG_MAX",
+    "ARG_MIN",
+    when="FLOAT32 with NaN, along the last dimension",
+    litert="compares four parts of a row, of which one may be all NaN: on x86 any place",
+    tq="the place of the greatest or least number; 0 if there is none",
+    example=lanes_of_nan,
+)
+def arg_of_nan(node):
+    x, axis = node.inputs[0], node.inputs[1].value
+    if kind(x) != "float32" or not is_known(node) or int(np.ravel(axis)[0]) % x.value.ndim != x.value.ndim - 1:
+        return None
+    if not np.isnan(x.value).any():
+        return None
+    worst = -np.inf if node.name == "ARG_MAX" else np.inf
+    known_values = np.where(np.isnan(x.value), worst, x.value)
+    best = known_values.max(-1, keepdims=True) if node.name == "ARG_MAX" else known_values.min(-1, keepdims=True)
+    places = np.argmax(x.value == best, axis=-1)  # the first; 0 where all are NaN
+    return [places.astype(kind(node.outputs[0]))]
+
+
+def far_pixels(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [1, 10, 10, 2], scale=0.1, zero_point=0)
+    y = m.output("int8", [1, 400, 400, 2], scale=0.1, zero_point=0)
+    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", [400, 400])], [y], schema.ResizeBilinearOptionsT(), 3)
+
+
+def fixed_places(node, dimension, size):
+    """Lower and upper pixels and the way between them, of 1024; and whether the reference goes past the last."""
+    count = node.inputs[0].shape[dimension]
+    step = (1024 * count + size // 2) // size
+    if node.options["align_corners"] and size > 1:
+        step = (1024 * (count - 1) + (size - 1) // 2) // (size - 1)
+    at = np.arange(size) * step + (step // 2 - 512 if node.options["half_pixel_centers"] else 0)
+    low = np.maximum(at, 0) // 1024
+    high = np.minimum(np.where(at > -1023, (at + 1023) // 1024, 0), count - 1)
+    return np.minimum(low, count - 1), high, at - 1024 * np.minimum(low, count - 1), bool((low >= count).any())
+
+
+@deviation(
+    "RESIZE_BILINEAR",
+    when="INT8 or INT16, a step that rounds up so far that its multiples pass the last pixel",
+    litert="reads behind the row or the image",
+    tq="the last pixel",
+    example=far_pixels,
+)
+def far_resize(node):
+    x = node.inputs[0]
+    if kind(x) not in ("int8", "int16") or not is_known(node):
+        return None
+    height, width = (int(n) for n in node.inputs[1].value)
+    top, bottom, down, below = fixed_places(node, 1, height)
+    left, right, across, beside = fixed_places(node, 2, width)
+    if not (below or beside):
+        return None
+    down, across = (np.where(a == b, 0, way) for a, b, way in ((top, bottom, down), (left, right, across)))
+    pixels, down, across = x.value.astype(np.int64), down[:, None, None], across[:, None]
+    total = (
+        pixels[:, top][:, :, left] * (1024 - down) * (1024 - across)
+        + pixels[:, bottom][:, :, left] * down * (1024 - across)
+        + pixels[:, top][:, :, right] * (1024 - down) * across
+        + pixels[:, bottom][:, :, right] * down * across
+    )
+    rounded = total + np.where(total > 0, 2**19, -(2**19))
+    return [(np.sign(rounded) * (abs(rounded) >> 20)).astype(kind(x))]
+
+
+def not_numbers(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [6], np.float32([1, np.nan, 2, 1, np.nan, 3]))
+    outputs = [m.output("float32", [4]), m.output("int32", [6])]
+    m.operator("UNIQUE", [x], outputs, schema.UniqueOptionsT(idxOutType=schema.TensorType.INT32))
+
+
+@deviation(
+    "UNIQUE",
+    when="FLOAT32 with NaN",
+    litert="orders NaN as equal to every number",
+    tq="NaNs of the same bits are equal to each other",
+    example=not_numbers,
+)
+def unique_nan(node):
+    x = node.inputs[0].value
+    if kind(node.inputs[0]) != "float32" or not is_known(node) or not np.isnan(x).any():
+        return None
+    keys = np.where(x == 0, np.float32(0), x).view(np.uint32)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return [x[first[order]], ranks[inverse].astype(kind(node.outputs[1]))]
+
+
+# ---- detections ----
+
+
+def lonely_detections(m):
+    import flatbuffers.flexbuffers as flexbuffers
+
+    options = dict.fromkeys(["y_scale", "x_scale", "h_scale", "w_scale"], 1.0)
+    options |= {"max_detections": 200, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    inputs = [
+        m.input("float32", [1, 3, 4], np.zeros((1, 3, 4))),
+        m.input("float32", [1, 3, 3], m.rng.random((1, 3, 3))),
+    ]
+    inputs.append(m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))))
+    outputs = [m.output("float32") for _ in range(4)]
+    m.operator("TFLite_Detection_PostProcess", inputs, outputs, custom_options=flexbuffers.Dumps(options))
+
+
+@deviation(
+    "TFLite_Detection_PostProcess",
+    when="fewer detections are found than there is room for",
+    litert="leaves some of the rest as it was in memory",
+    tq="0 for all of the rest",
+    example=lonely_detections,
+)
+def unfilled_detections(node):
+    boxes, classes, scores, count = (output.value for output in node.outputs)
+    if count is None or boxes is None:
+        return None
+    each = 1 if node.options.get("use_regular_nms") else node.options["max_classes_per_detection"]
+    filled = np.zeros(scores.shape[1], bool)
+    for k in range(min(each, node.options["num_classes"])):
+        filled[k : int(count[0]) * each : each] = True
+    if filled.all():
+        return None
+    filled = filled[None]
+    return [
+        np.where(filled[..., None], boxes, np.float32(0)),
+        *(np.where(filled, x, np.float32(0)) for x in (classes, scores)),
+        count,
+    ]
 
 
 # ---- the document ----
@@ -670,6 +914,9 @@ def document():
     rows = sorted(ROWS, key=lambda row: (row.operators, row.when))
     return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
 
+
+if __name__ != "__main__":
+    import deviations_products  # noqa: F401  (enters its rows)
 
 if __name__ == "__main__":
     import deviations  # not this module, whose table is another

@@ -26,7 +26,27 @@ import generators
 
 import tq
 
-EXTREMES = [0, 1, 2, 3, 7, -1, -2, -3, 127, 128, 255, 2**15, 2**16, 2**20, 2**24, 2**30, 2**31 - 1, -(2**31), -(2**31) + 1]
+EXTREMES = [
+    0,
+    1,
+    2,
+    3,
+    7,
+    -1,
+    -2,
+    -3,
+    127,
+    128,
+    255,
+    2**15,
+    2**16,
+    2**20,
+    2**24,
+    2**30,
+    2**31 - 1,
+    -(2**31),
+    -(2**31) + 1,
+]
 MEMORY = 4 << 20  # enough for any sound one
 SECONDS = 20  # that one model may take
 
@@ -112,10 +132,7 @@ def main(seed, count, operator=None):
         case = differential.draw(name, kind, seed, number)
         for attempt in range(4):
             data = damaged(case.model, random) if attempt else case.model
-            print(f"{name} {kind} seed {seed} case {number} attempt {attempt}", end="\r\n" if attempt else "\r\n")
-            sys.stdout.flush()
-            if attempt:
-                Path(sys.argv[-1] if sys.argv[-1].endswith(".tflite") else "/dev/null").write_bytes(data)
+            print(f"{name} {kind} seed {seed} case {number} attempt {attempt}", flush=True)
             signal.alarm(SECONDS)
             try:
                 use(data, random, extreme=attempt % 2 == 1)
@@ -128,4 +145,4 @@ def main(seed, count, operator=None):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), *(a for a in sys.argv[3:4] if not a.endswith(".tflite")))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:4])

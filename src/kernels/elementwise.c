@@ -453,15 +453,23 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
     return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
-<<<<<<< HEAD
-static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
-                     tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point, int32_t center)
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point, float *slope,
+                       float *offset, float *offset_negative)
 {
-    double shift[2];
+    double shift[2], real = effective_multiplier(m, rule);
+    int32_t center = center_of(out);
     find_tie_shift(m, rule, shift);
-    ((float *)data[R_SLOPE])[i] = (float)(effective_multiplier(m, rule) * 65536);
-    ((float *)data[R_OFFSET])[i] = fixed_offset(zero_point - center + shift[0]);
-    ((float *)data[R_OFFSET_NEGATIVE])[i] = fixed_offset(zero_point - center + shift[1]);
+    *slope = (float)(real * 65536);
+    *offset = fixed_offset(zero_point - center + shift[0]);
+    *offset_negative = fixed_offset(zero_point - center + shift[1]);
+    return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
+}
+
+static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
+                     const struct source *from, int32_t zero_point, int32_t input_zero_point)
+{
+    tq_fixed_point_of(m, from->rule, from->out, zero_point, (float *)data[R_SLOPE] + i, (float *)data[R_OFFSET] + i,
+                      (float *)data[R_OFFSET_NEGATIVE] + i);
     ((double *)data[R_REAL])[i] = m->f64;
     ((float *)data[R_REAL_F32])[i] = m->f32;
     ((int32_t *)data[R_MULTIPLIER])[i] = m->fixed;
@@ -469,31 +477,6 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     ((int32_t *)data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
     ((int32_t *)data[R_ZERO])[i] = zero_point;
     ((int32_t *)data[R_INPUT_ZERO])[i] = input_zero_point;
-=======
-bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, float *slope,
-                       float *offset, float *offset_negative)
-{
-    double shift[2], real = effective_multiplier(m, rule);
-    find_tie_shift(m, rule, shift);
-    *slope = (float)(real * 65536);
-    *offset = fixed_offset(zero_point + shift[0]);
-    *offset_negative = fixed_offset(zero_point + shift[1]);
-    return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
-}
-
-static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
-                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
-{
-    p->exact |= !tq_fixed_point_of(m, rule, zero_point, (float *)c->data[R_SLOPE] + i, (float *)c->data[R_OFFSET] + i,
-                                   (float *)c->data[R_OFFSET_NEGATIVE] + i);
-    ((double *)c->data[R_REAL])[i] = m->f64;
-    ((float *)c->data[R_REAL_F32])[i] = m->f32;
-    ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;
-    ((int32_t *)c->data[R_LEFT])[i] = m->shift > 0 ? m->shift : 0;
-    ((int32_t *)c->data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
-    ((int32_t *)c->data[R_ZERO])[i] = zero_point;
-    ((int32_t *)c->data[R_INPUT_ZERO])[i] = input_zero_point;
->>>>>>> main
     p->shifts_left |= m->shift > 0;
 }
 
@@ -501,14 +484,13 @@ static void fill_requantize(union params *params, char *const *data, const struc
                             size_t sets)
 {
     tq_requantize_params *p = &params->requantize;
-    int32_t center = center_of(from->out);
     p->wide = p->shifts_left = false;
     for (size_t i = 0; i < sets; i++) {
         size_t set = first + i;
         tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
         int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
         int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
-        fill_set(p, data, i, &m, from->rule, zero, input_zero, center);
+        fill_set(p, data, i, &m, from, zero, input_zero);
         p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
     }
 }

@@ -31,6 +31,20 @@ INLINE bool fixed_doubts(fixed_lows least) { return __builtin_expect(fixed_below
 INLINE vi fixed_codes_i8(const struct fixed_block *block) { return fixed_codes(block); }
 INLINE vi fixed_codes_u8(const struct fixed_block *block) { return xor_s32(fixed_codes(block), splat_s8(-128)); }
 
+/* A block of codes; false, and nothing stored, where a lane cannot be trusted. */
+#define DEFINE_STORE_FIXED(out, type)                                                                        \
+    INLINE bool store_fixed_##out(type *y, const vi v[4], bool clamp, int32_t low, int32_t high, bool stream) \
+    {                                                                                                        \
+        struct fixed_block block = fixed_narrow(v);                                                          \
+        if (fixed_doubts(block.least))                                                                       \
+            return false;                                                                                    \
+        vi codes = fixed_codes_##out(&block);                                                                \
+        put(y, clamp ? clamp_##out(codes, splat_s8(low), splat_s8(high)) : codes, stream);                   \
+        return true;                                                                                         \
+    }
+DEFINE_STORE_FIXED(i8, int8_t)
+DEFINE_STORE_FIXED(u8, uint8_t)
+
 /* A block, and two, in fixed point: fixed(x, &lane) is a vector, load(p, row, at, vary) its parameters.  Two go vector
    by vector, so that parameters that both have are loaded once. */
 #define FIXED_BLOCK(block, lane_t, load, fixed)                                                                    \

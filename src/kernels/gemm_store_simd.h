@@ -32,9 +32,9 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     for (size_t i = 0; i < n; i++) {
-        int32_t code = fixed[i] >> 16;
+        int32_t code = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
         out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
-        if ((uint16_t)fixed[i] <= 2 * TQ_FIXED_ERROR) {
+        if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
             out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
@@ -45,8 +45,9 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
 INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
 {
     vi sum = add_s32(load_s32(sums), adjust);
-    vf offset = choose_by_sign(sum, load_f32(s->offset + channel), load_f32(s->offset_negative + channel));
-    return fixed_of(float_of_s32(sum), load_f32(s->slope + channel), offset);
+    vf real = float_of_s32(sum);
+    vf offset = choose_by_sign(real, load_f32(s->offset + channel), load_f32(s->offset_negative + channel));
+    return fixed_of(real, load_f32(s->slope + channel), offset);
 }
 
 #define DEFINE_GEMM_STORE(out_t, type, lowest, highest)                                                       \
