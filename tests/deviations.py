@@ -637,10 +637,9 @@ def local_response_normalization(node):
     x, radius = node.inputs[0].value, node.options.get("radius", 0)
     if x is None or x.ndim != 4:
         return None
-    squares = np.pad(x.astype(float) ** 2, [(0, 0)] * 3 + [(radius, radius)])
-    depth = x.shape[-1]
-    sums = sum(squares[..., k : k + depth] for k in range(2 * radius + 1))
     with np.errstate(all="ignore"):
+        squares = np.pad(x**2, [(0, 0)] * 3 + [(radius, radius)])
+        sums = sum(squares[..., k : k + x.shape[-1]] for k in range(2 * radius + 1))
         factor = (node.options["bias"] + node.options["alpha"] * sums) ** -node.options["beta"]
         result = (x * factor).astype(np.float32)
     finite = np.abs(result[np.isfinite(result)])
@@ -855,6 +854,48 @@ def unique_nan(node):
     return [x[first[order]], ranks[inverse].astype(kind(node.outputs[1]))]
 
 
+# ---- detections ----
+
+
+def lonely_detections(m):
+    import flatbuffers.flexbuffers as flexbuffers
+
+    options = dict.fromkeys(["y_scale", "x_scale", "h_scale", "w_scale"], 1.0)
+    options |= {"max_detections": 200, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    inputs = [
+        m.input("float32", [1, 3, 4], np.zeros((1, 3, 4))),
+        m.input("float32", [1, 3, 3], m.rng.random((1, 3, 3))),
+    ]
+    inputs.append(m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))))
+    outputs = [m.output("float32") for _ in range(4)]
+    m.operator("TFLite_Detection_PostProcess", inputs, outputs, custom_options=flexbuffers.Dumps(options))
+
+
+@deviation(
+    "TFLite_Detection_PostProcess",
+    when="fewer detections are found than there is room for",
+    litert="leaves some of the rest as it was in memory",
+    tq="0 for all of the rest",
+    example=lonely_detections,
+)
+def unfilled_detections(node):
+    boxes, classes, scores, count = (output.value for output in node.outputs)
+    if count is None or boxes is None:
+        return None
+    each = 1 if node.options.get("use_regular_nms") else node.options["max_classes_per_detection"]
+    filled = np.zeros(scores.shape[1], bool)
+    for k in range(min(each, node.options["num_classes"])):
+        filled[k : int(count[0]) * each : each] = True
+    if filled.all():
+        return None
+    filled = filled[None]
+    return [
+        np.where(filled[..., None], boxes, np.float32(0)),
+        *(np.where(filled, x, np.float32(0)) for x in (classes, scores)),
+        count,
+    ]
+
+
 # ---- the document ----
 
 HEAD = """# Where tq and TFLite's reference kernels differ
@@ -874,5 +915,10 @@ def document():
     return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
 
 
+if __name__ != "__main__":
+    import deviations_products  # noqa: F401  (enters its rows)
+
 if __name__ == "__main__":
-    print(document(), end="")
+    import deviations  # not this module, whose table is another
+
+    print(deviations.document(), end="")

@@ -12,6 +12,7 @@ import oracle
 import pytest
 import zoo
 from models import build_model, make_model, operator, pack, tensor
+from zoo import small_table, vector_of, with_tensor_fields
 
 import tq
 from tq import _core, fields
@@ -150,36 +151,6 @@ def test_every_bit_of_a_float_stays(value):
 # ---- fields that the schema does not know ----
 
 
-def with_tensor_fields(make, first=11, count=8):
-    """A model whose only tensor has more slots than the schema: make(builder) -> [(slot, add)]."""
-    builder = flatbuffers.Builder()
-    name = builder.CreateString("x")
-    builder.StartVector(4, 1, 4)
-    builder.PrependInt32(7)
-    shape = builder.EndVector()
-    extra = make(builder)
-    builder.StartObject(first + count)
-    builder.PrependUOffsetTRelativeSlot(0, shape, 0)
-    builder.PrependUOffsetTRelativeSlot(3, name, 0)
-    for slot, add in extra:
-        add(builder, slot)
-    item = builder.EndObject()
-    builder.StartVector(4, 1, 4)
-    builder.PrependUOffsetTRelative(item)
-    tensors = builder.EndVector()
-    schema.SubGraphStart(builder)
-    schema.SubGraphAddTensors(builder, tensors)
-    graph = schema.SubGraphEnd(builder)
-    builder.StartVector(4, 1, 4)
-    builder.PrependUOffsetTRelative(graph)
-    graphs = builder.EndVector()
-    schema.ModelStart(builder)
-    schema.ModelAddVersion(builder, 3)
-    schema.ModelAddSubgraphs(builder, graphs)
-    builder.Finish(schema.ModelEnd(builder), b"TFL3")
-    return bytes(builder.Output())
-
-
 def raw_tensor(data):
     """The first tensor as the flatbuffers package reads it: slots by number."""
     return schema.Model.GetRootAs(bytearray(data), 0).Subgraphs(0).Tensors(0)._tab
@@ -274,15 +245,6 @@ def test_an_unknown_vector_stays(values):
     assert bytes(after.Bytes[start : start + values.nbytes]) == values.tobytes()
 
 
-def small_table(builder, number, name=None):
-    text = builder.CreateString(name) if name else None
-    builder.StartObject(3)
-    builder.PrependInt32Slot(0, number, 0)
-    if text:
-        builder.PrependUOffsetTRelativeSlot(2, text, 0)
-    return builder.EndObject()
-
-
 def read_small(table, position):
     inner = flatbuffers.table.Table(table.Bytes, position)
     text = inner.Offset(8)
@@ -302,13 +264,6 @@ def test_an_unknown_table_stays_with_what_it_leads_to():
     outer = flatbuffers.table.Table(after.Bytes, after.Indirect(at(after, 12)))
     assert outer.Get(N.Int64Flags, at(outer, 0)) == 77
     assert read_small(outer, outer.Indirect(at(outer, 1))) == (5, "the inner one")
-
-
-def vector_of(builder, items):
-    builder.StartVector(4, len(items), 4)
-    for item in reversed(items):
-        builder.PrependUOffsetTRelative(item)
-    return builder.EndVector()
 
 
 def test_unknown_vectors_of_tables_and_of_strings_stay():

@@ -211,12 +211,23 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
                 memcpy(to, from + c * size, size);
 }
 
+/* Whether output pixels up to `last` can read the tail. */
+static bool meets_tail(const struct run *run, size_t last)
+{
+    const tq_scan *s = run->scan;
+    const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
+    int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
+    y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
+    size_t lines = last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* of all images, that may be read */
+    return run->data + lines * (size_t)s->in_w * run->stride > run->tail;
+}
+
 /* Pointers to taps of pixels [first, first + count), with the tail's moved. */
 static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
     tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
-    if (d->channels % d->kernel->lanes == 0)
+    if (d->channels % d->kernel->lanes == 0 || !meets_tail(run, first + count - 1))
         return;
     const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
     for (size_t t = 0; t < d->taps; t++)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h, and by
- * the scalar rule where that says so.  And the copies that make 16-bit rows of 8-bit ones.
+ * the scalar rule where that says so.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
 #include "kernels/fixed_simd.h"
 
-/* n < 64 codes out of a block that has them all. */
+/* n codes, n < 4 * LANES, out of a block that has them all. */
 static inline void store_part(char *to, const char *from, size_t n)
 {
-    if (n >= 32) {
+    if (4 * LANES > 32 && n >= 32) {
         memcpy(to, from, 32);
         memcpy(to + n - 32, from + n - 32, 32);
-    } else if (n >= 16) {
+    } else if (4 * LANES > 16 && n >= 16) {
         memcpy(to, from, 16);
         memcpy(to + n - 16, from + n - 16, 16);
     } else if (n >= 8) {
@@ -32,9 +32,9 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     for (size_t i = 0; i < n; i++) {
-        int32_t code = fixed[i] >> 16;
+        int32_t code = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
         out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
-        if ((uint16_t)fixed[i] <= 2 * TQ_FIXED_ERROR) {
+        if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
             out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
@@ -45,8 +45,9 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
 INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
 {
     vi sum = add_s32(load_s32(sums), adjust);
-    vf offset = choose_by_sign(sum, load_f32(s->offset + channel), load_f32(s->offset_negative + channel));
-    return fixed_of(float_of_s32(sum), load_f32(s->slope + channel), offset);
+    vf real = float_of_s32(sum);
+    vf offset = choose_by_sign(real, load_f32(s->offset + channel), load_f32(s->offset_negative + channel));
+    return fixed_of(real, load_f32(s->slope + channel), offset);
 }
 
 #define DEFINE_GEMM_STORE(out_t, type, lowest, highest)                                                       \
@@ -177,26 +178,3 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 
 #define GEMM_STORES \
     {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide, .f32 = gemm_store_f32}
-
-/* ---- rows ---- */
-
-static TARGET int32_t gemm_sum_words(const void *run, size_t n, uint8_t flip)
-{
-    (void)flip;
-    uint32_t sum = 0;
-    for (size_t k = 0; k < n; k++)
-        sum += (uint32_t)((const int16_t *)run)[k];
-    return (int32_t)sum;
-}
-
-static TARGET void gemm_copy_i8(const int8_t *from, int16_t *to, size_t n, int32_t zero_point)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (int16_t)(from[i] - zero_point);
-}
-
-static TARGET void gemm_copy_u8(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (int16_t)(from[i] - zero_point);
-}

@@ -11,6 +11,11 @@
 
 #include "kernels/depthwise.h"
 
+/* Compilers that know the instructions of AVX-VNNI. */
+#if TQ_X86 && ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
+#define TQ_X86_AVXVNNI 1
+#endif
+
 #define TQ_TILE_ROWS 8
 #define TQ_TILE_CHANNELS 128 /* sums of a tile: at most TQ_TILE_ROWS * TQ_TILE_CHANNELS */
 #define TQ_LANES 16          /* of the widest panel */

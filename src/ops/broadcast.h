@@ -33,6 +33,8 @@ typedef struct tq_broadcast {
     size_t dims[TQ_DIMS];
     size_t steps[TQ_OPERANDS][TQ_DIMS]; /* in bytes; 0: the input stands still */
     size_t out_bytes;                   /* of an element */
+    int tiled;   /* an input whose dims[0] elements repeat along dims[1], and no others; -1: none */
+    size_t tile; /* so many of its elements, repeated, lie in scratch while the node runs */
     int cost;                           /* of an element, in nanoseconds, at least 1: how many pay for a thread */
 } tq_broadcast;
 
@@ -40,7 +42,7 @@ typedef struct tq_broadcast {
    in memory of the node's; run, params and cost (0: 1) are the caller's to set, now or later. */
 tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcast *plan, tq_error *error);
 
-/* Walks. */
+/* Walks, in eval; the node's scratch is the walk's. */
 void tq_broadcast_run(const tq_broadcast *plan, const tq_node *node);
 
 /* An eval function for nodes whose state begins with a tq_broadcast. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/curves.h"
 
 /* Rows are quantized in blocks of so many, and the rest one by one, with another rounding. */
 enum { BLOCK = 8 };
@@ -157,18 +158,6 @@ void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32
         y[c] = o->bias[first + c] + y[c];
 }
 
-/* The runtime's tanh of vectors: an odd polynomial over an even one, of which both are 1 at 0, and x kept to where it
-   gives 1.  Its bits matter where a state is quantized again. */
-float tq_rational_tanh(float x)
-{
-    const float most = 7.90738964080810547f;
-    x = x < -most ? -most : x > most ? most : x;
-    float square = x * x;
-    float p = ((1.394553628e-8f * square + 2.102733560e-5f) * square + 3.520756727e-3f) * square + 1.340216100e-1f;
-    float q = ((8.015776984e-7f * square + 3.326951409e-4f) * square + 2.597254514e-2f) * square + 4.673548340e-1f;
-    return (square * x * p + x) / (q * square + 1.0f);
-}
-
 /* NaN becomes `low`, as in the reference. */
 static inline float within(float x, float low, float high)
 {
@@ -193,7 +182,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
         return;
     case TQ_ActivationFunctionType_TANH:
         for (size_t i = 0; i < n; i++)
-            values[i] = tq_rational_tanh(values[i]);
+            values[i] = tq_curve_tanh(values[i]);
         return;
     case TQ_ActivationFunctionType_SIGN_BIT:
         for (size_t i = 0; i < n; i++)

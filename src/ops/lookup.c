@@ -6,14 +6,12 @@
 
 #include <math.h>
 
+#include "kernels/lookup.h"
 #include "ops/quantized.h"
 
 static void run_codes(const void *in, void *out, size_t n, const void *params)
 {
-    const uint8_t *from = in, *table = params;
-    uint8_t *to = out;
-    for (size_t i = 0; i < n; i++)
-        to[i] = table[from[i]];
+    tq_lookup_bytes(params, in, out, n);
 }
 
 static void run_points(const void *in, void *out, size_t n, const void *params)

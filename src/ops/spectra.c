@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "flatbuffer/flexbuffer.h"
 #include "ops/check.h"
+#include "ops/custom_options.h"
 #include "ops/fft.h"
 #include "ops/movement.h"
 
@@ -114,35 +114,6 @@ tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* ---- options of the custom operators: a map of numbers ---- */
-
-/* The number under `key` as an integer; 0 without one. */
-static tq_status option_of(const tq_node *node, const char *key, int64_t *out, tq_error *error)
-{
-    tq_bytes bytes = {NULL, 0};
-    tq_flex_reader reader;
-    tq_flex root, value;
-    int64_t found = 0;
-    TQ_TRY(tq_operator_custom_options(&node->row, &bytes, error));
-    TQ_TRY(tq_flex_open(bytes, &reader, &root, error));
-    for (uint64_t i = 0; root.kind == TQ_FLEX_MAP && i < root.count; i++) {
-        tq_bytes name = {NULL, 0};
-        TQ_TRY(tq_flex_map_key(&reader, &root, i, &name));
-        if (name.size != strlen(key) || memcmp(name.data, key, name.size) != 0)
-            continue;
-        TQ_TRY(tq_flex_item(&reader, &root, i, &value));
-        if (value.kind < TQ_FLEX_BOOL || value.kind > TQ_FLEX_FLOAT)
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has an option %s that is no number", key);
-        tq_value number = tq_flex_number(&reader, &value);
-        if (number.kind == TQ_VALUE_FLOAT)
-            found = number.f > -1e9 && number.f < 1e9 ? (int64_t)number.f : INT64_MAX;
-        else
-            found = number.kind == TQ_VALUE_INT || number.u < INT64_MAX ? number.i : INT64_MAX;
-    }
-    *out = found;
-    return TQ_OK;
-}
-
 /* ---- AudioSpectrogram ---- */
 
 typedef struct spectrogram {
@@ -193,9 +164,9 @@ tq_status tq_prepare_audio_spectrogram(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
-    TQ_TRY(option_of(node, "window_size", &size, error));
-    TQ_TRY(option_of(node, "stride", &stride, error));
-    TQ_TRY(option_of(node, "magnitude_squared", &squared, error));
+    TQ_TRY(tq_option_int(node, "window_size", 0, &size, error));
+    TQ_TRY(tq_option_int(node, "stride", 0, &stride, error));
+    TQ_TRY(tq_option_int(node, "magnitude_squared", 0, &squared, error));
     if (size < 2 || stride < 1 || size > 1 << 24 || stride > INT32_MAX)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "has window_size %lld and stride %lld; it needs 2 to 2^24, and at least 1", (long long)size,
@@ -343,10 +314,10 @@ tq_status tq_prepare_mfcc(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     if (tq_tensor_count(node->in[1]) != 1)
         return tq_input_fail(node, 1, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[1]));
-    TQ_TRY(option_of(node, "upper_frequency_limit", &upper, error));
-    TQ_TRY(option_of(node, "lower_frequency_limit", &lower, error));
-    TQ_TRY(option_of(node, "filterbank_channel_count", &channels, error));
-    TQ_TRY(option_of(node, "dct_coefficient_count", &coefficients, error));
+    TQ_TRY(tq_option_int(node, "upper_frequency_limit", 0, &upper, error));
+    TQ_TRY(tq_option_int(node, "lower_frequency_limit", 0, &lower, error));
+    TQ_TRY(tq_option_int(node, "filterbank_channel_count", 0, &channels, error));
+    TQ_TRY(tq_option_int(node, "dct_coefficient_count", 0, &coefficients, error));
     TQ_TRY(check_mfcc(node, upper, lower, channels, coefficients, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     *s = (mfcc){(double)(float)upper, (double)(float)lower, (size_t)channels, (size_t)coefficients,

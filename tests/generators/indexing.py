@@ -185,10 +185,10 @@ def non_max_suppression(m, kind):
 
 @generator("TFLite_Detection_PostProcess", "float32", "uint8")
 def detection_postprocess(m, kind):
-    count, classes = m.integer(2, 25), m.integer(1, 5)
+    count, classes = m.integer(2, 25), m.pick(*range(1, 6), 12, 20)
     options = {
         "max_detections": m.integer(1, 8),
-        "max_classes_per_detection": m.integer(1, 2),
+        "max_classes_per_detection": m.integer(1, 6),
         "detections_per_class": m.integer(1, 5),
         "use_regular_nms": m.chance(0.5),
         "nms_score_threshold": float(np.float32(m.rng.uniform(0, 0.4))),
@@ -199,11 +199,11 @@ def detection_postprocess(m, kind):
         "h_scale": 5.0,
         "w_scale": 5.0,
     }
-    options["max_classes_per_detection"] = min(options["max_classes_per_detection"], classes)
     if kind == "uint8":
         codes = {"scale": 0.05, "zero_point": m.integer(100, 150)}
         encoded = m.input(kind, [1, count, 4], **codes)
-        scores = m.input(kind, [1, count, classes + 1], scale=1 / 256, zero_point=0)
+        background = m.integer(0, 1)
+        scores = m.input(kind, [1, count, classes + background], scale=1 / 256, zero_point=0)
         anchors = m.constant(kind, m.codes(kind, [count, 4]), scale=0.02, zero_point=0)
     else:
         encoded = m.input(kind, [1, count, 4], draw=lambda: m.floats([1, count, 4], special=0))
