@@ -19,6 +19,7 @@ static void clean_step(tq_step *step)
     step->scratch_bytes = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
+    step->node.reset = NULL;
     step->node.state = step->node.scratch = NULL;
     step->node.foldable = false;
     step->phase = TQ_NODE_FRESH;
@@ -445,6 +446,8 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
         if (node->in[i])
             seen[i] = node->in[i]->shape;
     step->seen = seen;
+    if (node->reset)
+        node->reset(node);
     return TQ_OK;
 }
 
