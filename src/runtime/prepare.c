@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "runtime/foreign.h"
 #include "runtime/run.h"
 
 /* ---- back to the file ---- */
@@ -137,10 +138,9 @@ static tq_status check_known(tq_step *step, tq_error *error)
         const tq_builtin_row *row = tq_builtin(node->row.code);
         tq_bytes custom = node->row.custom_name;
         if (node->row.code == TQ_BuiltinOperator_CUSTOM)
-            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
-                           "Encountered unresolved custom op: %.*s. Operator %u is not one that tq knows; "
-                           "tq.register_op can add it", custom.size > 80 ? 80 : (int)custom.size,
-                           custom.data ? (const char *)custom.data : "", node->index);
+            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "Encountered unresolved custom op: %.*s. Operator %u %s",
+                           custom.size > 80 ? 80 : (int)custom.size, custom.data ? (const char *)custom.data : "",
+                           node->index, tq_foreign_text(custom));
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
                        "Didn't find op for builtin opcode '%s' version '%d'. Operator %u is not one that tq runs",
                        row ? row->name : "?", node->row.version, node->index);
