@@ -862,14 +862,16 @@ def lonely_detections(m):
     import flatbuffers.flexbuffers as flexbuffers
 
     options = dict.fromkeys(["y_scale", "x_scale", "h_scale", "w_scale"], 1.0)
-    options |= {"max_detections": 200, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    options |= {"max_detections": 3, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    places = iter([[0.0, 10.0, 20.0], [0.0, 0.0, 0.0]])  # far from each other, then all in one place
     inputs = [
-        m.input("float32", [1, 3, 4], np.zeros((1, 3, 4))),
-        m.input("float32", [1, 3, 3], m.rng.random((1, 3, 3))),
+        m.input("float32", [1, 3, 4], draw=lambda: np.float32([[[y, 0, 0, 0] for y in next(places)]])),
+        m.input("float32", [1, 3, 3], draw=lambda: m.rng.uniform(0.1, 1, (1, 3, 3)).astype(np.float32)),
+        m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))),
     ]
-    inputs.append(m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))))
     outputs = [m.output("float32") for _ in range(4)]
     m.operator("TFLite_Detection_PostProcess", inputs, outputs, custom_options=flexbuffers.Dumps(options))
+    m.runs, m.fixed = 2, True
 
 
 @deviation(
@@ -895,6 +897,40 @@ def unfilled_detections(node):
         *(np.where(filled, x, np.float32(0)) for x in (classes, scores)),
         count,
     ]
+
+
+def first_frame(name, **options):
+    def draw(m):
+        import flatbuffers.flexbuffers as flexbuffers
+
+        outputs = [m.output("int16", [1, 8], scale=None), m.output("bool")]
+        x = m.input("int16", [4], scale=None)
+        m.operator(name, [x], outputs, custom_options=flexbuffers.Dumps(options))
+
+    return draw
+
+
+@deviation(
+    "SignalFramer",
+    when="a frame for which there are not samples enough yet",
+    litert="tflite-micro leaves it as it was in memory",
+    tq="0",
+    example=first_frame("SignalFramer", frame_size=8, frame_step=4, prefill=False),
+)
+@deviation(
+    "SignalStacker",
+    when="not frames enough yet",
+    litert="tflite-micro leaves the output as it was in memory",
+    tq="0",
+    example=first_frame(
+        "SignalStacker", num_channels=4, stacker_left_context=0, stacker_right_context=1, stacker_step=1
+    ),
+)
+def incomplete_frames(node):
+    frames, valid = (output.value for output in node.outputs)
+    if valid is None or valid or node.options.get("prefill"):
+        return None
+    return [np.zeros_like(frames), valid]
 
 
 # ---- the document ----
