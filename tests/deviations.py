@@ -689,6 +689,38 @@ def reduced(node):
     return rows.reshape(math.prod(x.shape[d] for d in kept), -1), shape
 
 
+def far_codes(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("uint8", [2, 200], scale=10.0, zero_point=5)
+    y = m.output("uint8", [2, 200], scale=1e-7, zero_point=3)
+    m.operator("CONCATENATION", [x], [y], schema.ConcatenationOptionsT(axis=1), 2)
+
+
+@deviation(
+    "CONCATENATION",
+    when="UINT8, an input's value of 2^31 or more of the output's scale",
+    litert="converts out of range; on x86 all give 0",
+    tq="saturates",
+    example=far_codes,
+)
+def far_join(node):
+    out = node.outputs[0]
+    if not is_coded(node) or not is_known(node) or kind(out) != "uint8":
+        return None
+    parts, far = [], False
+    for x in node.inputs:
+        factor = np.float32(scale(x) * (np.float32(1) / scale(out)))
+        bias = np.float32(-float(x.zero_point[0])) * factor
+        with np.errstate(over="ignore"):
+            values = x.value.astype(np.float32) * factor + bias
+        rescaled = scale(x) != scale(out) or x.zero_point[0] != out.zero_point[0]
+        far |= rescaled and bool((abs(values) >= 2**31).any())
+        codes = np.clip(away(values.astype(np.float64)) + int(out.zero_point[0]), 0, 255)
+        parts.append(codes.astype(np.uint8) if rescaled else x.value)
+    return [np.concatenate(parts, node.options["axis"])] if far else None
+
+
 def codes_to_sum(m):
     import ai_edge_litert.schema_py_generated as schema
 
