@@ -761,21 +761,22 @@ def lanes_of_nan(m):
 @deviation(
     "ARG_MAX",
     "ARG_MIN",
-    when="FLOAT32 with NaN, along the last dimension",
+    when="FLOAT32 with NaN, along the last dimension, or one with only dimensions of 1 behind it",
     litert="compares four parts of a row, of which one may be all NaN: on x86 any place",
     tq="the place of the greatest or least number; 0 if there is none",
     example=lanes_of_nan,
 )
 def arg_of_nan(node):
-    x, axis = node.inputs[0], node.inputs[1].value
-    if kind(x) != "float32" or not is_known(node) or int(np.ravel(axis)[0]) % x.value.ndim != x.value.ndim - 1:
+    x = node.inputs[0]
+    if kind(x) != "float32" or not is_known(node) or not np.isnan(x.value).any():
         return None
-    if not np.isnan(x.value).any():
+    axis = int(np.ravel(node.inputs[1].value)[0]) % x.value.ndim
+    if math.prod(x.value.shape[axis + 1 :]) != 1:
         return None
     worst = -np.inf if node.name == "ARG_MAX" else np.inf
     known_values = np.where(np.isnan(x.value), worst, x.value)
-    best = known_values.max(-1, keepdims=True) if node.name == "ARG_MAX" else known_values.min(-1, keepdims=True)
-    places = np.argmax(x.value == best, axis=-1)  # the first; 0 where all are NaN
+    best = known_values.max(axis, keepdims=True) if node.name == "ARG_MAX" else known_values.min(axis, keepdims=True)
+    places = np.argmax(x.value == best, axis=axis)  # the first; 0 where all are NaN
     return [places.astype(kind(node.outputs[0]))]
 
 
