@@ -121,7 +121,8 @@ def node(item, values):
 
 def slack_of(values):
     """The largest difference that is none for a tensor that has these values in turn; None for codes."""
-    values = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind in "fcV"]
+    values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
+    values = [v for v in values if v.dtype.kind in "fcV"]
     if not values:
         return None
     wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]
