@@ -340,6 +340,8 @@ def blockwise(node):
         sums = (w * codes).reshape(*scales.shape, block).sum(axis=2)
         out.append((sums * scales.astype(float)).sum(axis=1) * float(scale))
     y = np.array(out, f32)
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y += node.inputs[2].value
     return [(activated(node, y), 1e-6 * float(np.abs(y).max()))]
 
 
