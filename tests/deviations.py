@@ -646,8 +646,6 @@ def local_response_normalization(node):
     return [(result, 2e-6 * float(finite.max(initial=0)))]
 
 
-
-
 # ---- movement, reductions, resizing ----
 
 
@@ -854,6 +852,8 @@ def unique_nan(node):
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return [x[first[order]], ranks[inverse].astype(kind(node.outputs[1]))]
+
+
 # ---- detections ----
 
 
