@@ -92,7 +92,7 @@ def cut(model, number, values):
             quantization=copy.deepcopy(tensor.quantization),
         )
         quantization = result.quantization
-        if quantization is not None and quantization.scale is not None and len(quantization.scale) == 1:
+        if quantization is not None and quantization.quantizedDimension >= np.size(tensor.shape):
             quantization.quantizedDimension = 0
         if blockwise_tensors(tensor):
             scales, zero_points = blockwise_tensors(tensor)
