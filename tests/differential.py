@@ -121,7 +121,7 @@ def node(item, values):
 
 def slack_of(values):
     """The largest difference that is none for a tensor that has these values in turn; None for codes."""
-    values = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind in "fcV"]
+    values = [v for v in values if isinstance(v, np.ndarray | np.generic) and v.dtype.kind in "fcV"]
     if not values:
         return None
     wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]

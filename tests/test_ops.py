@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every operator against LiteRT's reference kernels, on random valid models of it."""
 
+from importlib.util import find_spec
+
 import ai_edge_litert.schema_py_generated as schema
 import differential
 import generators
@@ -19,9 +21,11 @@ def operators():
     return {*builtin, *custom}
 
 
-def skip_unknown(operator):
+def skip_unknown(operator, kind):
     if operator not in operators() and operator != "GRAPH":
         pytest.skip("not in tq's table")
+    if generators.RESOLVERS[operator, kind] == generators.MICRO and not find_spec("tflite_micro"):
+        pytest.skip("tflite_micro is not installed")
 
 
 def report(outcome):
@@ -43,14 +47,14 @@ def test_every_operator_has_a_generator():
 
 @pytest.mark.parametrize(("operator", "kind"), ROWS)
 def test_agrees(operator, kind):
-    skip_unknown(operator)
+    skip_unknown(operator, kind)
     check(operator, kind, QUICK, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("operator", "kind"), ROWS)
 def test_agrees_thousands_of_times(operator, kind):
-    skip_unknown(operator)
+    skip_unknown(operator, kind)
     check(operator, kind, SLOW, seed=2)
 
 

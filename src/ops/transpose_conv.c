@@ -270,8 +270,9 @@ static tq_status fit(tq_node *node, tq_error *error)
     TQ_TRY(tq_window_fit(node, "height", padding, &height, error));
     TQ_TRY(tq_window_fit(node, "width", padding, &width, error));
     if (height.out != x[1] || width.out != x[2])
-        return tq_input_fail(node, SHAPE, error, "asks for a size of %d x %d, whose convolution is %d x %d; the input is %d x %d",
-                             given[1], given[2], height.out, width.out, x[1], x[2]);
+        return tq_input_fail(node, SHAPE, error,
+                             "asks for a size of %d x %d, whose convolution is %d x %d; the input is %d x %d", given[1],
+                             given[2], height.out, width.out, x[1], x[2]);
     d->y = height;
     d->x = width;
     tq_shape out = {4, {given[0], given[1], given[2], given[3]}};
