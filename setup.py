@@ -24,7 +24,16 @@ else:
     # -fno-math-errno, -fno-trapping-math: sqrtf sets no errno and comparisons raise no flags that anyone reads; no
     # result changes, and loops become vectors.
     # -fvisibility=hidden: only the module's init symbol is exported.
-    FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-Wall", "-Wextra"]
+    FLAGS = [
+        "-std=c11",
+        "-O3",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+    ]
     LINK = ["-lm", "-pthread"]
     if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", ""):
         LINK += ["-Wl,-s"]  # no debug symbols in what people install
