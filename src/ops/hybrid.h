@@ -62,7 +62,8 @@ static inline bool tq_is_hybrid_weights(const tq_tensor *tensor)
     return tensor->type == TQ_TensorType_INT8 || tensor->type == TQ_TensorType_UINT8;
 }
 
-/* Float32 input, INT8, INT4 or INT2 filter, FULLY_CONNECTED's also UINT8; to be called by the operator's own prepare. */
+/* Float32 input, INT8, INT4 or INT2 filter, FULLY_CONNECTED's also UINT8; to be called by the operator's own
+   prepare. */
 tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error);
 tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error);
 tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error);
