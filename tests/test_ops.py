@@ -2,6 +2,7 @@
 """Every operator against LiteRT's reference kernels, on random valid models of it."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import ai_edge_litert.schema_py_generated as schema
 import corpus_runs
@@ -106,3 +107,10 @@ def aborting():
     draft.operator("SOFTMAX", [x], [y], schema.SoftmaxOptionsT(beta=1.0))
     case = draft.case()
     return case.model, "BUILTIN_REF", case.runs
+
+
+def test_the_table_of_operators_is_true():
+    import operator_table
+
+    text = (Path(__file__).parents[1] / "docs" / "operators.md").read_text()
+    assert text == operator_table.document(), "python tests/operator_table.py > docs/operators.md"
