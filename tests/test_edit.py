@@ -15,7 +15,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from models import build_model, make_model, operator, pack, quantization, signature, strings, subgraph, tensor
+from models import build_model, make_model, operator, pack, signature, strings, tensor
 from test_hostile import damaged
 from test_writer import assert_equal_models, upstream
 
@@ -749,7 +749,3 @@ def test_litert_runs_what_was_edited():
 
     before, after = oracle.ask("outputs", [(data, "BUILTIN_REF", 3), (edited(data, change), "BUILTIN_REF", 3)])
     assert np.array_equal(after[0], np.clip(before[0].astype(int) + np.arange(1, 5), -128, 127))
-
-
-def test_pieces_used_above_exist():
-    assert quantization(scale=1).scale == [1] and subgraph().name == "main"

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every operator against LiteRT's reference kernels, on random valid models of it."""
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import ai_edge_litert.schema_py_generated as schema
 import corpus_runs
 import differential
@@ -20,9 +23,11 @@ def operators():
     return {*builtin, *custom}
 
 
-def skip_unknown(operator):
+def skip_unknown(operator, kind):
     if operator not in operators() and operator != "GRAPH":
         pytest.skip("not in tq's table")
+    if generators.RESOLVERS[operator, kind] == generators.MICRO and not find_spec("tflite_micro"):
+        pytest.skip("tflite_micro is not installed")
 
 
 def report(outcome):
@@ -44,14 +49,14 @@ def test_every_operator_has_a_generator():
 
 @pytest.mark.parametrize(("operator", "kind"), ROWS)
 def test_agrees(operator, kind):
-    skip_unknown(operator)
+    skip_unknown(operator, kind)
     check(operator, kind, QUICK, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("operator", "kind"), ROWS)
 def test_agrees_thousands_of_times(operator, kind):
-    skip_unknown(operator)
+    skip_unknown(operator, kind)
     check(operator, kind, SLOW, seed=2)
 
 
@@ -102,3 +107,10 @@ def aborting():
     draft.operator("SOFTMAX", [x], [y], schema.SoftmaxOptionsT(beta=1.0))
     case = draft.case()
     return case.model, "BUILTIN_REF", case.runs
+
+
+def test_the_table_of_operators_is_true():
+    import operator_table
+
+    text = (Path(__file__).parents[1] / "docs" / "operators.md").read_text()
+    assert text == operator_table.document(), "python tests/operator_table.py > docs/operators.md"

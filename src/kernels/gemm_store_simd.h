@@ -42,55 +42,67 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
     }
 }
 
-INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
+/* The columns of a vector of channels. */
+struct store_columns {
+    vf slope, offset, offset_negative;
+};
+
+INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
 {
-    vi sum = add_s32(load_s32(sums), adjust);
-    vf real = float_of_s32(sum);
-    vf offset = choose_by_sign(real, load_f32(s->offset + channel), load_f32(s->offset_negative + channel));
-    return fixed_of(real, load_f32(s->slope + channel), offset);
+    return (struct store_columns){load_f32(s->slope + channel), load_f32(s->offset + channel),
+                                  load_f32(s->offset_negative + channel)};
 }
 
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust)
+{
+    vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
+    return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
+}
+
+/* A block of 4 * LANES channels of all rows, whose columns may stay in registers; of the last block n are there, and
+   `vectors` have sums. */
 #define DEFINE_GEMM_STORE(out_t, type, lowest, highest)                                                       \
-    static TARGET void gemm_store_##out_t(const tq_tile_store *t)                                             \
+    INLINE void gemm_store_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)    \
     {                                                                                                         \
         const tq_gemm_store *s = t->store;                                                                    \
         const int32_t low = s->low, high = s->high;                                                           \
         const bool clamp = low > (lowest) || high < (highest);                                                \
+        struct store_columns columns[4];                                                                      \
+        for (size_t k = 0; k < vectors; k++)                                                                  \
+            columns[k] = load_columns(s, t->first + c + k * LANES);                                           \
+        for (size_t r = 0; r < t->rows; r++) {                                                                \
+            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
+            type *y = (type *)t->out + r * t->out_stride + c, part[4 * LANES];                                \
+            const vi adjust = splat_s32(t->adjust[r]);                                                        \
+            vi v[4];                                                                                          \
+            for (size_t k = 0; k < 4; k++)                                                                    \
+                v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust)                    \
+                                   : splat_s32(0x8000);                                                       \
+            if (!store_fixed_##out_t(n == 4 * LANES ? y : part, v, clamp, low, high, false)) {                \
+                int32_t fixed[4 * LANES];                                                                     \
+                store4_i32(fixed, v, false);                                                                  \
+                store_exactly(t, r, c, n, fixed);                                                             \
+            } else if (n < 4 * LANES) {                                                                       \
+                store_part((char *)y, (const char *)part, n);                                                 \
+            }                                                                                                 \
+        }                                                                                                     \
+    }                                                                                                         \
+    static TARGET void gemm_store_##out_t(const tq_tile_store *t)                                             \
+    {                                                                                                         \
         const size_t n = t->channels;                                                                         \
-        if (s->exact) {                                                                                       \
-            tq_store_codes_scalar(t);                                                                          \
+        size_t c = 0;                                                                                         \
+        if (t->store->exact) {                                                                                \
+            tq_store_codes_scalar(t);                                                                         \
             return;                                                                                           \
         }                                                                                                     \
-        for (size_t r = 0; r < t->rows; r++) {                                                                \
-            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride;                                             \
-            type *y = (type *)t->out + r * t->out_stride;                                                     \
-            const vi adjust = splat_s32(t->adjust[r]);                                                        \
-            size_t c = 0;                                                                                     \
-            for (; c + 4 * LANES <= n; c += 4 * LANES) {                                                      \
-                vi v[4];                                                                                      \
-                for (size_t k = 0; k < 4; k++)                                                                \
-                    v[k] = store_fixed_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES);         \
-                if (!store_fixed_##out_t(y + c, v, clamp, low, high, false)) {                                \
-                    int32_t fixed[4 * LANES];                                                                 \
-                    store4_i32(fixed, v, false);                                                              \
-                    store_exactly(t, r, c, 4 * LANES, fixed);                                                 \
-                }                                                                                             \
-            }                                                                                                 \
-            if (c < n) {                                                                                      \
-                type part[4 * LANES];                                                                         \
-                vi v[4];                                                                                      \
-                for (size_t k = 0; k < 4; k++)                                                                \
-                    v[k] = c + k * LANES < n                                                                  \
-                               ? store_fixed_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)    \
-                               : splat_s32(0x8000);                                                           \
-                if (store_fixed_##out_t(part, v, clamp, low, high, false))                                    \
-                    store_part((char *)(y + c), (const char *)part, n - c);                                   \
-                else {                                                                                        \
-                    int32_t fixed[4 * LANES];                                                                 \
-                    store4_i32(fixed, v, false);                                                              \
-                    store_exactly(t, r, c, n - c, fixed);                                                     \
-                }                                                                                             \
-            }                                                                                                 \
+        for (; c + 4 * LANES <= n; c += 4 * LANES)                                                            \
+            gemm_store_block_##out_t(t, c, 4 * LANES, 4);                                                     \
+        switch ((n - c + LANES - 1) / LANES) {                                                                \
+        case 4: gemm_store_block_##out_t(t, c, n - c, 4); break;                                              \
+        case 3: gemm_store_block_##out_t(t, c, n - c, 3); break;                                              \
+        case 2: gemm_store_block_##out_t(t, c, n - c, 2); break;                                              \
+        case 1: gemm_store_block_##out_t(t, c, n - c, 1); break;                                              \
+        default: break;                                                                                       \
         }                                                                                                     \
     }
 DEFINE_GEMM_STORE(i8, int8_t, INT8_MIN, INT8_MAX)

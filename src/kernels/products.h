@@ -87,7 +87,7 @@ static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out
 /* ---- depthwise ---- */
 
 /* sums[r][c] = bias[c] + products of the taps with their weights, for `vectors` vectors of channels.  Weights are
-   int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those past
+   int8, int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those past
    the last tap are 0. */
 typedef struct tq_depthwise_tile {
     const void *const *row; /* row[tap * step + r]: to the first of these channels; whole vectors may be read */
@@ -102,6 +102,7 @@ typedef struct tq_depthwise_tile {
 struct tq_depthwise_kernel {
     const char *isa;
     uint8_t lanes, group, weight_bytes;
+    uint8_t flip; /* what the kernel itself makes of 8-bit elements, by exclusive or */
     void (*tile)(const tq_depthwise_tile *tile);
     tq_stores stores;
 };

@@ -87,8 +87,8 @@ static tq_status aux_width(const tq_node *node, size_t *width, tq_error *error)
     if (!node->in[FORWARD_AUX_WEIGHTS + TQ_GATE_FORGET])
         return TQ_OK;
     if (!node->in[AUX] || node->in[AUX]->shape.dims[2] == 0)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d, an auxiliary input, is left out; its weights are there",
-                          AUX);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "input %d, an auxiliary input, is left out; its weights are there", AUX);
     *width = (size_t)node->in[AUX]->shape.dims[2];
     return TQ_OK;
 }

@@ -80,6 +80,23 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
         }                                                                \
     }
 
+/* The same as one loop, which no compiler vectorizes, at a ninth of the code: for rows that few models have. */
+#define TQ_STRETCH_2_SMALL(name, A, B, R, PARAMS, expression)            \
+    static void name(const tq_stretch *stretch)                          \
+    {                                                                    \
+        const A *a = stretch->in[0];                                     \
+        const B *b = stretch->in[1];                                     \
+        R *out = stretch->out;                                           \
+        const size_t a_step = !stretch->still[0], b_step = !stretch->still[1]; \
+        const PARAMS p = *(const PARAMS *)stretch->params;               \
+        (void)p;                                                         \
+        for (size_t i = 0; i < stretch->n; i++) {                        \
+            const A x = a[i * a_step];                                   \
+            const B y = b[i * b_step];                                   \
+            out[i] = (R)(expression);                                    \
+        }                                                                \
+    }
+
 /* For rows without parameters: something to copy. */
 typedef struct tq_no_params {
     char none;

@@ -114,7 +114,8 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
     const tq_tensor *weights = node->in[i];
     const tq_affine *q = &weights->quantization;
     if (q->count == 0)
-        return tq_input_fail(node, i, error, "has no scale; weights of %s need one", tq_type_name(weights->type));
+        return tq_input_fail(node, i, error, "has no scale, or several that fit no dimension; weights of %s need one",
+                             tq_type_name(weights->type));
     if (q->count > 1 && (q->axis != axis || (int64_t)q->count != weights->shape.dims[axis]))
         return tq_input_fail(node, i, error, "has %u scales along axis %d; there must be one, or %d along axis %d",
                              (unsigned)q->count, q->axis, weights->shape.dims[axis], axis);

@@ -38,11 +38,12 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
 {
     tq_lookup *lookup;
-    int32_t low, high;
+    int32_t low, high, least, most;
     TQ_TRY(begin(node, &lookup, error));
     tq_code_range(node->in[0]->type, &low, &high);
+    tq_code_range(node->out[0]->type, &least, &most);
     for (int32_t q = low; q <= high; q++)
-        lookup->codes[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), low, high);
+        lookup->codes[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
     return TQ_OK;
 }
 

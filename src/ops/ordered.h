@@ -6,7 +6,8 @@
  *     in lanes   four sums, of every fourth product; then (0 + 2) + (1 + 3), then what is left, one by one
  *     in turn    one sum
  *
- * and the bias last.  In lanes where a matrix meets one row, or has one; or rows, columns and depth are below 20 in all.
+ * and the bias last.  In lanes where a matrix meets one row, or has one; or rows, columns and depth are below 20 in
+ * all.
  * Checked bit for bit against LiteRT 2.3.0 (tflite/kernels/cpu_backend_gemm_eigen.cc).
  */
 #ifndef TQ_OPS_ORDERED_H

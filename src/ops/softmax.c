@@ -34,6 +34,7 @@ struct state {
     /* 8 bits, by -d */
     bool counts[256];            /* d is not so far below that its exponential is 0 */
     int32_t exponential[256];    /* Q0 */
+    int32_t rounded[256];        /* the same in Q12, 0 where it does not count */
     int32_t scaled[256];         /* d in Q5 */
     int32_t diff_min;
     tq_fixed back;               /* LOG_SOFTMAX: Q5 to d */
@@ -141,15 +142,12 @@ static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
     return max;
 }
 
-/* Of the exponentials, each rounded to Q12. */
+/* Of the exponentials, in Q12. */
 static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t max)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t below = (uint8_t)(max - place_of(codes[i], s));
-        if (s->counts[below])
-            sum += (uint64_t)tq_rounding_divide_by_pot(s->exponential[below], 12);
-    }
+    for (size_t i = 0; i < n; i++)
+        sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
     return sum;
 }
 
@@ -297,6 +295,7 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
         s->scaled[below] = tq_multiply_fixed(-below, to_q5);
         s->counts[below] = -below >= s->diff_min;
         s->exponential[below] = s->counts[below] ? tq_q_exp_negative(s->scaled[below], 5) : 0;
+        s->rounded[below] = tq_rounding_divide_by_pot(s->exponential[below], 12);
     }
     double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
     s->back = tq_fixed_of(back);

@@ -350,9 +350,10 @@ static tq_status prepare_gelu(tq_node *node, tq_error *error)
 static tq_status prepare_log(tq_node *node, tq_error *error)
 {
     int32_t low, high;
+    TQ_TRY(check_scales(node, error));
     tq_code_range(node->out[0]->type, &low, &high);
     float least = (float)(low - tq_zero_point_at(node->out[0], 0)) * tq_scale_at(node->out[0], 0);
-    return prepare_real(node, real_log, &least, error);
+    return tq_lookup_real(node, real_log, &least, error);
 }
 
 static tq_status prepare_rsqrt(tq_node *node, tq_error *error)

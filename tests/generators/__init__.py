@@ -18,6 +18,7 @@ import importlib
 import pkgutil
 
 REFERENCE, OPTIMIZED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+MICRO = "MICRO"  # tflite-micro's interpreter, where its package is installed
 
 ROWS = {}  # (operator, kind): function
 RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
@@ -26,7 +27,7 @@ RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
 def generator(operator, *kinds, resolver=REFERENCE):
     """Enters the function below as the generator of these kinds of an operator.
 
-    resolver: OPTIMIZED for what the reference kernels do not have."""
+    resolver: OPTIMIZED for what the reference kernels do not have, MICRO for what LiteRT does not have."""
 
     def enter(function):
         for kind in kinds:
