@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 # An answer may take so long, from a file or from bytes; then its process is ended by SIGALRM.
 SECONDS, SECONDS_BYTES = 600, 30
+MEMORY = 2**30  # bytes that tq may take for a model from bytes
 
 
 @dataclass
@@ -112,7 +113,10 @@ def answer_tensors(question):
         if resolver == "TQ":
             import tq
 
-            interpreter = tq.Interpreter(**where, experimental_preserve_all_tensors=True, numerics="reference")
+            more = {"max_memory": MEMORY} if isinstance(source, bytes) else {}
+            interpreter = tq.Interpreter(
+                **where, experimental_preserve_all_tensors=True, numerics="reference", num_threads=1, **more
+            )
         elif resolver == "MICRO":
             interpreter = _Micro(source)
         else:
