@@ -637,14 +637,254 @@ def local_response_normalization(node):
     x, radius = node.inputs[0].value, node.options.get("radius", 0)
     if x is None or x.ndim != 4:
         return None
-    squares = np.pad(x.astype(float) ** 2, [(0, 0)] * 3 + [(radius, radius)])
-    depth = x.shape[-1]
-    sums = sum(squares[..., k : k + depth] for k in range(2 * radius + 1))
     with np.errstate(all="ignore"):
+        squares = np.pad(x**2, [(0, 0)] * 3 + [(radius, radius)])
+        sums = sum(squares[..., k : k + x.shape[-1]] for k in range(2 * radius + 1))
         factor = (node.options["bias"] + node.options["alpha"] * sums) ** -node.options["beta"]
         result = (x * factor).astype(np.float32)
     finite = np.abs(result[np.isfinite(result)])
     return [(result, 2e-6 * float(finite.max(initial=0)))]
+
+
+# ---- movement, reductions, resizing ----
+
+
+def odd_slices(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.constant("int4", m.codes("int4", [6, 3]), scale=0.1, zero_point=0)
+    where = m.input("int32", [4], [5, 1, 0, 3])
+    options = schema.GatherOptionsT(axis=0)
+    m.operator("GATHER", [x, where], [m.output("int4", [4, 3], scale=0.1, zero_point=0)], options, 7)
+
+
+@deviation(
+    "GATHER",
+    when="INT4, slices of an odd number of elements",
+    litert="copies half as many whole bytes, rounded down: other elements, or none",
+    tq="the slices",
+    example=odd_slices,
+)
+def gather_odd(node):
+    x, where = node.inputs
+    axis, batch = node.options["axis"], node.options["batch_dims"]
+    axis, batch = axis % len(x.shape), batch % (len(where.shape) + 1) if batch < 0 else batch
+    if kind(x) != "int4" or not is_known(node) or math.prod(x.shape[axis + 1 :]) % 2 == 0:
+        return None
+    lead, coordinates = x.shape[:batch], where.value.shape[batch:]
+    values = x.value.astype(np.int8).reshape(-1, *x.shape[batch:])
+    places = where.value.reshape(values.shape[0], -1)
+    taken = [np.take(v, p, axis - batch) for v, p in zip(values, places, strict=True)]
+    return [np.stack(taken).reshape((*lead, *x.shape[batch:axis], *coordinates, *x.shape[axis + 1 :]))]
+
+
+def reduced(node):
+    """The codes of each output in a row, and the output's shape."""
+    x = node.inputs[0].value
+    axes = sorted({int(a) % x.ndim for a in np.ravel(node.inputs[1].value)}) if x.ndim else []
+    kept = [d for d in range(x.ndim) if d not in axes]
+    keep = node.options.get("keep_dims")
+    shape = [1 if d in axes else x.shape[d] for d in range(x.ndim) if d in kept or keep]
+    rows = centered(node.inputs[0]).transpose(kept + axes)
+    return rows.reshape(math.prod(x.shape[d] for d in kept), -1), shape
+
+
+def far_codes(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("uint8", [2, 200], scale=10.0, zero_point=5)
+    y = m.output("uint8", [2, 200], scale=1e-7, zero_point=3)
+    m.operator("CONCATENATION", [x], [y], schema.ConcatenationOptionsT(axis=1), 2)
+
+
+@deviation(
+    "CONCATENATION",
+    when="UINT8, an input's value of 2^31 or more of the output's scale",
+    litert="converts out of range; on x86 all give 0",
+    tq="saturates",
+    example=far_codes,
+)
+def far_join(node):
+    out = node.outputs[0]
+    if not is_coded(node) or not is_known(node) or kind(out) != "uint8":
+        return None
+    parts, far = [], False
+    for x in node.inputs:
+        factor = np.float32(scale(x) * (np.float32(1) / scale(out)))
+        bias = np.float32(-float(x.zero_point[0])) * factor
+        with np.errstate(over="ignore"):
+            values = x.value.astype(np.float32) * factor + bias
+        rescaled = scale(x) != scale(out) or x.zero_point[0] != out.zero_point[0]
+        far |= rescaled and bool((abs(values) >= 2**31).any())
+        codes = np.clip(away(values.astype(np.float64)) + int(out.zero_point[0]), 0, 255)
+        parts.append(codes.astype(np.uint8) if rescaled else x.value)
+    return [np.concatenate(parts, node.options["axis"])] if far else None
+
+
+def codes_to_sum(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [4, 9], scale=0.1, zero_point=3)
+    y = m.output("int8", [4], scale=0.2, zero_point=-5)
+    m.operator("SUM", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "SUM",
+    when="INT8 or INT16",
+    litert="reads and writes the codes as UINT8",
+    tq="the sums, as of UINT8",
+    example=codes_to_sum,
+)
+def sum_codes(node):
+    if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
+        return None
+    out = node.outputs[0]
+    rows, shape = reduced(node)
+    m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)))
+    codes = multiply(rows.sum(axis=1), m, e) + int(out.zero_point[0])
+    return [np.clip(codes, *limits(out)).astype(kind(out)).reshape(shape)]
+
+
+def wide_factors(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int16", [3, 6], np.full([3, 6], 30000), scale=1.0, zero_point=0)
+    y = m.output("int16", [3], scale=0.01, zero_point=0)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "REDUCE_PROD",
+    when="codes, a product that is 2^31 or more on its way",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=wide_factors,
+)
+def wide_products(node):
+    if not is_coded(node, 1) or not is_known(node) or node.inputs[0].value.size == 0:
+        return None
+    out = node.outputs[0]
+    rows, shape = reduced(node)
+    if rows.shape[1] == 0:
+        return None
+    m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)) ** (1 / rows.shape[1]))
+    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(7, e))
+    wide, results = e > 7, []
+    for row in rows.tolist():
+        product = row[0]
+        for code in [*row[1:], 1]:
+            exact = (max(-(2**47), min(2**47 - 1, product * code)) * factor + (1 << (places - 1))) >> places
+            product = max(INT32[0], min(INT32[1], exact))
+            wide |= product != exact
+        results.append(product + int(out.zero_point[0]))
+    return [np.clip(results, *limits(out)).astype(kind(out)).reshape(shape)] if wide else None
+
+
+def lanes_of_nan(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    values = np.float32([[np.nan, 1, 5, 3, np.nan, 4, 2, 7], [1, np.nan, 3, 2, 4, np.nan, 9, 0]])
+    x = m.input("float32", values.shape, values)
+    y = m.output("int32", [2])
+    m.operator("ARG_MAX", [x, m.constant("int32", 1)], [y], schema.ArgMaxOptionsT(outputType=schema.TensorType.INT32))
+
+
+@deviation(
+    "ARG_MAX",
+    "ARG_MIN",
+    when="FLOAT32 with NaN, along the last dimension, or one with only dimensions of 1 behind it",
+    litert="compares four parts of a row, of which one may be all NaN: on x86 any place",
+    tq="the place of the greatest or least number; 0 if there is none",
+    example=lanes_of_nan,
+)
+def arg_of_nan(node):
+    x = node.inputs[0]
+    if kind(x) != "float32" or not is_known(node) or not np.isnan(x.value).any():
+        return None
+    axis = int(np.ravel(node.inputs[1].value)[0]) % x.value.ndim
+    if math.prod(x.value.shape[axis + 1 :]) != 1:
+        return None
+    worst = -np.inf if node.name == "ARG_MAX" else np.inf
+    known_values = np.where(np.isnan(x.value), worst, x.value)
+    best = known_values.max(axis, keepdims=True) if node.name == "ARG_MAX" else known_values.min(axis, keepdims=True)
+    places = np.argmax(x.value == best, axis=axis)  # the first; 0 where all are NaN
+    return [places.astype(kind(node.outputs[0]))]
+
+
+def far_pixels(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [1, 10, 10, 2], scale=0.1, zero_point=0)
+    y = m.output("int8", [1, 400, 400, 2], scale=0.1, zero_point=0)
+    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", [400, 400])], [y], schema.ResizeBilinearOptionsT(), 3)
+
+
+def fixed_places(node, dimension, size):
+    """Lower and upper pixels and the way between them, of 1024; and whether the reference goes past the last."""
+    count = node.inputs[0].shape[dimension]
+    step = (1024 * count + size // 2) // size
+    if node.options["align_corners"] and size > 1:
+        step = (1024 * (count - 1) + (size - 1) // 2) // (size - 1)
+    at = np.arange(size) * step + (step // 2 - 512 if node.options["half_pixel_centers"] else 0)
+    low = np.maximum(at, 0) // 1024
+    high = np.minimum(np.where(at > -1023, (at + 1023) // 1024, 0), count - 1)
+    return np.minimum(low, count - 1), high, at - 1024 * np.minimum(low, count - 1), bool((low >= count).any())
+
+
+@deviation(
+    "RESIZE_BILINEAR",
+    when="INT8 or INT16, a step that rounds up so far that its multiples pass the last pixel",
+    litert="reads behind the row or the image",
+    tq="the last pixel",
+    example=far_pixels,
+)
+def far_resize(node):
+    x = node.inputs[0]
+    if kind(x) not in ("int8", "int16") or not is_known(node):
+        return None
+    height, width = (int(n) for n in node.inputs[1].value)
+    top, bottom, down, below = fixed_places(node, 1, height)
+    left, right, across, beside = fixed_places(node, 2, width)
+    if not (below or beside):
+        return None
+    down, across = (np.where(a == b, 0, way) for a, b, way in ((top, bottom, down), (left, right, across)))
+    pixels, down, across = x.value.astype(np.int64), down[:, None, None], across[:, None]
+    total = (
+        pixels[:, top][:, :, left] * (1024 - down) * (1024 - across)
+        + pixels[:, bottom][:, :, left] * down * (1024 - across)
+        + pixels[:, top][:, :, right] * (1024 - down) * across
+        + pixels[:, bottom][:, :, right] * down * across
+    )
+    rounded = total + np.where(total > 0, 2**19, -(2**19))
+    return [(np.sign(rounded) * (abs(rounded) >> 20)).astype(kind(x))]
+
+
+def not_numbers(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [6], np.float32([1, np.nan, 2, 1, np.nan, 3]))
+    outputs = [m.output("float32", [4]), m.output("int32", [6])]
+    m.operator("UNIQUE", [x], outputs, schema.UniqueOptionsT(idxOutType=schema.TensorType.INT32))
+
+
+@deviation(
+    "UNIQUE",
+    when="FLOAT32 with NaN",
+    litert="orders NaN as equal to every number",
+    tq="NaNs of the same bits are equal to each other",
+    example=not_numbers,
+)
+def unique_nan(node):
+    x = node.inputs[0].value
+    if kind(node.inputs[0]) != "float32" or not is_known(node) or not np.isnan(x).any():
+        return None
+    keys = np.where(x == 0, np.float32(0), x).view(np.uint32)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    return [x[first[order]], ranks[inverse].astype(kind(node.outputs[1]))]
 
 
 # ---- detections ----
@@ -744,5 +984,10 @@ def document():
     return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
 
 
+if __name__ != "__main__":
+    import deviations_products  # noqa: F401  (enters its rows)
+
 if __name__ == "__main__":
-    print(document(), end="")
+    import deviations  # not this module, whose table is another
+
+    print(deviations.document(), end="")

@@ -7,10 +7,10 @@
     ... --write FOLDER                                                          the models and inputs that mismatch
 
 The generators are in tests/generators.  Of each model every operator's outputs and every variable are compared, after
-each invoke: integers bit for bit; floats bit for bit or within 1e-6 of the tensor's largest finite value, where NaN
-equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's process ends, tq's
-must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py says so, and
-tq's result is compared with what that row computes:
+each invoke: integers bit for bit; floats bit for bit or within 1e-6 of the largest finite value that the tensor has in
+any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's
+process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py
+says so, and tq's result is compared with what that row computes:
 
     deviations.find(node) -> None or a row with
         row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
@@ -119,6 +119,17 @@ def node(item, values):
     )
 
 
+def slack_of(values):
+    """The largest difference that is none for a tensor that has these values in turn; None for codes."""
+    values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
+    values = [v for v in values if v.dtype.kind in "fcV"]
+    if not values:
+        return None
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]
+    return TOLERANCE * max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in wide)
+
+
 def difference(mine, theirs, slack=None):
     """What is different about two arrays, as text, or None.  slack: the largest difference that is none."""
     if isinstance(theirs, oracle.Refusal):
@@ -137,11 +148,9 @@ def difference(mine, theirs, slack=None):
             wrong = mine != theirs if slack is None else np.abs(mine.astype(float) - theirs.astype(float)) > slack
     else:
         wide = np.complex128 if mine.dtype.kind == "c" else np.float64
-        a, b = mine.astype(wide), theirs.astype(wide)
-        if slack is None:
-            finite = np.abs(b[np.isfinite(b)])
-            slack = TOLERANCE * finite.max() if finite.size else 0.0
+        slack = slack_of([theirs]) if slack is None else slack
         with np.errstate(invalid="ignore", over="ignore"):
+            a, b = mine.astype(wide), theirs.astype(wide)
             near = (a == b) | (np.abs(a - b) <= slack)
         wrong = ~(near | (np.isnan(a) & np.isnan(b)))
     if not wrong.any():
@@ -169,9 +178,14 @@ def compare_runs(model, runs, mine, theirs):
         return (0, None, f"tq's process ended with code {mine.code}"), met
     if isinstance(mine, oracle.Refusal):
         return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
+    slacks = {index: slack_of([b[index] for b in theirs]) for index in theirs[0]} if len(theirs) > 1 else {}
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
+        strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
         for item in model.subgraphs[0].operators:
+            if not strayed.isdisjoint(item.input_indices):
+                strayed.update(item.output_indices)
+                continue
             row = deviations and deviations.find(node(item, known))
             theirs_out = {index: b[index] for index in item.output_indices if index in b}
             means = row.outputs(node(item, {**runs[run], **a, **theirs_out})) if row else [None] * len(item.outputs)
@@ -180,14 +194,16 @@ def compare_runs(model, runs, mine, theirs):
             for index, meant in zip(item.output_indices, means, strict=True):
                 if index not in a:
                     continue
-                slack = None
-                if row:
-                    meant, slack = meant if isinstance(meant, tuple) else (meant, None)
+                meant, slack = meant if isinstance(meant, tuple) else (meant, slacks.get(index))
                 wrong = difference(a[index], b[index] if meant is None else meant, slack)
                 if wrong:
                     return (run, index, wrong), met
+                if meant is not None and difference(a[index], b[index], slacks.get(index)):
+                    strayed.add(index)
+        if strayed:
+            return None, met  # what variables hold from here on is not known
         for tensor in variables:
-            if wrong := difference(a[tensor.index], b[tensor.index]):
+            if wrong := difference(a[tensor.index], b[tensor.index], slacks.get(tensor.index)):
                 return (run, tensor.index, wrong), met
     return None, met
 

@@ -44,19 +44,34 @@ def check(paths):
         if isinstance(mine, oracle.Abort):
             failures.append(f"{name(path)}: tq's process ended with code {mine.code}; LiteRT's answer: {theirs}"[:500])
         elif isinstance(theirs, oracle.Abort | oracle.Refusal):
-            counts["not run by LiteRT"] += 1
             if isinstance(mine, oracle.Refusal):
-                continue
-            failures += apart(path, runs)
+                counts["run by neither"] += 1
+                if not may_refuse(path, theirs):
+                    failures.append(f"{name(path)}: LiteRT's answer: {theirs}; tq's: {mine}"[:500])
+            else:
+                counts["run by tq alone"] += 1
+                failures += apart(path, runs, counts)
         else:
-            counts["run"] += 1
+            counts["run by both"] += 1
             wrong, _ = differential.compare_runs(tq.Model(path), runs, mine, theirs)
             if wrong and is_float(path, wrong):
-                failures += apart(path, runs)
+                failures += apart(path, runs, counts)
             elif wrong:
                 failures.append(f"{name(path)}: {place(path, wrong)}")
     print(dict(counts))
     assert not failures, f"{len(failures)} of {dict(counts)}:\n" + "\n".join(failures)
+
+
+# Models that abort LiteRT, and whose contract tq finds broken: an ADD of codes without scales.
+BROKEN = ("litert__test__testdata__blockwise_quantized.tflite",)
+
+
+def may_refuse(path, theirs):
+    """Whether tq need not run a model either: a contract is broken, or an operator is known to neither.
+
+    It must where LiteRT only lacks a kernel, dislikes a parameter without meaning, or aborts."""
+    contract = isinstance(theirs, oracle.Refusal) and theirs.stage in ("allocate", "invoke")
+    return contract or path.endswith(BROKEN)
 
 
 def is_float(path, wrong):
@@ -73,7 +88,7 @@ def place(path, wrong):
     return f"tensor {index} of {f'operator {makers[0].index} {makers[0].name}' if makers else 'none'}: {text}"
 
 
-def apart(path, runs):
+def apart(path, runs, counts):
     """Compares every operator of a model by itself; a list of texts."""
     model = tq.Model(path)
     graph, unpacked = model.subgraphs[0], corpus_runs.unpacked(path)
@@ -87,11 +102,13 @@ def apart(path, runs):
         if not isinstance(theirs, list):
             (theirs,) = oracle.ask("tensors", [(data, OPTIMIZED, [fed], {}, outputs)])
         if not isinstance(theirs, list):
+            counts["operators that LiteRT does not run alone"] += 1
             continue
-        for index, output in zip(item.output_indices, outputs, strict=True):
-            wrong = differential.difference(known.get(index), theirs[0][output])
-            if wrong:
-                failures.append(f"{name(path)}: operator {item.index} {item.name}: {wrong}")
+        counts["operators alone"] += 1
+        mine = {output: known[index] for index, output in zip(item.output_indices, outputs, strict=True)}
+        wrong, _ = differential.compare_runs(tq.Model(data), [fed], [mine], theirs)
+        if wrong:
+            failures.append(f"{name(path)}: operator {item.index} {item.name}: {wrong[2]}")
     return failures
 
 

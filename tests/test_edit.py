@@ -7,6 +7,7 @@ import random
 import stat
 import struct
 import threading
+import warnings
 import zipfile
 
 import ai_edge_litert.schema_py_generated as schema
@@ -14,7 +15,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from models import build_model, make_model, operator, pack, quantization, signature, strings, subgraph, tensor
+from models import build_model, make_model, operator, pack, signature, strings, tensor
 from test_hostile import damaged
 from test_writer import assert_equal_models, upstream
 
@@ -50,6 +51,11 @@ def set_axis(e):
 
 def set_min(e):
     e.tensors["image"].quantization.min = [-1.5]
+
+
+def add_max(e):
+    """A field that was not stored, between two that are."""
+    e.tensors["features"].quantization.max = [2.5]
 
 
 def set_name(e):
@@ -96,6 +102,7 @@ SMALL_CHANGES = {
     set_zero_point: {f"{GRAPH}.tensors[3].quantization.zeroPoint": np.int64([5]).tobytes()},
     set_axis: {f"{GRAPH}.tensors[1].quantization.quantizedDimension": "3"},
     set_min: {f"{GRAPH}.tensors[0].quantization.min": np.float32([-1.5]).tobytes()},
+    add_max: {f"{GRAPH}.tensors[3].quantization.max": np.float32([2.5]).tobytes()},
     set_name: {f"{GRAPH}.tensors[2].name": "b'beta'"},
     set_shape: {f"{GRAPH}.tensors[5].shape": np.int32([8]).tobytes()},
     set_type: {f"{GRAPH}.tensors[0].type": "3"},
@@ -427,6 +434,19 @@ def test_removing_a_tensor_takes_its_data_away():
     assert len(after) < 1000 and len(tq.Model(after).buffers) == 2
 
 
+def test_replacing_a_tensor():
+    with tq.edit(CONV) as e:
+        e.main.replace_tensor("features", "features")
+        new = e.main.add_tensor("new", [1, 2, 2, 2], "INT8", scale=0.5)
+        e.main.replace_tensor("features", new)
+        last = e.main.add_tensor("last", [1, 8], "INT8", scale=0.5)
+        e.main.replace_tensor("flat", last)
+        m = e.to_model()
+    assert [t.name for t in m.tensors] == ["image", "weights", "bias", "shape", "new", "last"]
+    assert m.operators[0].outputs == [m.tensors["new"]] and m.operators[1].inputs[0] == m.tensors["new"]
+    assert m.outputs == [m.tensors["last"]] and m.signatures[0].outputs == {"flat": 5}
+
+
 def test_signatures_and_metadata():
     with tq.edit(CONV) as e:
         e.add_signature("second", {"a": "image"}, {"b": "features"})
@@ -514,6 +534,18 @@ def test_where_to_save(tmp_path):
         tq.edit(5)
     with pytest.raises(tq.ModelError):
         tq.edit(b"no model at all")
+
+
+def test_looking_is_no_change():
+    with warnings.catch_warnings(), tq.edit(build_model([tensor("x", [1])], [operator("ADD", [0], [0])])) as e:
+        warnings.simplefilter("error")
+        for graph in e.subgraphs:
+            for item in [*graph.tensors, *graph.operators]:
+                for name in dir(type(item)):
+                    if not name.startswith("_"):
+                        getattr(item, name)
+            _ = [dict(op.options) for op in graph.operators], graph.stored("tensors"), repr(graph)
+        _ = dict(e.metadata), list(e.signatures)
 
 
 def test_forgotten_changes_are_told():
@@ -717,7 +749,3 @@ def test_litert_runs_what_was_edited():
 
     before, after = oracle.ask("outputs", [(data, "BUILTIN_REF", 3), (edited(data, change), "BUILTIN_REF", 3)])
     assert np.array_equal(after[0], np.clip(before[0].astype(int) + np.arange(1, 5), -128, 127))
-
-
-def test_pieces_used_above_exist():
-    assert quantization(scale=1).scale == [1] and subgraph().name == "main"

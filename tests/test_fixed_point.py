@@ -400,6 +400,38 @@ def test_rules_are_documented():
     assert all(len(text) > 20 for family in rules.values() for text in family.values())
 
 
+def frexp_multiplier(real):
+    """The runtime's own way: round(frexp(real, &exponent) * 2^31), ties away."""
+    fraction, exponent = np.frexp(real)
+    scaled = np.abs(fraction) * 2.0**31  # below 2^31 + 1: adding a half is exact enough to find ties
+    fixed = np.floor(scaled).astype(np.int64) + (scaled - np.floor(scaled) >= 0.5)
+    fixed = np.where(real < 0, -fixed, fixed)
+    exponent = exponent.astype(np.int64) + (fixed == 2**31)
+    fixed = np.where(fixed == 2**31, 2**30, fixed)
+    flushed = (fixed == 0) | (exponent < -31)
+    return np.where(flushed, 0, fixed).astype(np.int32), np.where(flushed, 0, exponent).astype(np.int32)
+
+
+def test_multipliers_of_any_bits():
+    """tq takes the bits apart: the same as the runtime's frexp, over random bits, every exponent and every carry."""
+    rng = np.random.default_rng(7)
+    exponents = np.arange(2047, dtype=np.uint64) << np.uint64(52)
+    fractions = np.array(
+        [0, 1, 2**21 - 1, 2**21, 2**21 + 1, 3 * 2**21, 2**52 - 2**21 - 1, 2**52 - 2**21, 2**52 - 1], np.uint64
+    )
+    edges = (exponents[:, None] | fractions).ravel()
+    near = (rng.integers(1023 - 40, 1023 + 40, 200_000).astype(np.uint64) << np.uint64(52)) | rng.integers(
+        0, 2**52, 200_000, dtype=np.uint64
+    )
+    bits = np.concatenate([edges, near, rng.integers(0, 2**63, 200_000, dtype=np.uint64)])
+    real = np.concatenate([bits, bits | np.uint64(2**63)]).view(np.float64)
+    real = real[np.isfinite(real)]
+    multiplier, shift = tq.quantize_multiplier(real)
+    expected_multiplier, expected_shift = frexp_multiplier(real)
+    assert (np.asarray(multiplier) == expected_multiplier).all()
+    assert (np.asarray(shift) == expected_shift).all()
+
+
 @pytest.mark.parametrize("rounding", tq.rules()["requantize"])
 @pytest.mark.parametrize("real", [2.0**31, 2.0**33, 1e38, 3e38, 5e-324, 2.0**-32, 0.0])
 def test_explain_takes_every_pair_that_quantize_multiplier_gives(real, rounding):

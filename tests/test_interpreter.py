@@ -527,6 +527,23 @@ def test_graphs_that_contradict_themselves(tensors, operators, inputs, outputs, 
     assert text in str(caught.value)
 
 
+def test_inputs_that_nothing_writes_hold_zeros():
+    data = build_model(
+        [tensor("x", [2]), tensor("nobody", [2]), tensor("y", [2]), tensor("z", [2])],
+        [
+            operator("ADD", [0, 1], [2], options=schema.AddOptionsT()),
+            operator("ADD", [2, 1], [3], options=schema.AddOptionsT()),
+        ],
+        [0],
+        [3],
+    )
+    made = allocated(data)
+    for _ in range(2):
+        made.set_tensor(0, X[0, :2])
+        made.invoke()
+        np.testing.assert_array_equal(made.get_tensor(3), X[0, :2])
+
+
 def test_an_error_in_running_leaves_the_interpreter_usable():
     data = build_model(
         [tensor("x", [4]), tensor("shape", [2], "INT32"), tensor("y", [2, 2], shape_signature=[-1, -1])],

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/c/variants.c: the kernels without Python, under sanitizers, by each compiler, and on an emulated processor."""
+"""tests/c/variants.c and products.c: the kernels without Python, under sanitizers, by each compiler, and on an emulated
+processor."""
 
 import os
 import shutil
@@ -10,12 +11,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SOURCES = [ROOT / "tests/c/variants.c", *(ROOT / "src" / f"base/{n}.c" for n in ("cpu", "status", "threads"))]
+SOURCES = [
+    *sorted((ROOT / "src/kernels").glob("*.c")),
+    *(ROOT / "src" / f"base/{name}.c" for name in ("cpu", "status", "threads")),
+]
+PROGRAMS = ("variants", "products")
 FLAGS = ["-std=c11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}", f"-I{ROOT}"]
 
 
-def build(compiler, out, *flags):
-    """Each file by a compiler of its own: two of them take a minute each under sanitizers."""
+def build(compiler, folder, *flags):
+    """Paths of the programs.  Each file by a compiler of its own: some of them take a minute each under sanitizers."""
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
 
@@ -23,11 +28,19 @@ def build(compiler, out, *flags):
         done = subprocess.run([compiler, *FLAGS, *flags, *map(str, arguments)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-3000:]
 
-    sources = [*sorted((ROOT / "src/kernels").glob("*.c")), *SOURCES]
-    objects = [out.with_name(f"{source.stem}.o") for source in sources]
+    def compiled(source):
+        made = folder / f"{source.stem}.o"
+        command("-c", source, "-o", made)
+        return made
+
+    mains = [ROOT / "tests/c" / f"{name}.c" for name in PROGRAMS]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda source, made: command("-c", source, "-o", made), sources, objects))
-    command(*objects, "-lm", "-pthread", "-o", out)
+        objects = list(pool.map(compiled, [*mains, *SOURCES]))
+    programs = []
+    for main in objects[: len(mains)]:
+        programs.append(folder / main.stem)
+        command(main, *objects[len(mains) :], "-lm", "-pthread", "-o", programs[-1])
+    return programs
 
 
 def run(*command):
@@ -38,17 +51,23 @@ def run(*command):
 
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_under_sanitizers(compiler, tmp_path):
-    program = tmp_path / "variants"
-    build(compiler, program, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    run(str(program))
+    variants, products = build(compiler, tmp_path, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    run(str(variants))
+    assert run(str(products), "150") >= 150
 
 
 def test_on_aarch64(tmp_path):
     if not shutil.which("qemu-aarch64"):
         pytest.skip("no qemu-aarch64")
-    program = tmp_path / "variants"
-    build("aarch64-linux-gnu-gcc", program, "-static")
-    assert run("qemu-aarch64", str(program)) > 10000
+    variants, products = build("aarch64-linux-gnu-gcc", tmp_path, "-static")
+    assert run("qemu-aarch64", str(variants)) > 10000
+    assert run("qemu-aarch64", str(products), "300") > 300
+
+
+def test_products_at_length(tmp_path):
+    """Optimized, as they are shipped."""
+    _, products = build("gcc", tmp_path, "-O3")
+    assert run(str(products)) >= 1500
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

@@ -312,6 +312,84 @@ def future():
     return pack(model)
 
 
+def with_tensor_fields(make, first=11, count=8):
+    """A model whose only tensor has more slots than the schema: make(builder) -> [(slot, add)]."""
+    builder = flatbuffers.Builder()
+    name = builder.CreateString("x")
+    shape = builder.CreateNumpyVector(np.int32([7]))
+    extra = make(builder)
+    builder.StartObject(first + count)
+    builder.PrependUOffsetTRelativeSlot(0, shape, 0)
+    builder.PrependUOffsetTRelativeSlot(3, name, 0)
+    for slot, add in extra:
+        add(builder, slot)
+    item = builder.EndObject()
+    tensors = vector_of(builder, [item])
+    schema.SubGraphStart(builder)
+    schema.SubGraphAddTensors(builder, tensors)
+    graphs = vector_of(builder, [schema.SubGraphEnd(builder)])
+    schema.BufferStart(builder)
+    buffers = vector_of(builder, [schema.BufferEnd(builder)])
+    codes = vector_of(builder, [])
+    schema.ModelStart(builder)
+    schema.ModelAddVersion(builder, 3)
+    schema.ModelAddOperatorCodes(builder, codes)
+    schema.ModelAddSubgraphs(builder, graphs)
+    schema.ModelAddBuffers(builder, buffers)
+    builder.Finish(schema.ModelEnd(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+def vector_of(builder, items):
+    """A vector of offsets to what was made before."""
+    builder.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        builder.PrependUOffsetTRelative(item)
+    return builder.EndVector()
+
+
+def small_table(builder, number, name=None):
+    """A table of a number in slot 0 and a name in slot 2."""
+    text = builder.CreateString(name) if name else None
+    builder.StartObject(3)
+    builder.PrependInt32Slot(0, number, 0)
+    if text:
+        builder.PrependUOffsetTRelativeSlot(2, text, 0)
+    return builder.EndObject()
+
+
+def unknown_fields():
+    """Fields of every kind that no schema knows yet: what a newer version may add."""
+
+    def link(made):
+        return lambda builder, slot: builder.PrependUOffsetTRelativeSlot(slot, made, 0)
+
+    def make(builder):
+        inner = small_table(builder, 5, "the inner one")
+        builder.StartObject(2)
+        builder.PrependUOffsetTRelativeSlot(1, inner, 0)
+        builder.PrependInt64Slot(0, 77, 0)
+        outer = builder.EndObject()
+        new_option = small_table(builder, 9, "a new option")
+        builder.StartObject(8)
+        builder.PrependUint8Slot(4, 250, 0)
+        builder.PrependUOffsetTRelativeSlot(5, new_option, 0)
+        quantization = builder.EndObject()
+        return [
+            (4, link(quantization)),
+            (11, link(builder.CreateString("text"))),
+            (12, link(builder.CreateNumpyVector(np.float64([1.5, -2])))),
+            (13, link(outer)),
+            (14, link(vector_of(builder, [small_table(builder, i, f"table {i}") for i in range(1, 4)]))),
+            (15, link(vector_of(builder, [builder.CreateString(f"text {i}") for i in range(3)]))),
+            (16, lambda builder, slot: builder.PrependUint16Slot(slot, 500, 0)),
+            (17, lambda builder, slot: builder.PrependFloat64Slot(slot, 0.1, 0)),
+            (18, lambda builder, slot: builder.PrependUint32Slot(slot, 64, 0)),
+        ]
+
+    return with_tensor_fields(make)
+
+
 def odd_indices():
     """Everything out of range that still reads."""
     model = make_model(
@@ -364,7 +442,7 @@ def no_zero_points():
 MAKERS = [
     types, constants, shapes, variables, per_tensor, min_max, per_axis, conv, blockwise, sparse, subgraphs,
     custom_operators, stablehlo, variants, outside, external, plain, trailing, future, odd_indices, bare, bfloat16,
-    bad_strings, no_zero_points,
+    bad_strings, no_zero_points, unknown_fields,
 ]  # fmt: skip
 
 

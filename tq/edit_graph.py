@@ -243,6 +243,13 @@ class SubgraphPart(Part):
         self.remove_operator(old)
         return made
 
+    def replace_tensor(self, old: TensorLike, new: TensorLike) -> None:
+        """Makes everything that reads, writes or names `old` use `new` instead, and takes `old` away."""
+        gone, made = self.find(old), self.find(new)
+        if gone != made:
+            self._renumber_tensors({gone.index: made.index}, self._tensors)
+            self._remove_tensors({gone})
+
     def remove_tensor(self, tensor: TensorLike) -> None:
         """Takes a tensor away that nothing uses; ValueError names who still does."""
         found = self.find(tensor)
@@ -279,13 +286,24 @@ class SubgraphPart(Part):
         kept = [tensor for tensor in self._tensors if tensor not in gone]
         new = {place: -1 for place, tensor in enumerate(self._tensors) if tensor in gone}
         new |= {self._place(tensor): place for place, tensor in enumerate(kept)}
-        for tensor in kept:
+        self._renumber_tensors(new, kept)
+        self._tensors[:] = kept
+        self._places = None
+        self._editor._forget_users()
+        self._is_stored = False
+        for tensor in gone:
+            self._editor._release_buffer(tensor.buffer)
+
+    def _renumber_tensors(self, new: Mapping[int, int], tensors: Iterable[TensorPart]) -> None:
+        """Maps the indices of tensors wherever they are named; the parameters of `tensors` may name some."""
+        for tensor in tensors:
             node = tensor.quantization._node()
             details = node.get("details") if node else None
-            if details is not None and details.type is not None:
-                for field in _DETAILS_INDICES:
-                    if field in fields.rows(details.type) and _names_tensor(field, details.get(field)):
-                        renumber_one(details, field, new)
+            if details is None or details.type is None:
+                continue
+            for field in _DETAILS_INDICES:
+                if field in fields.rows(details.type) and _names_tensor(field, details.get(field)):
+                    renumber_one(details, field, new)
         for operator in self._operators:
             for field in _OPERATOR_INDICES:
                 renumber(operator._node, field, new)
@@ -295,12 +313,6 @@ class SubgraphPart(Part):
             for field in _SIGNATURE_INDICES:
                 for item in signature._nodes(field):
                     renumber_one(item, "tensor_index", new)
-        self._tensors[:] = kept
-        self._places = None
-        self._editor._forget_users()
-        self._is_stored = False
-        for tensor in gone:
-            self._editor._release_buffer(tensor.buffer)
 
     def _store(self) -> None:
         """Gives the node the lists of tensors and operators.  Once, however many came and went."""

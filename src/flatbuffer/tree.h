@@ -13,12 +13,12 @@
  *   inline    the bytes from the field to the next one, at most.  A scalar of any width stays what it is.
  *   offsets   A vtable does not say which fields are offsets.  An unknown field of 4 aligned bytes is
  *             taken for one if it leads to bytes of the file that nothing known covers, and if these
- *             are a table, a vector of such tables or of strings, or a vector of scalars or string of
- *             at least one element.  Vectors are copied with as many bytes as may belong to them,
- *             up to 8 an element.
+ *             are a text, a table, or a vector of such; or a vector of scalars of at least one element,
+ *             which starts where something else ends, since builders leave no gaps.  Vectors are
+ *             copied with as many bytes as may belong to them, up to 8 an element.
  * What this gets wrong: an unknown offset to an empty vector, or to something that a known field
- * shares, is kept as the number that it was, and leads elsewhere in what is written; a vector of
- * vectors does not exist in the format.  A union of a type that is not known is a table; where its
+ * shares, is kept as the number that it was, and leads elsewhere in what is written; a number that is
+ * the very distance to what another unknown field leads to becomes an offset.  A union of a type that is not known is a table; where its
  * bytes are none, the union is lost, and tree->lost counts it.
  */
 #ifndef TQ_FLATBUFFER_TREE_H

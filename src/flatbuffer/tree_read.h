@@ -13,6 +13,7 @@ typedef struct tq_guess {
     tq_node *node;
     size_t at; /* of the field */
     uint16_t slot;
+    uint8_t depth; /* unknown tables around it */
     bool is_union; /* then it is an offset, to a table */
 } tq_guess;
 
@@ -22,6 +23,7 @@ typedef struct tq_reading {
     uint64_t end;
     uint64_t nodes_left, cells_left, slots_left, bytes_left;
     tq_guess *guesses;
+    uint8_t depth; /* of the guesses that are made */
     tq_error *error;
 } tq_reading;
 

@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-enum { UNKNOWN_DEPTH = 8, MOST_ELEMENT = 8 };
+/* DATA_COUNT: a vector of so many elements may be data that kernels want aligned to 16, as it stands. */
+enum { UNKNOWN_DEPTH = 8, MOST_ELEMENT = 8, DATA_COUNT = 64 };
 
 /* ---- inline bytes ---- */
 
@@ -121,7 +122,7 @@ static tq_status read_slot(tq_reading *r, tq_node *node, unsigned slot, bool is_
     tq_guess *guess;
     status = tq_region_get(&r->tree->region, 1, sizeof *guess, &guess, r->error);
     if (status == TQ_OK) {
-        *guess = (tq_guess){r->guesses, node, at, (uint16_t)slot, is_union};
+        *guess = (tq_guess){r->guesses, node, at, (uint16_t)slot, r->depth, is_union};
         r->guesses = guess;
     }
     return status;
@@ -291,24 +292,6 @@ static bool find_text(tq_reading *r, const claims *c, uint64_t at, tq_cell *cell
     return true;
 }
 
-static tq_status follow(tq_reading *r, const claims *c, size_t at, unsigned depth, bool is_union, tq_cell *cell, bool *found);
-
-/* Follows what may be offsets among the slots of an unknown table that was just read. */
-static tq_status follow_slots(tq_reading *r, const claims *c, tq_guess *before, unsigned depth)
-{
-    tq_status status = TQ_OK;
-    while (status == TQ_OK && r->guesses != before) {
-        tq_guess guess = *r->guesses;
-        r->guesses = guess.next;
-        tq_cell cell = {.slot = guess.slot};
-        bool found = false;
-        status = follow(r, c, guess.at, depth, false, &cell, &found);
-        if (status == TQ_OK && found)
-            status = tq_node_put(r->tree, guess.node, &cell, r->error);
-    }
-    return status;
-}
-
 /* Whether the bytes at `at` have the form of a table, all of which lies in bytes that nothing covers. */
 static bool find_table(const tq_reading *r, const claims *c, uint64_t at, tq_table *out)
 {
@@ -325,13 +308,12 @@ static bool find_table(const tq_reading *r, const claims *c, uint64_t at, tq_tab
     return true;
 }
 
-static tq_status read_unknown_table(tq_reading *r, const claims *c, const tq_table *table, unsigned depth, tq_node **out)
+/* Its own unknown fields become guesses, one deeper. */
+static tq_status read_unknown_table(tq_reading *r, const tq_table *table, unsigned depth, tq_node **out)
 {
-    tq_guess *before = r->guesses;
     tq_status status = tq_reading_node(r, table, TQ_TABLE_NONE, out);
-    if (status == TQ_OK)
-        status = tq_read_unknown_slots(r, table, *out);
-    return status == TQ_OK ? follow_slots(r, c, before, depth + 1) : status;
+    r->depth = (uint8_t)(depth + 1);
+    return status == TQ_OK ? tq_read_unknown_slots(r, table, *out) : status;
 }
 
 /* Whether all elements at `at` are offsets to tables; or to texts, where `texts` is set. */
@@ -361,12 +343,12 @@ static tq_status read_texts(tq_reading *r, uint64_t at, uint32_t count, tq_cell 
         if (status == TQ_OK)
             strings[i] = tq_vector_bytes(&text, 1);
     }
-    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_STRINGS, .align = 4, .count = count};
+    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_STRINGS, .align = 4, .count = count, .at = at};
     cell->strings = status == TQ_OK ? strings : NULL;
     return status;
 }
 
-static tq_status read_unknown_tables(tq_reading *r, const claims *c, uint64_t at, uint32_t count, unsigned depth, tq_cell *cell)
+static tq_status read_unknown_tables(tq_reading *r, uint64_t at, uint32_t count, unsigned depth, tq_cell *cell)
 {
     tq_node **tables;
     tq_status status = tq_region_get(&r->tree->region, count, sizeof *tables, &tables, r->error);
@@ -375,52 +357,56 @@ static tq_status read_unknown_tables(tq_reading *r, const claims *c, uint64_t at
         tq_table table;
         status = tq_table_find(r->file, (size_t)(element + tq_load_u32(r->file.data + element)), &table, r->error);
         if (status == TQ_OK)
-            status = read_unknown_table(r, c, &table, depth, &tables[i]);
+            status = read_unknown_table(r, &table, depth, &tables[i]);
     }
-    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_TABLES, .align = 4, .count = count};
+    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_TABLES, .align = 4, .count = count, .at = at};
     cell->tables = status == TQ_OK ? tables : NULL;
     return status;
 }
 
-/* A vector whose elements have a width that the bytes up to the next object allow. */
-static void read_scalars(const tq_reading *r, uint64_t at, uint32_t count, uint64_t room, tq_cell *cell)
+/* How many elements a vector at `at` would have; 0 where it cannot be one. */
+static uint32_t count_at(const tq_reading *r, uint64_t at, uint64_t end)
 {
-    uint64_t length = (uint64_t)count * MOST_ELEMENT;
-    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_VECTOR, .count = count};
-    cell->align = (at + 4) % 16 == 0 ? 16 : (at + 4) % 8 == 0 ? 8 : 4;
-    cell->length = length < room ? length : room;
-    cell->bytes = r->file.data + at + 4;
+    uint32_t count = end >= at + 4 ? tq_load_u32(r->file.data + at) : 0;
+    return count <= end - at - 4 ? count : 0;
 }
 
-static tq_status follow_vector(tq_reading *r, const claims *c, uint64_t at, unsigned depth, tq_cell *cell, bool *found)
+static tq_status follow_offsets(tq_reading *r, const claims *c, uint64_t at, unsigned depth, tq_cell *cell, bool *found)
 {
     uint64_t end = next_claim(r, c, at);
-    uint32_t count = end >= at + 4 ? tq_load_u32(r->file.data + at) : 0;
-    *found = count && count <= end - at - 4;
-    if (!*found)
+    uint32_t count = end >= at + 4 ? count_at(r, at, end) : 0;
+    if (!count || 4 * (uint64_t)count > end - at - 4)
         return TQ_OK;
-    if (4 * (uint64_t)count <= end - at - 4) {
-        if (count > r->cells_left || count > r->nodes_left)
-            return tq_fail(r->error, TQ_TABLE_BUDGET, at, "an unknown vector of %u elements passes the budget", count);
-        r->cells_left -= count;
-        if (find_offsets(r, c, at, count, true))
-            return read_texts(r, at, count, cell);
-        if (find_offsets(r, c, at, count, false))
-            return read_unknown_tables(r, c, at, count, depth, cell);
+    if (count > r->cells_left || count > r->nodes_left)
+        return tq_fail(r->error, TQ_TABLE_BUDGET, at, "an unknown vector of %u elements passes the budget", count);
+    r->cells_left -= count;
+    if (find_offsets(r, c, at, count, true)) {
+        *found = true;
+        return read_texts(r, at, count, cell);
     }
-    read_scalars(r, at, count, end - at - 4, cell);
+    if (find_offsets(r, c, at, count, false)) {
+        *found = true;
+        return read_unknown_tables(r, at, count, depth, cell);
+    }
     return TQ_OK;
 }
 
-/* Reads what the offset at `at` leads to, if that is something. */
-static tq_status follow(tq_reading *r, const claims *c, size_t at, unsigned depth, bool is_union, tq_cell *cell, bool *found)
+/* Where a guess leads, if that lies in the file; it was read before, and the bytes may have changed. */
+static bool find_target(const tq_reading *r, const tq_guess *guess, uint64_t *out)
 {
-    uint64_t target = (uint64_t)at + tq_load_u32(r->file.data + at);
+    *out = (uint64_t)guess->at + tq_load_u32(r->file.data + guess->at);
+    return *out + 4 <= r->end && *out % 4 == 0;
+}
+
+/* Reads what a guess leads to if its form is proof enough: a text, a table, a vector of these. */
+static tq_status follow(tq_reading *r, const claims *c, const tq_guess *guess, tq_cell *cell, bool *found)
+{
+    uint64_t target;
     tq_table table;
     *found = false;
-    if (depth == UNKNOWN_DEPTH || target + 4 > r->end || (!is_union && next_claim(r, c, target) == target))
+    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || next_claim(r, c, target) == target)
         return TQ_OK;
-    if (!is_union && find_text(r, c, target, cell)) {
+    if (!guess->is_union && find_text(r, c, target, cell)) {
         *found = true;
         return TQ_OK;
     }
@@ -428,39 +414,144 @@ static tq_status follow(tq_reading *r, const claims *c, size_t at, unsigned dept
         *found = true;
         cell->kind = TQ_CELL_TABLE;
         cell->align = 4;
-        return read_unknown_table(r, c, &table, depth, &cell->table);
+        return read_unknown_table(r, &table, guess->depth, &cell->table);
     }
-    return is_union ? TQ_OK : follow_vector(r, c, target, depth, cell, found);
+    return guess->is_union ? TQ_OK : follow_offsets(r, c, target, guess->depth, cell, found);
 }
 
-static tq_status resolve(tq_reading *r, const claims *c, const tq_guess *guess)
+/* The guesses whose targets prove themselves; `open` gets those that are left. */
+static tq_status follow_proven(tq_reading *r, const claims *c, tq_guess **open)
 {
-    tq_cell cell = {.slot = guess->slot};
-    bool found;
-    tq_status status = follow(r, c, guess->at, 0, guess->is_union, &cell, &found);
-    if (status == TQ_OK && found)
-        return tq_node_put(r->tree, guess->node, &cell, r->error);
-    if (status == TQ_OK && guess->is_union) {
-        tq_node_drop(guess->node, guess->slot);
-        r->tree->lost++;
+    tq_status status = TQ_OK;
+    while (status == TQ_OK && r->guesses) {
+        tq_guess *guess = r->guesses;
+        tq_cell cell = {.slot = guess->slot};
+        bool found;
+        r->guesses = guess->next;
+        status = follow(r, c, guess, &cell, &found);
+        if (status == TQ_OK && found) {
+            status = tq_node_put(r->tree, guess->node, &cell, r->error);
+        } else if (guess->is_union) {
+            tq_node_drop(guess->node, guess->slot);
+            r->tree->lost++;
+        } else {
+            guess->next = *open;
+            *open = guess;
+        }
     }
+    return status;
+}
+
+/* ---- vectors of scalars, whose form proves nothing ---- */
+
+/* Whether only padding stands between two places. */
+static bool is_next(const tq_reading *r, uint64_t end, uint64_t at)
+{
+    if (end > at || at - end >= 16)
+        return false;
+    for (; end < at; end++)
+        if (r->file.data[end])
+            return false;
+    return true;
+}
+
+/* Builders leave no gaps: a vector starts behind what is known, or behind the last such vector, whatever
+   the width of that one's elements. */
+static bool follows_something(const tq_reading *r, const claims *c, uint64_t at, uint64_t last, uint32_t last_count)
+{
+    size_t low = 0, high = c->count; /* the first span that starts past `at` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->spans[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low && is_next(r, c->spans[low - 1].end, at))
+        return true;
+    for (unsigned size = 1; last && size <= MOST_ELEMENT; size *= 2)
+        if (is_next(r, last + 4 + (uint64_t)last_count * size, at))
+            return true;
+    return false;
+}
+
+typedef struct place {
+    uint64_t target;
+    tq_guess *guess;
+} place;
+
+static int compare_places(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    return (x->target > y->target) - (x->target < y->target);
+}
+
+/* As many bytes as may belong to the elements, whose width is not known. */
+static tq_status put_scalars(tq_reading *r, const place *p, uint32_t count, uint64_t room)
+{
+    uint64_t length = (uint64_t)count * MOST_ELEMENT, first = p->target + 4;
+    tq_cell cell = {.slot = p->guess->slot, .kind = TQ_CELL_VECTOR, .count = count};
+    cell.align = first % 16 == 0 && count >= DATA_COUNT ? 16 : first % 8 == 0 ? 8 : 4;
+    cell.length = length < room ? length : room;
+    cell.bytes = r->file.data + first;
+    return tq_node_put(r->tree, p->guess->node, &cell, r->error);
+}
+
+static tq_status follow_places(tq_reading *r, const claims *c, const place *places, size_t count)
+{
+    uint64_t last = 0;
+    uint32_t last_count = 0;
+    tq_status status = TQ_OK;
+    for (size_t i = 0; status == TQ_OK && i < count; i++) {
+        uint64_t at = places[i].target, end = next_claim(r, c, at);
+        uint32_t elements = end > at ? count_at(r, at, end) : 0;
+        if (!elements || (at != last && !follows_something(r, c, at, last, last_count)))
+            continue;
+        last = at;
+        last_count = elements;
+        status = put_scalars(r, &places[i], elements, end - at - 4);
+    }
+    return status;
+}
+
+static tq_status follow_scalars(tq_reading *r, tq_guess *open)
+{
+    size_t count = 0;
+    place *places;
+    claims c;
+    for (tq_guess *guess = open; guess; guess = guess->next)
+        count++;
+    if (!count)
+        return TQ_OK;
+    tq_status status = tq_allocate(&r->tree->region.allocator, count, sizeof *places, &places, r->error);
+    if (status != TQ_OK)
+        return status;
+    count = 0;
+    for (; open; open = open->next)
+        if (open->depth < UNKNOWN_DEPTH && find_target(r, open, &places[count].target))
+            places[count++].guess = open;
+    qsort(places, count, sizeof *places, compare_places);
+    status = find_claims(r, &c);
+    if (status == TQ_OK) {
+        status = follow_places(r, &c, places, count);
+        tq_release(&r->tree->region.allocator, c.spans);
+    }
+    tq_release(&r->tree->region.allocator, places);
     return status;
 }
 
 tq_status tq_resolve_guesses(tq_reading *r)
 {
-    tq_guess *guesses = r->guesses;
+    tq_guess *open = NULL;
     claims c;
-    if (!guesses)
+    if (!r->guesses)
         return TQ_OK;
     tq_status status = find_claims(r, &c);
     if (status != TQ_OK)
         return status;
-    r->guesses = NULL;
-    for (; status == TQ_OK && guesses; guesses = guesses->next)
-        status = resolve(r, &c, guesses);
+    status = follow_proven(r, &c, &open);
     tq_release(&r->tree->region.allocator, c.spans);
-    return status;
+    return status == TQ_OK ? follow_scalars(r, open) : status;
 }
 
 uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file)

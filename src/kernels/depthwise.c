@@ -40,19 +40,23 @@ static const struct {
 #define feature_scalar TQ_CPU_INDEX_SCALAR
 #define feature_avx2 TQ_CPU_INDEX_AVX2
 #define feature_avx512 TQ_CPU_INDEX_AVX512
+#define feature_avx512vbmi TQ_CPU_INDEX_AVX512VBMI
 #define feature_neon TQ_CPU_INDEX_NEON
 #define TQ_f32_fused TQ_ELEMENTS
 #define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, TQ_##in, feature_##isa},
 #include "kernels/depthwise.def"
 };
 
-static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused)
+/* small_weights: they fit 8 bits. */
+static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused, bool small_weights)
 {
     const unsigned wanted = in == TQ_f32 && fused ? TQ_f32_fused : in;
     const uint32_t usable = tq_kernels_usable();
     const tq_depthwise_kernel *found = NULL;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        if (bodies[i].in == wanted && usable >> bodies[i].feature & 1)
+        if (bodies[i].in == wanted && usable >> bodies[i].feature & 1 &&
+            (bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI) && /* needs both */
+            (bodies[i].kernel->weight_bytes > 1 || small_weights))
             found = bodies[i].kernel;
     return found;
 }
@@ -74,14 +78,14 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
 {
     const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
     tq_depthwise d = {.in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
-    d.kernel = find_kernel(in, fused);
+    d.kernel = find_kernel(in, fused, true);
     uint64_t weights;
     if (channels > UINT32_MAX || taps > UINT32_MAX ||
-        !tq_mul_u64(round_up(taps, 2), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
+        !tq_mul_u64(round_up(taps, 4), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
                        taps);
-    const size_t padded = vectors_of(&d) * d.kernel->lanes;
-    d.packed_bytes = round_up(vectors_of(&d) * vector_bytes(&d), ALIGN) + round_up(padded * (wide ? 8 : 4), ALIGN) +
+    const size_t padded = vectors_of(&d) * d.kernel->lanes; /* and taps, for any of the kernels */
+    d.packed_bytes = round_up(padded * round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), ALIGN) + round_up(padded * (wide ? 8 : 4), ALIGN) +
                      round_up(channels * tq_element_size(in) + SLACK, ALIGN);
     *depthwise = d;
     return TQ_OK;
@@ -93,19 +97,23 @@ static int32_t weight_at(const tq_gemm_weights *w, size_t at)
     return code - w->zero_point;
 }
 
-static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, int16_t *to, void *bias)
+static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
 {
     const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
+    const int32_t zero_point = w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
     int64_t sum = 0;
     for (size_t t = 0; t < d->taps; t++) {
         int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
-        to[t / group * stride + t % group] = (int16_t)weight;
+        if (d->kernel->weight_bytes == 1)
+            ((int8_t *)to)[t / group * stride + t % group] = (int8_t)weight;
+        else
+            ((int16_t *)to)[t / group * stride + t % group] = (int16_t)weight;
         sum += weight;
     }
     int64_t given = !w->bias ? 0
                     : w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[c]
                                                        : ((const int32_t *)w->bias)[c];
-    uint64_t folded = (uint64_t)given - (uint64_t)(sum * w->row_zero_point);
+    uint64_t folded = (uint64_t)given - (uint64_t)(sum * zero_point);
     if (d->wide)
         ((uint64_t *)bias)[c] = folded;
     else
@@ -127,6 +135,8 @@ static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, 
 
 void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory)
 {
+    if (depthwise->kernel->weight_bytes == 1 && weights->zero_point != 0)
+        depthwise->kernel = find_kernel(depthwise->in, depthwise->fused, false);
     const tq_depthwise_kernel *k = depthwise->kernel;
     const size_t lane = (size_t)k->group * k->weight_bytes, each = vector_bytes(depthwise);
     char *to = memory, *bias = to + round_up(vectors_of(depthwise) * each, ALIGN);
@@ -140,7 +150,7 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
                 !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
                 !depthwise->fused;
         else
-            pack_integer_channel(depthwise, weights, c, (int16_t *)(void *)first, bias);
+            pack_integer_channel(depthwise, weights, c, first, bias);
     }
     const int32_t zero = weights->row_zero_point;
     if (tq_element_size(depthwise->in) == 1)
@@ -211,12 +221,23 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
                 memcpy(to, from + c * size, size);
 }
 
+/* Whether output pixels up to `last` can read the tail. */
+static bool meets_tail(const struct run *run, size_t last)
+{
+    const tq_scan *s = run->scan;
+    const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
+    int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
+    y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
+    size_t lines = last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* of all images, that may be read */
+    return run->data + lines * (size_t)s->in_w * run->stride > run->tail;
+}
+
 /* Pointers to taps of pixels [first, first + count), with the tail's moved. */
 static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
     tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
-    if (d->channels % d->kernel->lanes == 0)
+    if (d->channels % d->kernel->lanes == 0 || !meets_tail(run, first + count - 1))
         return;
     const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
     for (size_t t = 0; t < d->taps; t++)

@@ -16,36 +16,32 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
 
 #define DEFINE_dequantize(in, out)                                                                              \
     INLINE void step_dequantize_##in(const element_##in *x, float *y, const tq_dequantize_params *p,            \
-                                     const struct dequantize_lane *row, size_t at, enum vary lanes,             \
+                                     const struct dequantize_lane *row, size_t at, enum vary vary,              \
                                      bool stream)                                                               \
     {                                                                                                           \
         vf value[4];                                                                                            \
         for (int k = 0; k < 4; k++) {                                                                           \
             size_t here = at + (size_t)k * LANES;                                                               \
-            struct dequantize_lane c = lanes ? dequantize_load(p, here, true) : *row;                           \
-            c.zero_point = lanes == VARY_ALL ? c.zero_point : row->zero_point;                                  \
+            struct dequantize_lane c = vary ? dequantize_load(p, here, true) : *row;                            \
+            c.zero_point = vary == VARY_ALL ? c.zero_point : row->zero_point;                                   \
             value[k] = mul_f32(float_of_s32(sub_s32(load_##in(x + k * LANES), c.zero_point)), c.scale);         \
         }                                                                                                       \
         store4_f32(y, value, stream);                                                                           \
     }                                                                                                           \
-    DEFINE_PART(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane, dequantize_load,        \
-                step_dequantize_##in)                                                                           \
+    DEFINE_PAIR_OF_STEPS(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane)                \
+    DEFINE_PART(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane, dequantize_load)        \
     INLINE void sweep_dequantize_##in##_f32(const element_##in *x, float *y, size_t n, size_t rows,             \
                                             size_t stride, const tq_dequantize_params *params, size_t first,    \
                                             bool lanes)                                                         \
     {                                                                                                           \
         const tq_dequantize_params copy = *params, *p = &copy; /* which stores to y cannot change */            \
-        if (p->wide) {                                                                                          \
+        if (p->wide)                                                                                            \
             (lanes ? tq_dequantize_##in##_f32__scalar_lanes : tq_dequantize_##in##_f32__scalar_row)(            \
                 x, y, n, rows, stride, p, first);                                                               \
-            return;                                                                                             \
-        }                                                                                                       \
-        EACH_ROW                                                                                                \
-        {                                                                                                       \
-            const struct dequantize_lane row = dequantize_load(p, first, false);                                \
-            if (lanes && p->one_zero_point)                                                                     \
-                WALK(dequantize_##in, step_dequantize_##in, p->stream, VARY_SCALE);                             \
-            else                                                                                                \
-                WALK(dequantize_##in, step_dequantize_##in, p->stream, lanes);                                  \
-        }                                                                                                       \
+        else if (!lanes)                                                                                        \
+            WALK_ROWS(dequantize_##in, struct dequantize_lane, dequantize_load, p->stream);                     \
+        else if (p->one_zero_point)                                                                             \
+            WALK_LANES(dequantize_##in, struct dequantize_lane, dequantize_load, VARY_SCALE);                   \
+        else                                                                                                    \
+            WALK_LANES(dequantize_##in, struct dequantize_lane, dequantize_load, VARY_ALL);                     \
     }

@@ -5,16 +5,18 @@
  * Parameter sets become columns (kernels.h).  Where each set covers a long contiguous run, row kernels do
  * run after run.  Where runs are short and the pattern repeats, the columns are spread out, one entry an
  * element, over the pattern or enough repetitions of it to fill a loop, and lanes kernels do pattern after
- * pattern.  Converting input or output goes through a buffer that stays in the first-level cache.
+ * pattern.  Where they are short and the pattern does not repeat, they are folded: parameters are spread out
+ * some elements at a time.  Columns of sets that are used once are made some sets at a time, since fresh memory
+ * takes longer than the sets.  Converting input or output goes through a buffer that stays in the first-level
+ * cache.
  */
 #include "kernels/elementwise.h"
 
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/threads.h"
+#include "kernels/columns.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
 #define STRIP 1024           /* elements of a pattern done at a time: its parameters take 8 KiB or so */
@@ -25,105 +27,40 @@
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
 
-/* ---- columns ---- */
+/* ---- the walk ---- */
 
-#define MAX_COLUMNS 10
-#define LINE 64 /* bytes of a cache line: a vector across two costs two loads */
-
-struct columns {
-    char *data[MAX_COLUMNS];
-    size_t size[MAX_COLUMNS]; /* of an entry: 8 (those columns come first) or 4 */
-    int count;
-    size_t entries;
-    void *memory[2]; /* the sets' columns, and those spread out */
-    _Alignas(8) char one_set[MAX_COLUMNS * 8];
+union params {
+    tq_quantize_params quantize;
+    tq_dequantize_params dequantize;
+    tq_requantize_params requantize;
 };
 
-static void free_columns(struct columns *c)
-{
-    free(c->memory[0]);
-    free(c->memory[1]);
-}
+/* What parameter sets are made of; by operation. */
+struct source {
+    tq_column_f32 scale;
+    tq_column_f64 multiplier;
+    tq_column_i32 zero_point, input_zero_point;
+    tq_requantize_rule rule;
+    tq_element in, out;
+};
 
-/* One set needs no memory, and no padding: there is one way to lay it out, in a row. */
-static tq_status allocate_columns(struct columns *c, int which, size_t entries, tq_error *error)
-{
-    uint64_t padded = entries, total = 0, bytes;
-    bool fits = entries == 1 || tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
-    padded = entries == 1 ? 1 : padded / LINE * LINE; /* entries of whole cache lines */
-    for (int i = 0; i < c->count && fits; i++)
-        fits = tq_mul_u64(padded, c->size[i], &bytes) && tq_add_u64(total, bytes, &total);
-    char *at = c->one_set;
-    if (entries != 1) {
-        at = c->memory[which] = fits && total < SIZE_MAX - LINE ? malloc((size_t)total + LINE) : NULL;
-        if (!at)
-            return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
-        at += LINE - (uintptr_t)at % LINE;
-    }
-    c->entries = entries;
-    for (int i = 0; i < c->count; i++) {
-        c->data[i] = at;
-        at += (size_t)padded * c->size[i];
-    }
-    return TQ_OK;
-}
-
-/* Fills the entries past the end with the last one, so that what kernels read there is harmless. */
-static void pad_columns(struct columns *c)
-{
-    for (int i = 0; i < c->count; i++) {
-        char *end = c->data[i] + c->entries * c->size[i];
-        for (int k = 0; k < TQ_COLUMN_PADDING; k++)
-            memcpy(end + (size_t)k * c->size[i], end - c->size[i], c->size[i]);
-    }
-}
-
-static void repeat_u32(uint32_t *to, const uint32_t *from, size_t count, size_t run)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < run; k++)
-            *to++ = from[i];
-}
-
-static void repeat_u64(uint64_t *to, const uint64_t *from, size_t count, size_t run)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < run; k++)
-            *to++ = from[i];
-}
-
-/* Each group's channels, each `inner` times, and that `repeats` times. */
-static tq_status spread_columns(struct columns *c, const tq_layout *layout, size_t repeats, tq_error *error)
-{
-    struct columns from = *c;
-    size_t once = layout->channels * layout->inner, pattern = once * repeats;
-    tq_status status = allocate_columns(c, 1, layout->groups * pattern, error);
-    if (status != TQ_OK)
-        return status;
-    for (int i = 0; i < c->count; i++)
-        for (size_t g = 0; g < layout->groups; g++) {
-            char *to = c->data[i] + g * pattern * c->size[i];
-            const char *set = from.data[i] + g * layout->channels * c->size[i];
-            if (c->size[i] == 4)
-                repeat_u32((uint32_t *)to, (const uint32_t *)set, layout->channels, layout->inner);
-            else
-                repeat_u64((uint64_t *)to, (const uint64_t *)set, layout->channels, layout->inner);
-            for (size_t k = 1; k < repeats; k++)
-                memcpy(to + k * once * c->size[i], to, once * c->size[i]);
-        }
-    return TQ_OK;
-}
-
-/* ---- the walk ---- */
+/* The columns of sets [first, first + count), and what the parameters say of all of them. */
+typedef void (*fill_fn)(union params *params, char *const *data, const struct source *source, size_t first,
+                        size_t count);
 
 struct walk {
     const char *in;
     char *out;
     size_t in_size, out_size;
     tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
-    const void *params;
+    union params *params;
     tq_layout layout;
     size_t pattern; /* lanes: entries a group; 0: rows */
+    const tq_columns *columns;
+    bool ready; /* the columns of all sets are there; or they are made as they are needed */
+    const struct source *source;
+    fill_fn fill;
+    void (*point)(union params *, char *const *); /* lets parameters point at columns */
 };
 
 /* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
@@ -151,8 +88,15 @@ static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t s
 
 static void walk_rows(void *context, size_t begin, size_t end)
 {
-    const struct walk *w = context;
-    size_t inner = w->layout.inner, channels = w->layout.channels, group = w->layout.outer * channels;
+    struct walk w = *(const struct walk *)context;
+    union params params = *w.params;
+    tq_few_sets few;
+    size_t inner = w.layout.inner, channels = w.layout.channels, group = w.layout.outer * channels;
+    if (!w.ready) {
+        tq_few_sets_init(&few, w.columns);
+        w.point(&params, few.data);
+        w.params = &params;
+    }
     for (size_t at = begin; at < end;) {
         size_t row = at / inner, offset = at % inner, channel = row % channels;
         size_t set = row / group * channels + channel, n = inner - offset, rows = 1;
@@ -161,8 +105,11 @@ static void walk_rows(void *context, size_t begin, size_t end)
         else if (offset == 0) { /* whole rows, as far as their sets follow each other */
             rows = (end - at) / inner;
             rows = rows < channels - channel ? rows : channels - channel;
+            rows = w.ready || rows < TQ_SETS ? rows : TQ_SETS;
         }
-        run(w, at, n, rows, inner, set);
+        if (!w.ready)
+            w.fill(&params, few.data, w.source, set, rows);
+        run(&w, at, n, rows, inner, w.ready ? set : 0);
         at += n * rows;
     }
 }
@@ -202,6 +149,31 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     }
 }
 
+/* Runs as far as their sets follow each other, TQ_FOLD elements at most. */
+static void walk_folded(void *context, size_t begin, size_t end)
+{
+    struct walk w = *(const struct walk *)context;
+    union params params = *w.params;
+    tq_few_sets few;
+    tq_folded folded;
+    size_t inner = w.layout.inner, channels = w.layout.channels, group = w.layout.outer * channels;
+    unsigned varying = w.columns->needed & ~w.columns->constant;
+    tq_few_sets_init(&few, w.columns);
+    w.fill(&params, few.data, w.source, 0, 1);
+    tq_folded_init(&folded, w.columns, few.data);
+    w.point(&params, folded.data);
+    w.params = &params;
+    w.pattern = TQ_FOLD;
+    for (size_t at = begin, n; at < end; at += n) {
+        size_t row = at / inner, cut = at % inner, channel = row % channels, left = (channels - channel) * inner - cut;
+        n = end - at < TQ_FOLD ? end - at : TQ_FOLD;
+        n = n < left ? n : left;
+        w.fill(&params, few.data, w.source, row / group * channels + channel, (cut + n + inner - 1) / inner);
+        tq_folded_fill(&folded, w.columns, varying, few.data, inner, cut, n);
+        run(&w, at, n, 1, 0, 0);
+    }
+}
+
 static size_t count_elements(const tq_layout *layout)
 {
     return layout->groups * layout->outer * layout->channels * layout->inner;
@@ -219,12 +191,12 @@ static int count_threads(const tq_array_job *job, size_t total)
     return paying < (size_t)most ? (int)paying : most;
 }
 
-/* Whether runs are so short, and their pattern comes so often, that lanes kernels win. */
-static bool wants_lanes(const tq_layout *layout)
+/* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
+static enum way { ROWS, PATTERNS, FOLDED } way_of(const tq_layout *layout)
 {
-    if (layout->groups * layout->channels == 1)
-        return false;
-    return layout->inner == 1 || (layout->inner < SHORT_RUN && layout->outer >= REPEATS_THAT_PAY);
+    if (layout->groups * layout->channels == 1 || layout->inner >= SHORT_RUN)
+        return ROWS;
+    return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? PATTERNS : FOLDED;
 }
 
 /* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use
@@ -239,18 +211,30 @@ static size_t count_repeats(size_t once, size_t outer)
     return full < outer ? full : outer;
 }
 
-/* The columns in the form that the walk's kernel reads. */
-static tq_status lay_out(struct walk *w, struct columns *c, tq_error *error)
+/* The columns of all sets in the form that the walk's kernel reads, if they are used often. */
+static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
 {
-    if (!wants_lanes(&w->layout))
+    tq_layout *l = &w->layout;
+    size_t sets = l->groups * l->channels, once = l->channels * l->inner;
+    bool patterns = way_of(l) == PATTERNS;
+    w->columns = c;
+    w->ready = patterns || (way_of(l) == ROWS && l->outer > 1 && sets > 1);
+    if (!w->ready)
         return TQ_OK;
-    size_t once = w->layout.channels * w->layout.inner, repeats = count_repeats(once, w->layout.outer);
-    w->pattern = once * repeats;
-    tq_status status = TQ_OK;
-    if (w->pattern != w->layout.channels)
-        status = spread_columns(c, &w->layout, repeats, error);
+    tq_status status = tq_columns_allocate(c, sets, error);
+    if (status != TQ_OK)
+        return status;
+    w->fill(w->params, c->data, w->source, 0, sets);
+    if (patterns) {
+        size_t repeats = count_repeats(once, l->outer);
+        w->pattern = once * repeats;
+        if (w->pattern != l->channels)
+            status = tq_columns_spread(c, l, repeats, error);
+        if (status == TQ_OK)
+            tq_columns_pad(c);
+    }
     if (status == TQ_OK)
-        pad_columns(c);
+        w->point(w->params, c->data);
     return status;
 }
 
@@ -263,12 +247,24 @@ static const tq_kernel *find(tq_operation operation, tq_element in, tq_element o
     return kernel;
 }
 
-/* Everything about the walk but its parameters.  The array is not empty. */
+static bool is_large(const tq_array_job *job)
+{
+    return count_elements(&job->layout) >= STREAM_BYTES / tq_element_size(job->out_type);
+}
+
+/* One set for everything is one run. */
+static tq_layout join_runs(tq_layout layout, bool many)
+{
+    return many ? layout : (tq_layout){1, 1, 1, count_elements(&layout)};
+}
+
+/* The walk's kernels, from its layout.  The array is not empty. */
 static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation operation, tq_error *error)
 {
     tq_element in = job->in_type, out = job->out_type;
     tq_status status = TQ_OK;
-    *w = (struct walk){.in = job->in, .out = job->out, .layout = job->layout};
+    w->in = job->in;
+    w->out = job->out;
     w->in_size = tq_element_size(in);
     w->out_size = tq_element_size(out);
     if (in == TQ_f64 || in == TQ_f16 || in == TQ_bf16) {
@@ -283,39 +279,28 @@ static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation oper
     }
     const tq_kernel *kernel = find(operation, in, out, &status, error);
     if (kernel)
-        w->kernel = wants_lanes(&w->layout) ? kernel->lanes : kernel->row;
+        w->kernel = way_of(&w->layout) == ROWS ? kernel->row : kernel->lanes;
     return status;
 }
 
-static void perform(struct walk *w, const tq_array_job *job)
+static tq_status perform(struct walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
 {
+    static const tq_range_fn bodies[] = {[ROWS] = walk_rows, [PATTERNS] = walk_patterns, [FOLDED] = walk_folded};
     size_t total = count_elements(&w->layout);
-    tq_range_fn body = w->pattern ? walk_patterns : walk_rows;
-    tq_parallel_for(total, GRAIN, count_threads(job, total), body, w);
-}
-
-static bool is_large(const tq_array_job *job)
-{
-    return count_elements(&job->layout) >= STREAM_BYTES / tq_element_size(job->out_type);
-}
-
-static size_t count_sets(const tq_layout *layout, bool many)
-{
-    return many ? layout->groups * layout->channels : 1;
-}
-
-/* One set for everything is one run. */
-static void join_runs(tq_layout *layout, bool many)
-{
-    if (!many)
-        *layout = (tq_layout){1, 1, 1, count_elements(layout)};
+    tq_status status = plan(w, job, operation, error);
+    if (status == TQ_OK)
+        status = lay_out(w, c, error);
+    if (status == TQ_OK)
+        tq_parallel_for(total, GRAIN, count_threads(job, total), bodies[way_of(&w->layout)], w);
+    tq_columns_free(c);
+    return status;
 }
 
 /* A column of floats or integers from one value or from as many as sets. */
-static void fill_u32(void *to, const void *from, bool many, size_t sets)
+static void fill_u32(void *to, const void *from, bool many, size_t first, size_t sets)
 {
     if (many) {
-        memcpy(to, from, sets * 4);
+        memcpy(to, (const char *)from + first * 4, sets * 4);
         return;
     }
     uint32_t value, *column = to;
@@ -324,29 +309,42 @@ static void fill_u32(void *to, const void *from, bool many, size_t sets)
         column[i] = value;
 }
 
+/* What kernels take off 8-bit codes to make them signed. */
+static int32_t center_of(tq_element type)
+{
+    return tq_element_low(type) == 0 ? 128 : 0;
+}
+
 /* ---- quantize ---- */
 
 enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
 /* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
-static void fill_quantize(tq_quantize_params *p, const struct columns *c, tq_column_f32 scale, tq_column_i32 zero_point)
+static void fill_quantize(union params *p, char *const *data, const struct source *from, size_t first, size_t sets)
 {
-    float *scales = (float *)c->data[Q_SCALE], *inverse = (float *)c->data[Q_INVERSE];
-    float *slope = (float *)c->data[Q_SLOPE], *offset = (float *)c->data[Q_OFFSET];
-    int32_t *zeros = (int32_t *)c->data[Q_ZERO];
-    size_t sets = c->entries;
-    int strange = 0;
-    fill_u32(scales, scale.data, scale.many, sets);
-    fill_u32(zeros, zero_point.data, zero_point.many, sets);
+    float *scales = (float *)data[Q_SCALE], *inverse = (float *)data[Q_INVERSE];
+    float *slope = (float *)data[Q_SLOPE], *offset = (float *)data[Q_OFFSET];
+    int32_t *zeros = (int32_t *)data[Q_ZERO], center = center_of(from->out);
+    int steep = 0;
+    fill_u32(scales, from->scale.data, from->scale.many, first, sets);
+    fill_u32(zeros, from->zero_point.data, from->zero_point.many, first, sets);
     for (size_t i = 0; i < sets; i++)
         inverse[i] = 1.0f / scales[i]; /* tq_inverse_scale */
     for (size_t i = 0; i < sets; i++) {
         slope[i] = inverse[i] * 65536;
-        strange |= !(inverse[i] >= FLT_MIN) | !(slope[i] <= FLT_MAX);
+        steep |= !(slope[i] <= FLT_MAX);
     }
-    for (size_t i = 0; i < sets; i++) /* as fixed_offset: exact but for the sum, where 8-bit codes use it */
-        offset[i] = (float)zeros[i] * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
-    p->exact = strange;
+    for (size_t i = 0; i < sets; i++) /* exact where it is used, for 8-bit codes */
+        offset[i] = (float)(zeros[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+    p->quantize.steep = steep;
+}
+
+static void point_quantize(union params *params, char *const *data)
+{
+    tq_quantize_params *p = &params->quantize;
+    p->scale = (float *)data[Q_SCALE], p->inverse = (float *)data[Q_INVERSE];
+    p->slope = (float *)data[Q_SLOPE], p->offset = (float *)data[Q_OFFSET];
+    p->zero_point = (int32_t *)data[Q_ZERO];
 }
 
 tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, int32_t low,
@@ -358,68 +356,52 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     };
     if (count_elements(&job->layout) == 0)
         return TQ_OK;
-    tq_array_job joined = *job;
-    bool many = scale.many || zero_point.many;
-    join_runs(&joined.layout, many);
-    struct walk w;
-    struct columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS};
-    size_t sets = count_sets(&joined.layout, many);
-    tq_quantize_params p = {.low = low, .high = high, .one_zero_point = !zero_point.many, .stream = is_large(job)};
-    p.clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
-
-    tq_status status = plan(&w, &joined, operations[rule], error);
-    if (status == TQ_OK)
-        status = allocate_columns(&c, 0, sets, error);
-    if (status == TQ_OK) {
-        fill_quantize(&p, &c, scale, zero_point);
-        status = lay_out(&w, &c, error);
-    }
-    if (status == TQ_OK) {
-        p.scale = (float *)c.data[Q_SCALE], p.inverse = (float *)c.data[Q_INVERSE];
-        p.slope = (float *)c.data[Q_SLOPE], p.offset = (float *)c.data[Q_OFFSET];
-        p.zero_point = (int32_t *)c.data[Q_ZERO];
-        w.params = &p;
-        perform(&w, &joined);
-    }
-    free_columns(&c);
-    return status;
+    bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
+    union params p = {.quantize = {.low = low, .high = high, .one_zero_point = !zero_point.many, .clamp = clamp,
+                                   .stream = is_large(job)}};
+    struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
+    struct walk w = {.params = &p, .source = &source, .fill = fill_quantize, .point = point_quantize,
+                     .layout = join_runs(job->layout, scale.many || zero_point.many)};
+    unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
+    unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
+    tq_columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point,
+                    .constant = zero_point.many ? 0 : of_zero_point};
+    return perform(&w, job, operations[rule], &c, error);
 }
 
 /* ---- dequantize ---- */
 
 enum { D_SCALE, D_ZERO, D_COLUMNS };
 
+static void fill_dequantize(union params *p, char *const *data, const struct source *from, size_t first, size_t sets)
+{
+    const int32_t *zeros = (int32_t *)data[D_ZERO];
+    fill_u32(data[D_SCALE], from->scale.data, from->scale.many, first, sets);
+    fill_u32(data[D_ZERO], from->zero_point.data, from->zero_point.many, first, sets);
+    p->dequantize.wide = false;
+    for (size_t i = 0; i < sets && from->in == TQ_i32; i++)
+        p->dequantize.wide |= zeros[i] != 0;
+}
+
+static void point_dequantize(union params *params, char *const *data)
+{
+    params->dequantize.scale = (float *)data[D_SCALE];
+    params->dequantize.zero_point = (int32_t *)data[D_ZERO];
+}
+
 tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
                               tq_error *error)
 {
     if (count_elements(&job->layout) == 0)
         return TQ_OK;
-    tq_array_job joined = *job;
-    bool many = scale.many || zero_point.many;
-    join_runs(&joined.layout, many);
-    struct walk w;
-    struct columns c = {.size = {4, 4}, .count = D_COLUMNS};
-    size_t sets = count_sets(&joined.layout, many);
-    tq_dequantize_params p = {.one_zero_point = !zero_point.many, .stream = is_large(job) && job->out_type == TQ_f32};
-
-    tq_status status = plan(&w, &joined, TQ_OP_dequantize, error);
-    if (status == TQ_OK)
-        status = allocate_columns(&c, 0, sets, error);
-    if (status == TQ_OK) {
-        const int32_t *zeros = (int32_t *)c.data[D_ZERO];
-        fill_u32(c.data[D_SCALE], scale.data, scale.many, sets);
-        fill_u32(c.data[D_ZERO], zero_point.data, zero_point.many, sets);
-        for (size_t i = 0; i < sets && job->in_type == TQ_i32; i++)
-            p.wide |= zeros[i] != 0;
-        status = lay_out(&w, &c, error);
-    }
-    if (status == TQ_OK) {
-        p.scale = (float *)c.data[D_SCALE], p.zero_point = (int32_t *)c.data[D_ZERO];
-        w.params = &p;
-        perform(&w, &joined);
-    }
-    free_columns(&c);
-    return status;
+    union params p = {.dequantize = {.one_zero_point = !zero_point.many,
+                                     .stream = is_large(job) && job->out_type == TQ_f32}};
+    struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
+    struct walk w = {.params = &p, .source = &source, .fill = fill_dequantize, .point = point_dequantize,
+                     .layout = join_runs(job->layout, scale.many || zero_point.many)};
+    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1,
+                    .constant = zero_point.many ? 0 : 1u << D_ZERO};
+    return perform(&w, job, TQ_OP_dequantize, &c, error);
 }
 
 /* ---- requantize ---- */
@@ -471,30 +453,69 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
     return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
-bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, float *slope,
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point, float *slope,
                        float *offset, float *offset_negative)
 {
     double shift[2], real = effective_multiplier(m, rule);
+    int32_t center = center_of(out);
     find_tie_shift(m, rule, shift);
     *slope = (float)(real * 65536);
-    *offset = fixed_offset(zero_point + shift[0]);
-    *offset_negative = fixed_offset(zero_point + shift[1]);
+    *offset = fixed_offset(zero_point - center + shift[0]);
+    *offset_negative = fixed_offset(zero_point - center + shift[1]);
     return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
 }
 
-static void fill_requantize(tq_requantize_params *p, const struct columns *c, size_t i, const tq_multiplier *m,
-                            tq_requantize_rule rule, int32_t zero_point, int32_t input_zero_point)
+static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
+                     const struct source *from, int32_t zero_point, int32_t input_zero_point)
 {
-    p->exact |= !tq_fixed_point_of(m, rule, zero_point, (float *)c->data[R_SLOPE] + i, (float *)c->data[R_OFFSET] + i,
-                                   (float *)c->data[R_OFFSET_NEGATIVE] + i);
-    ((double *)c->data[R_REAL])[i] = m->f64;
-    ((float *)c->data[R_REAL_F32])[i] = m->f32;
-    ((int32_t *)c->data[R_MULTIPLIER])[i] = m->fixed;
-    ((int32_t *)c->data[R_LEFT])[i] = m->shift > 0 ? m->shift : 0;
-    ((int32_t *)c->data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
-    ((int32_t *)c->data[R_ZERO])[i] = zero_point;
-    ((int32_t *)c->data[R_INPUT_ZERO])[i] = input_zero_point;
+    tq_fixed_point_of(m, from->rule, from->out, zero_point, (float *)data[R_SLOPE] + i, (float *)data[R_OFFSET] + i,
+                      (float *)data[R_OFFSET_NEGATIVE] + i);
+    ((double *)data[R_REAL])[i] = m->f64;
+    ((float *)data[R_REAL_F32])[i] = m->f32;
+    ((int32_t *)data[R_MULTIPLIER])[i] = m->fixed;
+    ((int32_t *)data[R_LEFT])[i] = m->shift > 0 ? m->shift : 0;
+    ((int32_t *)data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
+    ((int32_t *)data[R_ZERO])[i] = zero_point;
+    ((int32_t *)data[R_INPUT_ZERO])[i] = input_zero_point;
     p->shifts_left |= m->shift > 0;
+}
+
+static void fill_requantize(union params *params, char *const *data, const struct source *from, size_t first,
+                            size_t sets)
+{
+    tq_requantize_params *p = &params->requantize;
+    p->wide = p->shifts_left = false;
+    for (size_t i = 0; i < sets; i++) {
+        size_t set = first + i;
+        tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
+        int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
+        int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
+        fill_set(p, data, i, &m, from, zero, input_zero);
+        p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
+    }
+}
+
+static void point_requantize(union params *params, char *const *data)
+{
+    tq_requantize_params *p = &params->requantize;
+    p->real = (double *)data[R_REAL], p->real_f32 = (float *)data[R_REAL_F32];
+    p->multiplier = (int32_t *)data[R_MULTIPLIER];
+    p->left = (int32_t *)data[R_LEFT], p->right = (int32_t *)data[R_RIGHT];
+    p->slope = (float *)data[R_SLOPE], p->offset = (float *)data[R_OFFSET];
+    p->offset_negative = (float *)data[R_OFFSET_NEGATIVE];
+    p->zero_point = (int32_t *)data[R_ZERO], p->input_zero_point = (int32_t *)data[R_INPUT_ZERO];
+}
+
+/* The columns that a rule's bodies read. */
+static unsigned columns_of(tq_requantize_rule rule)
+{
+    unsigned all = 1u << R_ZERO | 1u << R_INPUT_ZERO | 1u << R_SLOPE | 1u << R_OFFSET;
+    if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
+        return all | 1u << R_REAL;
+    if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+        return all | 1u << R_REAL_F32;
+    all |= 1u << R_MULTIPLIER | 1u << R_LEFT | 1u << R_RIGHT;
+    return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
 }
 
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
@@ -509,38 +530,14 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     };
     if (count_elements(&job->layout) == 0)
         return TQ_OK;
-    tq_array_job joined = *job;
+    union params p = {.requantize = {.low = tq_element_low(job->out_type),
+                                     .high = (int32_t)tq_element_high(job->out_type), .stream = is_large(job)}};
+    struct source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
+                            .rule = rule, .in = job->in_type, .out = job->out_type};
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
-    join_runs(&joined.layout, many);
-    struct walk w;
-    struct columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
-    size_t sets = count_sets(&joined.layout, many);
-    tq_requantize_params p = {.low = tq_element_low(job->out_type), .high = (int32_t)tq_element_high(job->out_type)};
-    p.stream = is_large(job);
-
-    tq_status status = plan(&w, &joined, operations[rule], error);
-    if (status == TQ_OK)
-        status = allocate_columns(&c, 0, sets, error);
-    if (status == TQ_OK) {
-        for (size_t i = 0; i < sets; i++) {
-            tq_multiplier m = tq_multiplier_of(multiplier.data[multiplier.many ? i : 0], rule);
-            int32_t zero = zero_point.data[zero_point.many ? i : 0];
-            int32_t input_zero = input_zero_point.data[input_zero_point.many ? i : 0];
-            fill_requantize(&p, &c, i, &m, rule, zero, input_zero);
-            p.wide |= (job->in_type == TQ_i32 && input_zero != 0) || (job->out_type == TQ_i32 && zero != 0);
-        }
-        status = lay_out(&w, &c, error);
-    }
-    if (status == TQ_OK) {
-        p.real = (double *)c.data[R_REAL], p.real_f32 = (float *)c.data[R_REAL_F32];
-        p.multiplier = (int32_t *)c.data[R_MULTIPLIER];
-        p.left = (int32_t *)c.data[R_LEFT], p.right = (int32_t *)c.data[R_RIGHT];
-        p.slope = (float *)c.data[R_SLOPE], p.offset = (float *)c.data[R_OFFSET];
-        p.offset_negative = (float *)c.data[R_OFFSET_NEGATIVE];
-        p.zero_point = (int32_t *)c.data[R_ZERO], p.input_zero_point = (int32_t *)c.data[R_INPUT_ZERO];
-        w.params = &p;
-        perform(&w, &joined);
-    }
-    free_columns(&c);
-    return status;
+    struct walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
+                     .layout = join_runs(job->layout, many)};
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS, .needed = columns_of(rule),
+                    .constant = zero_point.many ? 0 : 1u << R_ZERO};
+    return perform(&w, job, operations[rule], &c, error);
 }

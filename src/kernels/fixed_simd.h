@@ -9,29 +9,62 @@
  * units of 2^-16, where 2^16 |r| u <= 1, v is off by at most
  *     2      x and slope are each rounded once on their way to float32, or one of them is as the rule has it
  *            but the rule itself rounds r once to float32 (quantize, float32-even)
- *     1      offset, below 2^25, is rounded to float32
- *     1      the sum, below 2^25, is rounded to float32 (1/4 if below 2^23) and to an integer (0 else, 1/2)
- * and second-order terms: less than E.  So v lies in (w, w + 2E), w the exact value, and if no multiple of
- * 2^16 is in [w, v], then v >> 16 is the code and w is not a tie.  Otherwise the lower 16 bits of v are at most
- * 2E: the block is then done again by the exact rule.  Spread-out data asks for that in 1 lane of 6000, data
- * made of ties in every block.
+ *     1/2    offset, below 2^24, is rounded to float32
+ *     3/4    the sum, below 2^24 for codes that do not saturate, is rounded to float32 (1/4 if below 2^23, and
+ *            then to an integer by 1/2; else 1/2)
+ * and second-order terms: less than E - 1/2.  So v lies in (w, w + 2E - 1/2), w the exact value, and if no
+ * multiple of 2^16 is in [w, v], then v >> 16 is the code and w is not a tie.  Otherwise the lower 16 bits of v
+ * are less than 2E: the block is then done again by the exact rule.  Spread-out data asks for that in 1 lane of
+ * 8192, data made of ties in every block.
+ *
+ * A slope below the normal numbers is off by 2^-150 at most, which is as good: |x| <= 2^31 where x is an
+ * integer, and |r| < 8 where a scale is that large.  Scales with an infinite slope take the scalar body.
  *
  * Where |r| > 256, v is still on its side of every code, since fma and conversion are monotonic in x, and the
  * code saturates.  Where the conversion overflows, and for NaN, v is INT32_MIN: its lower bits are 0.
  */
 
-/* Four vectors in fixed point to BLOCK codes; false, and nothing stored, where a lane cannot be trusted.
-   Codes of less than the element's range are clamped once more. */
-#define DEFINE_STORE_FIXED(out)                                                                              \
-    INLINE bool store_fixed_##out(element_##out *y, const vi v[4], bool clamp, int32_t low, int32_t high,    \
-                                  bool stream)                                                               \
+/* Whether a lane cannot be trusted. */
+INLINE bool fixed_doubts(fixed_lows least) { return __builtin_expect(fixed_below(least, 2 * TQ_FIXED_ERROR), 0); }
+
+/* Fixed point is of signed codes: unsigned ones have 128 taken off their offset. */
+INLINE vi fixed_codes_i8(const struct fixed_block *block) { return fixed_codes(block); }
+INLINE vi fixed_codes_u8(const struct fixed_block *block) { return xor_s32(fixed_codes(block), splat_s8(-128)); }
+
+/* A block of codes; false, and nothing stored, where a lane cannot be trusted. */
+#define DEFINE_STORE_FIXED(out, type)                                                                        \
+    INLINE bool store_fixed_##out(type *y, const vi v[4], bool clamp, int32_t low, int32_t high, bool stream) \
     {                                                                                                        \
-        vi least = min_words(min_words(v[0], v[1]), min_words(v[2], v[3]));                                  \
-        if (__builtin_expect(any_low_up_to(least, 2 * TQ_FIXED_ERROR), 0))                                   \
+        struct fixed_block block = fixed_narrow(v);                                                          \
+        if (fixed_doubts(block.least))                                                                       \
             return false;                                                                                    \
-        vi codes = codes_##out(join_high(v[0], v[1]), join_high(v[2], v[3]));                                \
-        put(y, clamp ? clamp_##out(codes, low, high) : codes, stream);                                       \
+        vi codes = fixed_codes_##out(&block);                                                                \
+        put(y, clamp ? clamp_##out(codes, splat_s8(low), splat_s8(high)) : codes, stream);                   \
         return true;                                                                                         \
     }
-DEFINE_STORE_FIXED(i8)
-DEFINE_STORE_FIXED(u8)
+DEFINE_STORE_FIXED(i8, int8_t)
+DEFINE_STORE_FIXED(u8, uint8_t)
+
+/* A block, and two, in fixed point: fixed(x, &lane) is a vector, load(p, row, at, vary) its parameters.  Two go vector
+   by vector, so that parameters that both have are loaded once. */
+#define FIXED_BLOCK(block, lane_t, load, fixed)                                                                    \
+    do {                                                                                                           \
+        vi v_[4];                                                                                                  \
+        for (size_t k = 0; k < BLOCK; k += LANES) {                                                                \
+            lane_t c_ = load(p, row, at + k, vary);                                                                \
+            v_[k / LANES] = fixed(x + k, &c_);                                                                     \
+        }                                                                                                          \
+        (block) = fixed_narrow(v_);                                                                                \
+    } while (0)
+#define FIXED_PAIR(one, two, lane_t, load, fixed)                                                                  \
+    do {                                                                                                           \
+        vi v_[4], w_[4];                                                                                           \
+        for (size_t k = 0; k < BLOCK; k += LANES) {                                                                \
+            lane_t c_ = load(p, row, at + k, vary);                                                                \
+            v_[k / LANES] = fixed(x + k, &c_);                                                                     \
+            lane_t d_ = further ? load(p, row, at + further + k, vary) : c_;                                       \
+            w_[k / LANES] = fixed(x2 + k, &d_);                                                                    \
+        }                                                                                                          \
+        (one) = fixed_narrow(v_);                                                                                  \
+        (two) = fixed_narrow(w_);                                                                                  \
+    } while (0)

@@ -13,6 +13,7 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm_vectors_avx512.h"
+#include "kernels/gemm_rows_simd.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx512
@@ -97,19 +98,21 @@ INLINE vi pairs_i16(const void *a, const void *b)
     vi x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a)), y = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b));
     return _mm512_or_si512(x, _mm512_slli_epi32(y, 16));
 }
-INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
+INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 {
-    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_loadu_si512(weights)));
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, weights));
 }
 
 #define DEPTH_ISA avx512
-#define DEPTH_LANES 16
 
 #define IN i8
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
+#define weights_t vi
+#define load_weights(p) _mm512_loadu_si512(p)
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
@@ -117,10 +120,13 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN u8
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
 #define WEIGHT_BYTES 2
 #define sums_t vi
+#define weights_t vi
+#define load_weights(p) _mm512_loadu_si512(p)
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
@@ -128,10 +134,13 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN i16
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 2
 #define IN_BYTES 2
 #define WEIGHT_BYTES 2
 #define sums_t vi
+#define weights_t vi
+#define load_weights(p) _mm512_loadu_si512(p)
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
@@ -139,24 +148,30 @@ INLINE vi add_pairs(vi sums, vi pairs, const void *weights)
 #include "kernels/depthwise_simd.h"
 
 #define IN f32
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
 #define sums_t vf
+#define weights_t vf
+#define load_weights(p) _mm512_loadu_ps(p)
 #define first_sums(p) splat_f32(0)
 #define last_sums(sums, p) _mm512_add_ps(sums, _mm512_loadu_ps(p))
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
-#define multiply(sums, a, b, weights) _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights)))
+#define multiply(sums, a, b, weights) _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(a), weights))
 #include "kernels/depthwise_simd.h"
 
 #define IN f32_fused
+#define DEPTH_LANES 16
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
 #define WEIGHT_BYTES 4
 #define sums_t vf
+#define weights_t vf
+#define load_weights(p) _mm512_loadu_ps(p)
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
-#define multiply(sums, a, b, weights) _mm512_fmadd_ps(_mm512_loadu_ps(a), _mm512_loadu_ps(weights), sums)
+#define multiply(sums, a, b, weights) _mm512_fmadd_ps(_mm512_loadu_ps(a), weights, sums)
 #include "kernels/depthwise_simd.h"
 #endif

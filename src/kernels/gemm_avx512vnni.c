@@ -15,6 +15,7 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm_vectors_avx512.h"
+#include "kernels/gemm_rows_simd.h"
 #include "kernels/gemm_store_simd.h"
 
 #define GEMM_ISA avx512vnni

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h, and by
- * the scalar rule where that says so.  And the copies that make 16-bit rows of 8-bit ones.
+ * the scalar rule where that says so.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
 #include "kernels/fixed_simd.h"
 
-/* n < 64 codes out of a block that has them all. */
+/* n codes, n < 4 * LANES, out of a block that has them all. */
 static inline void store_part(char *to, const char *from, size_t n)
 {
-    if (n >= 32) {
+    if (4 * LANES > 32 && n >= 32) {
         memcpy(to, from, 32);
         memcpy(to + n - 32, from + n - 32, 32);
-    } else if (n >= 16) {
+    } else if (4 * LANES > 16 && n >= 16) {
         memcpy(to, from, 16);
         memcpy(to + n - 16, from + n - 16, 16);
     } else if (n >= 8) {
@@ -32,9 +32,9 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     for (size_t i = 0; i < n; i++) {
-        int32_t code = fixed[i] >> 16;
+        int32_t code = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
         out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
-        if ((uint16_t)fixed[i] <= 2 * TQ_FIXED_ERROR) {
+        if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
             out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
@@ -42,54 +42,67 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
     }
 }
 
-INLINE vi store_fixed_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
+/* The columns of a vector of channels. */
+struct store_columns {
+    vf slope, offset, offset_negative;
+};
+
+INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
 {
-    vi sum = add_s32(load_s32(sums), adjust);
-    vf offset = choose_by_sign(sum, load_f32(s->offset + channel), load_f32(s->offset_negative + channel));
-    return fixed_of(float_of_s32(sum), load_f32(s->slope + channel), offset);
+    return (struct store_columns){load_f32(s->slope + channel), load_f32(s->offset + channel),
+                                  load_f32(s->offset_negative + channel)};
 }
 
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust)
+{
+    vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
+    return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
+}
+
+/* A block of 4 * LANES channels of all rows, whose columns may stay in registers; of the last block n are there, and
+   `vectors` have sums. */
 #define DEFINE_GEMM_STORE(out_t, type, lowest, highest)                                                       \
-    static TARGET void gemm_store_##out_t(const tq_tile_store *t)                                             \
+    INLINE void gemm_store_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)    \
     {                                                                                                         \
         const tq_gemm_store *s = t->store;                                                                    \
         const int32_t low = s->low, high = s->high;                                                           \
         const bool clamp = low > (lowest) || high < (highest);                                                \
+        struct store_columns columns[4];                                                                      \
+        for (size_t k = 0; k < vectors; k++)                                                                  \
+            columns[k] = load_columns(s, t->first + c + k * LANES);                                           \
+        for (size_t r = 0; r < t->rows; r++) {                                                                \
+            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
+            type *y = (type *)t->out + r * t->out_stride + c, part[4 * LANES];                                \
+            const vi adjust = splat_s32(t->adjust[r]);                                                        \
+            vi v[4];                                                                                          \
+            for (size_t k = 0; k < 4; k++)                                                                    \
+                v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust)                    \
+                                   : splat_s32(0x8000);                                                       \
+            if (!store_fixed_##out_t(n == 4 * LANES ? y : part, v, clamp, low, high, false)) {                \
+                int32_t fixed[4 * LANES];                                                                     \
+                store4_i32(fixed, v, false);                                                                  \
+                store_exactly(t, r, c, n, fixed);                                                             \
+            } else if (n < 4 * LANES) {                                                                       \
+                store_part((char *)y, (const char *)part, n);                                                 \
+            }                                                                                                 \
+        }                                                                                                     \
+    }                                                                                                         \
+    static TARGET void gemm_store_##out_t(const tq_tile_store *t)                                             \
+    {                                                                                                         \
         const size_t n = t->channels;                                                                         \
-        if (s->exact) {                                                                                       \
-            tq_store_codes_scalar(t);                                                                          \
+        size_t c = 0;                                                                                         \
+        if (t->store->exact) {                                                                                \
+            tq_store_codes_scalar(t);                                                                         \
             return;                                                                                           \
         }                                                                                                     \
-        for (size_t r = 0; r < t->rows; r++) {                                                                \
-            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride;                                             \
-            type *y = (type *)t->out + r * t->out_stride;                                                     \
-            const vi adjust = splat_s32(t->adjust[r]);                                                        \
-            size_t c = 0;                                                                                     \
-            for (; c + 4 * LANES <= n; c += 4 * LANES) {                                                      \
-                vi v[4];                                                                                      \
-                for (size_t k = 0; k < 4; k++)                                                                \
-                    v[k] = store_fixed_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES);         \
-                if (!store_fixed_##out_t(y + c, v, clamp, low, high, false)) {                                \
-                    int32_t fixed[4 * LANES];                                                                 \
-                    store4_i32(fixed, v, false);                                                              \
-                    store_exactly(t, r, c, 4 * LANES, fixed);                                                 \
-                }                                                                                             \
-            }                                                                                                 \
-            if (c < n) {                                                                                      \
-                type part[4 * LANES];                                                                         \
-                vi v[4];                                                                                      \
-                for (size_t k = 0; k < 4; k++)                                                                \
-                    v[k] = c + k * LANES < n                                                                  \
-                               ? store_fixed_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)    \
-                               : splat_s32(0x8000);                                                           \
-                if (store_fixed_##out_t(part, v, clamp, low, high, false))                                    \
-                    store_part((char *)(y + c), (const char *)part, n - c);                                   \
-                else {                                                                                        \
-                    int32_t fixed[4 * LANES];                                                                 \
-                    store4_i32(fixed, v, false);                                                              \
-                    store_exactly(t, r, c, n - c, fixed);                                                     \
-                }                                                                                             \
-            }                                                                                                 \
+        for (; c + 4 * LANES <= n; c += 4 * LANES)                                                            \
+            gemm_store_block_##out_t(t, c, 4 * LANES, 4);                                                     \
+        switch ((n - c + LANES - 1) / LANES) {                                                                \
+        case 4: gemm_store_block_##out_t(t, c, n - c, 4); break;                                              \
+        case 3: gemm_store_block_##out_t(t, c, n - c, 3); break;                                              \
+        case 2: gemm_store_block_##out_t(t, c, n - c, 2); break;                                              \
+        case 1: gemm_store_block_##out_t(t, c, n - c, 1); break;                                              \
+        default: break;                                                                                       \
         }                                                                                                     \
     }
 DEFINE_GEMM_STORE(i8, int8_t, INT8_MIN, INT8_MAX)
@@ -177,26 +190,3 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 
 #define GEMM_STORES \
     {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide, .f32 = gemm_store_f32}
-
-/* ---- rows ---- */
-
-static TARGET int32_t gemm_sum_words(const void *run, size_t n, uint8_t flip)
-{
-    (void)flip;
-    uint32_t sum = 0;
-    for (size_t k = 0; k < n; k++)
-        sum += (uint32_t)((const int16_t *)run)[k];
-    return (int32_t)sum;
-}
-
-static TARGET void gemm_copy_i8(const int8_t *from, int16_t *to, size_t n, int32_t zero_point)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (int16_t)(from[i] - zero_point);
-}
-
-static TARGET void gemm_copy_u8(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = (int16_t)(from[i] - zero_point);
-}

@@ -2,6 +2,8 @@
  *
  * What the products need of AVX2 beside simd_avx2.h.
  */
+#define KEEP(x) __asm__("" : "+x"(x))
+
 INLINE void store_f32(float *p, vf x) { _mm256_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 

@@ -2,6 +2,8 @@
  *
  * What the products need of AVX-512 beside simd_avx512.h.
  */
+#define KEEP(x) __asm__("" : "+v"(x))
+
 INLINE void store_f32(float *p, vf x) { _mm512_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 

@@ -43,7 +43,7 @@ int64_t tq_element_high(tq_element element);
 
 /* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
    the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */
-#define TQ_FIXED_ERROR 5
+#define TQ_FIXED_ERROR 4
 
 /* low <= every zero point <= high; scales are > 0. */
 typedef struct tq_quantize_params {
@@ -53,7 +53,7 @@ typedef struct tq_quantize_params {
     int32_t low, high;
     bool one_zero_point; /* all entries of its column are equal */
     bool clamp;  /* low to high is less than the element's range */
-    bool exact;  /* fixed point cannot be trusted: a slope is not a normal number */
+    bool steep;  /* a slope is infinite: only scalar bodies do it */
     bool stream; /* the output is too large for the caches */
 } tq_quantize_params;
 
@@ -72,7 +72,6 @@ typedef struct tq_requantize_params {
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
     int32_t low, high; /* all of the element's range */
-    bool exact;        /* as above */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
     bool stream;      /* as above */

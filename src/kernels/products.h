@@ -11,6 +11,11 @@
 
 #include "kernels/depthwise.h"
 
+/* Compilers that know the instructions of AVX-VNNI. */
+#if TQ_X86 && ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
+#define TQ_X86_AVXVNNI 1
+#endif
+
 #define TQ_TILE_ROWS 8
 #define TQ_TILE_CHANNELS 128 /* sums of a tile: at most TQ_TILE_ROWS * TQ_TILE_CHANNELS */
 #define TQ_LANES 16          /* of the widest panel */
@@ -82,7 +87,7 @@ static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out
 /* ---- depthwise ---- */
 
 /* sums[r][c] = bias[c] + products of the taps with their weights, for `vectors` vectors of channels.  Weights are
-   int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those past
+   int8, int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those past
    the last tap are 0. */
 typedef struct tq_depthwise_tile {
     const void *const *row; /* row[tap * step + r]: to the first of these channels; whole vectors may be read */
@@ -97,6 +102,7 @@ typedef struct tq_depthwise_tile {
 struct tq_depthwise_kernel {
     const char *isa;
     uint8_t lanes, group, weight_bytes;
+    uint8_t flip; /* what the kernel itself makes of 8-bit elements, by exclusive or */
     void (*tile)(const tq_depthwise_tile *tile);
     tq_stores stores;
 };

@@ -7,7 +7,7 @@
  */
 struct quantize_lane {
     vf scale, inverse, slope, offset, below, above;
-    vi zero_point;
+    vi zero_point, lowest, highest; /* lowest, highest: bytes */
 };
 
 INLINE struct quantize_lane quantize_load(const tq_quantize_params *p, size_t at, bool lanes)
@@ -21,6 +21,8 @@ INLINE struct quantize_lane quantize_load(const tq_quantize_params *p, size_t at
     /* exact: 8- and 16-bit codes */
     c.below = float_of_s32(sub_s32(splat_s32(p->low), c.zero_point));
     c.above = float_of_s32(sub_s32(splat_s32(p->high), c.zero_point));
+    c.lowest = splat_s8(p->low);
+    c.highest = splat_s8(p->high);
     return c;
 }
 
@@ -40,63 +42,98 @@ INLINE void quantize_exactly(const float *x, vi code[4], const tq_quantize_param
     }
 }
 
-INLINE void quantize_fixed(const float *x, vi v[4], const tq_quantize_params *p, const struct quantize_lane *row,
-                           size_t at, enum vary lanes)
+struct quantize_fast {
+    vf slope, offset;
+};
+
+INLINE struct quantize_fast quantize_load_fast(const tq_quantize_params *p, const struct quantize_lane *row, size_t at,
+                                               enum vary vary)
 {
-    for (int k = 0; k < 4; k++) {
-        size_t here = at + (size_t)k * LANES;
-        vf slope = lanes ? load_f32(p->slope + here) : row->slope;
-        vf offset = lanes == VARY_ALL ? load_f32(p->offset + here) : row->offset;
-        v[k] = fixed_of(load_f32(x + k * LANES), slope, offset);
-    }
+    return (struct quantize_fast){vary ? keep_f32(load_f32(p->slope + at)) : row->slope,
+                                  vary == VARY_ALL ? keep_f32(load_f32(p->offset + at)) : row->offset};
 }
 
-#define DEFINE_quantize_16(rule, is_even, out)                                                                   \
-    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
-                                             const struct quantize_lane *row, size_t at, bool lanes, bool stream) \
-    {                                                                                                            \
-        vi code[4];                                                                                              \
-        quantize_exactly(x, code, p, row, at, lanes, is_even);                                                   \
-        store4_##out(y, code, stream);                                                                           \
-    }
+INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
+{
+    return fixed_of(load_f32(x), c->slope, c->offset);
+}
+
+#define DEFINE_quantize_16(rule, is_even, out)                                                                     \
+    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,        \
+                                             const struct quantize_lane *row, size_t at, enum vary vary,           \
+                                             bool stream)                                                          \
+    {                                                                                                              \
+        vi code[4];                                                                                                \
+        quantize_exactly(x, code, p, row, at, vary, is_even);                                                      \
+        store4_##out(y, code, stream);                                                                             \
+    }                                                                                                              \
+    DEFINE_PAIR_OF_STEPS(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane)
 
 /* The exact rule is a function of its own, out of the way of the loop's registers. */
-#define DEFINE_quantize_8(rule, is_even, out)                                                                    \
-    RARELY void exact_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,     \
-                                              size_t at, bool lanes)                                             \
-    {                                                                                                            \
-        struct quantize_lane row = quantize_load(p, at, lanes);                                                  \
-        vi code[4];                                                                                              \
-        quantize_exactly(x, code, p, &row, at, lanes, is_even);                                                  \
-        store4_##out(y, code, false);                                                                            \
-    }                                                                                                            \
-    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,      \
-                                             const struct quantize_lane *row, size_t at, enum vary lanes,        \
-                                             bool stream)                                                        \
-    {                                                                                                            \
-        vi v[4];                                                                                                 \
-        quantize_fixed(x, v, p, row, at, lanes);                                                                 \
-        if (p->exact || !store_fixed_##out(y, v, p->clamp, p->low, p->high, stream))                             \
-            exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                   \
+#define DEFINE_quantize_8(rule, is_even, out)                                                                      \
+    RARELY void exact_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,       \
+                                              size_t at, bool lanes)                                               \
+    {                                                                                                              \
+        struct quantize_lane row = quantize_load(p, at, false);                                                    \
+        vi code[4];                                                                                                \
+        quantize_exactly(x, code, p, &row, at, lanes, is_even);                                                    \
+        store4_##out(y, code, false);                                                                              \
+    }                                                                                                              \
+    INLINE void put_quantize_##rule##_##out(element_##out *y, const struct fixed_block *block,                     \
+                                            const struct quantize_lane *row, bool clamp, bool stream)              \
+    {                                                                                                              \
+        vi codes = fixed_codes_##out(block);                                                                       \
+        put(y, clamp ? clamp_##out(codes, row->lowest, row->highest) : codes, stream);                             \
+    }                                                                                                              \
+    INLINE void end_quantize_##rule##_##out(const struct fixed_block *block, const float *x, element_##out *y,     \
+                                            const tq_quantize_params *p, const struct quantize_lane *row, size_t at,\
+                                            bool lanes, bool stream)                                               \
+    {                                                                                                              \
+        if (fixed_doubts(block->least))                                                                            \
+            exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                     \
+        else                                                                                                       \
+            put_quantize_##rule##_##out(y, block, row, p->clamp, stream);                                          \
+    }                                                                                                              \
+    INLINE void step_quantize_##rule##_##out(const float *x, element_##out *y, const tq_quantize_params *p,        \
+                                             const struct quantize_lane *row, size_t at, enum vary vary,           \
+                                             bool stream)                                                          \
+    {                                                                                                              \
+        struct fixed_block block;                                                                                  \
+        FIXED_BLOCK(block, struct quantize_fast, quantize_load_fast, quantize_fixed);                              \
+        end_quantize_##rule##_##out(&block, x, y, p, row, at, vary, stream);                                       \
+    }                                                                                                              \
+    INLINE void pair_quantize_##rule##_##out(const float *x, element_##out *y, const float *x2, element_##out *y2, \
+                                             const tq_quantize_params *p, const struct quantize_lane *row,         \
+                                             size_t at, size_t further, enum vary vary, bool stream)               \
+    {                                                                                                              \
+        struct fixed_block one, two;                                                                               \
+        FIXED_PAIR(one, two, struct quantize_fast, quantize_load_fast, quantize_fixed);                            \
+        if (fixed_doubts(fixed_least(one.least, two.least))) {                                                     \
+            end_quantize_##rule##_##out(&one, x, y, p, row, at, vary, stream);                                     \
+            end_quantize_##rule##_##out(&two, x2, y2, p, row, at + further, vary, stream);                         \
+        } else {                                                                                                   \
+            put_quantize_##rule##_##out(y, &one, row, p->clamp, stream);                                           \
+            put_quantize_##rule##_##out(y2, &two, row, p->clamp, stream);                                          \
+        }                                                                                                          \
     }
 
-#define DEFINE_quantize(rule, is_even, out, width)                                                               \
-    DEFINE_quantize_##width(rule, is_even, out)                                                                  \
-    DEFINE_PART(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, quantize_load,      \
-                step_quantize_##rule##_##out)                                                                    \
-    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n, size_t rows,       \
-                                                  size_t stride, const tq_quantize_params *params, size_t first, \
-                                                  bool lanes)                                                    \
-    {                                                                                                            \
-        const tq_quantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
-        EACH_ROW                                                                                                 \
-        {                                                                                                        \
-            const struct quantize_lane row = quantize_load(p, first, false);                                     \
-            if (lanes && p->one_zero_point)                                                                      \
-                WALK(quantize_##rule##_##out, step_quantize_##rule##_##out, p->stream, VARY_SCALE);              \
-            else                                                                                                 \
-                WALK(quantize_##rule##_##out, step_quantize_##rule##_##out, p->stream, lanes);                   \
-        }                                                                                                        \
+#define DEFINE_quantize(rule, is_even, out, width)                                                                 \
+    DEFINE_quantize_##width(rule, is_even, out)                                                                    \
+    DEFINE_PART(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, quantize_load)        \
+    INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n, size_t rows,         \
+                                                  size_t stride, const tq_quantize_params *params, size_t first,   \
+                                                  bool lanes)                                                      \
+    {                                                                                                              \
+        const tq_quantize_params copy = *params, *p = &copy; /* which stores to y cannot change */                 \
+        if (p->steep)                                                                                              \
+            (lanes ? tq_quantize_##rule##_f32_##out##__scalar_lanes                                                \
+                   : tq_quantize_##rule##_f32_##out##__scalar_row)(x, y, n, rows, stride, p, first);               \
+        else if (!lanes)                                                                                           \
+            WALK_ROWS(quantize_##rule##_##out, struct quantize_lane, quantize_load, p->stream);                    \
+        else if (p->one_zero_point)                                                                                \
+            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_SCALE);                  \
+        else                                                                                                       \
+            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_ALL);                    \
     }
 
 #define WIDTH_i8 8

@@ -40,6 +40,20 @@ INLINE struct requantize_lane requantize_load(const tq_requantize_params *p, siz
     return c;
 }
 
+struct requantize_fast {
+    vf slope, offset, offset_negative;
+    vi input_zero_point;
+};
+
+INLINE struct requantize_fast requantize_load_fast(const tq_requantize_params *p, const struct requantize_lane *row,
+                                                   size_t at, enum vary vary)
+{
+    if (!vary)
+        return (struct requantize_fast){row->slope, row->offset, row->offset_negative, row->input_zero_point};
+    return (struct requantize_fast){keep_f32(load_f32(p->slope + at)), keep_f32(load_f32(p->offset + at)),
+                                    keep_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
+}
+
 /* Each rule exactly: the product of acc, not yet clamped, but in range of int32. */
 INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_left)
 {
@@ -84,13 +98,16 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
 
 #define DEFINE_step_exact(rule, in, out)                                                                           \
     DEFINE_requantize_exact(rule, in, out)                                                                         \
-    INLINE void step_##rule##_##in##_##out(const element_##in *x, element_##out *y,                                \
-                                           const tq_requantize_params *p, const struct requantize_lane *row,       \
-                                           size_t at, bool lanes, bool stream)                                     \
+    INLINE void step_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y,                     \
+                                                      const tq_requantize_params *p,                               \
+                                                      const struct requantize_lane *row, size_t at,                \
+                                                      enum vary vary, bool stream)                                 \
     {                                                                                                              \
-        exactly_##rule##_##in##_##out(x, y, p, row, at, lanes, stream);                                            \
-    }
+        exactly_##rule##_##in##_##out(x, y, p, row, at, vary, stream);                                             \
+    }                                                                                                              \
+    DEFINE_PAIR_OF_STEPS(requantize_##rule##_##in##_##out, in, out, tq_requantize_params, struct requantize_lane)
 
+/* As in quantize_simd.h. */
 #define DEFINE_step_fixed(rule, in, out)                                                                           \
     DEFINE_requantize_exact(rule, in, out)                                                                         \
     RARELY void exact_##rule##_##in##_##out(const element_##in *x, element_##out *y,                               \
@@ -99,41 +116,63 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
         struct requantize_lane row = requantize_load(p, at, false);                                                \
         exactly_##rule##_##in##_##out(x, y, p, &row, at, lanes, false);                                            \
     }                                                                                                              \
-    INLINE void step_##rule##_##in##_##out(const element_##in *x, element_##out *y,                                \
-                                           const tq_requantize_params *p, const struct requantize_lane *row,       \
-                                           size_t at, bool lanes, bool stream)                                     \
+    INLINE vi fixed_##rule##_##in##_##out(const element_##in *x, const struct requantize_fast *c)                  \
     {                                                                                                              \
-        vi v[4];                                                                                                   \
-        for (int k = 0; k < 4; k++) {                                                                              \
-            struct requantize_lane c = lanes ? requantize_load(p, at + (size_t)k * LANES, true) : *row;            \
-            vi acc = load_##in(x + k * LANES);                                                                     \
-            acc = sizeof *x == 4 ? acc : sub_s32(acc, c.input_zero_point); /* not wide: int32 has 0 */             \
-            v[k] = fixed_of(float_of_s32(acc), c.slope, OFFSET_##rule(acc, c));                                    \
-        }                                                                                                          \
-        if (p->exact || !store_fixed_##out(y, v, false, 0, 0, stream))                                             \
+        vi q = load_##in(x);                                                                                       \
+        vf acc = float_of_s32(sizeof *x == 4 ? q : sub_s32(q, c->input_zero_point)); /* not wide: int32 has 0 */   \
+        return fixed_of(acc, c->slope, OFFSET_##rule(acc, *c));                                                    \
+    }                                                                                                              \
+    INLINE void end_##rule##_##in##_##out(const struct fixed_block *block, const element_##in *x, element_##out *y,\
+                                          const tq_requantize_params *p, size_t at, bool lanes, bool stream)       \
+    {                                                                                                              \
+        if (fixed_doubts(block->least))                                                                            \
             exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
+        else                                                                                                       \
+            put(y, fixed_codes_##out(block), stream);                                                              \
+    }                                                                                                              \
+    INLINE void step_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y,                     \
+                                                      const tq_requantize_params *p,                               \
+                                                      const struct requantize_lane *row, size_t at,                \
+                                                      enum vary vary, bool stream)                                 \
+    {                                                                                                              \
+        struct fixed_block block;                                                                                  \
+        FIXED_BLOCK(block, struct requantize_fast, requantize_load_fast, fixed_##rule##_##in##_##out);             \
+        end_##rule##_##in##_##out(&block, x, y, p, at, vary, stream);                                              \
+    }                                                                                                              \
+    INLINE void pair_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y,                     \
+                                                      const element_##in *x2, element_##out *y2,                   \
+                                                      const tq_requantize_params *p,                               \
+                                                      const struct requantize_lane *row, size_t at,                \
+                                                      size_t further, enum vary vary, bool stream)                 \
+    {                                                                                                              \
+        struct fixed_block one, two;                                                                               \
+        FIXED_PAIR(one, two, struct requantize_fast, requantize_load_fast, fixed_##rule##_##in##_##out);           \
+        if (fixed_doubts(fixed_least(one.least, two.least))) {                                                     \
+            end_##rule##_##in##_##out(&one, x, y, p, at, vary, stream);                                            \
+            end_##rule##_##in##_##out(&two, x2, y2, p, at + further, vary, stream);                                \
+        } else {                                                                                                   \
+            put(y, fixed_codes_##out(&one), stream);                                                               \
+            put(y2, fixed_codes_##out(&two), stream);                                                              \
+        }                                                                                                          \
     }
 
 #define DEFINE_requantize(rule, in, out, way)                                                                      \
     DEFINE_step_##way(rule, in, out)                                                                               \
     DEFINE_PART(requantize_##rule##_##in##_##out, in, out, tq_requantize_params, struct requantize_lane,           \
-                requantize_load, step_##rule##_##in##_##out)                                                       \
+                requantize_load)                                                                                   \
     INLINE void sweep_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t n,          \
                                                        size_t rows, size_t stride,                                 \
                                                        const tq_requantize_params *params, size_t first,           \
                                                        bool lanes)                                                 \
     {                                                                                                              \
         const tq_requantize_params copy = *params, *p = &copy; /* which stores to y cannot change */               \
-        if (p->wide || BEYOND_##rule(p)) {                                                                         \
+        if (p->wide || BEYOND_##rule(p))                                                                           \
             (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                           \
                    : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, rows, stride, p, first);          \
-            return;                                                                                                \
-        }                                                                                                          \
-        EACH_ROW                                                                                                   \
-        {                                                                                                          \
-            const struct requantize_lane row = requantize_load(p, first, false);                                   \
-            WALK(requantize_##rule##_##in##_##out, step_##rule##_##in##_##out, p->stream, lanes);           \
-        }                                                                                                          \
+        else if (lanes)                                                                                            \
+            WALK_LANES(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, VARY_ALL);       \
+        else                                                                                                       \
+            WALK_ROWS(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, p->stream);       \
     }
 
 #define WAY_i8 fixed

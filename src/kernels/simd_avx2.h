@@ -18,6 +18,12 @@ typedef struct {
 } vd;
 
 INLINE vf load_f32(const float *p) { return _mm256_loadu_ps(p); }
+/* Loaded now, and not again for each use: compilers make loads part of what uses them, and there are two a cycle. */
+INLINE vf keep_f32(vf x)
+{
+    __asm__("" : "+x"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return _mm256_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE vi splat_s32(int32_t x) { return _mm256_set1_epi32(x); }
@@ -101,41 +107,39 @@ INLINE vi away_s32(vf x)
 /* NaN and what does not fit int32 give INT32_MIN. */
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, slope, offset)); }
 
-INLINE vi min_words(vi a, vi b) { return _mm256_min_epu16(a, b); }
-
-/* Whether the lower 16 bits of a lane are at most `limit`. */
-INLINE bool any_low_up_to(vi x, uint16_t limit)
+/* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
+   ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
+typedef vi fixed_lows;
+struct fixed_block {
+    vi ab, cd;
+    fixed_lows least;
+};
+INLINE struct fixed_block fixed_narrow(const vi v[4])
 {
-    vi low = _mm256_or_si256(x, splat_s32((int32_t)0xFFFF0000));
-    vi least = _mm256_min_epu16(low, _mm256_set1_epi16((int16_t)limit));
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi16(least, low)) != 0;
+    vi ab = _mm256_packs_epi16(v[0], v[1]), cd = _mm256_packs_epi16(v[2], v[3]);
+    return (struct fixed_block){ab, cd, _mm256_min_epu8(ab, cd)};
 }
 
-/* The upper 16 bits of two vectors, as a0 b0 a1 b1 ... */
-INLINE vi join_high(vi a, vi b) { return _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA); }
+/* Whether some lower half is below `limit`, which is at most 128: taking it off `limit` leaves something then. */
+INLINE bool fixed_below(vi least, uint8_t limit)
+{
+    vi over = _mm256_subs_epu8(splat_s32(limit * 0x10001), least);
+    return !_mm256_testz_si256(over, over);
+}
+INLINE vi fixed_least(vi a, vi b) { return _mm256_min_epu8(a, b); }
 
-/* Joined words to 32 codes in the elements' order, saturating. */
-INLINE vi order_codes(vi bytes)
+/* The codes, signed, in the elements' order. */
+INLINE vi fixed_codes(const struct fixed_block *block)
 {
-    const vi quads = _mm256_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1, 3, 5, 7, 8,
-                                      10, 12, 14, 9, 11, 13, 15);
-    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(bytes, quads), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
+    return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm256_packs_epi16(ab, cd)); }
-INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm256_packus_epi16(ab, cd)); }
-INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
-{
-    return _mm256_min_epi8(_mm256_max_epi8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
-}
-INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
-{
-    return _mm256_min_epu8(_mm256_max_epu8(x, _mm256_set1_epi8((char)low)), _mm256_set1_epi8((char)high));
-}
+INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
+INLINE vi splat_s8(int32_t x) { return _mm256_set1_epi8((char)x); }
+INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm256_min_epi8(_mm256_max_epi8(x, low), high); }
+INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm256_min_epu8(_mm256_max_epu8(x, low), high); }
 
-INLINE vf choose_by_sign(vi x, vf positive, vf negative)
-{
-    return _mm256_blendv_ps(positive, negative, _mm256_castsi256_ps(x));
-}
+INLINE vf choose_by_sign(vf x, vf positive, vf negative) { return _mm256_blendv_ps(positive, negative, x); }
 
 /* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more
    give 0, which shifts back to 0: right for x = 0 alone. */

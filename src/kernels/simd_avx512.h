@@ -19,6 +19,11 @@ typedef struct {
 } vd;
 
 INLINE vf load_f32(const float *p) { return _mm512_loadu_ps(p); }
+INLINE vf keep_f32(vf x)
+{
+    __asm__("" : "+v"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return _mm512_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm512_loadu_si512(p); }
 INLINE vi splat_s32(int32_t x) { return _mm512_set1_epi32(x); }
@@ -98,31 +103,33 @@ INLINE vi away_s32(vf x)
 }
 
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, slope, offset)); }
-INLINE vi min_words(vi a, vi b) { return _mm512_min_epu16(a, b); }
-INLINE bool any_low_up_to(vi x, uint16_t limit)
+typedef vi fixed_lows;
+struct fixed_block {
+    vi ab, cd;
+    fixed_lows least;
+};
+INLINE struct fixed_block fixed_narrow(const vi v[4])
 {
-    return _mm512_mask_cmple_epu16_mask(0x55555555, x, _mm512_set1_epi16((int16_t)limit)) != 0;
+    vi ab = _mm512_packs_epi16(v[0], v[1]), cd = _mm512_packs_epi16(v[2], v[3]);
+    return (struct fixed_block){ab, cd, _mm512_min_epu8(ab, cd)};
 }
-INLINE vi join_high(vi a, vi b) { return _mm512_mask_mov_epi16(_mm512_srli_epi32(a, 16), 0xAAAAAAAA, b); }
-INLINE vi order_codes(vi bytes)
+INLINE bool fixed_below(vi least, uint8_t limit)
 {
-    const vi quads = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
-    return order_bytes(_mm512_shuffle_epi8(bytes, quads));
+    return _mm512_cmplt_epu8_mask(least, splat_s32(limit * 0x10001)) != 0; /* no upper half is below 0 */
 }
-INLINE vi codes_i8(vi ab, vi cd) { return order_codes(_mm512_packs_epi16(ab, cd)); }
-INLINE vi codes_u8(vi ab, vi cd) { return order_codes(_mm512_packus_epi16(ab, cd)); }
-INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
+INLINE vi fixed_least(vi a, vi b) { return _mm512_min_epu8(a, b); }
+INLINE vi fixed_codes(const struct fixed_block *block)
 {
-    return _mm512_min_epi8(_mm512_max_epi8(x, _mm512_set1_epi8((char)low)), _mm512_set1_epi8((char)high));
+    return order_bytes(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
 }
-INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
-{
-    return _mm512_min_epu8(_mm512_max_epu8(x, _mm512_set1_epi8((char)low)), _mm512_set1_epi8((char)high));
-}
+INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
+INLINE vi splat_s8(int32_t x) { return _mm512_set1_epi8((char)x); }
+INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm512_min_epi8(_mm512_max_epi8(x, low), high); }
+INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm512_min_epu8(_mm512_max_epu8(x, low), high); }
 
-INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {
-    return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(x), negative);
+    return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(_mm512_castps_si512(x)), negative);
 }
 
 INLINE vi shift_left_saturating(vi x, vi left)

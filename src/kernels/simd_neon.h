@@ -19,6 +19,7 @@ typedef struct {
 } vd;
 
 INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
+INLINE vf keep_f32(vf x) { return x; } /* there are no other loads */
 INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
 INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
 INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
@@ -99,47 +100,46 @@ INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
    positive limit, whose code is right. */
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
 
-INLINE vi min_words(vi a, vi b)
+/* The upper halves joined, in the elements' own order; least is of the lower ones. */
+typedef uint16x8_t fixed_lows;
+struct fixed_block {
+    int16x8_t ab, cd;
+    fixed_lows least;
+};
+INLINE struct fixed_block fixed_narrow(const vi v[4])
 {
-    return vreinterpretq_s32_u16(vminq_u16(vreinterpretq_u16_s32(a), vreinterpretq_u16_s32(b)));
+    int16x8_t w[4];
+    for (int k = 0; k < 4; k++)
+        w[k] = vreinterpretq_s16_s32(v[k]);
+    uint16x8_t ab = vreinterpretq_u16_s16(vuzp1q_s16(w[0], w[1])), cd = vreinterpretq_u16_s16(vuzp1q_s16(w[2], w[3]));
+    return (struct fixed_block){vuzp2q_s16(w[0], w[1]), vuzp2q_s16(w[2], w[3]), vminq_u16(ab, cd)};
 }
-INLINE bool any_low_up_to(vi x, uint16_t limit)
+INLINE bool fixed_below(uint16x8_t least, uint8_t limit) { return vminvq_u16(least) < limit; }
+INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b) { return vminq_u16(a, b); }
+INLINE vi fixed_codes(const struct fixed_block *block)
 {
-    return vminvq_u32(vandq_u32(vreinterpretq_u32_s32(x), vdupq_n_u32(0xFFFF))) <= limit;
+    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(block->ab), vqmovn_s16(block->cd)));
 }
-
-/* The words come in the elements' own order. */
-INLINE vi join_high(vi a, vi b)
+INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
+INLINE vi splat_s8(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
+INLINE vi clamp_i8(vi x, vi low, vi high)
 {
-    return vreinterpretq_s32_s16(vuzp2q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b)));
+    int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(low));
+    return vreinterpretq_s32_s8(vminq_s8(codes, vreinterpretq_s8_s32(high)));
 }
-INLINE vi codes_i8(vi ab, vi cd)
+INLINE vi clamp_u8(vi x, vi low, vi high)
 {
-    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(vreinterpretq_s16_s32(ab)), vqmovn_s16(vreinterpretq_s16_s32(cd))));
-}
-INLINE vi codes_u8(vi ab, vi cd)
-{
-    return vreinterpretq_s32_u8(
-        vcombine_u8(vqmovun_s16(vreinterpretq_s16_s32(ab)), vqmovun_s16(vreinterpretq_s16_s32(cd))));
-}
-INLINE vi clamp_i8(vi x, int32_t low, int32_t high)
-{
-    int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vdupq_n_s8((int8_t)low));
-    return vreinterpretq_s32_s8(vminq_s8(codes, vdupq_n_s8((int8_t)high)));
-}
-INLINE vi clamp_u8(vi x, int32_t low, int32_t high)
-{
-    uint8x16_t codes = vmaxq_u8(vreinterpretq_u8_s32(x), vdupq_n_u8((uint8_t)low));
-    return vreinterpretq_s32_u8(vminq_u8(codes, vdupq_n_u8((uint8_t)high)));
+    uint8x16_t codes = vmaxq_u8(vreinterpretq_u8_s32(x), vreinterpretq_u8_s32(low));
+    return vreinterpretq_s32_u8(vminq_u8(codes, vreinterpretq_u8_s32(high)));
 }
 INLINE void put(void *p, vi x, bool stream)
 {
     (void)stream;
     vst1q_s32(p, x);
 }
-INLINE vf choose_by_sign(vi x, vf positive, vf negative)
+INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {
-    return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(x, 31)), negative, positive);
+    return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(vreinterpretq_s32_f32(x), 31)), negative, positive);
 }
 
 /* The instruction's shift is a signed byte: 127 places and more would come out as another number. */

@@ -50,10 +50,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     tq_sequence out = tq_sequence_of(node->out[0]->data, size, d->time_major, d->steps, batches, width, 0);
     tq_sequence back = tq_sequence_of(node->out[d->merged ? 0 : 1]->data, size, d->time_major, d->steps, batches,
                                       d->merged ? width : backward, d->merged ? forward : 0);
-    if (d->forward.sums_change)
-        tq_lstm_sums(&d->forward);
-    if (d->backward.sums_change)
-        tq_lstm_sums(&d->backward);
+    tq_lstm_refresh(&d->forward);
+    tq_lstm_refresh(&d->backward);
     for (size_t step = 0; step < d->steps; step++)
         tq_lstm_step_float(node, &d->forward, &x, &aux, &out, step);
     for (size_t step = d->steps; step-- > 0;)
@@ -89,8 +87,8 @@ static tq_status aux_width(const tq_node *node, size_t *width, tq_error *error)
     if (!node->in[FORWARD_AUX_WEIGHTS + TQ_GATE_FORGET])
         return TQ_OK;
     if (!node->in[AUX] || node->in[AUX]->shape.dims[2] == 0)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d, an auxiliary input, is left out; its weights are there",
-                          AUX);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "input %d, an auxiliary input, is left out; its weights are there", AUX);
     *width = (size_t)node->in[AUX]->shape.dims[2];
     return TQ_OK;
 }
@@ -122,6 +120,7 @@ tq_status tq_prepare_bidirectional_sequence_lstm(tq_node *node, tq_error *error)
     size_t batches = (size_t)x[d->time_major ? 1 : 0];
     d->steps = (size_t)x[d->time_major ? 0 : 1];
     d->inputs = (size_t)x[2];
+    d->forward.together = d->backward.together = d->time_major;
     TQ_TRY(tq_lstm_prepare(node, &forward_layout, batches, d->inputs, aux, &d->forward, &scratch, error));
     TQ_TRY(tq_lstm_prepare(node, &backward_layout, batches, d->inputs, aux, &d->backward, &scratch, error));
     size_t first = d->forward.outputs + (d->merged ? d->backward.outputs : 0);

@@ -108,7 +108,8 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
 
 #define BINARY(operator, type, result, cost, expression) \
     ELEMENT(operator, type, result, expression)          \
-    LOOPS(run_##operator##_##type, , operator, type, result)
+    TQ_STRETCH_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
+                       operator##_##type(x, y, p))
 #if TQ_X86
 #define FAST_BINARY(operator, type, result, cost, expression)                             \
     ELEMENT(operator, type, result, expression)                                           \

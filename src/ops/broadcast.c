@@ -10,6 +10,7 @@
 
 #define GRAIN 64           /* elements: no two threads write one cache line */
 #define THREAD_PAYS 100000 /* nanoseconds of work */
+#define SHORT 512          /* elements: an inner dimension below it is worth repeating */
 
 const tq_no_params tq_nothing = {0};
 
@@ -52,6 +53,24 @@ static void collapse(tq_broadcast *plan, tq_tensor *const *in, const tq_shape *s
     }
 }
 
+/* A short last-axis operand is repeated until stretches are long: finds it, and how long its tile is. */
+static tq_status plan_tile(tq_node *node, tq_broadcast *plan, tq_error *error)
+{
+    plan->tiled = -1;
+    if (plan->inputs != 2 || plan->rank != 2 || plan->dims[0] >= SHORT)
+        return TQ_OK;
+    for (int i = 0; i < 2; i++) {
+        const size_t *steps = plan->steps[i], *others = plan->steps[1 - i];
+        if (steps[0] != 0 && steps[1] == 0 && others[0] != 0 && others[1] == others[0] * plan->dims[0])
+            plan->tiled = i;
+    }
+    if (plan->tiled < 0)
+        return TQ_OK;
+    size_t repeats = (SHORT + plan->dims[0] - 1) / plan->dims[0];
+    plan->tile = plan->dims[0] * (repeats < plan->dims[1] ? repeats : plan->dims[1]);
+    return tq_node_scratch(node, (uint64_t)plan->tile * plan->steps[plan->tiled][0], error);
+}
+
 tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcast *plan, tq_error *error)
 {
     tq_shape shape;
@@ -63,14 +82,37 @@ tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcas
     plan->out_bytes = tq_element_bytes(node->out[0]->type);
     plan->params = &tq_nothing;
     collapse(plan, node->in + first, &shape);
-    return TQ_OK;
+    return plan_tile(node, plan, error);
 }
 
 typedef struct walk {
     const tq_broadcast *plan;
-    const char *in[TQ_OPERANDS];
+    const char *in[TQ_OPERANDS]; /* the tile, of the input that has one */
     char *out;
 } walk;
+
+/* Elements [begin, end) of the output, where one input is a tile. */
+static void run_tiles(void *context, size_t begin, size_t end)
+{
+    const walk *w = context;
+    const tq_broadcast *plan = w->plan;
+    const int tiled = plan->tiled, other = 1 - tiled;
+    tq_stretch s = {.params = plan->params};
+    for (size_t at = begin % plan->tile; begin < end; begin += s.n, at = 0) {
+        s.n = plan->tile - at < end - begin ? plan->tile - at : end - begin;
+        s.in[tiled] = w->in[tiled] + at * plan->steps[tiled][0];
+        s.in[other] = w->in[other] + begin * plan->steps[other][0];
+        s.out = w->out + begin * plan->out_bytes;
+        plan->run(&s);
+    }
+}
+
+static void fill_tile(const tq_broadcast *plan, const void *from, char *tile)
+{
+    size_t bytes = plan->dims[0] * plan->steps[plan->tiled][0];
+    for (size_t at = 0; at < plan->tile; at += plan->dims[0], tile += bytes)
+        memcpy(tile, from, bytes);
+}
 
 /* Elements [begin, end) of the output. */
 static void run_range(void *context, size_t begin, size_t end)
@@ -116,12 +158,17 @@ void tq_broadcast_run(const tq_broadcast *plan, const tq_node *node)
         w.in[i] = node->in[plan->first + i]->data;
     if (plan->count == 0)
         return;
+    if (plan->tiled >= 0) {
+        fill_tile(plan, w.in[plan->tiled], node->scratch);
+        w.in[plan->tiled] = node->scratch;
+    }
+    tq_range_fn body = plan->tiled >= 0 ? run_tiles : run_range;
     size_t cost = plan->cost > 0 ? (size_t)plan->cost : 1;
     bool pays = node->threads > 1 && plan->count > THREAD_PAYS / cost;
     if (pays)
-        tq_parallel_for(plan->count, GRAIN, node->threads, run_range, &w);
+        tq_parallel_for(plan->count, GRAIN, node->threads, body, &w);
     else
-        run_range(&w, 0, plan->count);
+        body(&w, 0, plan->count);
 }
 
 tq_status tq_broadcast_eval(tq_node *node, tq_error *error)

@@ -242,8 +242,9 @@ static tq_status fit_transposed(tq_node *node, tq_error *error)
                              given[0], given[4], x[0], v->out_channels);
     for (int i = 0; i < DIMS; i++)
         if (windows[i].out != x[i + 1])
-            return tq_input_fail(node, 0, error, "asks for a dimension %d of %d, whose convolution is %d; the input has %d",
-                                 i + 1, given[i + 1], windows[i].out, x[i + 1]);
+            return tq_input_fail(node, 0, error,
+                                 "asks for a dimension %d of %d, whose convolution is %d; the input has %d", i + 1,
+                                 given[i + 1], windows[i].out, x[i + 1]);
     memcpy(v->windows, windows, sizeof windows);
     tq_shape out = {5, {given[0], given[1], given[2], given[3], given[4]}};
     return tq_output_shape(node, 0, &out, error);

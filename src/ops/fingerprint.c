@@ -1,123 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * FarmHash's fingerprint: by sizes of up to 16, 32 and 64 bytes, and by blocks of 64.  All sums and products wrap.
- * Source: https://github.com/google/farmhash, farmhash.cc, namespace farmhashna.
+ * See fingerprint.h.  All arithmetic is modulo 2^64; each length has its own way.
  */
 #include "ops/fingerprint.h"
 
-#define K0 UINT64_C(0xC3A5C85C97CB3127)
-#define K1 UINT64_C(0xB492B66FBE98F273)
-#define K2 UINT64_C(0x9AE16A3B2F90404F)
+#include <string.h>
+
+#define K0 UINT64_C(0xc3a5c85c97cb3127)
+#define K1 UINT64_C(0xb492b66fbe98f273)
+#define K2 UINT64_C(0x9ae16a3b2f90404f)
 
 typedef struct pair {
     uint64_t first, second;
 } pair;
 
-static uint64_t word(const uint8_t *p, int bytes)
+static uint64_t word(const unsigned char *s)
 {
-    uint64_t x = 0;
-    for (int i = bytes; i-- > 0;)
-        x = x << 8 | p[i];
+    uint64_t x;
+    memcpy(&x, s, sizeof x);
     return x;
 }
 
-static uint64_t at(const uint8_t *p)
+static uint64_t half_word(const unsigned char *s)
 {
-    return word(p, 8);
+    uint32_t x;
+    memcpy(&x, s, sizeof x);
+    return x;
 }
 
-static uint64_t right(uint64_t x, int bits)
+/* 0 < places < 64 */
+static uint64_t turn(uint64_t x, int places)
 {
-    return x >> bits | x << (64 - bits);
+    return x >> places | x << (64 - places);
 }
 
-static uint64_t fold(uint64_t x)
+static uint64_t fold_high(uint64_t x)
 {
     return x ^ x >> 47;
 }
 
 static uint64_t mix(uint64_t u, uint64_t v, uint64_t by)
 {
-    uint64_t a = fold((u ^ v) * by);
-    return fold((v ^ a) * by) * by;
+    uint64_t a = fold_high((u ^ v) * by);
+    return fold_high((v ^ a) * by) * by;
 }
 
-static uint64_t up_to_16(const uint8_t *p, size_t n)
+static uint64_t up_to_16(const unsigned char *s, size_t n)
 {
     uint64_t by = K2 + 2 * n;
     if (n >= 8) {
-        uint64_t a = at(p) + K2, b = at(p + n - 8);
-        return mix(right(b, 37) * by + a, (right(a, 25) + b) * by, by);
+        uint64_t a = word(s) + K2, b = word(s + n - 8);
+        return mix(turn(b, 37) * by + a, (turn(a, 25) + b) * by, by);
     }
     if (n >= 4)
-        return mix(n + (word(p, 4) << 3), word(p + n - 4, 4), by);
+        return mix(n + (half_word(s) << 3), half_word(s + n - 4), by);
     if (n == 0)
         return K2;
-    uint64_t y = p[0] + ((uint64_t)p[n / 2] << 8), z = n + ((uint64_t)p[n - 1] << 2);
-    return fold((y * K2) ^ (z * K0)) * K2;
+    uint64_t y = s[0] + ((uint64_t)s[n / 2] << 8), z = n + ((uint64_t)s[n - 1] << 2);
+    return fold_high(y * K2 ^ z * K0) * K2;
 }
 
-static uint64_t up_to_32(const uint8_t *p, size_t n)
+static uint64_t up_to_32(const unsigned char *s, size_t n)
 {
-    uint64_t by = K2 + 2 * n;
-    uint64_t a = at(p) * K1, b = at(p + 8), c = at(p + n - 8) * by, d = at(p + n - 16) * K2;
-    return mix(right(a + b, 43) + right(c, 30) + d, a + right(b + K2, 18) + c, by);
+    uint64_t by = K2 + 2 * n, a = word(s) * K1, b = word(s + 8), c = word(s + n - 8) * by, d = word(s + n - 16) * K2;
+    return mix(turn(a + b, 43) + turn(c, 30) + d, a + turn(b + K2, 18) + c, by);
 }
 
-static uint64_t up_to_64(const uint8_t *p, size_t n)
+static uint64_t up_to_64(const unsigned char *s, size_t n)
 {
-    uint64_t by = K2 + 2 * n;
-    uint64_t a = at(p) * K2, b = at(p + 8), c = at(p + n - 8) * by, d = at(p + n - 16) * K2;
-    uint64_t y = right(a + b, 43) + right(c, 30) + d, z = mix(y, a + right(b + K2, 18) + c, by);
-    uint64_t e = at(p + 16) * by, f = at(p + 24), g = (y + at(p + n - 32)) * by, h = (z + at(p + n - 24)) * by;
-    return mix(right(e + f, 43) + right(g, 30) + h, e + right(f + a, 18) + g, by);
+    uint64_t by = K2 + 2 * n, a = word(s) * K2, b = word(s + 8), c = word(s + n - 8) * by, d = word(s + n - 16) * K2;
+    uint64_t y = turn(a + b, 43) + turn(c, 30) + d, z = mix(y, a + turn(b + K2, 18) + c, by);
+    uint64_t e = word(s + 16) * by, f = word(s + 24);
+    uint64_t g = (y + word(s + n - 32)) * by, h = (z + word(s + n - 24)) * by;
+    return mix(turn(e + f, 43) + turn(g, 30) + h, e + turn(f + a, 18) + g, by);
 }
 
-/* 32 bytes into two words. */
-static pair take_32(const uint8_t *p, uint64_t a, uint64_t b)
+/* Four words into a pair of seeds. */
+static pair stir(const unsigned char *s, uint64_t a, uint64_t b)
 {
-    uint64_t last = at(p + 24);
-    a += at(p);
-    b = right(b + a + last, 21);
+    uint64_t last = word(s + 24);
+    a += word(s);
+    b = turn(b + a + last, 21);
     uint64_t c = a;
-    a += at(p + 8) + at(p + 16);
-    b += right(a, 44);
+    a += word(s + 8) + word(s + 16);
+    b += turn(a, 44);
     return (pair){a + last, b + c};
 }
 
-static uint64_t long_one(const uint8_t *p, size_t n)
+typedef struct state {
+    uint64_t x, y, z;
+    pair v, w;
+} state;
+
+/* 64 bytes; the last ones weigh w.second and v.first `weight` times. */
+static void stir_block(state *t, const unsigned char *s, uint64_t by, uint64_t weight)
 {
-    uint64_t x = 81, y = x * K1 + 113, z = fold(y * K2 + 113) * K2, swap;
-    pair v = {0, 0}, w = {0, 0};
-    const uint8_t *end = p + (n - 1) / 64 * 64, *last = p + n - 64;
-    x = x * K2 + at(p);
-    for (; p != end; p += 64) {
-        x = right(x + y + v.first + at(p + 8), 37) * K1;
-        y = right(y + v.second + at(p + 48), 42) * K1;
-        x ^= w.second;
-        y += v.first + at(p + 40);
-        z = right(z + w.first, 33) * K1;
-        v = take_32(p, v.second * K1, x + w.first);
-        w = take_32(p + 32, z + w.second, y + at(p + 16));
-        swap = z, z = x, x = swap;
-    }
-    uint64_t by = K1 + ((z & 0xFF) << 1);
-    w.first += (n - 1) & 63;
-    v.first += w.first;
-    w.first += v.first;
-    x = right(x + y + v.first + at(last + 8), 37) * by;
-    y = right(y + v.second + at(last + 48), 42) * by;
-    x ^= w.second * 9;
-    y += v.first * 9 + at(last + 40);
-    z = right(z + w.first, 33) * by;
-    v = take_32(last, v.second * by, x + w.first);
-    w = take_32(last + 32, z + w.second, y + at(last + 16));
-    return mix(mix(v.first, w.first, by) + fold(y) * K0 + x, mix(v.second, w.second, by) + z, by);
+    uint64_t x = turn(t->x + t->y + t->v.first + word(s + 8), 37) * by;
+    uint64_t y = turn(t->y + t->v.second + word(s + 48), 42) * by;
+    x ^= t->w.second * weight;
+    y += t->v.first * weight + word(s + 40);
+    uint64_t z = turn(t->z + t->w.first, 33) * by;
+    t->v = stir(s, t->v.second * by, x + t->w.first);
+    t->w = stir(s + 32, z + t->w.second, y + word(s + 16));
+    t->x = z;
+    t->y = y;
+    t->z = x;
 }
 
-uint64_t tq_fingerprint(const uint8_t *bytes, size_t size)
+static uint64_t over_64(const unsigned char *s, size_t n)
 {
-    if (size <= 16)
-        return up_to_16(bytes, size);
-    return size <= 32 ? up_to_32(bytes, size) : size <= 64 ? up_to_64(bytes, size) : long_one(bytes, size);
+    const uint64_t seed = 81;
+    const unsigned char *end = s + (n - 1) / 64 * 64, *last = end + ((n - 1) & 63) - 63;
+    state t = {seed * K2 + word(s), seed * K1 + 113, 0, {0, 0}, {0, 0}};
+    t.z = fold_high(t.y * K2 + 113) * K2;
+    for (; s != end; s += 64)
+        stir_block(&t, s, K1, 1);
+    uint64_t by = K1 + ((t.z & 0xff) << 1);
+    t.w.first += (n - 1) & 63;
+    t.v.first += t.w.first;
+    t.w.first += t.v.first;
+    stir_block(&t, last, by, 9);
+    return mix(mix(t.v.first, t.w.first, by) + fold_high(t.y) * K0 + t.z, mix(t.v.second, t.w.second, by) + t.x, by);
+}
+
+uint64_t tq_fingerprint64(const void *bytes, size_t size)
+{
+    return size <= 16 ? up_to_16(bytes, size)
+           : size <= 32 ? up_to_32(bytes, size)
+           : size <= 64 ? up_to_64(bytes, size)
+                        : over_64(bytes, size);
 }

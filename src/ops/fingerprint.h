@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fingerprint64 of FarmHash (farmhashna::Hash64): 64 bits of a run of bytes, the same for ever and everywhere.
+ * FarmHash's Fingerprint64, a hash of bytes that does not change from one release or machine to the next.
+ * Source: https://github.com/google/farmhash (farmhashna::Hash64, which Fingerprint64 is defined to be).
  */
 #ifndef TQ_OPS_FINGERPRINT_H
 #define TQ_OPS_FINGERPRINT_H
@@ -8,6 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t tq_fingerprint(const uint8_t *bytes, size_t size);
+uint64_t tq_fingerprint64(const void *bytes, size_t size);
 
 #endif

@@ -27,22 +27,39 @@ static int64_t find_key(const tq_tensor *keys, int32_t key)
     return -1;
 }
 
+static int64_t find_item(const tq_node *node, size_t i)
+{
+    return find_key(node->in[1], ((const int32_t *)node->in[0]->data)[i]);
+}
+
+static size_t string_of(const void *context, size_t i)
+{
+    int64_t at = find_item(context, i);
+    return at < 0 ? SIZE_MAX : (size_t)at;
+}
+
+static void copy_row(const tq_node *node, size_t i, int64_t at)
+{
+    const tq_tensor *values = node->in[2];
+    size_t row = tq_shape_span(&values->shape, 1, values->shape.rank) * tq_element_bytes(values->type);
+    char *to = (char *)node->out[0]->data + i * row;
+    if (at >= 0 && row > 0)
+        memcpy(to, (const char *)values->data + (size_t)at * row, row);
+    else if (row > 0)
+        memset(to, 0, row);
+}
+
 static tq_status eval_lookup(tq_node *node, tq_error *error)
 {
-    (void)error;
-    const tq_tensor *values = node->in[2], *out = node->out[0];
-    size_t row = tq_shape_span(&values->shape, 1, values->shape.rank) * tq_element_bytes(values->type);
+    bool strings = node->in[2]->type == TQ_TensorType_STRING;
     uint8_t *hits = node->out[1]->data;
     for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++) {
-        int64_t at = find_key(node->in[1], ((const int32_t *)node->in[0]->data)[i]);
-        char *to = (char *)out->data + i * row;
+        int64_t at = find_item(node, i);
         hits[i] = at >= 0;
-        if (at >= 0 && row > 0)
-            memcpy(to, (const char *)values->data + (size_t)at * row, row);
-        else if (row > 0)
-            memset(to, 0, row);
+        if (!strings)
+            copy_row(node, i, at);
     }
-    return TQ_OK;
+    return strings ? tq_output_strings(node, 0, &node->in[0]->shape, node->in[2], string_of, node, error) : TQ_OK;
 }
 
 tq_status tq_prepare_hashtable_lookup(tq_node *node, tq_error *error)
@@ -59,7 +76,7 @@ tq_status tq_prepare_hashtable_lookup(tq_node *node, tq_error *error)
     if (node->in[1]->shape.dims[0] != shape.dims[0])
         return tq_input_fail(node, 1, error, "has %d keys for %d rows", (int)node->in[1]->shape.dims[0],
                              (int)shape.dims[0]);
-    if (tq_element_bytes(node->in[2]->type) == 0)
+    if (tq_move_bytes(node->in[2]) == 0 || (node->in[2]->type == TQ_TensorType_STRING && shape.rank != 1))
         return tq_input_fail(node, 2, error, "is %s, which is not looked up", tq_type_name(node->in[2]->type));
     shape.dims[0] = hits.dims[0];
     node->eval = eval_lookup;

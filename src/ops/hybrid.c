@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/curves.h"
 
 /* Rows are quantized in blocks of so many, and the rest one by one, with another rounding. */
 enum { BLOCK = 8 };
@@ -113,7 +114,8 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
     const tq_tensor *weights = node->in[i];
     const tq_affine *q = &weights->quantization;
     if (q->count == 0)
-        return tq_input_fail(node, i, error, "has no scale; weights of %s need one", tq_type_name(weights->type));
+        return tq_input_fail(node, i, error, "has no scale, or several that fit no dimension; weights of %s need one",
+                             tq_type_name(weights->type));
     if (q->count > 1 && (q->axis != axis || (int64_t)q->count != weights->shape.dims[axis]))
         return tq_input_fail(node, i, error, "has %u scales along axis %d; there must be one, or %d along axis %d",
                              (unsigned)q->count, q->axis, weights->shape.dims[axis], axis);
@@ -157,18 +159,6 @@ void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32
         y[c] = o->bias[first + c] + y[c];
 }
 
-/* The runtime's tanh of vectors: an odd polynomial over an even one, of which both are 1 at 0, and x kept to where it
-   gives 1.  Its bits matter where a state is quantized again. */
-float tq_rational_tanh(float x)
-{
-    const float most = 7.90738964080810547f;
-    x = x < -most ? -most : x > most ? most : x;
-    float square = x * x;
-    float p = ((1.394553628e-8f * square + 2.102733560e-5f) * square + 3.520756727e-3f) * square + 1.340216100e-1f;
-    float q = ((8.015776984e-7f * square + 3.326951409e-4f) * square + 2.597254514e-2f) * square + 4.673548340e-1f;
-    return (square * x * p + x) / (q * square + 1.0f);
-}
-
 /* NaN becomes `low`, as in the reference. */
 static inline float within(float x, float low, float high)
 {
@@ -193,7 +183,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
         return;
     case TQ_ActivationFunctionType_TANH:
         for (size_t i = 0; i < n; i++)
-            values[i] = tq_rational_tanh(values[i]);
+            values[i] = tq_curve_tanh(values[i]);
         return;
     case TQ_ActivationFunctionType_SIGN_BIT:
         for (size_t i = 0; i < n; i++)

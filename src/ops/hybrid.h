@@ -48,9 +48,6 @@ typedef struct tq_hybrid_output {
 void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums,
                      tq_hybrid_row row, size_t first, size_t count, float *y);
 
-/* tanh as the runtime's float kernels of this family compute it: within some units of the last place. */
-float tq_rational_tanh(float x);
-
 /* A fused activation, with TANH and SIGN_BIT, which float kernels of this family apply.  In place. */
 void tq_activate(int64_t activation, float *values, size_t n);
 /* Whether there is such an activation. */

@@ -49,4 +49,14 @@ TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero
     return (raised > most ? most : raised) + zero_point;
 }
 
+/* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */
+#if TQ_X86
+#define TQ_ISA_DEFINE(DEFINE, name, ...)               \
+    DEFINE(name##_scalar, , __VA_ARGS__)               \
+    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__)   \
+    DEFINE(name##_avx512, TQ_TARGET_AVX512, __VA_ARGS__)
+#else
+#define TQ_ISA_DEFINE(DEFINE, name, ...) DEFINE(name##_scalar, , __VA_ARGS__)
+#endif
+
 #endif

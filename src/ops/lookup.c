@@ -6,14 +6,12 @@
 
 #include <math.h>
 
+#include "kernels/lookup.h"
 #include "ops/quantized.h"
 
 static void run_codes(const void *in, void *out, size_t n, const void *params)
 {
-    const uint8_t *from = in, *table = params;
-    uint8_t *to = out;
-    for (size_t i = 0; i < n; i++)
-        to[i] = table[from[i]];
+    tq_lookup_bytes(params, in, out, n);
 }
 
 static void run_points(const void *in, void *out, size_t n, const void *params)
@@ -40,11 +38,12 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
 {
     tq_lookup *lookup;
-    int32_t low, high;
+    int32_t low, high, least, most;
     TQ_TRY(begin(node, &lookup, error));
     tq_code_range(node->in[0]->type, &low, &high);
+    tq_code_range(node->out[0]->type, &least, &most);
     for (int32_t q = low; q <= high; q++)
-        lookup->codes[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), low, high);
+        lookup->codes[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
     return TQ_OK;
 }
 

@@ -25,7 +25,7 @@ typedef struct tq_lookup {
     int16_t points[TQ_LOOKUP_STEPS + 1]; /* INT16 */
 } tq_lookup;
 
-/* Prepares an 8-bit node whose input and output have the same type: its table holds code(q). */
+/* Prepares a node whose input and output have 8 bits: its table holds code(q), which `params` serve only now. */
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error);
 
 /* Prepares an INT8, UINT8 or INT16 node by a real function, by the scales of its input and output. */

@@ -34,8 +34,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     tq_sequence x = tq_sequence_of(node->in[0]->data, element, s->time_major, s->steps, l->batches, l->inputs, 0);
     tq_sequence out = tq_sequence_of(node->out[0]->data, element, s->time_major, s->steps, l->batches, l->outputs, 0);
     tq_sequence aux = {NULL, 0, 0};
-    if (l->sums_change)
-        tq_lstm_sums(l);
+    tq_lstm_refresh(l);
     for (size_t step = 0; step < s->steps; step++)
         s->step(node, l, &x, &aux, &out, step);
     return TQ_OK;
@@ -45,6 +44,7 @@ static tq_status prepare(tq_node *node, sequence *s, size_t batches, tq_error *e
 {
     const tq_shape *x = &node->in[0]->shape;
     uint64_t scratch = 0;
+    s->lstm.together = s->time_major;
     TQ_TRY(tq_lstm_prepare(node, &layout, batches, (size_t)x->dims[x->rank - 1], 0, &s->lstm, &scratch, error));
     s->step = node->in[0]->type == TQ_TensorType_INT8 ? tq_lstm_step_integer : tq_lstm_step_float;
     tq_shape out = *x;

@@ -49,6 +49,12 @@ typedef struct tq_lstm {
     bool sums_change;    /* hybrid: some weights are not constant */
     int32_t *projection_sums;
 
+    /* floats */
+    bool together;     /* batches take a step together, not each by itself: see ops/ordered.h; set before prepare */
+    bool pack_again;   /* some weights are not constant */
+    float *joined;     /* [x, aux, h][gate, cell], columns of all gates' matrices */
+    float *projected;  /* [cell][output] */
+
     /* integer */
     int32_t *projected_bias;
     tq_fixed to_hidden, to_projected;
@@ -63,11 +69,15 @@ typedef struct tq_lstm {
 tq_status tq_lstm_prepare(tq_node *node, const tq_lstm_layout *layout, size_t batches, size_t inputs, size_t aux,
                           tq_lstm *lstm, uint64_t *scratch, tq_error *error);
 
+/* What prepare adds for float weights: transposed matrices. */
+tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *lstm, tq_error *error);
+void tq_lstm_pack_float(tq_lstm *lstm);
+
 /* What prepare adds for int8 tensors: multipliers and folded biases, with the operator's intermediate tensors. */
 tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *lstm, tq_error *error);
 
-/* Row sums of hybrid weights. */
-void tq_lstm_sums(tq_lstm *lstm);
+/* What steps need of weights that are not constant; before the first step. */
+void tq_lstm_refresh(tq_lstm *lstm);
 
 /* One step, for all batches, from x (and aux) to h, c and out. */
 typedef void (*tq_lstm_step)(const tq_node *node, const tq_lstm *lstm, const tq_sequence *x, const tq_sequence *aux,

@@ -22,8 +22,9 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/curves.h"
 #include "ops/dot.h"
-#include "ops/hybrid.h"
+#include "ops/ordered.h"
 #include "ops/quantized.h"
 #include "quant/fixed_math_16.h"
 
@@ -60,9 +61,17 @@ static tq_status finish(tq_node *node)
     return TQ_OK;
 }
 
-static float logistic(float x)
+static void step_floats(const cell *l, const float *sums, size_t b, const float *c, float *out_c, float *out_h)
 {
-    return 1.0f / (1.0f + expf(-x));
+    for (size_t i = 0; i < l->cells; i++) {
+        size_t at = b * l->cells + i, four = (4 - b * l->cells % 4) % 4, whole = four;
+        if (l->cells > four)
+            whole = four + (l->cells - four) / 4 * 4;
+        float (*logistic)(float) = i >= four && i < whole ? tq_curve_logistic : tq_curve_logistic_alone;
+        float added = logistic(sums[GATE_INPUT * l->cells + i]) * tq_curve_tanh(sums[GATE_MODULATION * l->cells + i]);
+        out_c[at] = added + logistic(sums[GATE_FORGET * l->cells + i]) * c[at];
+        out_h[at] = logistic(sums[GATE_OUTPUT * l->cells + i]) * tq_curve_tanh(out_c[at]);
+    }
 }
 
 static tq_status eval_floats(tq_node *node, tq_error *error)
@@ -73,17 +82,14 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
     const float *joined = node->out[JOINED]->data;
     float *sums = node->out[SUMS]->data, *out_h = node->out[OUT_H]->data, *out_c = node->out[OUT_C]->data;
     size_t width = l->inputs + l->cells;
+    bool in_lanes = tq_ordered_in_lanes(4 * l->cells, l->batches, width);
     join(node, l, sizeof(float));
     for (size_t b = 0; b < l->batches; b++) {
         float *gate = sums + b * 4 * l->cells;
-        for (size_t r = 0; r < 4 * l->cells; r++)
-            gate[r] = tq_add_dot_f32(bias[r], weights + r * width, joined + b * width, width);
-        for (size_t i = 0; i < l->cells; i++) {
-            size_t at = b * l->cells + i;
-            float added = logistic(gate[GATE_INPUT * l->cells + i]) * tq_rational_tanh(gate[GATE_MODULATION * l->cells + i]);
-            out_c[at] = added + logistic(gate[GATE_FORGET * l->cells + i]) * c[at];
-            out_h[at] = logistic(gate[GATE_OUTPUT * l->cells + i]) * tq_rational_tanh(out_c[at]);
-        }
+        memcpy(gate, bias, 4 * l->cells * sizeof *gate);
+        for (size_t r = 0; r < 4 * l->cells; r++) /* a row is a matrix of one column */
+            tq_ordered_product(weights + r * width, 1, 1, joined + b * width, width, in_lanes, gate + r);
+        step_floats(l, gate, b, c, out_c, out_h);
     }
     return finish(node);
 }

@@ -187,7 +187,7 @@ static void sum_rows(const tq_tensor *matrix, int32_t *sums)
         tq_row_sums(matrix->data, (size_t)matrix->shape.dims[0], (size_t)matrix->shape.dims[1], sums);
 }
 
-void tq_lstm_sums(tq_lstm *l)
+static void sum_weights(tq_lstm *l)
 {
     for (int gate = 0; gate < TQ_GATES; gate++) {
         tq_lstm_gate *g = &l->gates[gate];
@@ -196,6 +196,14 @@ void tq_lstm_sums(tq_lstm *l)
         sum_rows(g->recurrent, g->recurrent_sums);
     }
     sum_rows(l->projection, l->projection_sums);
+}
+
+void tq_lstm_refresh(tq_lstm *l)
+{
+    if (l->sums_change)
+        sum_weights(l);
+    if (l->pack_again)
+        tq_lstm_pack_float(l);
 }
 
 static tq_status prepare_hybrid(tq_node *node, tq_lstm *l, tq_error *error)
@@ -209,7 +217,7 @@ static tq_status prepare_hybrid(tq_node *node, tq_lstm *l, tq_error *error)
     }
     TQ_TRY(room_for(node, l->projection, &l->sums_change, &l->projection_sums, error));
     if (!l->sums_change)
-        tq_lstm_sums(l);
+        sum_weights(l);
     return TQ_OK;
 }
 
@@ -248,5 +256,5 @@ tq_status tq_lstm_prepare(tq_node *node, const tq_lstm_layout *layout, size_t ba
     if (k.hybrid)
         return prepare_hybrid(node, l, error);
     l->rule = NULL;
-    return k.integer ? tq_lstm_prepare_integer(node, l, error) : TQ_OK;
+    return k.integer ? tq_lstm_prepare_integer(node, l, error) : tq_lstm_prepare_float(node, l, error);
 }

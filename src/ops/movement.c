@@ -71,6 +71,12 @@ static tq_status open_strings(const tq_node *node, const tq_tensor *in, tq_strin
     return TQ_OK;
 }
 
+static tq_bytes string_at(const tq_strings *strings, size_t place)
+{
+    tq_bytes none = {NULL, 0};
+    return place == SIZE_MAX ? none : tq_strings_item(strings, (uint32_t)place);
+}
+
 tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
                             tq_string_source source, const void *context, tq_error *error)
 {
@@ -79,7 +85,7 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     for (size_t i = 0; i < count && total <= INT32_MAX; i++)
-        total += tq_strings_item(&strings, (uint32_t)source(context, i)).size;
+        total += string_at(&strings, source(context, i)).size;
     if (total > INT32_MAX)
         return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     TQ_TRY(tq_output_bytes(node, output, shape, total, error));
@@ -88,7 +94,7 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
     for (size_t i = 0; i < count; i++) {
-        tq_bytes item = tq_strings_item(&strings, (uint32_t)source(context, i));
+        tq_bytes item = string_at(&strings, source(context, i));
         if (item.size)
             memcpy(to + at, item.data, item.size);
         at += (int32_t)item.size;

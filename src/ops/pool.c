@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/movement.h"
 #include "ops/quantized.h"
@@ -29,13 +30,17 @@ typedef struct window {
 } window;
 
 typedef struct pool pool;
+
+/* Pools n channels of one window. */
+typedef void (*pool_fn)(const pool *p, const window *w, const void *in, void *out, size_t n);
+
 struct pool {
     int64_t stride_h, stride_w, filter_h, filter_w, pad_h, pad_w;
     int32_t low, high;         /* of codes */
     float float_low, float_high;
     size_t element;
-    /* pools n channels of one window */
-    void (*run)(const pool *p, const window *w, const void *in, void *out, size_t n);
+    bool integer_average;
+    pool_fn run, few;
 };
 
 /* ---- one window ----
@@ -51,13 +56,13 @@ struct pool {
             }                                                                         \
         }
 
-static float clamp_float(const pool *p, float x)
+TQ_BODY float clamp_float(const pool *p, float x)
 {
     x = x < p->float_low ? p->float_low : x;
     return p->float_high < x ? p->float_high : x;
 }
 
-static void average_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void average_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
 {
     float sum[CHANNELS] = {0}, *restrict y_out = out, cells = (float)w->cells;
     EACH_CELL(float, in, sum[i] += x[i])
@@ -65,7 +70,7 @@ static void average_f32(const pool *p, const window *w, const void *in, void *ou
         y_out[i] = clamp_float(p, sum[i] / cells);
 }
 
-static void l2_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void l2_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
 {
     float sum[CHANNELS] = {0}, *restrict y_out = out, cells = (float)w->cells;
     EACH_CELL(float, in, sum[i] += x[i] * x[i])
@@ -73,7 +78,7 @@ static void l2_f32(const pool *p, const window *w, const void *in, void *out, si
         y_out[i] = clamp_float(p, sqrtf(sum[i] / cells));
 }
 
-static void max_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
 {
     float *restrict most = out;
     for (size_t i = 0; i < n; i++)
@@ -83,48 +88,110 @@ static void max_f32(const pool *p, const window *w, const void *in, void *out, s
         most[i] = clamp_float(p, most[i]);
 }
 
-/* Sums of codes wrap: only windows of 2^16 cells of 16-bit codes could. */
-#define INTEGER_POOLS(name, type, least)                                                                    \
-    static void average_##name(const pool *p, const window *w, const void *in, void *out, size_t n)         \
-    {                                                                                                       \
-        uint32_t sum[CHANNELS] = {0};                                                                       \
-        type *restrict y_out = out;                                                                         \
-        int64_t cells = w->cells;                                                                           \
-        EACH_CELL(type, in, sum[i] += (uint32_t)(int32_t)x[i])                                              \
-        for (size_t i = 0; i < n; i++) {                                                                    \
-            int64_t s = (int32_t)sum[i];                                                                    \
-            s = s > 0 ? (s + cells / 2) / cells : (s - cells / 2) / cells;                                  \
-            y_out[i] = (type)tq_clamp_i64(s, p->low, p->high);                                              \
-        }                                                                                                   \
-    }                                                                                                       \
-    static void max_##name(const pool *p, const window *w, const void *in, void *out, size_t n)             \
-    {                                                                                                       \
-        type *restrict most = out;                                                                          \
-        for (size_t i = 0; i < n; i++)                                                                      \
-            most[i] = least;                                                                                \
-        EACH_CELL(type, in, most[i] = most[i] < x[i] ? x[i] : most[i])                                      \
-        for (size_t i = 0; i < n; i++)                                                                      \
-            most[i] = (type)tq_clamp_i64(most[i], p->low, p->high);                                         \
+#define MAX_CODES(name, type, least)                                                                   \
+    TQ_BODY void max_##name(const pool *p, const window *w, const void *in, void *out, size_t n)       \
+    {                                                                                                  \
+        type *restrict most = out;                                                                     \
+        const type low = (type)p->low, high = (type)p->high;                                           \
+        for (size_t i = 0; i < n; i++)                                                                 \
+            most[i] = least;                                                                           \
+        EACH_CELL(type, in, most[i] = most[i] < x[i] ? x[i] : most[i])                                 \
+        for (size_t i = 0; i < n; i++) {                                                               \
+            type raised = most[i] < low ? low : most[i];                                               \
+            most[i] = raised > high ? high : raised;                                                   \
+        }                                                                                              \
     }
-INTEGER_POOLS(i8, int8_t, INT8_MIN)
-INTEGER_POOLS(u8, uint8_t, 0)
-INTEGER_POOLS(i16, int16_t, INT16_MIN)
+MAX_CODES(i8, int8_t, INT8_MIN)
+MAX_CODES(u8, uint8_t, 0)
+MAX_CODES(i16, int16_t, INT16_MIN)
 
+/* tdiv(s +- n / 2, n), in floating point: a quotient that is no integer is at least 1 / n away from one, which is
+   more than rounding moves it while s is below 2^24 for float (2^53 for double) and the quotient below 2^8 (2^16).
+   Sums of 2^16 cells of 8-bit codes are below 2^24. */
+#define AVERAGE_CODES(name, type, sum_t, real)                                                         \
+    TQ_BODY void name(const pool *p, const window *w, const void *in, void *out, size_t n)             \
+    {                                                                                                  \
+        sum_t sum[CHANNELS] = {0};                                                                     \
+        type *restrict y_out = out;                                                                    \
+        const int32_t half = (int32_t)(w->cells / 2), low = p->low, high = p->high;                    \
+        const real cells = (real)w->cells;                                                             \
+        EACH_CELL(type, in, sum[i] = (sum_t)(sum[i] + x[i]))                                           \
+        for (size_t i = 0; i < n; i++) {                                                               \
+            int32_t s = sum[i], rounded = s + (s > 0 ? half : -half);                                  \
+            int32_t q = (int32_t)((real)rounded / cells);                                              \
+            q = q < low ? low : q; /* one choice a statement: a nest of them is not vectorized */      \
+            y_out[i] = (type)(q > high ? high : q);                                                    \
+        }                                                                                              \
+    }
+AVERAGE_CODES(average_few_i8, int8_t, int16_t, float)
+AVERAGE_CODES(average_few_u8, uint8_t, uint16_t, float)
+AVERAGE_CODES(average_i8, int8_t, int32_t, float)
+AVERAGE_CODES(average_u8, uint8_t, int32_t, float)
+AVERAGE_CODES(average_i16, int16_t, int32_t, double)
+
+/* Windows larger than those above can do: 2^16 cells or more.  Sums wrap where the reference's would overflow. */
+static int32_t sum_at(const tq_tensor *in, const window *w, size_t at)
+{
+    uint32_t sum = 0;
+    for (int64_t y = 0; y < w->height; y++)
+        for (int64_t c = 0; c < w->width; c++)
+            sum += (uint32_t)tq_integer_at(in, at + (size_t)y * w->row_step + (size_t)c * w->step);
+    return (int32_t)sum;
+}
+
+static void average_huge(const pool *p, const window *w, const tq_tensor *in, size_t at, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t s = sum_at(in, w, at + i);
+        s = (s > 0 ? s + w->cells / 2 : s - w->cells / 2) / w->cells;
+        int32_t q = tq_clamp_i64(s, p->low, p->high);
+        if (in->type == TQ_TensorType_INT16)
+            ((int16_t *)out)[i] = (int16_t)q;
+        else
+            ((uint8_t *)out)[i] = (uint8_t)(q & 0xFF);
+    }
+}
+
+/* ---- the rows: each body, for each instruction set ---- */
+
+#define POOL(isa, target, name)                                                                              \
+    target static void name##_##isa(const pool *p, const window *w, const void *in, void *out, size_t n)     \
+    {                                                                                                        \
+        name(p, w, in, out, n);                                                                              \
+    }
+#define POOLS(isa, target)             \
+    POOL(isa, target, average_f32)     \
+    POOL(isa, target, l2_f32)          \
+    POOL(isa, target, max_f32)         \
+    POOL(isa, target, max_i8)          \
+    POOL(isa, target, max_u8)          \
+    POOL(isa, target, max_i16)         \
+    POOL(isa, target, average_few_i8)  \
+    POOL(isa, target, average_few_u8)  \
+    POOL(isa, target, average_i8)      \
+    POOL(isa, target, average_u8)      \
+    POOL(isa, target, average_i16)
+TQ_EVERY_ISA(POOLS)
+
+/* few: for windows of up to 128 cells; both may be the same. */
 typedef struct row {
     int32_t code, type;
-    void (*run)(const pool *p, const window *w, const void *in, void *out, size_t n);
+    pool_fn run[TQ_ISAS], few[TQ_ISAS];
 } row;
 
+#define ROW(code, type, run, few)                                                                         \
+    {TQ_BuiltinOperator_##code, TQ_TensorType_##type, TQ_ISA_FUNCTIONS(run), TQ_ISA_FUNCTIONS(few)}
+
 static const row rows[] = {
-    {TQ_BuiltinOperator_AVERAGE_POOL_2D, TQ_TensorType_FLOAT32, average_f32},
-    {TQ_BuiltinOperator_AVERAGE_POOL_2D, TQ_TensorType_INT8, average_i8},
-    {TQ_BuiltinOperator_AVERAGE_POOL_2D, TQ_TensorType_UINT8, average_u8},
-    {TQ_BuiltinOperator_AVERAGE_POOL_2D, TQ_TensorType_INT16, average_i16},
-    {TQ_BuiltinOperator_MAX_POOL_2D, TQ_TensorType_FLOAT32, max_f32},
-    {TQ_BuiltinOperator_MAX_POOL_2D, TQ_TensorType_INT8, max_i8},
-    {TQ_BuiltinOperator_MAX_POOL_2D, TQ_TensorType_UINT8, max_u8},
-    {TQ_BuiltinOperator_MAX_POOL_2D, TQ_TensorType_INT16, max_i16},
-    {TQ_BuiltinOperator_L2_POOL_2D, TQ_TensorType_FLOAT32, l2_f32},
+    ROW(AVERAGE_POOL_2D, FLOAT32, average_f32, average_f32),
+    ROW(AVERAGE_POOL_2D, INT8, average_i8, average_few_i8),
+    ROW(AVERAGE_POOL_2D, UINT8, average_u8, average_few_u8),
+    ROW(AVERAGE_POOL_2D, INT16, average_i16, average_i16),
+    ROW(MAX_POOL_2D, FLOAT32, max_f32, max_f32),
+    ROW(MAX_POOL_2D, INT8, max_i8, max_i8),
+    ROW(MAX_POOL_2D, UINT8, max_u8, max_u8),
+    ROW(MAX_POOL_2D, INT16, max_i16, max_i16),
+    ROW(L2_POOL_2D, FLOAT32, l2_f32, l2_f32),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
@@ -143,6 +210,16 @@ static int64_t meet(int64_t at, int64_t stride, int64_t pad, int64_t filter, int
     return (end < dim ? end : dim) - *first;
 }
 
+static void pool_channels(const job *j, const window *w, size_t from, size_t to, size_t n)
+{
+    const pool *p = j->p;
+    void *out = (char *)j->out->data + to * p->element;
+    if (p->integer_average && w->cells >= 1 << 16)
+        average_huge(p, w, j->in, from, out, n);
+    else
+        (w->cells <= 128 ? p->few : p->run)(p, w, (const char *)j->in->data + from * p->element, out, n);
+}
+
 static void pool_rows(void *context, size_t begin, size_t end)
 {
     const job *j = context;
@@ -159,8 +236,7 @@ static void pool_rows(void *context, size_t begin, size_t end)
             size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
             size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
             for (size_t c = 0; c < depth; c += CHANNELS)
-                p->run(p, &w, (const char *)j->in->data + (from + c) * p->element,
-                       (char *)j->out->data + (to + c) * p->element, depth - c < CHANNELS ? depth - c : CHANNELS);
+                pool_channels(j, &w, from + c, to + c, depth - c < CHANNELS ? depth - c : CHANNELS);
         }
     }
 }
@@ -228,7 +304,9 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     TQ_TRY(place(node, same, shape.dims[2], p->stride_w, p->filter_w, &p->pad_w, &shape.dims[2], error));
     for (size_t i = 0; i < ROWS; i++)
         if (rows[i].code == node->row.code && rows[i].type == node->in[0]->type)
-            p->run = rows[i].run;
+            p->run = rows[i].run[tq_isa()], p->few = rows[i].few[tq_isa()];
+    p->integer_average =
+        node->row.code == TQ_BuiltinOperator_AVERAGE_POOL_2D && node->in[0]->type != TQ_TensorType_FLOAT32;
     p->element = tq_element_bytes(node->in[0]->type);
     bounds(node, p);
     node->eval = eval_pool;

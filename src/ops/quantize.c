@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "kernels/elementwise.h"
-#include "ops/map.h"
+#include "ops/lookup.h"
 #include "ops/quantized.h"
 #include "quant/fake_quant.h"
 
@@ -152,6 +152,26 @@ static unsigned requantized_types(int32_t from)
     return TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16);
 }
 
+typedef struct rescaling {
+    tq_fixed by;
+    int32_t zero_in, zero_out;
+} rescaling;
+
+static int32_t rescaled(int32_t q, const void *params)
+{
+    const rescaling *r = params;
+    return tq_saturate_i32((int64_t)tq_multiply_fixed(q - r->zero_in, r->by) + r->zero_out);
+}
+
+/* Between codes of 8 bits, by a table. */
+static tq_status prepare_bytes(tq_node *node, tq_error *error)
+{
+    const tq_tensor *in = node->in[0], *out = node->out[0];
+    rescaling r = {.zero_in = tq_zero_point_at(in, 0), .zero_out = tq_zero_point_at(out, 0)};
+    TQ_TRY(tq_fixed_find(node, (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0), &r.by, error));
+    return tq_lookup_codes(node, rescaled, &r, error);
+}
+
 static tq_status prepare_requantize(tq_node *node, tq_error *error)
 {
     state *s;
@@ -159,6 +179,8 @@ static tq_status prepare_requantize(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, requantized_types(in->type), error));
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
+    if (tq_element_bytes(in->type) == 1 && tq_element_bytes(out->type) == 1)
+        return prepare_bytes(node, error);
     if (in->type == TQ_TensorType_INT16 && out->type == TQ_TensorType_INT16 &&
         (tq_zero_point_at(in, 0) != 0 || tq_zero_point_at(out, 0) != 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "INT16 to INT16 needs zero points of 0, not %d and %d",

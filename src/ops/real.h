@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "kernels/float_math.h"
+
 static inline float elu(float x)
 {
     return x < 0.0f ? expm1f(x) : x;
@@ -27,7 +29,7 @@ static inline float gelu_by_tanh(float x)
 /* tanh as a ratio of polynomials of degrees 9 and 8, to a few units in the last place; 1 from where it rounds to
    it.  GELU's numbers are computed with it: they differ visibly where 1 + tanh cancels.
    Coefficients: Eigen's ptanh_float (Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h), without FMA. */
-static inline float rational_tanh(float x)
+TQ_BODY float rational_tanh(float x)
 {
     const float limit = 7.90738964080810547f;
     x = x > limit ? limit : x < -limit ? -limit : x;
@@ -37,17 +39,17 @@ static inline float rational_tanh(float x)
     return (x3 * p + x) / q;
 }
 
-static inline float gelu_by_ratio(float x)
+TQ_BODY float gelu_by_ratio(float x)
 {
     return 0.5f * x * (1.0f + rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
 }
 
 /* Of tensors of numbers: 1 from where it rounds to it, and e^x below -9. */
-static inline float logistic(float x)
+TQ_BODY float logistic(float x)
 {
-    if (x > 16.619047164916992188f)
-        return 1.0f;
-    return x < -9.0f ? expf(x) : 1.0f / (1.0f + expf(-x));
+    float e = tq_expf(x < -9.0f ? x : -x);
+    float y = x < -9.0f ? e : 1.0f / (1.0f + e);
+    return x > 16.619047164916992188f ? 1.0f : y;
 }
 
 /* Of codes. */

@@ -11,11 +11,14 @@
 /* Inputs for which a thread is worth waking. */
 #define THREAD_INPUTS ((size_t)1 << 15)
 
-void tq_reduction_plan(tq_reduction *r, const tq_shape *shape, uint32_t axes)
+void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes)
 {
     size_t dims[TQ_DIMS];
     bool cut[TQ_DIMS];
     int rank = 0, reduced = 0;
+    r->how = how;
+    r->fold_row = how->fold_row[tq_isa()];
+    r->fold_run = how->fold_run[tq_isa()];
     r->outputs = r->each = 1;
     for (int d = 0; d < shape->rank; d++) {
         bool is_cut = axes >> d & 1;
@@ -50,9 +53,9 @@ static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size
     size_t at[TQ_DIMS] = {0}, bytes = r->how->in_bytes;
     for (int d = 0; d < r->cut_rank;) {
         if (r->row)
-            r->how->fold_row(r, acc, in, n);
+            r->fold_row(r, acc, in, n);
         else
-            r->how->fold_run(r, acc, in, r->inner);
+            r->fold_run(r, acc, in, r->inner);
         for (d = 0; d < r->cut_rank; d++) {
             in += r->cut_step[d] * bytes;
             if (++at[d] < r->cut[d])
@@ -95,9 +98,9 @@ static void reduce_part(void *context, size_t begin, size_t end)
         if (r->cut_rank > 0)
             fold(r, acc, j->in + from * how->in_bytes, n);
         else if (r->row)
-            how->fold_row(r, acc, j->in + from * how->in_bytes, n);
+            r->fold_row(r, acc, j->in + from * how->in_bytes, n);
         else
-            how->fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
+            r->fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
         how->store(r, acc, j->out + (outer * width + chunk) * how->out_bytes, n);
     }
 }
@@ -108,7 +111,7 @@ static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out
     uint64_t acc = 0;
     memcpy(&acc, in, r->how->in_bytes);
     if (r->each > 1)
-        r->how->fold_run(r, &acc, in + r->how->in_bytes, r->each - 1);
+        r->fold_run(r, &acc, in + r->how->in_bytes, r->each - 1);
     r->how->store(r, &acc, out, 1);
 }
 

@@ -10,27 +10,29 @@
 #ifndef TQ_OPS_REDUCE_H
 #define TQ_OPS_REDUCE_H
 
-#include "ops/op.h"
+#include "ops/lanes.h"
 
 /* Accumulators that fold at once: they live on the stack. */
 #define TQ_REDUCE_ROW 512
 
 typedef struct tq_reduction tq_reduction;
+typedef void (*tq_fold_fn)(const tq_reduction *r, void *acc, const void *in, size_t n);
 
 /* One way to reduce.  Accumulators have acc_bytes, at most 8. */
 typedef struct tq_reducer {
     uint8_t in_bytes, acc_bytes, out_bytes;
     bool seeds_from_input; /* where all is reduced to one value, the first element takes init's place */
     /* acc[i] = acc[i] + in[i] for n, whatever + is */
-    void (*fold_row)(const tq_reduction *r, void *acc, const void *in, size_t n);
+    tq_fold_fn fold_row[TQ_ISAS];
     /* acc[0] = acc[0] + in[0] + ... + in[n - 1] */
-    void (*fold_run)(const tq_reduction *r, void *acc, const void *in, size_t n);
+    tq_fold_fn fold_run[TQ_ISAS];
     /* out[i] from acc[i] for n */
     void (*store)(const tq_reduction *r, const void *acc, void *out, size_t n);
 } tq_reducer;
 
 struct tq_reduction {
     const tq_reducer *how;
+    tq_fold_fn fold_row, fold_run; /* how's, for this machine */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
     int kept_rank, cut_rank; /* without the innermost dimension */
@@ -42,11 +44,13 @@ struct tq_reduction {
 
     /* for quantized results */
     int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
+    bool in_lanes; /* `lanes` does the same */
+    tq_lane_fixed lanes;
 };
 
-/* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; how, init and the quantized
-   fields are the caller's. */
-void tq_reduction_plan(tq_reduction *r, const tq_shape *shape, uint32_t axes);
+/* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; init and the quantized fields are
+   the caller's. */
+void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes);
 
 void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int threads);
 

@@ -15,16 +15,17 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/lanes.h"
 #include "ops/quantized.h"
 #include "ops/reduce.h"
 
 #define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
 
 /* ---- the folds ----
-   FOLD(name, input, accumulator, expression of acc and in) */
+   FOLD_BODY(target, isa, name, input, accumulator, expression of acc and in) */
 
-#define FOLD(name, in_t, acc_t, expression)                                                               \
-    static void name##_row(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)                                             \
+    target static void name##_row_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
     {                                                                                                     \
         (void)r;                                                                                          \
         acc_t *restrict accs = to;                                                                        \
@@ -35,7 +36,7 @@
             accs[i] = (acc_t)(expression);                                                                \
         }                                                                                                 \
     }                                                                                                     \
-    static void name##_run(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    target static void name##_run_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
     {                                                                                                     \
         (void)r;                                                                                          \
         acc_t acc = *(acc_t *)to;                                                                         \
@@ -52,46 +53,47 @@
 #define LARGER in > acc ? in : acc
 #define SMALLER in < acc ? in : acc
 
-FOLD(sum_f32, float, float, acc + in)
-FOLD(sum_i32, int32_t, int32_t, WRAP32(acc, +, in))
-FOLD(sum_i64, int64_t, int64_t, WRAP64(acc, +, in))
-FOLD(wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in))
-FOLD(wide_i8, int8_t, int32_t, WRAP32(acc, +, in))
-FOLD(wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))
-FOLD(wide_i16, int16_t, int32_t, WRAP32(acc, +, in))
-FOLD(prod_f32, float, float, acc *in)
-FOLD(prod_i32, int32_t, int32_t, WRAP32(acc, *, in))
-FOLD(prod_i64, int64_t, int64_t, WRAP64(acc, *, in))
-FOLD(prod_i8, int8_t, int8_t, acc *in)
-FOLD(prod_u8, uint8_t, uint8_t, acc *in)
-FOLD(prod_i16, int16_t, int16_t, acc *in)
-FOLD(max_f32, float, float, LARGER)
-FOLD(max_i32, int32_t, int32_t, LARGER)
-FOLD(max_i64, int64_t, int64_t, LARGER)
-FOLD(max_i8, int8_t, int8_t, LARGER)
-FOLD(max_u8, uint8_t, uint8_t, LARGER)
-FOLD(max_i16, int16_t, int16_t, LARGER)
-FOLD(min_f32, float, float, SMALLER)
-FOLD(min_i32, int32_t, int32_t, SMALLER)
-FOLD(min_i64, int64_t, int64_t, SMALLER)
-FOLD(min_i8, int8_t, int8_t, SMALLER)
-FOLD(min_u8, uint8_t, uint8_t, SMALLER)
-FOLD(min_i16, int16_t, int16_t, SMALLER)
-FOLD(any, uint8_t, uint8_t, (acc | in) != 0)
-FOLD(all, uint8_t, uint8_t, acc != 0 && in != 0)
-
 /* A product of codes that has begun fits int32, as MBQM64 saturates to it; this marks one that has not. */
 #define NO_PRODUCT INT64_MIN
 
-static int64_t times_code(const tq_reduction *r, int64_t acc, int32_t q)
+TQ_BODY int64_t times_code(const tq_reduction *r, int64_t acc, int32_t q)
 {
     int64_t code = (int64_t)q - r->in_zero_point;
     return acc == NO_PRODUCT ? code : tq_multiply_i64(acc * code, r->multiplier, r->shift);
 }
 
-FOLD(codes_i8, int8_t, int64_t, times_code(r, acc, in))
-FOLD(codes_u8, uint8_t, int64_t, times_code(r, acc, in))
-FOLD(codes_i16, int16_t, int64_t, times_code(r, acc, in))
+#define FOLDS(isa, target)                                                          \
+    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
+    FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))           \
+    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))           \
+    FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in)) \
+    FOLD_BODY(target, isa, wide_i8, int8_t, int32_t, WRAP32(acc, +, in))            \
+    FOLD_BODY(target, isa, wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))           \
+    FOLD_BODY(target, isa, wide_i16, int16_t, int32_t, WRAP32(acc, +, in))          \
+    FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
+    FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
+    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))          \
+    FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                        \
+    FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                      \
+    FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                     \
+    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                           \
+    FOLD_BODY(target, isa, max_i32, int32_t, int32_t, LARGER)                       \
+    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                       \
+    FOLD_BODY(target, isa, max_i8, int8_t, int8_t, LARGER)                          \
+    FOLD_BODY(target, isa, max_u8, uint8_t, uint8_t, LARGER)                        \
+    FOLD_BODY(target, isa, max_i16, int16_t, int16_t, LARGER)                       \
+    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                          \
+    FOLD_BODY(target, isa, min_i32, int32_t, int32_t, SMALLER)                      \
+    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                      \
+    FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                         \
+    FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                       \
+    FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                      \
+    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                  \
+    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)              \
+    FOLD_BODY(target, isa, codes_i8, int8_t, int64_t, times_code(r, acc, in))       \
+    FOLD_BODY(target, isa, codes_u8, uint8_t, int64_t, times_code(r, acc, in))      \
+    FOLD_BODY(target, isa, codes_i16, int16_t, int64_t, times_code(r, acc, in))
+TQ_EVERY_ISA(FOLDS)
 
 /* ---- the stores ---- */
 
@@ -140,9 +142,34 @@ static int32_t product_code(const tq_reduction *r, int64_t product)
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
 
+#define LANES_BODY(target, isa, name, out_t)                                                                \
+    target static void lanes_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                            size_t n)                                                       \
+    {                                                                                                       \
+        const int32_t *restrict sums = acc;                                                                 \
+        out_t *restrict codes = out;                                                                        \
+        const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;       \
+        const int32_t less = r->low - zero, most = r->high - zero;                                          \
+        const tq_lane_fixed by = r->lanes;                                                                  \
+        for (size_t i = 0; i < n; i++)                                                                      \
+            codes[i] = (out_t)tq_lane_code(tq_lane_multiply(sums[i] - bias, by), less, most, zero);         \
+    }
+#define LANES(isa, target)                     \
+    LANES_BODY(target, isa, i8, int8_t)        \
+    LANES_BODY(target, isa, u8, uint8_t)       \
+    LANES_BODY(target, isa, i16, int16_t)
+TQ_EVERY_ISA(LANES)
+
+typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
+
 #define STORE_CODES(name, out_t)                                                                            \
     static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)               \
     {                                                                                                       \
+        static const store_fn lanes[TQ_ISAS] = TQ_ISA_FUNCTIONS(lanes_##name);                              \
+        if (r->in_lanes && r->each) {                                                                       \
+            lanes[tq_isa()](r, acc, out, n);                                                                \
+            return;                                                                                         \
+        }                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                      \
             ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                              \
     }                                                                                                       \
@@ -157,7 +184,8 @@ STORE_CODES(i16, int16_t)
 
 /* ---- the table: what an operator does with a type ---- */
 
-#define REDUCER(name, in, acc, out, seeds, store) {in, acc, out, seeds, name##_row, name##_run, store}
+#define REDUCER(name, in, acc, out, seeds, store) \
+    {in, acc, out, seeds, TQ_ISA_FUNCTIONS(name##_row), TQ_ISA_FUNCTIONS(name##_run), store}
 
 typedef struct row {
     int32_t code, type;
@@ -282,6 +310,10 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     tq_code_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
+    /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
+    tq_fixed by = {r->multiplier, r->shift};
+    r->in_lanes = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16);
+    r->lanes = tq_lane_of(by);
 }
 
 /* Bits of the dimensions that the axes name. */
@@ -311,9 +343,8 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
             shape.dims[shape.rank++] = in->dims[d];
         else if (keep)
             shape.dims[shape.rank++] = 1;
-    state->reduction.how = &state->row->how;
     state->reduction.init = init_of(state->row);
-    tq_reduction_plan(&state->reduction, in, axes);
+    tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
     if (state->row->codes)
         find_multiplier(node, &state->reduction);
     return tq_output_shape(node, 0, &shape, error);

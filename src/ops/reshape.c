@@ -81,6 +81,7 @@ tq_status tq_prepare_reshape(tq_node *node, tq_error *error)
     }
     tq_vector dims = tq_get_vector(&node->options.table, TQ_ReshapeOptions_new_shape);
     /* Old converters write [0] for a scalar. */
-    int count = dims.count == 1 && tq_vector_i32(&dims, 0) == 0 ? 0 : dims.count > TQ_DIMS ? TQ_DIMS + 1 : (int)dims.count;
+    bool scalar = dims.count == 1 && tq_vector_i32(&dims, 0) == 0;
+    int count = scalar ? 0 : dims.count > TQ_DIMS ? TQ_DIMS + 1 : (int)dims.count;
     return take_dims(node, count, dim_of_options, error);
 }

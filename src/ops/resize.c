@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/movement.h"
 
@@ -31,11 +32,13 @@ typedef struct place {
     int32_t fixed; /* of 1024 */
 } place;
 
+typedef void (*mix_fn)(const void *const corners[4], const place *y, const place *x, void *out, size_t n);
+
 typedef struct scaler scaler;
 struct scaler {
     bool align_corners, half_pixel;
     place (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
-    void (*mix)(const void *const corners[4], const place *y, const place *x, void *out, size_t n);
+    mix_fn mix;
     size_t element;
 };
 
@@ -92,19 +95,20 @@ static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
     ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) +        \
      (float)c[i] * (1 - y->real) * x->real + (float)d[i] * y->real * x->real)
 
-static void mix_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
 {
     CORNERS(float);
     for (size_t i = 0; i < n; i++)
         y_out[i] = REAL_SUM + 0.0f;
 }
 
-static void mix_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
 {
     CORNERS(uint8_t);
     for (size_t i = 0; i < n; i++) {
         float sum = REAL_SUM + 0.5f;
-        y_out[i] = (uint8_t)(int32_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+        sum = sum < 0 ? 0 : sum;
+        y_out[i] = (uint8_t)(int32_t)(sum > 255 ? 255 : sum);
     }
 }
 
@@ -113,7 +117,7 @@ static void mix_u8(const void *const corners[4], const place *y, const place *x,
     ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) +        \
      (wide)c[i] * (1024 - y->fixed) * x->fixed + (wide)d[i] * y->fixed * x->fixed)
 
-static void mix_i8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_i8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
 {
     CORNERS(int8_t);
     for (size_t i = 0; i < n; i++) {
@@ -122,7 +126,7 @@ static void mix_i8(const void *const corners[4], const place *y, const place *x,
     }
 }
 
-static void mix_i16(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_i16(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
 {
     CORNERS(int16_t);
     for (size_t i = 0; i < n; i++) {
@@ -130,6 +134,26 @@ static void mix_i16(const void *const corners[4], const place *y, const place *x
         y_out[i] = (int16_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
     }
 }
+
+#define MIX(isa, target, name)                                                                                \
+    target static void name##_##isa(const void *const corners[4], const place *y, const place *x, void *out,  \
+                                    size_t n)                                                                 \
+    {                                                                                                         \
+        name(corners, y, x, out, n);                                                                          \
+    }
+#define MIXES(isa, target) \
+    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16)
+TQ_EVERY_ISA(MIXES)
+
+static const struct mix_row {
+    int32_t type;
+    mix_fn mix[TQ_ISAS];
+} mixes[] = {
+    {TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS(mix_f32)},
+    {TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS(mix_u8)},
+    {TQ_TensorType_INT8, TQ_ISA_FUNCTIONS(mix_i8)},
+    {TQ_TensorType_INT16, TQ_ISA_FUNCTIONS(mix_i16)},
+};
 
 /* ---- all pixels ---- */
 
@@ -158,6 +182,24 @@ static void scale_row(const job *j, size_t row, const place *columns, size_t beg
     }
 }
 
+/* Whether two neighbouring rows of the output are copies of one row of the input. */
+static bool same_source(const job *j, size_t before, size_t row)
+{
+    const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
+    size_t height = (size_t)out[1];
+    return !j->s->mix && before / height == row / height &&
+           j->s->find(j->s, (int64_t)(before % height), in[1], out[1]).low ==
+               j->s->find(j->s, (int64_t)(row % height), in[1], out[1]).low;
+}
+
+static void repeat_row(const job *j, size_t row, size_t begin, size_t end)
+{
+    const int32_t *out = j->out->shape.dims;
+    size_t pixel = (size_t)out[3] * j->s->element, line = (size_t)out[2] * pixel;
+    char *to = (char *)j->out->data + row * line + begin * pixel;
+    memcpy(to, to - line, (end - begin) * pixel);
+}
+
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const job *j = context;
@@ -168,7 +210,10 @@ static void scale_rows(void *context, size_t begin, size_t end)
         for (size_t k = x; k < stop; k++)
             columns[k - x] = j->s->find(j->s, (int64_t)k, j->in->shape.dims[2], (int64_t)width);
         for (size_t row = begin; row < end; row++)
-            scale_row(j, row, columns, x, stop);
+            if (row == begin || !same_source(j, row - 1, row))
+                scale_row(j, row, columns, x, stop);
+            else
+                repeat_row(j, row, x, stop);
     }
 }
 
@@ -222,12 +267,11 @@ tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
     if (s.align_corners && s.half_pixel)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
-    switch (node->in[0]->type) {
-    case TQ_TensorType_FLOAT32: s.find = find_real, s.mix = mix_f32; break;
-    case TQ_TensorType_UINT8: s.find = find_real, s.mix = mix_u8; break;
-    case TQ_TensorType_INT8: s.find = find_fixed, s.mix = mix_i8; break;
-    default: s.find = find_fixed, s.mix = mix_i16; break;
-    }
+    int32_t type = node->in[0]->type;
+    s.find = type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_UINT8 ? find_real : find_fixed;
+    for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++)
+        if (mixes[i].type == type)
+            s.mix = mixes[i].mix[tq_isa()];
     return prepare_resize(node, s, error);
 }
 

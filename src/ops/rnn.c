@@ -193,16 +193,16 @@ static tq_status eval(tq_node *node, tq_error *error)
                              reads_aux(node) ? d->inputs : d->aux, 0);
     if (d->sums_change)
         sum_weights(d);
-    for (size_t step = 0; step < r->steps; step++)
-        take_step(node, d, &x, &aux, &out, step);
+    for (size_t at = 0; at < r->steps; at++)
+        take_step(node, d, &x, &aux, &out, at);
     if (!r->both)
         return TQ_OK;
     tq_sequence back = tq_sequence_of(node->out[r->merged ? 0 : 1]->data, size, r->time_major, r->steps, d->batches,
                                       r->merged ? width : r->backward.units, r->merged ? d->units : 0);
     if (r->backward.sums_change)
         sum_weights(&r->backward);
-    for (size_t step = r->steps; step-- > 0;)
-        take_step(node, &r->backward, reads_aux(node) ? &aux : &x, &aux, &back, step);
+    for (size_t at = r->steps; at-- > 0;)
+        take_step(node, &r->backward, reads_aux(node) ? &aux : &x, &aux, &back, at);
     return TQ_OK;
 }
 

@@ -12,79 +12,85 @@
 
 #include <math.h>
 
-#include "ops/quantized.h"
+#include "ops/lanes.h"
 
 #define ENTRIES 256
 
-typedef struct params {
+typedef struct curve {
     int32_t multiplier;
-    int32_t right;
-    uint16_t table[ENTRIES];
-} params;
+    int32_t right, half; /* half: 2^right / 2 */
+    int32_t base[ENTRIES], slope[ENTRIES]; /* of the line from each entry to the next */
+} curve;
 
 typedef struct state {
     tq_map map;
-    params p;
+    curve p;
 } state;
 
-static void fill_table(uint16_t *table)
+static void fill_table(int32_t *table)
 {
     static const uint8_t one_more[] = {4,  8,  12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28,  29,
                                        30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49,  50,
                                        54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255};
     for (int i = 0; i < ENTRIES; i++)
-        table[i] = (uint16_t)round(65536 / (1 + exp(-i / 24.0)));
+        table[i] = (int32_t)round(65536 / (1 + exp(-i / 24.0)));
     for (size_t i = 0; i < sizeof one_more; i++)
         table[one_more[i]]++;
 }
 
-/* q at the table's resolution; |q * multiplier| < 2^30 but for scales that the runtime would overflow. */
-static inline int32_t position(int16_t q, const params *p)
+/* `bits` of fraction; from the last entry on the value is `end`. */
+static void fill_lines(curve *c, int bits, int32_t end)
 {
-    int32_t half = p->right > 0 ? (int32_t)1 << (p->right - 1) : 0;
-    return tq_saturate_i32(((int64_t)q * p->multiplier + half) >> p->right);
+    int32_t table[ENTRIES];
+    fill_table(table);
+    for (int i = 0; i < ENTRIES - 1; i++) {
+        c->base[i] = table[i] * (1 << bits);
+        c->slope[i] = table[i + 1] - table[i];
+    }
+    c->base[ENTRIES - 1] = end;
+    c->slope[ENTRIES - 1] = 0;
 }
 
-static inline int32_t between(const params *p, uint32_t x, int bits)
+/* q at the table's resolution.  Multipliers have 15 bits but for scales with which the runtime overflows. */
+TQ_BODY int32_t position(int16_t q, const curve *p, bool narrow)
 {
-    uint32_t at = x >> bits, rest = x & ((1u << bits) - 1);
-    return (int32_t)(((uint32_t)p->table[at] << bits) + rest * (uint32_t)(p->table[at + 1] - p->table[at]));
+    if (narrow)
+        return (q * p->multiplier + p->half) >> p->right;
+    return tq_saturate_i32(((int64_t)q * p->multiplier + p->half) >> p->right);
 }
 
-static inline int16_t logistic_of(int16_t q, const params *p)
+/* The value at |x|, in units of 2^-16 of its fraction's bits. */
+TQ_BODY int32_t between(const curve *p, int32_t x, int bits)
 {
-    int32_t x = position(q, p);
     uint32_t size = x < 0 ? 0u - (uint32_t)x : (uint32_t)x;
-    int32_t y = size >> 9 >= ENTRIES - 1 ? INT16_MAX << 10 : between(p, size, 9);
-    return (int16_t)((x >= 0 ? y + (1 << 9) : (1 << 25) - y + (1 << 9) - 1) >> 10);
+    uint32_t at = size >> bits, rest = size & ((1u << bits) - 1);
+    at = at < ENTRIES - 1 ? at : ENTRIES - 1;
+    return p->base[at] + (int32_t)rest * p->slope[at];
 }
 
-static inline int16_t tanh_of(int16_t q, const params *p)
+/* x >= 0: (y + 2^9) / 2^10; else (2^25 - y + 2^9 - 1) / 2^10.  `below` is -1 below zero, to avoid branches. */
+TQ_BODY int32_t logistic_of(int16_t q, const curve *p, bool narrow)
 {
-    int32_t x = position(q, p);
-    uint32_t size = x < 0 ? 0u - (uint32_t)x : (uint32_t)x;
-    int32_t y = size >> 8 >= ENTRIES - 1 ? UINT16_MAX << 8 : between(p, size, 8);
-    return (int16_t)((x >= 0 ? y - (1 << 23) + (1 << 7) : -y + (1 << 23) + (1 << 7) - 1) >> 8);
+    int32_t x = position(q, p, narrow), y = between(p, x, 9), below = x < 0 ? -1 : 0;
+    return ((below & ((1 << 25) - 1)) + ((y ^ below) - below) + (1 << 9)) >> 10;
 }
 
-static void run_logistic(const void *in, void *out, size_t n, const void *context)
+/* x >= 0: (y - 2^23 + 2^7) / 2^8; else (2^23 - y + 2^7 - 1) / 2^8. */
+TQ_BODY int32_t tanh_of(int16_t q, const curve *p, bool narrow)
 {
-    const int16_t *from = in;
-    int16_t *to = out;
-    for (size_t i = 0; i < n; i++)
-        to[i] = logistic_of(from[i], context);
+    int32_t x = position(q, p, narrow), y = between(p, x, 8) - (1 << 23), below = x < 0 ? -1 : 0;
+    return (((y ^ below) - below) + (1 << 7) + below) >> 8;
 }
 
-static void run_tanh(const void *in, void *out, size_t n, const void *context)
-{
-    const int16_t *from = in;
-    int16_t *to = out;
-    for (size_t i = 0; i < n; i++)
-        to[i] = tanh_of(from[i], context);
-}
+TQ_MAP(run_logistic, , int16_t, int16_t, curve, logistic_of(x, &p, false))
+TQ_MAP(run_tanh, , int16_t, int16_t, curve, tanh_of(x, &p, false))
+TQ_ISA_DEFINE(TQ_MAP, narrow_logistic, int16_t, int16_t, curve, logistic_of(x, &p, true))
+TQ_ISA_DEFINE(TQ_MAP, narrow_tanh, int16_t, int16_t, curve, tanh_of(x, &p, true))
+static const tq_map_fn narrow_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_logistic);
+static const tq_map_fn narrow_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_tanh);
 
 /* Scales of 2^-12, for TANH also 2^-11, are 3 steps a code, or 6; others a multiplier of 14 bits and a shift. */
-static void find_multiplier(float scale, bool tanh, params *p)
+static void find_multiplier(float scale, bool tanh, curve *p)
 {
     int power;
     bool is_power = tq_power_of_two(scale, &power) && (power == -12 || (tanh && power == -11));
@@ -108,10 +114,18 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
                               node->op->name);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
-    fill_table(s->p.table);
+    if (tanh)
+        fill_lines(&s->p, 8, UINT16_MAX * (1 << 8));
+    else
+        fill_lines(&s->p, 9, INT16_MAX * (1 << 10));
     find_multiplier(tq_scale_at(node->in[0], 0), tanh, &s->p);
     s->map.params = &s->p;
-    s->map.run = tanh ? run_tanh : run_logistic;
+    s->p.half = s->p.right > 0 ? (int32_t)1 << (s->p.right - 1) : 0;
+    bool narrow = s->p.multiplier <= INT16_MAX && s->p.right < 30;
+    if (narrow)
+        s->map.run = tanh ? narrow_tanhs[tq_isa()] : narrow_logistics[tq_isa()];
+    else
+        s->map.run = tanh ? run_tanh : run_logistic;
     s->map.cost = 2;
     return TQ_OK;
 }

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "base/threads.h"
+#include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/lookup.h"
 #include "ops/quantized.h"
@@ -33,6 +34,7 @@ struct state {
     /* 8 bits, by -d */
     bool counts[256];            /* d is not so far below that its exponential is 0 */
     int32_t exponential[256];    /* Q0 */
+    int32_t rounded[256];        /* the same in Q12, 0 where it does not count */
     int32_t scaled[256];         /* d in Q5 */
     int32_t diff_min;
     tq_fixed back;               /* LOG_SOFTMAX: Q5 to d */
@@ -45,19 +47,67 @@ struct state {
 
 /* ---- rows of numbers ---- */
 
-static void softmax_float(const state *s, const void *in, void *out, size_t n)
+/* Sixteen maxima at once: numbers that are none are passed over, whatever the order. */
+TQ_BODY float max_float(const float *x, size_t n)
 {
-    const float *x = in;
-    float *y = out, max = -FLT_MAX, sum = 0;
-    for (size_t i = 0; i < n; i++)
+    float lanes[16], max = -FLT_MAX;
+    size_t i = 0;
+    for (int k = 0; k < 16; k++)
+        lanes[k] = -FLT_MAX;
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            lanes[k] = lanes[k] < x[i + k] ? x[i + k] : lanes[k];
+    for (int k = 0; k < 16; k++)
+        max = max < lanes[k] ? lanes[k] : max;
+    for (; i < n; i++)
         max = max < x[i] ? x[i] : max;
-    for (size_t i = 0; i < n; i++) {
-        y[i] = expf((x[i] - max) * s->beta);
+    return max;
+}
+
+/* The exponentials make vectors; their sum keeps its order. */
+TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
+{
+    const float max = max_float(x, n), beta = s->beta;
+    float sum = 0;
+    for (size_t i = 0; i < n; i++)
+        y[i] = tq_expf((x[i] - max) * beta);
+    for (size_t i = 0; i < n; i++)
         sum += y[i];
-    }
     for (size_t i = 0; i < n; i++)
         y[i] /= sum;
 }
+
+#define LOG_CHUNK 256
+
+TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
+{
+    const float max = max_float(x, n);
+    float sum = 0, exponentials[LOG_CHUNK];
+    for (size_t i = 0; i < n; i += LOG_CHUNK) {
+        size_t count = n - i < LOG_CHUNK ? n - i : LOG_CHUNK;
+        for (size_t k = 0; k < count; k++)
+            exponentials[k] = tq_expf(x[i + k] - max);
+        for (size_t k = 0; k < count; k++)
+            sum += exponentials[k];
+    }
+    const float log_sum = logf(sum);
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] - max - log_sum;
+}
+
+#define FLOAT_ROWS(isa, target)                                                                         \
+    target static void softmax_float_##isa(const state *s, const void *in, void *out, size_t n)         \
+    {                                                                                                   \
+        softmax_floats(s, in, out, n);                                                                  \
+    }                                                                                                   \
+    target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
+    {                                                                                                   \
+        (void)s;                                                                                        \
+        log_softmax_floats(in, out, n);                                                                 \
+    }
+TQ_EVERY_ISA(FLOAT_ROWS)
+static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
+static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
 static void softmax_half(const state *s, const void *in, void *out, size_t n)
@@ -76,20 +126,6 @@ static void softmax_half(const state *s, const void *in, void *out, size_t n)
         y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
 }
 
-static void log_softmax_float(const state *s, const void *in, void *out, size_t n)
-{
-    (void)s;
-    const float *x = in;
-    float *y = out, max = -FLT_MAX, sum = 0;
-    for (size_t i = 0; i < n; i++)
-        max = max < x[i] ? x[i] : max;
-    for (size_t i = 0; i < n; i++)
-        sum += expf(x[i] - max);
-    float log_sum = logf(sum);
-    for (size_t i = 0; i < n; i++)
-        y[i] = x[i] - max - log_sum;
-}
-
 /* ---- rows of 8-bit codes ---- */
 
 /* Codes as 0 to 255 in their order. */
@@ -106,15 +142,12 @@ static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
     return max;
 }
 
-/* Of the exponentials, each rounded to Q12. */
+/* Of the exponentials, in Q12. */
 static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t max)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t below = (uint8_t)(max - place_of(codes[i], s));
-        if (s->counts[below])
-            sum += (uint64_t)tq_rounding_divide_by_pot(s->exponential[below], 12);
-    }
+    for (size_t i = 0; i < n; i++)
+        sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
     return sum;
 }
 
@@ -262,6 +295,7 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
         s->scaled[below] = tq_multiply_fixed(-below, to_q5);
         s->counts[below] = -below >= s->diff_min;
         s->exponential[below] = s->counts[below] ? tq_q_exp_negative(s->scaled[below], 5) : 0;
+        s->rounded[below] = tq_rounding_divide_by_pot(s->exponential[below], 12);
     }
     double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
     s->back = tq_fixed_of(back);
@@ -315,7 +349,7 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, 1u << type | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        s->row = type == TQ_TensorType_FLOAT32 ? softmax_float : softmax_half;
+        s->row = type == TQ_TensorType_FLOAT32 ? softmax_float[tq_isa()] : softmax_half;
         return TQ_OK;
     }
     if (!is_bytes)
@@ -333,7 +367,7 @@ tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     int32_t type = node->in[0]->type, zero_point = type == TQ_TensorType_INT8 ? 127 : 255;
     if (type == TQ_TensorType_FLOAT32) {
-        s->row = log_softmax_float;
+        s->row = log_softmax_float[tq_isa()];
         return TQ_OK;
     }
     if (tq_scale_at(node->out[0], 0) != 16.0f / 256 || tq_zero_point_at(node->out[0], 0) != zero_point)

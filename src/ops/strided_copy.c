@@ -109,7 +109,7 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
 
 /* A plane of runs of one fixed size: memcpy of a constant size is one load and one store, whatever the
    alignment.  The cases that compilers can vectorize, and the one that needs tiles, are set apart. */
-#define PLANE(bytes)                                                                                      \
+#define PLANE_LOOPS(bytes)                                                                                \
     static void copy_row_##bytes(const unsigned char *from, unsigned char *to, size_t count,              \
                                  ptrdiff_t step_from, ptrdiff_t step_to)                                  \
     {                                                                                                     \
@@ -139,12 +139,62 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
                         memcpy(t + c * (bytes), f, bytes);                                                \
                 }                                                                                         \
             }                                                                                             \
-    }                                                                                                     \
+    }
+
+PLANE_LOOPS(1)
+PLANE_LOOPS(2)
+PLANE_LOOPS(4)
+PLANE_LOOPS(8)
+PLANE_LOOPS(16)
+
+/* Eight rows of eight bytes, held in words, change places with their columns: halves, then quarters, then
+   bytes.  Words are little-endian, as everything here is. */
+static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
+{
+    uint64_t moved = (*a >> shift ^ *b) & mask;
+    *b ^= moved;
+    *a ^= moved << shift;
+}
+
+static void transpose_words(uint64_t w[8])
+{
+    for (int i = 0; i < 4; i++)
+        swap_parts(&w[i], &w[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
+    for (int i = 0; i < 8; i += i % 4 == 1 ? 3 : 1)
+        swap_parts(&w[i], &w[i + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
+    for (int i = 0; i < 8; i += 2)
+        swap_parts(&w[i], &w[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
+}
+
+/* As transpose_1, whole blocks of 8 by 8 at once; the rest stays for it. */
+static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
+{
+    size_t rows = p->rows / 8 * 8, columns = p->columns / 8 * 8;
+    for (size_t r = 0; r < rows; r += 8)
+        for (size_t c = 0; c < columns; c += 8) {
+            uint64_t w[8];
+            const unsigned char *f = from + r + (ptrdiff_t)c * p->column_from;
+            unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c;
+            for (int i = 0; i < 8; i++)
+                memcpy(&w[i], f + i * p->column_from, 8);
+            transpose_words(w);
+            for (int i = 0; i < 8; i++)
+                memcpy(t + i * p->row_to, &w[i], 8);
+        }
+    plane right = *p, below = *p;
+    right.columns = p->columns - columns;
+    transpose_1(&right, from + (ptrdiff_t)columns * p->column_from, to + columns);
+    below.rows = p->rows - rows;
+    below.columns = columns;
+    transpose_1(&below, from + rows, to + (ptrdiff_t)rows * p->row_to);
+}
+
+#define PLANE(bytes, transpose)                                                                           \
     static void plane_##bytes(const plane *p, const unsigned char *from, unsigned char *to)               \
     {                                                                                                     \
         bool dense_to = p->column_to == (bytes);                                                          \
         if (dense_to && p->row_from == (bytes) && p->rows > 1) {                                          \
-            transpose_##bytes(p, from, to);                                                               \
+            transpose(p, from, to);                                                                       \
             return;                                                                                       \
         }                                                                                                 \
         for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)                        \
@@ -153,11 +203,11 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
             else                                                                                          \
                 copy_row_##bytes(from, to, p->columns, p->column_from, p->column_to);                     \
     }
-PLANE(1)
-PLANE(2)
-PLANE(4)
-PLANE(8)
-PLANE(16)
+PLANE(1, transpose_bytes)
+PLANE(2, transpose_2)
+PLANE(4, transpose_4)
+PLANE(8, transpose_8)
+PLANE(16, transpose_16)
 
 static plane_fn plane_of(size_t run)
 {

@@ -8,10 +8,10 @@
  *     out[unit] = act(bias + sum over the unit's filters of time . state)
  *
  *     float32, hybrid    hybrid: x quantized row by row, time weights dequantized (ops/hybrid.h)
- *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the state's
- *                        type, INT16 (with zero point 0) or INT8, which is also the time weights'; the rest in 32 bits,
- *                        clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); RELU is all that may be asked
- *                        for, and not applied
+ *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the
+ *                        state's type, INT16 (with zero point 0) or INT8, which is also the time weights'; the rest in
+ *                        32 bits, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); RELU is all that may
+ *                        be asked for, and not applied
  *
  * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states are those of
  * tflite-micro, whose arithmetic this is; LiteRT takes them for INT16 and reads past them.

@@ -16,8 +16,8 @@
  */
 #include <math.h>
 
+#include "ops/lanes.h"
 #include "ops/lookup.h"
-#include "ops/quantized.h"
 #include "ops/real.h"
 #include "ops/sigmoid.h"
 #include "ops/unary.h"
@@ -28,6 +28,7 @@ typedef struct codes {
     int32_t low, high; /* of the output's codes */
     float scale_in, scale_out;
     tq_fixed identity, alpha;
+    tq_lane_fixed lane_identity, lane_alpha;
     bool alpha_negative, rescales;
     int16_t swish_multiplier, gate_multiplier; /* HARD_SWISH: Q15, with these shifts */
     int32_t swish_shift, gate_shift;
@@ -138,6 +139,24 @@ CODE(inverse_square_root)
 CODE(hard_swish)
 CODE_16(relu)
 CODE_16(leaky_relu)
+
+/* INT16, whose zero points are 0, where the multipliers fit lanes. */
+TQ_BODY int32_t lane_relu(int32_t q, const codes *c)
+{
+    return tq_lane_code(tq_lane_multiply(q, c->lane_identity), c->low, c->high, 0);
+}
+
+TQ_BODY int32_t lane_leaky_relu(int32_t q, const codes *c)
+{
+    int32_t above = tq_lane_multiply(q, c->lane_identity), below = tq_lane_multiply(q, c->lane_alpha);
+    below = c->alpha_negative ? -below : below;
+    return tq_lane_code(q >= 0 ? above : below, c->low, c->high, 0);
+}
+
+TQ_ISA_DEFINE(TQ_MAP, lane_relu, int16_t, int16_t, codes, lane_relu(x, &p))
+TQ_ISA_DEFINE(TQ_MAP, lane_leaky_relu, int16_t, int16_t, codes, lane_leaky_relu(x, &p))
+static const tq_map_fn lane_relus[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_relu);
+static const tq_map_fn lane_leaky_relus[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_leaky_relu);
 CODE_16(absolute)
 CODE_16(square_root)
 
@@ -199,7 +218,9 @@ static tq_status prepare_relu(tq_node *node, tq_error *error)
     int32_t low = c.low, high = c.high;
     c.low = tq_quantize_away(least, c.scale_out, c.zero_out, low, high);
     c.high = most == INFINITY ? high : tq_quantize_away(most, c.scale_out, c.zero_out, low, high);
-    return finish(node, &c, relu_code, relu_int16, error);
+    bool fits = tq_lane_fits(c.identity, 1 << 15);
+    c.lane_identity = tq_lane_of(c.identity);
+    return finish(node, &c, relu_code, fits ? lane_relus[tq_isa()] : relu_int16, error);
 }
 
 static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
@@ -212,7 +233,10 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     c.alpha_negative = c.alpha.multiplier < 0;
     if (c.alpha_negative)
         c.alpha.multiplier = tq_saturate_i32(-(int64_t)c.alpha.multiplier);
-    return finish(node, &c, leaky_relu_code, leaky_relu_int16, error);
+    bool fits = tq_lane_fits(c.identity, 1 << 15) && tq_lane_fits(c.alpha, 1 << 15);
+    c.lane_identity = tq_lane_of(c.identity);
+    c.lane_alpha = tq_lane_of(c.alpha);
+    return finish(node, &c, leaky_relu_code, fits ? lane_leaky_relus[tq_isa()] : leaky_relu_int16, error);
 }
 
 static tq_status prepare_hard_swish(tq_node *node, tq_error *error)
@@ -326,9 +350,10 @@ static tq_status prepare_gelu(tq_node *node, tq_error *error)
 static tq_status prepare_log(tq_node *node, tq_error *error)
 {
     int32_t low, high;
+    TQ_TRY(check_scales(node, error));
     tq_code_range(node->out[0]->type, &low, &high);
     float least = (float)(low - tq_zero_point_at(node->out[0], 0)) * tq_scale_at(node->out[0], 0);
-    return prepare_real(node, real_log, &least, error);
+    return tq_lookup_real(node, real_log, &least, error);
 }
 
 static tq_status prepare_rsqrt(tq_node *node, tq_error *error)

@@ -51,15 +51,20 @@ static int raise_status(TreeObject *tree, tq_status status, const tq_error *erro
     return -1;
 }
 
-/* 0 and one change more, or -1 while another thread writes the tree. */
+/* 0, or -1 while another thread writes the tree. */
+static int may_allocate(TreeObject *tree)
+{
+    if (!tree->is_busy)
+        return 0;
+    PyErr_SetString(PyExc_RuntimeError, "another thread is writing this model");
+    return -1;
+}
+
+/* The same, and one change more. */
 static int begin_change(TreeObject *tree)
 {
-    if (tree->is_busy) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread is writing this model");
-        return -1;
-    }
     tree->changes++;
-    return 0;
+    return may_allocate(tree);
 }
 
 /* Bytes of an object with a buffer, which live as long as the tree. */
@@ -563,7 +568,7 @@ static PyObject *make_node(TreeObject *self, PyObject *name)
     for (unsigned id = 0; PyUnicode_Check(name) && id < TQ_TABLE_COUNT; id++) {
         if (PyUnicode_CompareWithASCIIString(name, tq_tables[id].name) != 0)
             continue;
-        if (begin_change(self) < 0 || raise_status(self, tq_node_make(&self->tree, id, &node, &error), &error) < 0)
+        if (may_allocate(self) < 0 || raise_status(self, tq_node_make(&self->tree, id, &node, &error), &error) < 0)
             return NULL;
         return node_object(self, node);
     }
@@ -580,7 +585,7 @@ static PyObject *copy_node(TreeObject *self, PyObject *value)
     NodeObject *from = (NodeObject *)value;
     if (from->tree != self) /* whose bytes would have to live as long as this one */
         return PyErr_Format(PyExc_ValueError, "the table belongs to another model");
-    if (begin_change(self) < 0)
+    if (may_allocate(self) < 0)
         return NULL;
     if (raise_status(self, tq_node_copy(&self->tree, from->node, &node, &error), &error) < 0)
         return NULL;
@@ -717,7 +722,7 @@ static PyGetSetDef tree_properties[] = {
     {"root", (getter)get_root, NULL, "The table Model.", NULL},
     {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.", NULL},
     {"lost", (getter)get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.", NULL},
-    {"changes", (getter)get_changes, NULL, "A number that rises with every change, and when the tree is written.", NULL},
+    {"changes", (getter)get_changes, NULL, "A number that rises whenever a field is set, and when the tree is written.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

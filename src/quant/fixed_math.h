@@ -160,12 +160,13 @@ static inline void tq_inverse_sqrt(uint64_t x, int32_t *multiplier, int *shift)
 
 /* ---- logarithm ---- */
 
-/* ln(x) in Q5 for x >= 1 in Q12.  The larger of two choices of the power of two, a quarter apart, keeps the
+/* ln(x) in Q5 for x >= 1 in Q12; what is not positive counts as its last bit.  The larger of two choices of the power of two, a quarter apart, keeps the
    argument of the rational function near 1. */
 static inline int32_t tq_q_log(int32_t x)
 {
     const int32_t sqrt_half = 1518500250, root = 1805811301; /* 2^-1/2 and 2^-1/4 */
     const int32_t quarter = 1 << 23; /* in Q6 */
+    x = x > 1 ? x : 1;
     int zeros = tq_leading_zeros_u32((uint32_t)x);
     int32_t first = tq_shift_left_saturating(tq_q_mul(tq_shift_left_saturating(x, zeros - 1), sqrt_half), 1);
     int32_t first_power = tq_saturate_i32((int64_t)tq_shift_left_saturating(12 - zeros, 25) + quarter);

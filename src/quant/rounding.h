@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum tq_quantize_rule {
 #define QUANTIZE_RULE(symbol, name, text) TQ_QUANTIZE_##symbol,
@@ -169,17 +170,23 @@ static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
 }
 
 /* real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, rounded ties away; 0 for 0 and
-   for |real| < 2^-32, which is flushed.  real must be finite. */
+   for |real| < 2^-32, which is flushed.  real must be finite.  This is the runtime's
+   round(frexp(real, &exponent) * 2^31), on the bits: a fraction of 53 bits, 1/2 or more, loses its
+   last 22; below the normal numbers everything is flushed. */
 static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
 {
-    int exponent;
-    int64_t fixed = (int64_t)round(frexp(real, &exponent) * 2147483648.0);
-    if (fixed == (int64_t)1 << 31) { /* the runtime leaves -2^31, which fits, alone */
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof bits);
+    int exponent = (int)(bits >> 52 & 0x7FF) - 1022;
+    bool negative = bits >> 63 != 0;
+    uint64_t fraction = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << 21)) >> 22);
+    if (fixed == (int64_t)1 << 31 && !negative) { /* the runtime leaves -2^31, which fits, alone */
         fixed /= 2;
         exponent++;
     }
-    bool flushed = fixed == 0 || exponent < -31;
-    *multiplier = flushed ? 0 : (int32_t)fixed;
+    bool flushed = exponent < -31;
+    *multiplier = flushed ? 0 : (int32_t)(negative ? -fixed : fixed);
     *shift = flushed ? 0 : exponent;
 }
 

@@ -29,7 +29,7 @@ static void find_lifetimes(tq_graph_run *graph)
     int32_t end = (int32_t)graph->step_count;
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         tq_slot *slot = &graph->slots[i];
-        bool whole = slot->is_input || slot->is_output || graph->run->options.preserve_all;
+        bool whole = slot->is_input || slot->is_output || slot->is_orphan || graph->run->options.preserve_all;
         slot->first = slot->is_input ? -1 : slot->producer;
         slot->last = whole ? end : slot->producer;
     }

@@ -108,6 +108,23 @@ static void mark_ends(pass *p, const tq_vector *indices, bool inputs)
     }
 }
 
+/* Tensors that nothing writes, but an operator lists as an input, hold zeros: converters leave such behind where
+   the operator does not look at them. */
+static void mark_orphans(tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        for (int i = 0; i < graph->steps[k].node.out_count; i++)
+            if (graph->steps[k].node.out[i])
+                graph->slots[graph->steps[k].node.out[i]->index].producer = -2; /* some step, claimed in its turn */
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_slot *slot = &graph->slots[i];
+        slot->is_orphan = slot->producer == -1 && !slot->is_output && graph->tensors[i].storage == TQ_STORAGE_ARENA &&
+                          !graph->tensors[i].has_shape;
+        graph->tensors[i].has_shape |= slot->is_orphan;
+        slot->producer = -1;
+    }
+}
+
 /* Whether the step may write its outputs: each is an ordinary tensor that no other step writes. */
 static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
@@ -354,6 +371,7 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     graph->arena = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);
     mark_ends(&p, &graph->subgraph.outputs, false);
+    mark_orphans(graph);
     for (uint32_t k = 0; k < graph->step_count; k++)
         TQ_TRY(prepare_step(&p, &graph->steps[k], error));
     check_outputs(&p);

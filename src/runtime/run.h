@@ -42,6 +42,7 @@ typedef struct tq_slot {
     int32_t first, last; /* the operators between which it lives; -1: from the start */
     int32_t producer;   /* -1: none */
     bool is_input, is_output;
+    bool is_orphan; /* nothing writes it */
     bool file_constant; /* the file has its value */
     bool problem;       /* the file contradicts itself about it, as the report says */
     bool later;         /* its shape waits for data */

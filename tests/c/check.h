@@ -45,5 +45,6 @@ void test_flatbuffer(void);
 void test_model(void);
 void test_flexbuffer(void);
 void test_sparsity(void);
+void test_fixed_math(void);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS 1500
 
 static uint64_t seed = 88172645463325252u;
 
@@ -300,8 +299,10 @@ static void release(struct product *p)
     free(p->real);
 }
 
-int main(void)
+/* The one argument: how many products of each instruction set. */
+int main(int argc, char **argv)
 {
+    const int rounds = argc > 1 ? atoi(argv[1]) : 1500;
     unsigned products = 0;
     const uint32_t features = tq_cpu_detect(NULL);
     tq_kernels_choose(features);
@@ -309,7 +310,7 @@ int main(void)
         if (!(features >> feature & 1))
             continue;
         tq_kernels_force(feature);
-        for (int i = 0; i < ROUNDS; i++, products++) {
+        for (int i = 0; i < rounds; i++, products++) {
             struct product p = choose();
             size_t rows = p.images * (size_t)p.scan.out_h * (size_t)p.scan.out_w;
             void *out = compute(&p, rows);

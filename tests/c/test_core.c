@@ -14,6 +14,7 @@ int main(void)
     test_model();
     test_flexbuffer();
     test_sparsity();
+    test_fixed_math();
     printf("%u checks, %u failed\n", checks_made, checks_failed);
     return checks_failed != 0;
 }

@@ -15,6 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
    its own. */
 uint64_t fuzz_walk(const tq_model *model, uint64_t steps);
 
+/* Of the inputs that open, how many are written again: all by default. */
+extern unsigned fuzz_rewrites_one_in;
+
 /* Reads the model into a tree, writes it and compares what is read back.  `limit` and `share_equal` are
    tq_rewrite_plan's.  Fails with what kept it from writing. */
 tq_status fuzz_rewrite(const tq_model *model, uint64_t limit, bool share_equal);

@@ -27,10 +27,17 @@ static void same_bytes(tq_bytes a, tq_bytes b)
     PROMISE(!a.size || memcmp(a.data, b.data, a.size) == 0);
 }
 
-static void same_strings(const tq_vector *a, const tq_vector *b)
+/* A written string has a NUL behind it, whether or not the one that was read had. */
+static void same_text(const tq_table *table, tq_bytes a, tq_bytes b)
+{
+    same_bytes(a, b);
+    PROMISE(!b.data || (b.data + b.size < table->file.data + table->file.size && b.data[b.size] == 0));
+}
+
+static void same_strings(const tq_table *table, const tq_vector *a, const tq_vector *b)
 {
     for (uint32_t i = 0; i < a->count; i++)
-        same_bytes(tq_vector_string(a, i), tq_vector_string(b, i));
+        same_text(table, tq_vector_string(a, i), tq_vector_string(b, i));
 }
 
 static void same_tables(tq_table_id id, const tq_vector *a, const tq_vector *b)
@@ -56,7 +63,7 @@ static void same_vector(const tq_field *field, tq_field_id id, const tq_table *a
     tq_vector x = tq_get_vector(a, id), y = tq_get_vector(b, id);
     PROMISE(x.count == y.count && !x.at == !y.at);
     switch ((tq_field_shape)field->shape) {
-    case TQ_SHAPE_VEC_STRING: same_strings(&x, &y); break;
+    case TQ_SHAPE_VEC_STRING: same_strings(b, &x, &y); break;
     case TQ_SHAPE_VEC_TABLE: same_tables(field->detail, &x, &y); break;
     default: {
         size_t size = tq_scalar_size[field->scalar];
@@ -85,7 +92,7 @@ static void same_field(tq_field_id id, const tq_table *a, const tq_table *b)
         PROMISE(!stores(a, field) || memcmp(a->file.data + x, b->file.data + y, tq_scalar_size[field->scalar]) == 0);
         break;
     }
-    case TQ_SHAPE_STRING: same_bytes(tq_get_string(a, id), tq_get_string(b, id)); break;
+    case TQ_SHAPE_STRING: same_text(b, tq_get_string(a, id), tq_get_string(b, id)); break;
     case TQ_SHAPE_TABLE: {
         tq_table x = tq_get_table(a, id), y = tq_get_table(b, id);
         PROMISE(!x.at == !y.at);

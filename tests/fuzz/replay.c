@@ -22,7 +22,7 @@
 
 #include "fuzz_model.h"
 
-enum { SECONDS_A_CASE = 20, CHANGED_STEPS = 20000 };
+enum { SECONDS_A_CASE = 20, BYTES_A_BOUND = 1 << 22, CHANGED_STEPS = 20000 };
 
 /* ---- naming the case that fails ---- */
 
@@ -30,7 +30,7 @@ static struct {
     const char *mode, *path;
     size_t at;
     uint64_t value;
-    uint64_t count;
+    uint64_t count, bytes; /* cases; what they had since the last alarm() */
 } now;
 
 static void say_where(void)
@@ -54,17 +54,21 @@ extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__
 #define __sanitizer_set_death_callback ((void (*)(void (*)(void)))NULL)
 #endif
 
-/* alarm() is a system call: one for every thousandth case keeps the bound and costs nothing. */
+/* alarm() is a system call: one for every thousandth case, or for each few megabytes, keeps the bound and
+   costs nothing. */
 static void begin_case(size_t at, uint64_t value)
 {
     now.at = at;
     now.value = value;
-    if (now.count++ % 1000 == 0)
+    if (now.count++ % 1000 == 0 || now.bytes > BYTES_A_BOUND) {
         alarm(SECONDS_A_CASE);
+        now.bytes = 0;
+    }
 }
 
 static void run_case(const uint8_t *data, size_t size, size_t at, uint64_t value)
 {
+    now.bytes += size;
     begin_case(at, value);
     LLVMFuzzerTestOneInput(data, size);
 }
@@ -353,6 +357,8 @@ int main(int argc, char **argv)
         return usage();
     if (havoc && argc < 5)
         return usage();
+    if (strcmp(now.mode, "run") != 0)
+        fuzz_rewrites_one_in = 3;
     if (tiny)
         run_tiny();
     for (int i = havoc ? 4 : 2; i < argc && !tiny; i++) {

@@ -26,6 +26,11 @@ def inner(m, type, shape, magnitude):
     return m.inner(type, shape, **parameters)
 
 
+def finite(m, shape):
+    """A float input without infinities and NaN, which would soon be everywhere."""
+    return m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
+
+
 def alike(m, x, shape):
     """A tensor with the parameters of x."""
     return m.inner(m.types[x], shape, **(m.parameters[x] or {"scale": None}))
@@ -90,7 +95,8 @@ def binary(m, kind, x, other=None):
         parameters = {}
         if m.types[x] in QUANTIZED:
             parameters = {"scale": m.scale_for(m.types[x], m.largest(x)), "zero_point": m.zero_point(m.types[x])}
-        values = m.draw(m.types[x], m.pick(shape, shape[-1:], [1]))
+        small = m.pick(shape, shape[-1:], [1])
+        values = m.draw(m.types[x], small) if parameters else m.floats(small, special=0)
         other = m.constant(m.types[x], values, **parameters)
     name = m.pick("ADD", "ADD", "MUL", "SUB")
     options = {"ADD": schema.AddOptionsT, "MUL": schema.MulOptionsT, "SUB": schema.SubOptionsT}[name]()
@@ -206,11 +212,12 @@ def network(m, kind, count):
     type = KINDS[kind][0]
     shape = [1, m.integer(5, 12), m.integer(5, 12), m.integer(1, 6)]
     if type in QUANTIZED and m.chance(0.3):  # as a converted model with float inputs has it
-        source = m.input("float32", shape)
+        source = finite(m, shape)
         x = inner(m, type, shape, 3.0)
         m.operator("QUANTIZE", [source], [x], schema.QuantizeOptionsT(), 2)
     else:
-        x = m.input(type, shape, **m.affine(type, m.pick(1.0, 3.0, 6.0)))
+        parameters = m.affine(type, m.pick(1.0, 3.0, 6.0))
+        x = m.input(type, shape, **parameters) if parameters else finite(m, shape)
     while len(m.operators) < count:
         x = m.pick(*STEPS)(m, kind, x)
     x = head(m, kind, x) if m.chance(0.6) else x
@@ -222,6 +229,6 @@ def network(m, kind, count):
     return x
 
 
-@generator("GRAPH", "float32", "int8", "uint8", "int16")
+@generator("GRAPH", "float32", "float16", "int8", "uint8", "int16", "int4", "hybrid")
 def graph(m, kind):
     network(m, kind, m.integer(3, 12))

@@ -28,6 +28,10 @@ def factors(m, count, most=5):
 @generator("RESHAPE", *MOVED, "string")
 def reshape(m, kind):
     x = m.input(kind, m.shape(0, 5))
+    if np.prod(m.shape_of(x)) == 1 and m.chance(0.3):  # to a scalar; some converters give an empty list no buffer
+        wanted = m.tensor("int32", [0]) if m.chance(0.5) else m.constant("int32", np.int32([]))
+        m.operator("RESHAPE", [x, wanted], [m.output(kind, [], **same(m, x))], schema.ReshapeOptionsT())
+        return
     shape = factors(m, int(np.prod(m.shape_of(x))))
     y = m.output(kind, shape, **same(m, x))
     wanted = list(shape)

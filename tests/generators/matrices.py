@@ -19,19 +19,39 @@ KINDS = {  # kind: (activations, weights, bias)
     "hybrid-int4": ("float32", "int4", "float32"),
     "hybrid-int2": ("float32", "int2", "float32"),
     "float16": ("float32", "float16", "float32"),
+    "int16-weights16": ("int16", "int16", "int64"),
 }
+
+
+def given(m):
+    """What makes an input of the model as m.constant makes a constant."""
+
+    def make(type, values, **parameters):
+        return m.input(type, np.shape(values), values, **(parameters or {"scale": None}))
+
+    return make
 
 
 def weights(m, kind, shape, axis, per_channel, gain=None):
     """A constant of weights: symmetric where the type is signed; uint8 has a zero point.
 
     Codes of -128 do not occur beside float inputs, where LiteRT gets their sign wrong.
-    gain: about how much larger the product is than its input; None: whatever comes."""
+    gain: about how much larger the product is than its input; None: whatever comes.  Some are inputs of the model."""
     type = KINDS[kind][1]
+    put = m.constant
+    if gain is None and not kind.startswith("hybrid") and type in ("float32", "int8", "uint8") and m.chance(0.05):
+        put = given(m)
     if type in ("float32", "float16"):
         spread = 1.0 if gain is None else gain / np.sqrt(np.prod(shape) / shape[axis])
-        return m.constant(type, m.floats(shape, type, special=0.01 if gain is None else 0, magnitude=spread))
-    low, high = {"int8": (-127, 127), "uint8": (0, 255), "int4": (-7, 7), "int2": (-1, 1)}[type]
+        values = put(type, m.floats(shape, type, special=0.01 if gain is None else 0, magnitude=spread))
+        if type == "float32":
+            return values
+        wide = m.inner("float32", shape)
+        m.operator("DEQUANTIZE", [values], [wide], schema.DequantizeOptionsT(), 3)
+        return wide
+    low, high = {"int16": (-32767, 32767), "int8": (-127, 127), "uint8": (0, 255), "int4": (-7, 7), "int2": (-1, 1)}[
+        type
+    ]
     if type == "int8" and kind != "hybrid" and m.chance(0.05):
         low = -128
     how = m.rng.random()
@@ -47,12 +67,12 @@ def weights(m, kind, shape, axis, per_channel, gain=None):
         spread = max(float(np.std(values.astype(float) - zero)), 0.5)
         middle = float(np.float32(gain / (spread * np.sqrt(np.prod(shape) / shape[axis]))))
     if not per_channel:
-        return m.constant(type, values, scale=middle, zero_point=zero)
+        return put(type, values, scale=middle, zero_point=zero)
     count = shape[axis]
     scales = np.float32(middle * 2.0 ** m.rng.uniform(-2, 2, count))
     if m.chance(0.1):
         scales[:] = scales[0]
-    return m.constant(type, values, scale=scales, zero_point=[0] * count, axis=axis)
+    return put(type, values, scale=scales, zero_point=[0] * count, axis=axis)
 
 
 def source(m, kind, shape):
@@ -69,11 +89,11 @@ def bias(m, kind, x, w, count, terms):
         return m.constant("float32", m.floats([count], special=0.01))
     scale = np.float32(np.float32(m.parameters[x]["scale"]) * np.float32(m.parameters[w]["scale"]))
     x_range = {"int16": 2**15}.get(KINDS[kind][0], 128)
-    w_range = {"int4": 7, "int2": 1}.get(KINDS[kind][1], 127)
+    w_range = {"int4": 7, "int2": 1, "int16": 2**15}.get(KINDS[kind][1], 127)
     most = min(x_range * w_range * np.sqrt(terms), 2**30)
     values = m.rng.uniform(-most, most, count).astype(np.int64)
     if m.chance(0.05):
-        values[m.integer(0, count - 1)] = m.pick(-(2**30), 2**30)
+        values[m.integer(0, count - 1)] = m.pick(-(2**27), 2**27)
     return m.constant(type, values, scale=scale, zero_point=np.zeros_like(scale, int))
 
 
@@ -83,13 +103,14 @@ def result(m, kind, x, w, terms):
     if type == "float32":
         return m.output("float32")
     size = np.sqrt(terms) * m.largest(x) * float(np.median(m.parameters[w]["scale"]))
-    size *= {"int4": 4, "int2": 1}.get(KINDS[kind][1], 64)
+    size *= {"int4": 4, "int2": 1, "int16": 2**14}.get(KINDS[kind][1], 64)
     return m.output(type, **m.affine(type, size))
 
 
 def bias_type(kind):
-    """The option quantized_bias_type; without it a bias of 16x8 is read as int64."""
-    return schema.TensorType.INT32 if kind == "int16-bias32" else schema.TensorType.FLOAT32
+    """The option quantized_bias_type; without it a bias of 16x8 is read as int64, one of 16x16 as int32."""
+    types = {"int16-bias32": schema.TensorType.INT32, "int16-weights16": schema.TensorType.INT64}
+    return types.get(kind, schema.TensorType.FLOAT32)
 
 
 def plane(m, elements=400):
@@ -107,7 +128,7 @@ def plane(m, elements=400):
     return (height, width), kernel, stride, dilation, padding
 
 
-CONV_KINDS = ("float32", "int8", "uint8", "int16", "int16-bias32", "int4", "hybrid")
+CONV_KINDS = ("float32", "float16", "int8", "uint8", "int16", "int16-bias32", "int4", "hybrid")
 
 
 @generator("CONV_2D", *CONV_KINDS)
@@ -138,7 +159,7 @@ def conv_2d(m, kind):
     m.operator("CONV_2D", [x, w, bias(m, kind, x, w, count, terms)], [result(m, kind, x, w, terms)], options, 8)
 
 
-@generator("DEPTHWISE_CONV_2D", "float32", "int8", "uint8", "int16", "hybrid")
+@generator("DEPTHWISE_CONV_2D", "float32", "float16", "int8", "uint8", "int16", "hybrid")
 def depthwise_conv_2d(m, kind):
     (height, width), (kh, kw), (sh, sw), (dh, dw), padding = plane(m, 150)
     w_type = KINDS[kind][1]
@@ -163,7 +184,7 @@ def depthwise_conv_2d(m, kind):
     m.operator("DEPTHWISE_CONV_2D", inputs, [result(m, kind, x, w, kh * kw)], options, 6)
 
 
-FC_KINDS = ("float32", "int8", "uint8", "int16", "int16-bias32", "int4", "int2")
+FC_KINDS = ("float32", "float16", "int16-weights16", "int8", "uint8", "int16", "int16-bias32", "int4", "int2")
 
 
 @generator("FULLY_CONNECTED", *FC_KINDS, "hybrid", "hybrid-int4", "hybrid-int2")
@@ -175,7 +196,7 @@ def fully_connected(m, kind):
     if m.chance(0.1):
         depth *= 9
     x = source(m, kind, [*lead, depth])
-    w = weights(m, kind, [count, depth], 0, w_type != "uint8" and kind != "hybrid" and m.chance(0.5))
+    w = weights(m, kind, [count, depth], 0, w_type not in ("uint8", "int16") and kind != "hybrid" and m.chance(0.5))
     options = schema.FullyConnectedOptionsT(
         keepNumDims=keep,
         fusedActivationFunction=m.activation(),

@@ -92,15 +92,36 @@ def stablehlo_reduce_window(m, kind):
     m.operator("STABLEHLO_REDUCE_WINDOW", [x, start], [m.output(kind, shape, scale=None)], options)
 
 
-@generator("HASHTABLE_LOOKUP", "float32", "int32", "uint8")
+@generator("HASHTABLE_LOOKUP", "float32", "int32", "uint8", "string")
 def hashtable_lookup(m, kind):
     count = m.integer(1, 12)
     keys = np.sort(m.rng.choice(40, count, replace=False) - 10)
     wanted = [m.integer(1, 15)]
     x = m.input("int32", wanted, draw=lambda: m.integers("int32", wanted, -11, 30))
-    values = m.input_or_constant(kind, [count, *m.shape(0, 2, 20)], scale=None)
+    values = m.input_or_constant(kind, [count, *(m.shape(0, 2, 20) if kind != "string" else [])], scale=None)
     outputs = [m.output(kind, scale=None), m.output("uint8", wanted, scale=None)]
     m.operator("HASHTABLE_LOOKUP", [x, m.constant("int32", keys), values], outputs)
+
+
+@generator("LSH_PROJECTION", "float32", "int32", "uint8")
+def lsh_projection(m, kind):
+    """Items of up to some 300 bytes: hashes have another way for each of several lengths."""
+    seeds = m.input_or_constant("float32", [m.integer(1, 5), m.integer(1, 20)])
+    shape = [m.integer(1, 6), *m.shape(0, 2, 80)]
+    inputs = [seeds, m.input(kind, shape, scale=None)]
+    if m.chance(0.5):
+        inputs.append(m.input("float32", shape[:1]))
+    type = m.pick(schema.LSHProjectionType.SPARSE, schema.LSHProjectionType.DENSE)
+    m.operator("LSH_PROJECTION", inputs, [m.output("int32")], schema.LSHProjectionOptionsT(type=type))
+
+
+@generator("SKIP_GRAM", "string")
+def skip_gram(m, kind):
+    text = "".join(m.pick("a", "bc", "def", " ", " ", "  ", "\t", "g h") for _ in range(m.integer(0, 12)))
+    size = m.integer(0, 4)
+    options = schema.SkipGramOptionsT(ngramSize=size, maxSkipSize=m.integer(0, 3), includeAllNgrams=m.chance(0.5))
+    x = m.input("string", [1], np.array([text.encode()], object))
+    m.operator("SKIP_GRAM", [x], [m.output("string")], options)
 
 
 @generator("AudioSpectrogram", "float32")

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Columns of parameters, as kernels read them (kernels.h): one entry a set, or spread out, one an element.
+ *
+ * A kernel's rule reads some columns only.  The others, not `needed`, are there and hold any numbers for sets and
+ * zeros where they are spread out: that is faster than values, and as good.
+ */
+#ifndef TQ_KERNELS_COLUMNS_H
+#define TQ_KERNELS_COLUMNS_H
+
+#include "base/status.h"
+#include "kernels/elementwise.h"
+
+#define TQ_COLUMNS 10
+#define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
+#define TQ_SETS 264 /* sets whose columns are made at a time: those of as many elements, in runs of 2 and more */
+
+typedef struct tq_columns {
+    char *data[TQ_COLUMNS];
+    size_t size[TQ_COLUMNS]; /* of an entry: 8 (those columns come first) or 4 */
+    int count;
+    unsigned needed, constant; /* a bit each; constant: of all sets alike */
+    size_t entries;
+    void *memory[2]; /* the sets' columns, and those spread out */
+} tq_columns;
+
+/* A column for each size, of `entries` sets and padding.  To be freed whatever it returns. */
+tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error);
+void tq_columns_free(tq_columns *c);
+
+/* Fills what lanes kernels may read past the end. */
+void tq_columns_pad(tq_columns *c);
+
+/* Each group's channels, each `inner` times, and that `repeats` times. */
+tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error);
+
+/* Columns of up to TQ_SETS sets, where each is used once. */
+typedef struct tq_few_sets {
+    _Alignas(64) char memory[TQ_COLUMNS * 8 * TQ_SETS];
+    char *data[TQ_COLUMNS];
+} tq_few_sets;
+
+void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
+
+/* Columns of up to TQ_FOLD elements, of runs that are too short for a row kernel each. */
+typedef struct tq_folded {
+    _Alignas(64) char memory[TQ_COLUMNS * 8 * (TQ_FOLD + TQ_COLUMN_PADDING)];
+    char *data[TQ_COLUMNS];
+} tq_folded;
+
+/* With what is constant filled in, from any set. */
+void tq_folded_init(tq_folded *f, const tq_columns *c, char *const *sets);
+
+/* Fills `columns`, a bit each: n elements of runs of `inner`, a set each; the first begins `cut` elements into the run
+   of the first set. */
+void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,
+                    size_t n);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of float32 that compilers vectorize.
+ *
+ * tq_expf, in float64: e^x = 2^(k/32) e^r' with k the nearest whole number to 32 x / ln 2; 2^(k/32) from a table of
+ * 32 entries and the exponent's bits, the rest a polynomial of degree 3.  Its error is below 0.502 units in the
+ * last place.  Of all 2^32 arguments, 2 have another result than glibc 2.36's expf (x86-64 with FMA, which contracts
+ * the same steps).
+ * Algorithm and coefficients of tq_expf: ARM optimized routines, math/expf.c and exp2f_data.c, which glibc has taken.
+ */
+#ifndef TQ_KERNELS_FLOAT_MATH_H
+#define TQ_KERNELS_FLOAT_MATH_H
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/isa.h"
+
+/* The bits of 2^(i/32), less i << 47: adding k << 47 for k with k % 32 == i gives those of 2^(k/32). */
+static const uint64_t tq_exp2_table[32] = {
+    0x3ff0000000000000, 0x3fefd9b0d3158574, 0x3fefb5586cf9890f, 0x3fef9301d0125b51,
+    0x3fef72b83c7d517b, 0x3fef54873168b9aa, 0x3fef387a6e756238, 0x3fef1e9df51fdee1,
+    0x3fef06fe0a31b715, 0x3feef1a7373aa9cb, 0x3feedea64c123422, 0x3feece086061892d,
+    0x3feebfdad5362a27, 0x3feeb42b569d4f82, 0x3feeab07dd485429, 0x3feea47eb03a5585,
+    0x3feea09e667f3bcd, 0x3fee9f75e8ec5f74, 0x3feea11473eb0187, 0x3feea589994cce13,
+    0x3feeace5422aa0db, 0x3feeb737b0cdc5e5, 0x3feec49182a3f090, 0x3feed503b23e255d,
+    0x3feee89f995ad3ad, 0x3feeff76f2fb5e47, 0x3fef199bdd85529c, 0x3fef3720dcef9069,
+    0x3fef5818dcfba487, 0x3fef7c97337b9b5f, 0x3fefa4afa2a490da, 0x3fefd0765b6e4540,
+};
+
+TQ_BODY float tq_expf(float x)
+{
+    const double per_ln2 = 0x1.71547652b82fep+0 * 32, round = 0x1.8p52;
+    const double c0 = 0x1.c6af84b912394p-5 / 32 / 32 / 32, c1 = 0x1.ebfce50fac4f3p-3 / 32 / 32,
+                 c2 = 0x1.62e42ff0c52d6p-1 / 32;
+    double z = x * per_ln2, shifted = z + round;
+    uint64_t k, bits;
+    memcpy(&k, &shifted, sizeof k);
+    double r = z - (shifted - round);
+    bits = tq_exp2_table[k % 32] + (k << 47);
+    double scale;
+    memcpy(&scale, &bits, sizeof scale);
+    double square = r * r;
+    double y = (c0 * r + c1) * square + (c2 * r + 1);
+    /* Last, so that compilers do not split the loop by these cases: beyond, float32 has only 0 and infinity. */
+    float e = (float)(y * scale);
+    e = x < -105.0f ? 0.0f : e;
+    return x > 89.0f ? INFINITY : e;
+}
+
+/* tanh in float64: 1 - 2 / (e^2x + 1) with the exponential of tq_expf, before it is rounded; below 1/4, where that
+   would lose digits, the Taylor series, whose next term is below 2^-30 of the sum.  The error is below 0.6 units in the
+   last place. */
+TQ_BODY float tq_tanhf(float x)
+{
+    const double t1 = -1.0 / 3, t2 = 2.0 / 15, t3 = -17.0 / 315, t4 = 62.0 / 2835, t5 = -1382.0 / 155925,
+                 t6 = 21844.0 / 6081075;
+    const double per_ln2 = 0x1.71547652b82fep+0 * 64, round = 0x1.8p52;
+    const double c0 = 0x1.c6af84b912394p-5 / 32 / 32 / 32, c1 = 0x1.ebfce50fac4f3p-3 / 32 / 32,
+                 c2 = 0x1.62e42ff0c52d6p-1 / 32;
+    float size = fabsf(x);
+    double a = size < 10.0f ? size : 10.0f; /* from 9.02 on, 1 is nearest */
+    double z = a * per_ln2, shifted = z + round, r = z - (shifted - round), scale;
+    uint64_t k, bits;
+    memcpy(&k, &shifted, sizeof k);
+    bits = tq_exp2_table[k % 32] + (k << 47);
+    memcpy(&scale, &bits, sizeof scale);
+    double e = ((c0 * r + c1) * (r * r) + (c2 * r + 1)) * scale;
+    double far = 1 - 2 / (e + 1), q = a * a;
+    double near = a + a * q * (t1 + q * (t2 + q * (t3 + q * (t4 + q * (t5 + q * t6)))));
+    float y = (float)(size < 0.25f ? near : far);
+    y = copysignf(y, x);
+    return x != x ? x : y;
+}
+
+#endif

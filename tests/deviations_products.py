@@ -1,0 +1,717 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of tests/deviations.py: products of floats with codes, and recurrences."""
+
+import numpy as np
+from deviations import coded, deviation, kind, limits, multiplier, multiply, real
+
+f32 = np.float32
+FAINT = f32(1e-35)
+
+
+def schema():
+    import ai_edge_litert.schema_py_generated
+
+    return ai_edge_litert.schema_py_generated
+
+
+def known(*operands):
+    return all(o is not None and o.value is not None for o in operands)
+
+
+def option(node, name):
+    return getattr(node.options[name], "name", node.options[name])
+
+
+def activated(node, values):
+    name = option(node, "fused_activation_function")
+    low, high = {"RELU": (0, np.inf), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(name, (-np.inf, np.inf))
+    return np.tanh(values) if name == "TANH" else np.clip(values, f32(low), f32(high))
+
+
+# ---- rows of floats as codes ----
+
+
+def quantized(row, asymmetric):
+    """Codes less their zero point, and the scale, in the arithmetic of ops/hybrid.c; scale NaN: not finite."""
+    row = np.asarray(row, f32).reshape(-1)
+    low, high = min(f32(0), np.nanmin(row)), max(f32(0), np.nanmax(row))
+    if not np.isfinite(row).all():
+        return np.zeros(row.size, np.int64), f32(np.nan)
+    if max(-low, high) < FAINT:
+        return np.zeros(row.size, np.int64), f32(1)
+    if asymmetric:
+        scale = float(f32(high - low)) / 255
+        ends = [-128 - float(low) / scale, 127 - float(high) / scale]
+        from_low = 128 + abs(float(low) / scale) < 127 + abs(float(high) / scale)
+        zero = int(np.clip(np.trunc(ends[not from_low] + np.copysign(0.5, ends[not from_low])), -128, 127))
+        least, scale = -128, f32(scale)
+        scaled = row * (f32(1) / scale)
+    else:
+        bound = max(-low, high)
+        zero, least, scale = 0, -127, f32(bound / f32(127))
+        scaled = row * (f32(127) / bound)
+    whole = row.size - row.size % 8
+    rounded = np.trunc(scaled + np.where(scaled < 0, f32(-0.5), f32(0.5)))
+    rounded[whole:] = np.trunc(scaled[whole:].astype(float) + np.copysign(0.5, scaled[whole:]))
+    return np.clip(rounded.astype(np.int64) + zero, least, 127) - zero, scale
+
+
+def is_hybrid(node):
+    return (
+        len(node.inputs) > 1
+        and known(node.inputs[0], node.inputs[1])
+        and kind(node.inputs[0]) == "float32"
+        and kind(node.inputs[1]) in ("int8", "int4", "int2")
+    )
+
+
+def is_odd(rows):
+    """Whether a row is not finite, or so small that its scale's inverse is not."""
+    rows = np.asarray(rows, f32)
+    with np.errstate(invalid="ignore"):
+        faint = (np.abs(rows).max(axis=-1, initial=0) < FAINT) & (rows != 0).any(axis=-1)
+    return not np.isfinite(rows).all() or faint.any()
+
+
+def products(node, asymmetric, one_by_one=False, rows=None, weights=None):
+    """[row, unit] floats without bias: rows by weights [unit, column]."""
+    weights = node.inputs[1].value.astype(np.int64) if weights is None else weights
+    out = []
+    for row in rows:
+        codes, scale = quantized(row, asymmetric)
+        acc = (weights @ codes).astype(f32)
+        s = node.inputs[1].scale.astype(f32)
+        with np.errstate(all="ignore"):
+            out.append(acc * s * scale if one_by_one else acc * (s * scale))
+    return np.array(out, f32)
+
+
+def layer(node):
+    """FULLY_CONNECTED of floats by codes."""
+    x, w = node.inputs[0].value, node.inputs[1].value
+    rows = x.reshape(-1, w.shape[1])
+    y = products(node, bool(node.options["asymmetric_quantize_inputs"]), rows=rows)
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y = y + node.inputs[2].value
+    shape = (*x.shape[:-1], w.shape[0]) if node.options["keep_num_dims"] else (-1, w.shape[0])
+    return activated(node, y).reshape(shape)
+
+
+def is_layer(node):
+    scale = node.inputs[1].scale if is_hybrid(node) else np.empty(0)
+    return scale.ndim == 1 and scale.size in (1, node.inputs[1].shape[0])
+
+
+def odd_layer(m):
+    s = schema()
+    x = m.input("float32", [2, 16], np.where(np.arange(32).reshape(2, 16) == 3, np.inf, 1.0))
+    w = m.constant("int8", m.integers("int8", [8, 16], -100, 100), scale=0.01, zero_point=0)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+
+
+@deviation(
+    "FULLY_CONNECTED",
+    when="FLOAT32 with weights of 8 bits or fewer, a row that holds an infinity or NaN, or stays below 1e-35",
+    litert="converts out of range: codes that depend on places, and on x86",
+    tq="NaN throughout such a row; zeros where it stays below",
+    example=odd_layer,
+)
+def odd_rows(node):
+    if not is_layer(node) or not is_odd(node.inputs[0].value.reshape(-1, node.inputs[1].value.shape[1])):
+        return None
+    return [layer(node)]
+
+
+def lowest_weight(m):
+    s = schema()
+    x = m.input("float32", [1, 32], -np.ones((1, 32)))
+    w = m.constant("int8", np.full((3, 32), -128), scale=0.01, zero_point=0)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+
+
+@deviation(
+    "FULLY_CONNECTED",
+    when="FLOAT32 with INT8 weights of which one is -128",
+    litert="takes it for 128 beside a negative code",
+    tq="-128",
+    example=lowest_weight,
+)
+def lowest_weights(node):
+    return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
+
+
+# ---- convolutions of floats by codes ----
+
+
+def patches(node):
+    """For each image [pixel, tap, channel] as an index into its cells, -1 for padding; and the output's shape."""
+    (_, height, width, _), (_, kh, kw, _) = node.inputs[0].value.shape, node.inputs[1].value.shape
+    places, sizes = [], []
+    for n, k, axis in ((height, kh, "h"), (width, kw, "w")):
+        stride, dilation = node.options[f"stride_{axis}"], node.options[f"dilation_{axis}_factor"]
+        reach = (k - 1) * dilation + 1
+        out = -(-n // stride) if option(node, "padding") == "SAME" else (n + stride - reach) // stride
+        pad = max((out - 1) * stride + reach - n, 0) // 2
+        at = np.arange(out)[:, None] * stride - pad + np.arange(k) * dilation
+        places.append(np.where((at >= 0) & (at < n), at, -1))
+        sizes.append(out)
+    y, x = places[0][:, None, :, None], places[1][None, :, None, :]
+    return np.where((y < 0) | (x < 0), -1, y * width + x).reshape(sizes[0] * sizes[1], kh * kw), sizes
+
+
+def convolution(node, depthwise=False):
+    x, w = node.inputs[0].value, node.inputs[1].value.astype(np.int64)
+    scales = np.broadcast_to(node.inputs[1].scale.astype(f32), w.shape[3] if depthwise else w.shape[0])
+    index, sizes = patches(node)
+    depth = x.shape[3]
+    count = scales.size
+    asymmetric = depthwise or depth != w.shape[3] or len(set(scales.tolist())) > 1
+    out = []
+    for image in x:
+        codes, scale = quantized(image, asymmetric)
+        cells = np.vstack([codes.reshape(-1, depth), np.zeros((1, depth), np.int64)])[index]  # [pixel, tap, channel]
+        if depthwise:
+            taps = w.reshape(-1, count)
+            acc = (np.repeat(cells, count // depth, axis=2) * taps).sum(axis=1)
+        else:
+            groups = depth // w.shape[3]
+            parts = np.split(cells, groups, axis=2)
+            filters = np.split(w.reshape(count, -1, w.shape[3]), groups)
+            acc = np.concatenate(
+                [np.einsum("ptc,otc->po", part, f) for part, f in zip(parts, filters, strict=True)], axis=1
+            )
+        with np.errstate(all="ignore"):
+            y = acc.astype(f32) * scales * scale if asymmetric and not depthwise else acc.astype(f32) * (scales * scale)
+        out.append(y)
+    y = np.array(out, f32)
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y = y + node.inputs[2].value
+    return activated(node, y).reshape(x.shape[0], *sizes, count)
+
+
+def image_rows(node):
+    return node.inputs[0].value.reshape(node.inputs[0].value.shape[0], -1)
+
+
+def odd_image(name):
+    def draw(m):
+        s = schema()
+        values = np.ones((2, 3, 3, 4))
+        values[0, 1, 1, 1] = np.inf
+        x = m.input("float32", [2, 3, 3, 4], values)
+        shape = [1, 2, 2, 4] if name == "DEPTHWISE_CONV_2D" else [5, 2, 2, 4]
+        count = shape[3] if shape[0] == 1 else shape[0]
+        axis = 3 if shape[0] == 1 else 0
+        scales = np.linspace(0.01, 0.02, count).astype(f32)
+        w = m.constant("int8", m.integers("int8", shape, -100, 100), scale=scales, zero_point=[0] * count, axis=axis)
+        b = m.constant("float32", np.zeros(count))
+        options = s.DepthwiseConv2DOptionsT(depthMultiplier=1) if shape[0] == 1 else s.Conv2DOptionsT()
+        options.strideH = options.strideW = options.dilationHFactor = options.dilationWFactor = 1
+        m.operator(name, [x, w, b], [m.output("float32")], options, 6 if shape[0] == 1 else 5)
+
+    return draw
+
+
+@deviation(
+    "CONV_2D",
+    when="FLOAT32 with an INT8 or INT4 filter, an image that holds an infinity or NaN, or stays below 1e-35",
+    litert="converts out of range: codes that depend on places, and on x86",
+    tq="NaN throughout such an image; zeros where it stays below",
+    example=odd_image("CONV_2D"),
+)
+def odd_images(node):
+    return [convolution(node)] if is_hybrid(node) and is_odd(image_rows(node)) else None
+
+
+@deviation(
+    "DEPTHWISE_CONV_2D",
+    when="FLOAT32 with an INT8 filter, an image that holds an infinity or NaN, or stays below 1e-35",
+    litert="converts out of range: codes that depend on places, and on x86",
+    tq="NaN throughout such an image; zeros where it stays below",
+    example=odd_image("DEPTHWISE_CONV_2D"),
+)
+def odd_depthwise_images(node):
+    return [convolution(node, depthwise=True)] if is_hybrid(node) and is_odd(image_rows(node)) else None
+
+
+def lowest_filter(m):
+    s = schema()
+    x = m.input("float32", [1, 1, 1, 32], -np.ones((1, 1, 1, 32)))
+    w = m.constant("int8", np.full((3, 1, 1, 32), -128), scale=0.01, zero_point=0)
+    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    m.operator("CONV_2D", [x, w, m.constant("float32", np.zeros(3))], [m.output("float32")], options, 5)
+
+
+@deviation(
+    "CONV_2D",
+    when="FLOAT32 with an INT8 filter of which a weight is -128, all scales the same",
+    litert="takes it for 128 beside a negative code, unless the channels are a multiple of 4",
+    tq="-128",
+    example=lowest_filter,
+)
+def lowest_filters(node):
+    return [convolution(node)] if is_hybrid(node) and (node.inputs[1].value == -128).any() else None
+
+
+def grouped(m):
+    s = schema()
+    x = m.input("float32", [1, 2, 2, 4], np.arange(16.0))
+    w = m.constant("int8", m.integers("int8", [6, 1, 1, 2], -100, 100), scale=0.01, zero_point=0)
+    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    m.operator("CONV_2D", [x, w, m.constant("float32", np.zeros(6))], [m.output("float32")], options, 5)
+
+
+@deviation(
+    "CONV_2D",
+    when="FLOAT32 with an INT8 or INT4 filter of several groups and one scale",
+    litert="reads scales behind the one",
+    tq="the one scale for all channels",
+    example=grouped,
+)
+def grouped_filters(node):
+    if not is_hybrid(node) or len(node.inputs[1].scale) != 1:
+        return None
+    return [convolution(node)] if node.inputs[0].value.shape[3] != node.inputs[1].value.shape[3] else None
+
+
+# ---- the other products ----
+
+
+def short_bias(m):
+    s = schema()
+    x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
+    w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
+    b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
+    shape = m.constant("int32", [1, 2, 2, 2])
+    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
+    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
+
+
+@deviation(
+    "TRANSPOSE_CONV",
+    when="INT16 with an INT32 bias, quantized_bias_type not set",
+    litert="reads the bias as INT64",
+    tq="reads what it is, and sums in 32 bits",
+    example=short_bias,
+)
+def short_biases(node):
+    if len(node.inputs) < 4 or not known(*node.inputs) or kind(node.inputs[3]) != "int32":
+        return None
+    if kind(node.inputs[2]) != "int16" or option(node, "quantized_bias_type") == "INT32":
+        return None
+    w, x = node.inputs[1], node.inputs[2]
+    if w.value.shape[1:3] != (1, 1) or node.options["stride_h"] != 1 or node.options["stride_w"] != 1:
+        return None  # said for the plainest form only
+    acc = np.einsum("nyxc,oc->nyxo", x.value.astype(np.int64), w.value[:, 0, 0].astype(np.int64)) + node.inputs[3].value
+    out = node.outputs[0]
+    m, e = multiplier(float(x.scale[0]) * float(w.scale[0]) / float(out.scale[0]))
+    return [np.clip(multiply(acc, m, e), *limits(out)).astype("int16")]
+
+
+def blocks(m):
+    from generators.draft import packed
+
+    s = schema()
+    codes = m.integers("int4", [8, 64], -8, 7)
+    scales = m.constant("float16", np.linspace(0.01, 0.04, 16).reshape(8, 2).astype(np.float16))
+    w = m.tensor("int4", [8, 64], packed("int4", codes))
+    q = m.tensors[w].quantization = s.QuantizationParametersT()
+    q.detailsType = s.QuantizationDetails.BlockwiseQuantization
+    q.details = s.BlockwiseQuantizationT(scales=scales, zeroPoints=-1, blockSize=32)
+    x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 13)
+
+
+@deviation(
+    "FULLY_CONNECTED",
+    when="FLOAT32 with blockwise weights",
+    litert="gives the bias (its optimized kernel, the products, without an activation)",
+    tq="the products, and the activation",
+    example=blocks,
+)
+def blockwise(node):
+    if not is_hybrid(node) or node.inputs[1].scale.ndim != 2:
+        return None
+    scales, w = node.inputs[1].scale, node.inputs[1].value.astype(np.int64)
+    block = w.shape[1] // scales.shape[1]
+    out = []
+    x = node.inputs[0].value
+    for row in x.reshape(-1, w.shape[1]):
+        codes, scale = quantized(row, True)
+        sums = (w * codes).reshape(*scales.shape, block).sum(axis=2)
+        out.append((sums * scales.astype(float)).sum(axis=1) * float(scale))
+    y = np.array(out, f32)
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y += node.inputs[2].value
+    if node.options["keep_num_dims"]:
+        y = y.reshape(*x.shape[:-1], len(w))
+    return [(activated(node, y), 1e-6 * float(np.abs(y).max()))]
+
+
+def several(m):
+    s = schema()
+    x = m.input("float32", [2, 3, 2, 8], draw=lambda: m.floats([2, 3, 2, 8], special=0))
+    y = m.constant("int8", m.integers("int8", [2, 3, 8, 5], -127, 127), scale=0.01, zero_point=0)
+    options = s.BatchMatMulOptionsT(asymmetricQuantizeInputs=True)
+    m.operator("BATCH_MATMUL", [x, y], [m.output("float32")], options, 4)
+
+
+@deviation(
+    "BATCH_MATMUL",
+    when="FLOAT32 with INT8, two dimensions of batches or more",
+    litert="reads other matrices' scales, zero points and sums",
+    tq="each matrix's own",
+    example=several,
+)
+def several_matrices(node):
+    if not is_hybrid(node) or node.inputs[1].value.ndim < 3 or node.options["adj_x"] or node.options["adj_y"]:
+        return None
+    a, b = node.inputs[0].value, node.inputs[1].value
+    if len(node.inputs[1].scale) != 1 or max(a.ndim, b.ndim) < 4:
+        return None
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = np.broadcast_to(a, (*lead, *a.shape[-2:])).reshape(-1, *a.shape[-2:])
+    b = np.broadcast_to(b, (*lead, *b.shape[-2:])).reshape(-1, *b.shape[-2:])
+    asymmetric = bool(node.options["asymmetric_quantize_inputs"])
+    out = [
+        products(node, asymmetric, rows=rows, weights=columns.T.astype(np.int64))
+        for rows, columns in zip(a, b, strict=True)
+    ]
+    return [np.array(out, f32).reshape(*lead, a.shape[-2], b.shape[-1])]
+
+
+def column_scales(m):
+    s = schema()
+    x = m.input("int16", [2, 8], scale=0.001, zero_point=0)
+    scales = np.linspace(0.01, 0.03, 5).astype(f32)
+    y = m.constant("int8", m.integers("int8", [8, 5], -127, 127), scale=scales, zero_point=[0] * 5, axis=1)
+    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=0.002, zero_point=0)], s.BatchMatMulOptionsT(), 4)
+
+
+@deviation(
+    "BATCH_MATMUL",
+    when="INT8 or INT16, a scale for each column on the right",
+    litert="takes the scale for 0: all codes are the zero point",
+    tq="each column's scale",
+    example=column_scales,
+)
+def scaled_columns(node):
+    a, b, out = *node.inputs, node.outputs[0]
+    if not known(a, b) or len(b.scale) < 2 or kind(a) not in ("int8", "int16") or kind(out) not in ("int8", "int16"):
+        return None
+    left, right = operands_of_product(node)
+    y = (left @ right) * (b.scale.astype(float) * float(a.scale[0]))
+    return [(coded(out, y), max(1, 2**-14 * limits(out)[1]))]  # 16 bits: of 15 bits of multiplier
+
+
+def operands_of_product(node):
+    """a [..., m, k] and b [..., k, n], less their zero points."""
+    found = []
+    for operand, adjoint in zip(node.inputs, ("adj_x", "adj_y"), strict=True):
+        codes = operand.value.astype(np.int64) - int(operand.zero_point[0])
+        found.append(np.swapaxes(codes, -1, -2) if node.options[adjoint] else codes)
+    return found
+
+
+def far_product(m):
+    s = schema()
+    x = m.input("int16", [2, 64], np.full((2, 64), 32767), scale=0.01, zero_point=0)
+    y = m.constant("int16", np.full((64, 3), 32767), scale=0.01, zero_point=0)
+    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=1e-5, zero_point=0)], s.BatchMatMulOptionsT(), 4)
+
+
+@deviation(
+    "BATCH_MATMUL",
+    when="INT16, a sum that is 2^31 or more in the output's scale",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=far_product,
+)
+def far_products(node):
+    a, b, out = *node.inputs, node.outputs[0]
+    if not known(a, b) or kind(a) != "int16" or kind(out) != "int16" or len(b.scale) != 1 or len(a.scale) != 1:
+        return None
+    left, right = operands_of_product(node)
+    m, e = multiplier(float(f32(a.scale[0]) * f32(b.scale[0])) / float(out.scale[0]))
+    reduced = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
+    scaled = ((left @ right) * reduced + (1 << (14 - e))) >> (15 - e)
+    if (abs(scaled) < 2**31).all():
+        return None
+    return [np.clip(scaled, *limits(out)).astype(np.int16)]
+
+
+def unsigned(m):
+    s = schema()
+    x = m.input("int32", [3], [0, 2, 1])
+    table = m.constant("uint8", np.arange(12).reshape(3, 4) * 20, scale=0.5, zero_point=0)
+    m.operator("EMBEDDING_LOOKUP", [x, table], [m.output("float32")], None, 4)
+    assert s
+
+
+@deviation(
+    "EMBEDDING_LOOKUP",
+    when="a UINT8 table to floats",
+    litert="reads it as INT8",
+    tq="as UINT8",
+    example=unsigned,
+)
+def unsigned_table(node):
+    ids, table = node.inputs
+    if not known(ids, table) or kind(table) != "uint8" or kind(node.outputs[0]) != "float32":
+        return None
+    scale = table.scale.astype(f32) if len(table.scale) == 1 else table.scale.astype(f32)[ids.value]
+    return [table.value[ids.value].astype(f32) * scale.reshape(-1, *[1] * (table.value.ndim - 1))]
+
+
+def odd_nibbles(m):
+    x = m.input("int32", [3], [0, 2, 1])
+    table = m.constant("int4", m.integers("int4", [3, 5], -8, 7), scale=0.5, zero_point=0)
+    m.operator("EMBEDDING_LOOKUP", [x, table], [m.output("float32")], None, 4)
+
+
+@deviation(
+    "EMBEDDING_LOOKUP",
+    when="a table of 4 or 2 bits to floats, rows that do not begin at a byte",
+    litert="reads such rows from the byte's first element on",
+    tq="from their own",
+    example=odd_nibbles,
+)
+def odd_rows_of_nibbles(node):
+    ids, table = node.inputs
+    if not known(ids, table) or kind(table) not in ("int4", "int2") or kind(node.outputs[0]) != "float32":
+        return None
+    width = int(np.prod(table.value.shape[1:]))
+    if width % (2 if kind(table) == "int4" else 4) == 0 or not len(table.scale):
+        return None
+    scale = table.scale.astype(f32) if len(table.scale) == 1 else table.scale.astype(f32)[ids.value]
+    return [table.value[ids.value].astype(f32) * scale.reshape(-1, *[1] * (table.value.ndim - 1))]
+
+
+# ---- recurrences, on their first invoke: states are zero ----
+
+
+def rnn_direction(node, first, x, aux, aux_weights, reverse):
+    """[time, batch, unit] of an RNN whose x is [time, batch, input]."""
+    w, r, bias, _ = (node.inputs[first + i] for i in range(4))
+    hybrid = kind(w) == "int8"
+    asymmetric = bool(node.options["asymmetric_quantize_inputs"])
+
+    def product(rows, matrix):
+        if not hybrid:
+            return rows @ matrix.value.T
+        out = []
+        for row in rows:
+            codes, scale = quantized(row, asymmetric)
+            out.append((matrix.value.astype(np.int64) @ codes).astype(f32) * (matrix.scale.astype(f32) * scale))
+        return np.array(out, f32)
+
+    h = np.zeros((x.shape[1], w.value.shape[0]), f32)
+    out = np.zeros((*x.shape[:2], h.shape[1]), f32)
+    for t in reversed(range(x.shape[0])) if reverse else range(x.shape[0]):
+        h = bias.value + product(x[t], w) + (product(aux[t], aux_weights) if aux_weights else 0) + product(h, r)
+        h = activated(node, h.astype(f32))
+        out[t] = h
+    return out
+
+
+def both_directions(node):
+    major = bool(node.options["time_major"])
+
+    def by_time(operand):
+        return operand and (operand.value if major else np.swapaxes(operand.value, 0, 1))
+
+    x, aux = by_time(node.inputs[0]), by_time(node.inputs[9]) if node.inputs[9] else None
+    crossed = node.inputs[10] is not None
+    forward = rnn_direction(node, 1, x, aux, node.inputs[10] if crossed else None, False)
+    back_x = aux if aux is not None and not crossed else x
+    backward = rnn_direction(node, 5, back_x, aux, node.inputs[11] if crossed else None, True)
+    found = [forward, backward]
+    if node.options["merge_outputs"]:
+        found = [np.concatenate(found, axis=2)]
+    found = [v if major else np.swapaxes(v, 0, 1) for v in found]
+    return [(v, 1e-5) for v in found]
+
+
+def bidirectional(m, kind_, major, aux):
+    s = schema()
+    shape = [3, 2, 4] if major else [2, 3, 4]
+    x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
+    parts = []
+    for _ in range(2):
+        for columns in (4, 5):
+            values = m.integers("int8", [5, columns], -127, 127)
+            if kind_ == "int8":
+                parts.append(m.constant("int8", values, scale=0.004, zero_point=0))
+            else:
+                parts.append(m.constant("float32", values * f32(0.004)))
+        parts += [m.constant("float32", np.zeros(5)), m.variable("float32", [2, 5])]
+    options = s.BidirectionalSequenceRNNOptionsT(timeMajor=major, mergeOutputs=True)
+    options.fusedActivationFunction = s.ActivationFunctionType.RELU6
+    beside = m.input("float32", shape, draw=lambda: m.floats(shape, special=0)) if aux else -1
+    m.operator("BIDIRECTIONAL_SEQUENCE_RNN", [x, *parts, beside, -1, -1], [m.output("float32")], options, 3)
+
+
+def is_bidirectional(node):
+    return known(node.inputs[0], *node.inputs[1:4], *node.inputs[5:8])
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    when="hybrid and time-major, more than one step",
+    litert="runs the sequence as often as it has steps, from where it stands",
+    tq="once",
+    example=lambda m: bidirectional(m, "int8", True, False),
+)
+def repeated_sequence(node):
+    if not is_bidirectional(node) or kind(node.inputs[1]) != "int8" or not node.options["time_major"]:
+        return None
+    return both_directions(node) if node.inputs[0].shape[0] > 1 else None
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    when="an auxiliary input without weights, batch-major",
+    litert="the backward direction reads the input",
+    tq="the backward direction reads the auxiliary input, as in time-major sequences",
+    example=lambda m: bidirectional(m, "float32", False, True),
+)
+def unread_input(node):
+    if not is_bidirectional(node) or node.options["time_major"] or not node.inputs[9] or node.inputs[10]:
+        return None
+    return both_directions(node)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def plain_lstm(node, first, states, x):
+    """[time, batch, cell] of a float LSTM without peepholes, projection or clips; x: [time, batch, input]."""
+    w, r, b = ([node.inputs[first + start + gate].value.astype(float) for gate in range(4)] for start in (0, 4, 11))
+    h = np.zeros((x.shape[1], w[1].shape[0]))
+    c = h.copy()
+    out = []
+    for step in x:
+        i, f, g, o = (step @ w[k].T + h @ r[k].T + b[k] for k in range(4))
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        out.append(h)
+    return np.array(out)
+
+
+def merged(m):
+    s = schema()
+    x = m.input("float32", [6, 3, 4], draw=lambda: m.floats([6, 3, 4], special=0))
+
+    def matrix(*shape):
+        return m.constant("float32", m.floats(shape, special=0, magnitude=0.5))
+
+    parts, states = [], []
+    for _ in range(2):
+        parts += [matrix(5, 4) for _ in range(4)] + [matrix(5, 5) for _ in range(4)] + [-1] * 3
+        parts += [matrix(5) for _ in range(4)] + [-1, -1]
+        states += [m.variable("float32", [6, 5]), m.variable("float32", [6, 5])]
+    options = s.BidirectionalSequenceLSTMOptionsT(timeMajor=False, mergeOutputs=True)
+    options.fusedActivationFunction = s.ActivationFunctionType.TANH
+    m.operator("BIDIRECTIONAL_SEQUENCE_LSTM", [x, *parts, *states, *[-1] * 9], [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    when="merged outputs, batch-major, more than one batch",
+    litert="places the states of further batches as far apart as the merged output's rows",
+    tq="as they lie",
+    example=merged,
+)
+def merged_outputs(node):
+    if not node.options["merge_outputs"] or node.options["time_major"] or node.inputs[0].shape[0] < 2:
+        return None
+    simple = all(node.inputs[i] is None for i in (9, 10, 11, 16, 26, 27, 28, 33, 39))
+    if not simple or not known(node.inputs[0], node.inputs[1], node.inputs[18]) or kind(node.inputs[2]) != "float32":
+        return None
+    x = np.swapaxes(node.inputs[0].value.astype(float), 0, 1)
+    back = plain_lstm(node, 18, 37, x[::-1])[::-1]
+    both = np.concatenate([plain_lstm(node, 1, 35, x), back], axis=2)
+    return [(np.swapaxes(both, 0, 1).astype(f32), 1e-5)]
+
+
+def projected_peepholes(m):
+    s = schema()
+    x = m.input("int8", [2, 4], scale=0.02, zero_point=0)
+
+    def matrix(*shape):
+        return m.constant("int8", m.integers("int8", shape, -127, 127), scale=0.01, zero_point=0)
+
+    def peephole():
+        return m.constant("int16", np.full(6, 32767), scale=2.0**-12, zero_point=0)
+
+    tensors = [matrix(6, 4) for _ in range(4)] + [matrix(6, 2) for _ in range(4)] + [peephole() for _ in range(3)]
+    tensors += [m.constant("int32", np.full(6, 9000), scale=0.0002, zero_point=0) for _ in range(4)]
+    tensors += [matrix(2, 6), -1]
+    state = {"scale": 0.02, "zero_point": 0}
+    tensors += [m.variable("int8", [2, 2], **state), m.variable("int16", [2, 6], scale=2.0**-11, zero_point=0)]
+    between = [m.tensor("int16", [], scale=2.0**-12, zero_point=0) for _ in range(4)]
+    between.append(m.tensor("int8", [], scale=1 / 128, zero_point=0))
+    options = s.LSTMOptionsT(fusedActivationFunction=s.ActivationFunctionType.TANH)
+    m.operator("LSTM", [x, *tensors], [m.output("int8", **state)], options, 4, intermediates=between)
+
+
+@deviation(
+    "LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    when="INT8, peepholes and a projection, more or fewer outputs than cells",
+    litert="takes as many peepholes a batch as there are outputs",
+    tq="as there are cells",
+    example=projected_peepholes,
+)
+def short_peepholes(node):
+    if kind(node.inputs[0]) != "int8" or node.inputs[11] is None or node.inputs[16] is None or node.inputs[1] is None:
+        return None
+    normalized = len(node.inputs) > 21 and node.inputs[21] is not None
+    if node.name != "LSTM" or normalized or not known(node.inputs[0], *node.inputs[1:9], node.inputs[11]):
+        return None
+    cells, outputs = node.inputs[8].shape
+    if outputs == cells:
+        return None
+    x = real(node.inputs[0])
+    s_x = float(node.inputs[0].scale[0])
+    i, g, o = (
+        x @ real(node.inputs[k]).T + node.inputs[k + 11].value * float(node.inputs[k].scale[0]) * s_x for k in (1, 3, 4)
+    )
+    c = sigmoid(i) * np.tanh(g)  # the state was zero
+    h = sigmoid(o + c * real(node.inputs[11])) * np.tanh(c)
+    return [(coded(node.outputs[0], h @ real(node.inputs[16]).T), 4)]
+
+
+def small_states(m):
+    s = schema()
+    x = m.input("int8", [1, 8], scale=0.01, zero_point=3)
+    feature = m.constant("int8", m.integers("int8", [6, 8], -100, 100), scale=0.01, zero_point=0)
+    time = m.constant("int8", m.integers("int8", [6, 40], -100, 100), scale=0.01, zero_point=0)
+    bias = m.constant("int32", [300, -300, 0], scale=0.0001, zero_point=0)
+    state = m.variable("int8", [1, 240], scale=0.02, zero_point=-5)
+    options = s.SVDFOptionsT(rank=2, fusedActivationFunction=s.ActivationFunctionType.RELU)
+    y = m.output("int8", scale=0.01, zero_point=7)
+    m.operator("SVDF", [x, feature, time, bias, state], [y], options, 3)
+
+
+@deviation(
+    "SVDF",
+    when="INT8 with INT8 time weights and state, as in tflite-micro",
+    litert="reads them as INT16, and past them; may end the process",
+    tq="tflite-micro's arithmetic",
+    example=small_states,
+)
+def small_states_of_svdf(node):
+    x, feature, time, bias, state = node.inputs
+    if not known(x, feature, time) or kind(time) != "int8" or kind(x) != "int8" or bias is None:
+        return None
+    out = node.outputs[0]
+    acc = (x.value.astype(np.int64) - int(x.zero_point[0])) @ feature.value.astype(np.int64).T
+    scale = f32(x.scale[0]) * f32(feature.scale[0]) / f32(state.scale[0])
+    zero = int(state.zero_point[0])
+    newest = np.clip(multiply(acc, *multiplier(scale)) + zero, -128, 127) - zero  # the other steps are still 0
+    sums = (newest * time.value[:, -1].astype(np.int64)).reshape(len(newest), -1, node.options["rank"]).sum(axis=2)
+    scale = f32(state.scale[0]) * f32(time.scale[0]) / f32(out.scale[0])
+    codes = multiply(sums + bias.value, *multiplier(scale)) + int(out.zero_point[0])
+    return [np.clip(codes, -128, 127).astype(np.int8)]

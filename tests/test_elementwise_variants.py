@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-by-element operators give the same bits whatever instruction sets they may use, and on any number of
+threads."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import differential
+import generators
+import numpy as np
+import pytest
+
+import tq
+
+ROWS = [
+    *(("ADD", kind) for kind in ("float32", "int8", "uint8", "int16")),
+    *(("SUB", kind) for kind in ("float32", "int8", "int16")),
+    *(("MUL", kind) for kind in ("float32", "int8", "uint8", "int16")),
+    *(("MAXIMUM", kind) for kind in ("float32", "int8", "uint8")),
+    *(("PRELU", kind) for kind in ("float32", "int8", "uint8", "int16")),
+    *(("RELU", kind) for kind in ("float32", "int8", "int16")),
+    *(("LEAKY_RELU", kind) for kind in ("float32", "uint8", "int16")),
+    *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
+    *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
+    *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
+    *((name, "float32") for name in ("EXP", "GELU", "HARD_SWISH", "RSQRT", "LOG_SOFTMAX")),
+    ("QUANTIZE", "float32-int8"),
+    ("DEQUANTIZE", "int8"),
+]
+CASES = 25
+
+
+def run(case, num_threads=1):
+    """The outputs of each invoke."""
+    interpreter = tq.Interpreter(model_content=case.model, num_threads=num_threads)
+    for index, shape in case.shapes.items():
+        interpreter.resize_tensor_input(index, shape)
+    interpreter.allocate_tensors()
+    for values in case.runs:
+        for index, value in values.items():
+            interpreter.set_tensor(index, value)
+        interpreter.invoke()
+        yield from (interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details())
+
+
+def digest():
+    """One line a row: a digest of all its cases' outputs."""
+    generators.rows()
+    for operator, kind in ROWS:
+        found = hashlib.sha256()
+        for number in range(CASES):
+            for value in run(differential.draw(operator, kind, 3, number)):
+                found.update(str(value.shape).encode() + np.ascontiguousarray(value).tobytes())
+        print(operator, kind, found.hexdigest())
+
+
+def digests(disabled):
+    """The lines, of a process that may not use some instruction sets."""
+    environment = {**os.environ, "TQ_DISABLE_CPU": disabled, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def scalar():
+    return digests("avx512vbmi,avx512,avx2,neon")
+
+
+@pytest.mark.parametrize("disabled", ["", "avx512vbmi", "avx512"])
+def test_instruction_sets_agree(disabled, scalar):
+    found = digests(disabled)
+    assert len(scalar) == len(ROWS)
+    assert found == scalar
+
+
+@pytest.mark.parametrize("name", ["ADD", "MUL", "RELU", "SOFTMAX", "PRELU"])
+def test_threads_agree(name):
+    """Shapes large enough to be shared out: equal ones, a channel operand, a scalar, rows."""
+    import ai_edge_litert.schema_py_generated as schema
+
+    draft = differential.Draft(1)
+    shape = [2, 130, 131, 7]
+    x = draft.input("int8", shape, scale=0.05, zero_point=3)
+    others = {"ADD": shape, "MUL": shape[-1:], "PRELU": [7]}
+    inputs = [x] + ([draft.input("int8", others[name], scale=0.02, zero_point=-1)] if name in others else [])
+    options = {
+        "ADD": schema.AddOptionsT,
+        "MUL": schema.MulOptionsT,
+        "SOFTMAX": lambda: schema.SoftmaxOptionsT(beta=1.0),
+    }
+    parameters = {"scale": 1 / 256, "zero_point": -128} if name == "SOFTMAX" else {"scale": 0.07, "zero_point": 1}
+    draft.operator(name, inputs, [draft.output("int8", **parameters)], options.get(name, lambda: None)(), 2)
+    case = draft.case()
+    one, four = list(run(case)), list(run(case, num_threads=4))
+    assert all((a == b).all() for a, b in zip(one, four, strict=True))
+
+
+if __name__ == "__main__":
+    digest()

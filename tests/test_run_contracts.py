@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BATCH_MATMUL, the transposed and three-dimensional convolutions, lookups in embeddings, and float operators with
+weights of integers: what they refuse, when they are prepared and when they run.  Random models against LiteRT are in
+test_ops.py."""
+
+import ai_edge_litert.schema_py_generated as schema
+import numpy as np
+import pytest
+from models import build_model, operator, tensor
+
+import tq
+
+SAME, VALID = schema.Padding.SAME, schema.Padding.VALID
+MEAN = schema.CombinerType.MEAN
+DTYPES = {"FLOAT32": np.float32, "INT8": np.int8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64}
+
+
+def one(name, options, defaults, parts, changes):
+    """A model of one operator, whose inputs are `parts` in order, its first output is y.  changes: of a part, None to
+    leave it out, or of `options`.  A part with fed=True is the model's input; another is a constant of random data."""
+    rng = np.random.default_rng(1)
+    made = options()
+    for key, value in {**defaults, **changes.pop("options", {})}.items():
+        setattr(made, key, value)
+    parts = {**parts, "y": {"shape": [], **parts.get("y", {})}}
+    for key, change in changes.items():
+        parts[key] = None if change is None else {**(parts[key] or {}), **change}
+    tensors, inputs, places, out = [], [], [], None
+    for key, part in parts.items():
+        if part is None:
+            places.append(-1)
+            continue
+        part = {"type": "FLOAT32", **part}
+        fed = part.pop("fed", False)
+        if fed:
+            inputs.append(len(tensors))
+        elif key != "y" and "data" not in part:
+            part["data"] = (rng.uniform(-1, 1, part["shape"]) * 9).astype(DTYPES[part["type"]])
+        if key == "y":
+            out = len(tensors)
+        else:
+            places.append(len(tensors))
+        tensors.append(tensor(key, part.pop("shape"), part.pop("type"), **part))
+    item = operator(name, places, [out], options=made)
+    return build_model(tensors=tensors, operators=[item], inputs=inputs, outputs=[out])
+
+
+def matmul(**changes):
+    parts = {"a": {"shape": [2, 3, 4], "fed": True}, "b": {"shape": [2, 4, 5]}}
+    return one("BATCH_MATMUL", schema.BatchMatMulOptionsT, {}, parts, changes)
+
+
+CODES = {"type": "INT8", "scale": 0.05, "zero_point": 3}
+CODE_MATMUL = {"a": CODES, "b": CODES, "y": CODES}
+
+
+def transposed(**changes):
+    parts = {
+        "shape": {"shape": [4], "type": "INT32", "data": np.int32([1, 8, 6, 5])},
+        "w": {"shape": [5, 3, 3, 2]},
+        "x": {"shape": [1, 4, 3, 2], "fed": True},
+        "b": {"shape": [5]},
+    }
+    defaults = {"strideH": 2, "strideW": 2, "padding": SAME}
+    return one("TRANSPOSE_CONV", schema.TransposeConvOptionsT, defaults, parts, changes)
+
+
+def wanted(*shape):
+    return {"data": np.int32(shape), "shape": [len(shape)]}
+
+
+STRIDES = {f"stride{c}": 1 for c in "DHW"} | {f"dilation{c}Factor": 1 for c in "DHW"}
+
+
+def conv_3d(**changes):
+    parts = {"x": {"shape": [1, 4, 5, 6, 2], "fed": True}, "w": {"shape": [2, 2, 2, 2, 3]}, "b": {"shape": [3]}}
+    return one("CONV_3D", schema.Conv3DOptionsT, {**STRIDES, "padding": VALID}, parts, changes)
+
+
+def conv_3d_transposed(**changes):
+    parts = {
+        "shape": {"shape": [5], "type": "INT32", "data": np.int32([1, 5, 6, 7, 3])},
+        "w": {"shape": [2, 2, 2, 3, 2]},
+        "x": {"shape": [1, 4, 5, 6, 2], "fed": True},
+        "b": {"shape": [3]},
+    }
+    return one("CONV_3D_TRANSPOSE", schema.Conv3DOptionsT, {**STRIDES, "padding": VALID}, parts, changes)
+
+
+def lookup(**changes):
+    parts = {"ids": {"shape": [3], "type": "INT32", "fed": True}, "table": {"shape": [4, 2]}}
+    return one("EMBEDDING_LOOKUP", schema.TransposeOptionsT, {}, parts, changes)
+
+
+def sparse(**changes):
+    parts = {
+        "ids": {"shape": [3], "type": "INT32", "fed": True},
+        "places": {"shape": [3, 2], "type": "INT32", "data": np.int32([[0, 0], [1, 0], [1, 1]])},
+        "dense": {"shape": [2], "type": "INT32", "data": np.int32([2, 3])},
+        "weights": {"shape": [3]},
+        "table": {"shape": [4, 2]},
+    }
+    kind = schema.EmbeddingLookupSparseOptionsT
+    return one("EMBEDDING_LOOKUP_SPARSE", kind, {"combiner": MEAN}, parts, changes)
+
+
+def places(*rows):
+    return {"data": np.int32(rows), "shape": [len(rows), len(rows[0])]}
+
+
+def hybrid(name, options, shapes, changes):
+    """An operator of floats with weights of INT8.  shapes: of x, w and b."""
+    x, w, b = shapes
+    changes["w"] = {"scale": 0.01, **changes.get("w", {})}
+    parts = {"x": {"shape": x, "fed": True}, "w": {"shape": w, "type": "INT8"}, "b": {"shape": b}}
+    strides = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    return one(name, options, strides if "CONV" in name else {}, parts, changes)
+
+
+def dense(**changes):
+    return hybrid("FULLY_CONNECTED", schema.FullyConnectedOptionsT, ([3, 8], [5, 8], [5]), changes)
+
+
+def conv(**changes):
+    return hybrid("CONV_2D", schema.Conv2DOptionsT, ([1, 6, 7, 4], [6, 3, 3, 4], [6]), changes)
+
+
+def depthwise(**changes):
+    shapes = [1, 6, 7, 4], [1, 3, 3, 8], [8]
+    return hybrid("DEPTHWISE_CONV_2D", schema.DepthwiseConv2DOptionsT, shapes, changes)
+
+
+def refused(data):
+    interpreter = tq.Interpreter(model_content=data)
+    with pytest.raises(RuntimeError) as caught:
+        interpreter.allocate_tensors()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data, text",
+    [
+        (matmul(b={"shape": [2, 3, 5]}), "'b' has 3 rows to multiply; the other operand has 4 columns"),
+        (matmul(b={"shape": [3, 4, 5]}), "is 2 on the left and 3 on the right"),
+        (matmul(b={"shape": [4]}), "'b' has 1 dimensions"),
+        (matmul(a={"shape": [1, 1, 1, 1, 3, 4]}), "'a' has 6 dimensions"),
+        (matmul(options={"adjX": True}), "'b' has 4 rows to multiply; the other operand has 3 columns"),
+        (matmul(b={"type": "INT16", "scale": 0.1}), "'b'"),
+        (matmul(**{**CODE_MATMUL, "y": {"type": "INT16", "scale": 0.1}}), "'y'"),
+        (matmul(**{**CODE_MATMUL, "y": {"type": "INT8"}}), "'y' has no scale"),
+        (matmul(**{**CODE_MATMUL, "a": {"type": "INT8"}}), "'a' has no scale"),
+        (matmul(b={"type": "INT8"}), "'b' has no scale"),
+        (transposed(shape=wanted(1, 8, 6)), "'shape' has 3 elements"),
+        (transposed(shape=wanted(1, 8, 6, 4)), "'shape' asks for [1,8,6,4]"),
+        (transposed(shape=wanted(2, 8, 6, 5)), "the batch must be 1"),
+        (transposed(shape=wanted(1, 8, -6, 5)), "'shape' asks for [1,8,-6,5]"),
+        (transposed(shape=wanted(1, 8, 9, 5)), "asks for a size of 8 x 9, whose convolution is 4 x 5"),
+        (transposed(w={"shape": [5, 3, 3, 3]}), "'w' leads from 3 channels to 5; the input has 2"),
+        (transposed(b={"shape": [4]}), "'b' has 4 elements; the weights give 5 channels"),
+        (transposed(options={"strideH": 0}), "the stride is 0 x 2"),
+        (transposed(options={"strideW": -1}), "the stride is 2 x -1"),
+        (transposed(options={"padding": 2}), "padding is 2"),
+        (transposed(x={"shape": [1, 4, 3]}), "'x' has 3 dimensions"),
+        (transposed(w={"type": "INT8"}), "'w' has no scale"),
+        (conv_3d(w={"shape": [2, 2, 2, 3, 3]}), "'w' leads from 3 channels to 3; the input has 2"),
+        (conv_3d(w={"shape": [0, 2, 2, 2, 3]}), "the filter's depth is 0"),
+        (conv_3d(b={"shape": [2]}), "'b' has 2 elements; the filter gives 3 channels"),
+        (conv_3d(options={"strideD": 0}), "the stride along"),
+        (conv_3d(options={"dilationHFactor": -1}), "the dilation along"),
+        (conv_3d(x={"shape": [4, 5, 6, 2]}), "'x' has 4 dimensions"),
+        (conv_3d_transposed(shape=wanted(1, 5, 6, 7)), "'shape' has 4 elements"),
+        (conv_3d_transposed(shape=wanted(1, 5, 6, 0, 3)), "'shape' asks for dimension 3 of 0"),
+        (conv_3d_transposed(shape=wanted(1, 5, 6, 9, 3)), "whose convolution is 8; the input has 6"),
+        (conv_3d_transposed(shape=wanted(1, 5, 6, 7, 2)), "asks for a batch of 1 and 2 channels"),
+        (lookup(ids={"shape": [3, 1]}), "'ids' has 2 dimensions"),
+        (lookup(ids={"type": "INT64"}), "'ids' has type INT64"),
+        (lookup(table={"shape": [4]}), "'table' has 1 dimensions"),
+        (lookup(table={"type": "INT8"}), "'table' has no scale"),
+        (sparse(places={"shape": [2, 2], "data": np.int32([[0, 0], [1, 0]])}), "there are 3 ids, 2 indices"),
+        (sparse(weights={"shape": [4]}), "4 weights"),
+        (sparse(options={"combiner": 3}), "there is no combiner 3"),
+        (dense(w={"shape": [5, 7]}), "'x' has 24 elements; rows of 7 are needed"),
+        (dense(b={"shape": [4]}), "'b' has 4 elements; the weights have 5 units"),
+        (dense(w={"scale": None}), "'w' has no scale"),
+        (dense(w={"zero_point": 2}), "'w' has the zero point 2"),
+        (dense(w={"scale": [0.1] * 4}), "'w' has no scale, or several that fit no dimension"),
+        (dense(w={"scale": -0.5}), "'w' has the scale -0.5"),
+        (conv(w={"shape": [6, 3, 3, 3]}), "'w' takes 3 channels; the input's 4 must be a multiple"),
+        (conv(b={"shape": [4]}), "'b' has 4 elements; the filter gives 6 channels"),
+        (conv(w={"scale": None}), "'w' has no scale"),
+        (conv(options={"strideW": 0}), "the stride along width is 0"),
+        (depthwise(w={"shape": [2, 3, 3, 8]}), "'w' has a first dimension of 2"),
+        (depthwise(w={"shape": [1, 3, 3, 6]}), "'w' gives 6 channels; a positive multiple of the input's 4"),
+        (depthwise(options={"dilationWFactor": 0}), "the dilation along width is 0"),
+    ],
+)  # fmt: skip
+def test_refuses(data, text):
+    message = refused(data)
+    assert text in message
+    assert "perator 0 (" in message
+
+
+def run(data, *values, **arguments):
+    interpreter = tq.Interpreter(model_content=data, **arguments)
+    interpreter.allocate_tensors()
+    for details, value in zip(interpreter.get_input_details(), values, strict=True):
+        interpreter.set_tensor(details["index"], value)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+@pytest.mark.parametrize(
+    "data, ids, text",
+    [
+        (lookup(), [0, 4, 1], "'ids' has index 4 at place 1; the table has 4 rows"),
+        (lookup(), [-1, 0, 1], "'ids' has index -1 at place 0"),
+        (sparse(), [0, 1, 4], "'ids' has index 4 at place 2; the table has 4 rows"),
+        (sparse(), [0, -2, 1], "'ids' has index -2 at place 1"),
+        (sparse(places=places([0, 0], [1, 0], [2, 1])), [0, 1, 2], "'places' has index 2 at place 2, 0"),
+        (sparse(places=places([0, 0], [-1, 0], [1, 1])), [0, 1, 2], "'places' has index -1 at place 1, 0"),
+    ],
+)
+def test_refuses_indices_when_it_runs(data, ids, text):
+    with pytest.raises(RuntimeError) as caught:
+        run(data, np.int32(ids))
+    assert text in str(caught.value)
+    assert "perator 0 (EMBEDDING_LOOKUP" in str(caught.value)
+
+
+def test_a_shape_that_is_not_constant_is_checked_when_it_runs():
+    data = transposed(shape={"fed": True, "data": None})
+    x = np.ones((1, 4, 3, 2), np.float32)
+    fed = [details["name"] for details in tq.Interpreter(model_content=data).get_input_details()]
+    assert fed == ["shape", "x"]
+    expected = run(transposed(), x)
+    np.testing.assert_array_equal(run(data, np.int32([1, 8, 6, 5]), x), expected)
+    with pytest.raises(RuntimeError, match="'shape' asks for a size of 8 x 9"):
+        run(data, np.int32([1, 8, 9, 5]), x)
+
+
+FLOATS = {"matmul": matmul(), "transposed": transposed(), "conv 3d": conv_3d(), "dense": dense(), "conv": conv(),
+          "depthwise": depthwise(), "matmul of codes": matmul(**CODE_MATMUL),
+          "hybrid matmul": matmul(b={"type": "INT8", "scale": 0.01})}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLOATS)
+def test_threads_change_nothing(name):
+    interpreter = tq.Interpreter(model_content=FLOATS[name])
+    details = interpreter.get_input_details()[0]
+    rng = np.random.default_rng(4)
+    x = rng.integers(-128, 128, details["shape"]) if details["dtype"] == np.int8 else rng.normal(size=details["shape"])
+    x = x.astype(details["dtype"])
+    np.testing.assert_array_equal(run(FLOATS[name], x, num_threads=4), run(FLOATS[name], x))
+
+
+def test_a_matmul_of_two_inputs_is_that_of_a_constant():
+    for kind, dtype in ((CODES, np.int8), ({}, np.float32)):
+        both = {"a": kind, "b": kind, "y": kind}
+        a, b = (np.random.default_rng(5).integers(-128, 128, s).astype(dtype) for s in ((2, 3, 4), (2, 4, 5)))
+        constant = run(matmul(**{**both, "b": {**kind, "data": b}}), a)
+        np.testing.assert_array_equal(run(matmul(**{**both, "b": {**kind, "fed": True}}), a, b), constant)
+
+
+def test_a_hybrid_row_of_another_row_does_not_hear():
+    """Every row has a scale of its own, in every batch."""
+    x = np.random.default_rng(6).normal(size=(3, 8)).astype(np.float32)
+    alone = run(dense(), x)
+    loud = x.copy()
+    loud[1] *= 1000
+    np.testing.assert_array_equal(run(dense(), loud)[[0, 2]], alone[[0, 2]])

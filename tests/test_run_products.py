@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED: what they refuse, weights that are not constant, instruction sets,
+threads.  Random models against LiteRT are in test_ops.py, kernels against plain sums in test_variants_c.py."""
+
+import os
+import subprocess
+import sys
+
+import ai_edge_litert.schema_py_generated as schema
+import flatbuffers
+import numpy as np
+import pytest
+from models import build_model, operator, tensor
+
+import tq
+
+NONE, RELU, TANH = (getattr(schema.ActivationFunctionType, name) for name in ("NONE", "RELU", "TANH"))
+SAME, VALID = schema.Padding.SAME, schema.Padding.VALID
+
+
+def conv(**changes):
+    """One CONV_2D of 4 to 6 channels, 3 by 3, int8.  changes: of tensors x, w, b and y (keywords of `tensor`, with
+    `shape` and `type`), of `options`, and `op`: another operator's name and options."""
+    rng = np.random.default_rng(1)
+    parts = {
+        "x": {"shape": [1, 6, 7, 4], "type": "INT8", "scale": 0.05, "zero_point": 3},
+        "w": {"shape": [6, 3, 3, 4], "type": "INT8", "scale": 0.01},
+        "b": {"shape": [6], "type": "INT32", "scale": 0.0005},
+        "y": {"shape": [], "type": "INT8", "scale": 0.1, "zero_point": -5},
+    }
+    options = {"padding": SAME, "strideW": 1, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
+    options |= changes.pop("options", {})
+    name, kind = changes.pop("op", ("CONV_2D", schema.Conv2DOptionsT))
+    for key, change in changes.items():
+        parts[key] = {**parts[key], **change}
+    for key, dtype in (("w", np.int8), ("b", np.int32)):
+        types = {"INT8": np.int8, "UINT8": np.uint8, "FLOAT32": np.float32, "INT32": np.int32, "INT64": np.int64}
+        dtype = types.get(parts[key]["type"], dtype)
+        if "data" not in parts[key]:
+            parts[key]["data"] = rng.integers(0, 100, parts[key]["shape"]).astype(dtype)
+    made = kind()
+    for key, value in options.items():
+        setattr(made, key, value)
+    tensors = [tensor(key, part.pop("shape"), part.pop("type"), **part) for key, part in parts.items()]
+    product = operator(name, [0, 1, 2], [3], options=made)
+    return build_model(tensors=tensors, operators=[product], inputs=[0], outputs=[3])
+
+
+def dense(**changes):
+    """One FULLY_CONNECTED of 8 to 5 units on 3 rows, int8."""
+    parts = {"x": {"shape": [3, 8]}, "w": {"shape": [5, 8]}, "b": {"shape": [5]}, "options": {}}
+    for key, change in changes.items():
+        parts[key] = {**parts.get(key, {}), **change}
+    return conv(op=("FULLY_CONNECTED", schema.FullyConnectedOptionsT), **parts)
+
+
+def depthwise(**changes):
+    shapes = {"w": {"shape": [1, 3, 3, 8]}, "b": {"shape": [8]}}
+    for key, change in changes.items():
+        shapes[key] = {**shapes.get(key, {}), **change}
+    return conv(op=("DEPTHWISE_CONV_2D", schema.DepthwiseConv2DOptionsT), **shapes)
+
+
+def refused(data):
+    interpreter = tq.Interpreter(model_content=data)
+    with pytest.raises(RuntimeError) as caught:
+        interpreter.allocate_tensors()
+    return str(caught.value)
+
+
+def scales(count, axis, **more):
+    return {"scale": np.full(count, 0.01, np.float32), "zero_point": [0] * count, "axis": axis, **more}
+
+
+@pytest.mark.parametrize(
+    "data, text",
+    [
+        (conv(options={"strideW": 0}), "stride"),
+        (conv(options={"strideH": -1}), "stride"),
+        (conv(options={"dilationHFactor": 0}), "dilation"),
+        (conv(options={"dilationWFactor": 2**31 - 1, "padding": VALID}), "the filter spans"),
+        (conv(w={"shape": [6, 3, 3, 3]}), "must divide the input's 4"),
+        (conv(w={"shape": [5, 3, 3, 2]}, b={"shape": [5]}), "multiple of the 2 groups"),
+        (conv(w={"shape": [6, 9, 4]}), "has 3 dimensions"),
+        (conv(x={"shape": [6, 7, 4]}), "has 3 dimensions"),
+        (conv(x={"shape": [1, 0, 7, 4]}), "0 by 7 pixels"),
+        (conv(b={"shape": [5]}), "has 5 elements"),
+        (conv(b={"type": "INT64"}), "INT64"),
+        (conv(b={"type": "FLOAT32"}), "FLOAT32"),
+        (conv(w={"zero_point": 1}), "has the zero point 1"),
+        (conv(w={"scale": None}), "has no scale"),
+        (conv(x={"scale": None}), "has no scale"),
+        (conv(y={"scale": None}), "has no scale"),
+        (conv(y={"scale": 0.0}), "not positive"),
+        (conv(y={"zero_point": 300}), "zero point"),
+        (conv(w={"scale": float("nan")}), "scale nan"),
+        (conv(w={"scale": -0.01}), "0 or more"),
+        (conv(w=scales(4, 3)), "it needs one, or"),
+        (conv(y={"type": "UINT8"}), "UINT8"),
+        (conv(w={"type": "UINT8"}), "UINT8"),
+        (conv(x={"type": "INT16"}, y={"type": "INT16", "zero_point": 0}), "INT16 needs 0"),
+        (conv(x={"scale": 1e30}, w={"scale": 1e30}, y={"scale": 1e-30}), "multiplier"),
+        (depthwise(w={"shape": [2, 3, 3, 8]}), "first dimension of 2"),
+        (depthwise(w={"shape": [1, 3, 3, 6]}, b={"shape": [6]}), "multiple of the input's 4"),
+        (depthwise(w=scales(3, 1)), "it needs one, or"),
+        (dense(x={"shape": [3, 7]}), "rows of 8 are needed"),
+        (dense(w={"shape": [5, 2, 4]}), "has 3 dimensions"),
+        (dense(b={"shape": [4]}), "has 4 elements"),
+        (dense(options={"weightsFormat": 1}), "weights_format"),
+        (dense(options={"fusedActivationFunction": TANH}), "activation"),
+        (dense(options={"quantizedBiasType": schema.TensorType.INT8}, x={"type": "INT16", "zero_point": 0},
+               y={"type": "INT16", "zero_point": 0}), "quantized_bias_type"),
+    ],
+)  # fmt: skip
+def test_refuses(data, text):
+    message = refused(data)
+    assert text in message
+    assert "perator 0 (" in message
+
+
+def run(data, x, **arguments):
+    interpreter = tq.Interpreter(model_content=data, **arguments)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def test_weights_that_are_not_constant_give_what_constant_ones_do():
+    rng = np.random.default_rng(3)
+    w, b = rng.integers(-127, 128, (5, 8)).astype(np.int8), rng.integers(-500, 500, 5).astype(np.int32)
+    x = rng.integers(-128, 128, (3, 8)).astype(np.int8)
+    expected = run(dense(w={"data": w}, b={"data": b}), x)
+    model = tq.Interpreter(model_content=_inputs(dense(w={"data": None}, b={"data": None}), [0, 1, 2]))
+    model.allocate_tensors()
+    for index, value in enumerate((x, w, b)):
+        model.set_tensor(index, value)
+    for _ in range(2):
+        model.invoke()
+        np.testing.assert_array_equal(model.get_tensor(3), expected)
+
+
+def _inputs(data, indices):
+    model = schema.ModelT.InitFromPackedBuf(data, 0)
+    model.subgraphs[0].inputs = indices
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+WIDE = {"x": {"type": "INT16", "zero_point": 0}, "y": {"type": "INT16", "zero_point": 0}}
+FLOATS = {key: {"type": "FLOAT32", "scale": None, "zero_point": None} for key in "xwby"}
+CASES = {
+    "conv": conv(),
+    "conv by channel": conv(w=scales(6, 0)),
+    "grouped": conv(w={"shape": [6, 3, 3, 2]}),
+    "by channel": conv(w={"shape": [8, 3, 3, 1]}, b={"shape": [8]}),
+    "float": conv(**FLOATS),
+    "16x8": conv(b={"type": "INT64"}, **WIDE),
+    "16x8, 32 bits": conv(**WIDE),
+    "depthwise": depthwise(),
+    "dense": dense(),
+}
+
+
+def values(data):
+    tensor = tq.Model(data).subgraphs[0].tensors[0]
+    rng = np.random.default_rng(5)
+    if tensor.dtype == np.float32:
+        return rng.standard_normal(tensor.shape).astype(np.float32)
+    info = np.iinfo(tensor.dtype)
+    return rng.integers(info.min, info.max, tensor.shape, endpoint=True).astype(tensor.dtype)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_threads_and_batches_change_nothing(case):
+    data, x = CASES[case], values(CASES[case])
+    alone = run(data, x)
+    np.testing.assert_array_equal(run(data, x, num_threads=4), alone)
+    interpreter = tq.Interpreter(model_content=data)
+    many = np.concatenate([x] * 5)
+    interpreter.resize_tensor_input(0, many.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, many)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(3), np.concatenate([alone] * 5))
+
+
+def test_instruction_sets_change_nothing(tmp_path):
+    """Each in a process of its own, as users choose them."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys, numpy as np\n"
+        f"sys.path[:0] = {[os.path.dirname(__file__), os.path.dirname(os.path.dirname(tq.__file__))]!r}\n"
+        "import test_run_products as t\n"
+        "for name, data in t.CASES.items():\n"
+        "    print(name, t.run(data, t.values(data)).tobytes().hex())\n"
+    )
+
+    def answer(disabled):
+        environment = {**os.environ, "TQ_DISABLE_CPU": disabled}
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, timeout=300)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    plain = answer("avx2,neon")
+    assert plain.count("\n") == len(CASES)
+    for disabled in ("", "avx512vnni", "avx512", "avx512,avxvnni", "dotprod"):
+        assert answer(disabled) == plain, disabled
+
+
+def test_a_float_weight_that_is_not_finite_meets_no_padding():
+    w = np.ones((6, 3, 3, 4), np.float32)
+    w[2, 0, 0, 0] = np.inf
+    data = conv(**{**FLOATS, "w": {**FLOATS["w"], "data": w}})
+    out = run(data, np.ones((1, 6, 7, 4), np.float32))
+    assert np.isfinite(out[0, 0, :, 2]).all() and np.isfinite(out[0, :, 0, 2]).all()  # the tap is outside
+    assert np.isinf(out[0, 1:, 1:, 2]).all() or (out[0, 1:, 1:, 2] == np.finfo(np.float32).max).all()
+
+
+def test_an_empty_batch():
+    interpreter = tq.Interpreter(model_content=conv())
+    interpreter.resize_tensor_input(0, [0, 6, 7, 4])
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(3).shape == (0, 6, 7, 6)
