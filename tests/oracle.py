@@ -102,8 +102,9 @@ def answer_outputs(question):
 def answer_tensors(question):
     """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
 
-    question: (a path or a model's bytes, OpResolverType's name, "TQ" or "MICRO", runs, shapes, indices).  runs: a dict
-    of index to array for each invoke; shapes: a dict of inputs to resize; indices: which tensors of the file to return.
+    question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "MICRO", "PUBLISHED", runs, shapes,
+    indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to resize; indices: which
+    tensors of the file to return.
     A tensor that cannot be read is a Refusal, or an empty array where its shape holds nothing.
     """
     source, resolver, runs, shapes, indices = question
@@ -119,6 +120,10 @@ def answer_tensors(question):
             )
         elif resolver == "MICRO":
             interpreter = _Micro(source)
+        elif resolver == "PUBLISHED":
+            import published
+
+            interpreter = published.Interpreter(source)
         else:
             from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
