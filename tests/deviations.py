@@ -495,6 +495,27 @@ def compared_words(node):
 # ---- tables ----
 
 
+def fine_six(m):
+    x = m.input("int16", [4], [0, 1, 100, 32767], scale=1e-9, zero_point=0)
+    m.operator("RELU6", [x], [m.output("int16", scale=1e-9, zero_point=0)], None)
+
+
+@deviation(
+    "RELU6",
+    when="codes, an output scale with which 6 is 2^31 codes or more",
+    litert="converts its bound out of range: on x86 the least integer",
+    tq="saturates to the greatest code",
+    example=fine_six,
+)
+def bound_of_fine_codes(node):
+    if not is_coded(node) or not is_known(node) or 6 / float(scale(node.outputs[0])) < 2**31:
+        return None
+    x, out = node.inputs[0], node.outputs[0]
+    m, e = multiplier(np.float32(scale(x) / scale(out)))
+    zero = int(out.zero_point[0])
+    return [np.clip(multiply(centered(x), m, e) + zero, zero, limits(out)[1]).astype(kind(out))]
+
+
 def steep_words(m):
     import ai_edge_litert.schema_py_generated as schema
 
