@@ -93,39 +93,48 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
 
 /* ---- packing ---- */
 
-/* Channels [first, first + n) into a panel, whose other weights are zero before.  Group by group, so that what is written
-   lies together. */
+/* Channels [first, first + n) into a panel, whose other weights are zero before.  A cache line of each channel at a
+   time: weights lie channel after channel, a page or more apart, and a panel has all channels side by side. */
 static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
+    enum { LINE = 64 };
     const size_t group = g->kernel->group, stride = g->kernel->lanes * group;
     const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
     const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
-    for (size_t run = 0; run < g->runs; run++)
-        for (size_t k = 0; k < g->length; k += group, panel += stride) {
-            const size_t some = min_size(group, g->length - k);
+    const size_t groups = (g->length + group - 1) / group; /* of a run */
+    for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
+        for (size_t line = 0; line < g->length; line += LINE) {
+            const size_t some = min_size(LINE, g->length - line);
             for (size_t c = 0; c < n; c++) {
-                const uint8_t *weight = from + c * w->channel_stride;
-                if (some == 4 && w->k_stride == 1) {
-                    uint32_t four;
-                    memcpy(&four, weight, sizeof four);
-                    four ^= flip * 0x01010101u;
-                    memcpy(panel + c * 4, &four, sizeof four);
-                } else {
-                    for (size_t i = 0; i < some; i++)
-                        panel[c * group + i] = (char)(weight[i * w->k_stride] ^ flip);
-                }
+                const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
+                char *to = panel + line / group * stride + c * group;
+                size_t k = 0;
+                if (group == 4 && w->k_stride == 1)
+                    for (; k + 4 <= some; k += 4, to += stride) {
+                        uint32_t four;
+                        memcpy(&four, weight + k, sizeof four);
+                        four ^= flip * 0x01010101u;
+                        memcpy(to, &four, sizeof four);
+                    }
+                for (; k < some; k += group, to += stride)
+                    for (size_t i = 0; i < group && k + i < some; i++)
+                        to[i] = (char)(weight[(k + i) * w->k_stride] ^ flip);
             }
-            from += some * w->k_stride;
         }
 }
 
 static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
+    enum { LINE = 16 };
+    const size_t lanes = g->kernel->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
     const float *from = (const float *)w->data + first * w->channel_stride;
-    float *to = (float *)(void *)panel; /* a group is one element, so runs follow each other */
-    for (size_t k = 0; k < g->runs * g->length; k++, from += w->k_stride, to += g->kernel->lanes)
+    float *to = (float *)(void *)panel;
+    for (size_t line = 0; line < all; line += LINE) {
+        const size_t some = min_size(LINE, all - line);
         for (size_t c = 0; c < n; c++)
-            to[c] = from[c * w->channel_stride];
+            for (size_t k = line; k < line + some; k++)
+                to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
+    }
 }
 
 static bool are_finite(const tq_gemm *g)
