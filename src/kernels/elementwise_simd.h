@@ -16,7 +16,6 @@
 #define BLOCK (4 * LANES) /* the elements of one step */
 #define LONG_WALK (64 * BLOCK) /* elements; in less, a part costs more than alignment brings */
 #define VECTOR_BYTES (4 * LANES)
-#define FORESEEN 1024 /* bytes of a row that are asked for before its turn */
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 
@@ -108,14 +107,6 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
         }                                                                                                          \
     } while (0)
 
-/* Asks for the start of the row `ahead` rows on, where it does not follow: the processor cannot foresee the jump. */
-#define FORESEE(ahead)                                                                                             \
-    do {                                                                                                           \
-        if (stride > n && rows > (ahead))                                                                          \
-            for (size_t k_ = 0; k_ < FORESEEN && k_ < n * sizeof *x; k_ += 64)                                     \
-                __builtin_prefetch((const char *)(x + (ahead) * stride) + k_);                                     \
-    } while (0)
-
 /* Rows whose parameters vary along them: two at a time if they are no longer than `paired`, so that each parameter is
    loaded once for two.  Reading longer ones by turns is slower than loading more. */
 #define WALK_LANES(kernel, row_t, load_row, vary, paired)                                                          \
@@ -124,13 +115,11 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
         for (; rows >= 2 && n <= (paired) && n % BLOCK == 0; rows -= 2, x += 2 * stride, y += 2 * stride) {        \
             OPAQUE(x2, x + stride);                                                                                \
             OPAQUE(y2, y + stride);                                                                                \
-            FORESEE(2);                                                                                            \
             for (size_t i = 0; i < n; i += BLOCK)                                                                  \
                 pair_##kernel(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, 0, vary, false);                   \
         }                                                                                                          \
         for (; rows > 0; rows--, x += stride, y += stride) {                                                       \
             size_t i = 0;                                                                                          \
-            FORESEE(1);                                                                                            \
             WALK(kernel, vary);                                                                                    \
         }                                                                                                          \
     } while (0)
