@@ -13,7 +13,9 @@ typedef struct product {
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
     tq_gemm *packed;        /* [groups], or one tq_depthwise's place, once packed */
-    bool constant;          /* weights and bias are packed in prepare */
+    bool constant;          /* weights and bias are packed once, */
+    bool is_packed;         /* as they have been, */
+    char *memory;           /* here */
     uint64_t packed_at, scratch_at;
 } product;
 
@@ -216,9 +218,9 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
     uint64_t total = 0;
     if (p->constant) {
-        char *memory;
-        TQ_TRY(tq_node_memory(node, plan->groups, packed_bytes(p), &memory, error));
-        pack(node, p, memory);
+        /* Prepare takes the memory; the first run packs, as the runtime's optimized kernels do.  Preparing a model of
+           many megabytes then costs next to nothing, and one that is only looked at never touches them. */
+        TQ_TRY(tq_node_memory(node, plan->groups, packed_bytes(p), &p->memory, error));
     } else {
         p->packed_at = tq_scratch_part(&total, plan->groups, packed_bytes(p));
     }
@@ -250,6 +252,9 @@ static tq_status eval(tq_node *node, tq_error *error)
         return TQ_OK;
     if (!p->constant)
         pack(node, p, tq_scratch_at(node, p->packed_at));
+    else if (!p->is_packed)
+        pack(node, p, p->memory);
+    p->is_packed = p->constant;
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {
