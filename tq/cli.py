@@ -23,6 +23,16 @@ if TYPE_CHECKING:
 
 Result = tuple[str, int]
 
+# Those of tq.recipes, which is imported when it is needed; a test holds the two against each other.
+RECIPE_NAMES = (
+    "dynamic_int8",
+    "dynamic_int4",
+    "blockwise_int4",
+    "weight_only_int8",
+    "weight_only_int4",
+    "float16",
+    "float",
+)
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
 
@@ -248,6 +258,41 @@ def _profile(args: argparse.Namespace) -> Result:
     return str(interpreter.profile(runs=max(args.runs, 1))), FINE
 
 
+def _rule(text: str) -> tuple[str, str]:
+    """What stands before the last = and behind it."""
+    what, equals, recipe = text.rpartition("=")
+    if not (equals and what and recipe):
+        raise ValueError
+    return what, recipe
+
+
+_rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
+
+
+def _quantize(args: argparse.Namespace) -> Result:
+    from tq.quantizing import quantize_model
+    from tq.recipes import Rule
+
+    model = _open(args.file)
+    try:
+        rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
+        rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
+        data = quantize_model(
+            model,
+            args.recipe,
+            per_axis=not args.per_tensor,
+            rules=rules,
+            min_elements=args.min_elements,
+            block_size=args.block_size,
+            output=args.out,
+        )
+    except OSError as error:
+        raise _Failure(f"{args.out}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _Failure(f"{args.file}: {error}") from error
+    return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
+
+
 def _demo(args: argparse.Namespace) -> Result:
     model = _open(str(DEMO))
     tensor = model.inputs[0]
@@ -300,7 +345,9 @@ _count.__name__ = "number"  # argparse's word for it in errors
 
 
 def _parser() -> _Parser:
-    parser = _Parser(prog="tq", description="Reads, checks and explains TensorFlow Lite models.", allow_abbrev=False)
+    parser = _Parser(
+        prog="tq", description="Reads, checks, explains, runs and quantizes TensorFlow Lite models.", allow_abbrev=False
+    )
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
 
@@ -345,6 +392,26 @@ def _parser() -> _Parser:
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
+    quantize = command("quantize", _quantize, "write a model with quantized weights", "FILE")
+    quantize.add_argument("out", metavar="OUT", help="the file to write")
+    quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
+    quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
+    quantize.add_argument(
+        "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
+    )
+    quantize.add_argument(
+        "--tensor",
+        action="append",
+        type=_rule,
+        metavar="REGEX=RECIPE",
+        help="another recipe for operators whose constants or outputs have such a name",
+    )
+    quantize.add_argument(
+        "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"
+    )
+    quantize.add_argument(
+        "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
+    )
     command("demo", _demo, "list a small quantized model that comes with tq")
     return parser
 
