@@ -58,6 +58,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Buffer",
+    "Calibration",
     "Error",
     "ExternalBuffer",
     "HistogramObserver",
@@ -80,6 +81,7 @@ __all__ = [
     "Subgraph",
     "Tensor",
     "bias_quantization_params",
+    "calibrate",
     "choose_quantization_params",
     "compare",
     "cosine",
@@ -115,6 +117,7 @@ __all__ = [
 
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
+    "Calibration": "tq.calibration",
     "HistogramObserver": "tq.observers",
     "Interpreter": "tq.interpreter",
     "MinMaxObserver": "tq.observers",
@@ -122,6 +125,7 @@ _LAZY = {
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
     "Rule": "tq.recipes",
+    "calibrate": "tq.calibration",
     "compare": "tq.runs",
     "diff": "tq.differences",
     "edit": "tq.editor",

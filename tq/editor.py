@@ -376,6 +376,13 @@ def write_atomically(path: str, write: Callable[[int], object]) -> None:
         raise
 
 
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes bytes to a file descriptor, in as many steps as the system takes."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
 def _mode(path: str) -> int:
     """The old file's permissions, or those that a new file gets."""
     try:

@@ -23,7 +23,7 @@ from tq._core import ModelError
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, Source, write_atomically
+from tq.editor import Editor, Source, write_all, write_atomically
 from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, WEIGHTS, Recipe, Rule
 
 _CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
@@ -100,14 +100,8 @@ def quantize_model(
     editor._prune_codes()
     result = editor.to_bytes()
     if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: _write_all(descriptor, result))
+        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: int, block_size: int) -> Options:
