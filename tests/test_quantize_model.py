@@ -15,7 +15,7 @@ from tq import recipes
 from tq.cli import RECIPE_NAMES
 from tq.recipes import RECIPES, WEIGHTS, Rule
 
-QUANTIZING = [name for name in RECIPES if name != "float"]
+QUANTIZING = [name for name, recipe in RECIPES.items() if recipe.form not in (recipes.FLOAT, recipes.STATIC)]
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"]
 
 
@@ -434,7 +434,7 @@ def test_weights_that_are_no_numbers(recipe, bad, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"recipe": "int7"}, "no recipe 'int7'; there are: dynamic_int8"),
+        ({"recipe": "int7"}, "no recipe 'int7'; there are: int8, dynamic_int8"),
         ({"block_size": 16}, "block_size is 16"),
         ({"min_elements": -1}, "min_elements is -1"),
     ],

@@ -174,6 +174,32 @@ def calibrate(
     return made
 
 
+def samples_of(model: Model, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:
+    """Samples from arrays by input name that hold one behind the other along their first axis.
+
+    An array has a dimension more than its input, or the input's number of them, the first counting the rows of all
+    samples.  ValueError: arrays of different numbers of samples, or of another shape.
+    """
+    shapes = _Plan(model).input_names
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        if name not in shapes:
+            raise ValueError(f"no input is called {name!r}; there are: {', '.join(shapes)}")
+        shape = shapes[name].shape
+        rows = shape[0] if shape else 1
+        if array.ndim == len(shape) + 1:
+            parts[name] = list(array)
+        elif array.ndim == len(shape) and rows > 0 and len(array) % rows == 0:
+            parts[name] = [array[at : at + rows] for at in range(0, len(array), rows)]
+        else:
+            raise ValueError(f"array {name!r} of shape {list(array.shape)} holds no inputs of shape {list(shape)}")
+    counts = {name: len(items) for name, items in parts.items()}
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"the arrays have different numbers of samples: {counts}")
+    for at in range(next(iter(counts.values()), 0)):
+        yield {name: items[at] for name, items in parts.items()}
+
+
 def _written(operators: Iterable[Operator]) -> Iterator[Tensor]:
     for operator in operators:
         yield from (tensor for tensor in operator.outputs if tensor is not None)

@@ -25,6 +25,7 @@ Result = tuple[str, int]
 
 # Those of tq.recipes, which is imported when it is needed; a test holds the two against each other.
 RECIPE_NAMES = (
+    "int8",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",
@@ -33,6 +34,7 @@ RECIPE_NAMES = (
     "float16",
     "float",
 )
+IO_TYPES = ("float32", "int8", "uint8")
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
 
@@ -269,6 +271,26 @@ def _rule(text: str) -> tuple[str, str]:
 _rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
 
 
+def _calibration(args: argparse.Namespace, model: Model) -> Any:
+    """What --calibration or --samples name; None without."""
+    from tq.calibration import Calibration, samples_of
+
+    if args.calibration and args.samples:
+        raise _Failure("--calibration and --samples are given; one is needed")
+    if args.calibration:
+        try:
+            return Calibration.load(args.calibration)
+        except OSError as error:
+            raise _Failure(f"{args.calibration}: {error.strerror or error}") from error
+    if args.samples:
+        arrays = _read_array(args.samples)
+        if not isinstance(arrays, dict):
+            names = [tensor.name for tensor in model.inputs if tensor is not None]
+            arrays = {names[0]: arrays} if len(names) == 1 else {}
+        return samples_of(model, arrays)
+    return None
+
+
 def _quantize(args: argparse.Namespace) -> Result:
     from tq.quantizing import quantize_model
     from tq.recipes import Rule
@@ -280,6 +302,8 @@ def _quantize(args: argparse.Namespace) -> Result:
         data = quantize_model(
             model,
             args.recipe,
+            calibration=_calibration(args, model),
+            io=args.io,
             per_axis=not args.per_tensor,
             rules=rules,
             min_elements=args.min_elements,
@@ -392,9 +416,12 @@ def _parser() -> _Parser:
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
-    quantize = command("quantize", _quantize, "write a model with quantized weights", "FILE")
+    quantize = command("quantize", _quantize, "write a quantized model", "FILE")
     quantize.add_argument("out", metavar="OUT", help="the file to write")
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
+    quantize.add_argument("--samples", metavar="X", help="for int8: an .npz of arrays by input name, or an .npy")
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8: what Calibration.save wrote")
+    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8: type of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core, fields, recipes, versions
-from tq._core import ModelError
+from tq._core import Model, ModelError
+from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor, Source, write_all, write_atomically
-from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, WEIGHTS, Recipe, Rule
+from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
 
 _CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 _HALF_MAX = 65504.0
@@ -62,21 +63,27 @@ class Options(NamedTuple):
 
 def quantize_model(
     model: Source,
-    recipe: str,
+    recipe: str = "int8",
     *,
+    calibration: Calibration | Iterable[Any] | None = None,
+    io: str = "float32",
     per_axis: bool = True,
     rules: Iterable[Rule] = (),
     min_elements: int = 1024,
     block_size: int = 32,
     output: str | os.PathLike[str] | None = None,
 ) -> bytes:
-    """A float model with quantized weights; the operators' activations stay float32, and no calibration is needed.
+    """A float model, quantized.
 
     model: a path, bytes or a tq.Model, which stays as it is.
-    recipe: "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with activations that they quantize
-        to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size` weights of a row; of
-        FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights (for float16, all float
-        constants) behind a DEQUANTIZE; operators compute in float32.
+    recipe: "int8": integer weights and activations, whose ranges come from calibration; operators without an integer
+        kernel stay float32 between DEQUANTIZE and QUANTIZE, as do all subgraphs but the first.  The other recipes leave
+        activations float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels
+        multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each
+        `block_size` weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16":
+        weights behind a DEQUANTIZE (for float16, all float constants of two numbers and more).
+    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.
+    io: the type of inputs and outputs that are integers inside: "float32", "int8" or "uint8"; for recipe "int8".
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.recipes.Rule objects, for operators that get another recipe; the last that holds is taken.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
@@ -85,23 +92,70 @@ def quantize_model(
 
     Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
-    ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize.
+    ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
+    a calibration that is missing, empty, of another model, or without a finite value of a tensor.
     """
     options = _options(recipe, rules, per_axis, min_elements, block_size)
-    editor = Editor(bytes(model) if isinstance(model, (bytearray, memoryview)) else model)
+    if io not in ("float32", "int8", "uint8"):
+        raise ValueError(f"io is {io!r}; it must be 'float32', 'int8' or 'uint8'")
+    source = bytes(model) if isinstance(model, (bytearray, memoryview)) else model
+    opened = source if isinstance(source, Model) else Model(source)
+    editor = Editor(opened)
     _check_float(editor)
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
-    if not any(uses):
-        raise ValueError(_nothing(options))
+    static = [op for op in editor.main._operators if _recipe_of(op, 0, options).form == STATIC]
+    ranges = _calibration(opened, calibration) if static else None
     constants = _Constants(editor)
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
     constants.release()
+    made = _make_static(editor, static, ranges, options.per_axis) if ranges else []
+    if not made and not any(uses):
+        raise ValueError(_nothing(options))
+    _set_io(editor, io)
     editor._prune_codes()
     result = editor.to_bytes()
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
+
+
+def _calibration(model: Model, given: Calibration | Iterable[Any] | None) -> Calibration:
+    if given is None:
+        raise ValueError("recipe 'int8' needs calibration=: a tq.Calibration, or samples as tq.calibrate takes them")
+    if not isinstance(given, Calibration):
+        return calibrate(model, given)
+    if not given.samples:
+        raise ValueError("the calibration is empty")
+    tensors = model.subgraphs[0].tensors
+    for index, name in given.names.items():
+        found = tensors[index].name if index < len(tensors) else None
+        if found != name:
+            raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
+    return given
+
+
+def _make_static(
+    editor: Editor, operators: Sequence[OperatorPart], ranges: Calibration, per_axis: bool
+) -> list[OperatorPart]:
+    from tq.static import Static
+
+    made = Static(editor.main, ranges, per_axis).run(operators)
+    for operator in made:
+        _set_version(operator, versions.needed(operator))
+    return made
+
+
+def _set_io(editor: Editor, io: str) -> None:
+    """Changes those inputs and outputs that the model turns into codes, or makes from them."""
+    if io == "float32":
+        return
+    graph = editor.main
+    readers = {tensor: tensor.consumers for tensor in graph.inputs if tensor is not None}
+    inputs = [t for t, ops in readers.items() if ops and all(op.name == "QUANTIZE" for op in ops)]
+    outputs = [t for t in graph.outputs if t is not None and t.producer is not None]
+    outputs = [t for t in outputs if t.producer.name == "DEQUANTIZE"]  # type: ignore[union-attr]
+    graph._editor.set_io_types(dict.fromkeys(inputs, io), dict.fromkeys(outputs, io))
 
 
 def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: int, block_size: int) -> Options:
@@ -118,6 +172,8 @@ def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: i
 
 
 def _nothing(options: Options) -> str:
+    if options.recipe.form == STATIC:
+        return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
     least = f" of at least {options.min_elements} elements" if options.recipe.weights != "float16" else ""
     return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"
 
@@ -148,7 +204,7 @@ def _chosen(graph: SubgraphPart, options: Options) -> Iterator[_Use]:
     place = graph.index
     for operator in graph._operators:
         recipe = _recipe_of(operator, place, options)
-        if recipe.form == FLOAT:
+        if recipe.form in (FLOAT, STATIC):
             continue
         if recipe.weights == "float16":
             yield from _halves(operator)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes those as it runs
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
+STATIC = "static"  # integer activations too, with ranges from calibration
 FLOAT = "float"  # as it is
 
 
@@ -30,6 +31,7 @@ class Recipe:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
+        Recipe("int8", STATIC, "int8"),
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),
