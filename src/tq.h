@@ -12,10 +12,11 @@
  *
  * Memory.  What allocates takes a tq_allocator; every allocation may fail, with TQ_NO_MEMORY.
  *
- * Threads.  There is no global mutable state.  A model may be read from several threads.
+ * Threads.  There is no global mutable state.  A model may be read from several threads, and run by any number
+ * of runs (runtime/run.h), each used by one thread at a time.
  *
  * Names.  tq_noun_verb; TQ_ for constants.  Rooms stand in the order in which data flows: base,
- * flatbuffer, model, quant; each header says the rest.
+ * flatbuffer, model, quant, kernels, ops, runtime; each header says the rest.
  */
 #ifndef TQ_H
 #define TQ_H
@@ -33,5 +34,6 @@
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "quant/dequantize.h"
+#include "runtime/run.h"
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real models: inputs for them, and models of one operator that are cut out of them."""
 
+import copy
 import zlib
 from pathlib import Path
 
@@ -60,6 +61,14 @@ def unpacked(path):
     return schema.ModelT.InitFromPackedBuf(data, 0)
 
 
+def blockwise_tensors(tensor):
+    """The tensors that hold a tensor's scales and zero points (-1: none), or ()."""
+    q = tensor.quantization
+    if q is None or q.detailsType != schema.QuantizationDetails.BlockwiseQuantization:
+        return ()
+    return q.details.scales, q.details.zeroPoints
+
+
 def cut(model, number, values):
     """The bytes of a model of operator `number` of subgraph 0, and what to feed it.
 
@@ -69,27 +78,33 @@ def cut(model, number, values):
     graph = model.subgraphs[0]
     item = graph.operators[number]
     used = list(dict.fromkeys(int(i) for i in (*item.inputs, *item.outputs) if i >= 0))
+    used += [i for old in used for i in blockwise_tensors(graph.tensors[old]) if i >= 0]
     place = {old: new for new, old in enumerate(used)}
     buffers, tensors = [models.Buffer()], []
     for old in used:
         tensor = graph.tensors[old]
-        copy = schema.TensorT(
+        result = schema.TensorT(
             name=tensor.name,
             shape=tensor.shape,
             type=tensor.type,
             isVariable=tensor.isVariable,
             sparsity=tensor.sparsity,
+            quantization=copy.deepcopy(tensor.quantization),
         )
-        copy.quantization = tensor.quantization
-        if copy.quantization is not None and copy.quantization.scale is not None and len(copy.quantization.scale) == 1:
-            copy.quantization.quantizedDimension = 0
+        quantization = result.quantization
+        if quantization is not None and quantization.quantizedDimension >= np.size(tensor.shape):
+            quantization.quantizedDimension = 0
+        if blockwise_tensors(tensor):
+            scales, zero_points = blockwise_tensors(tensor)
+            quantization.details.scales = place[scales]
+            quantization.details.zeroPoints = place.get(zero_points, -1)
         content = model.buffers[tensor.buffer].data
         if content is not None and len(content):
-            copy.buffer = len(buffers)
+            result.buffer = len(buffers)
             buffers.append(models.Buffer(data=bytes(content)))
-        if old in values and old in item.inputs and not copy.isVariable:
-            copy.shape = list(values[old].shape)
-        tensors.append(copy)
+        if old in values and old in item.inputs and not result.isVariable:
+            result.shape = list(values[old].shape)
+        tensors.append(result)
     fed = {place[int(i)]: values[int(i)] for i in item.inputs if i >= 0 and int(i) in values}
     fed = {i: value for i, value in fed.items() if not tensors[i].buffer and not tensors[i].isVariable}
     item = schema.OperatorT(

@@ -495,6 +495,27 @@ def compared_words(node):
 # ---- tables ----
 
 
+def fine_six(m):
+    x = m.input("int16", [4], [0, 1, 100, 32767], scale=1e-9, zero_point=0)
+    m.operator("RELU6", [x], [m.output("int16", scale=1e-9, zero_point=0)], None)
+
+
+@deviation(
+    "RELU6",
+    when="codes, an output scale with which 6 is 2^31 codes or more",
+    litert="converts its bound out of range: on x86 the least integer",
+    tq="saturates to the greatest code",
+    example=fine_six,
+)
+def bound_of_fine_codes(node):
+    if not is_coded(node) or not is_known(node) or 6 / float(scale(node.outputs[0])) < 2**31:
+        return None
+    x, out = node.inputs[0], node.outputs[0]
+    m, e = multiplier(np.float32(scale(x) / scale(out)))
+    zero = int(out.zero_point[0])
+    return [np.clip(multiply(centered(x), m, e) + zero, zero, limits(out)[1]).astype(kind(out))]
+
+
 def steep_words(m):
     import ai_edge_litert.schema_py_generated as schema
 
@@ -689,6 +710,38 @@ def reduced(node):
     return rows.reshape(math.prod(x.shape[d] for d in kept), -1), shape
 
 
+def far_codes(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("uint8", [2, 200], scale=10.0, zero_point=5)
+    y = m.output("uint8", [2, 200], scale=1e-7, zero_point=3)
+    m.operator("CONCATENATION", [x], [y], schema.ConcatenationOptionsT(axis=1), 2)
+
+
+@deviation(
+    "CONCATENATION",
+    when="UINT8, an input's value of 2^31 or more of the output's scale",
+    litert="converts out of range; on x86 all give 0",
+    tq="saturates",
+    example=far_codes,
+)
+def far_join(node):
+    out = node.outputs[0]
+    if not is_coded(node) or not is_known(node) or kind(out) != "uint8":
+        return None
+    parts, far = [], False
+    for x in node.inputs:
+        factor = np.float32(scale(x) * (np.float32(1) / scale(out)))
+        bias = np.float32(-float(x.zero_point[0])) * factor
+        with np.errstate(over="ignore"):
+            values = x.value.astype(np.float32) * factor + bias
+        rescaled = scale(x) != scale(out) or x.zero_point[0] != out.zero_point[0]
+        far |= rescaled and bool((abs(values) >= 2**31).any())
+        codes = np.clip(away(values.astype(np.float64)) + int(out.zero_point[0]), 0, 255)
+        parts.append(codes.astype(np.uint8) if rescaled else x.value)
+    return [np.concatenate(parts, node.options["axis"])] if far else None
+
+
 def codes_to_sum(m):
     import ai_edge_litert.schema_py_generated as schema
 
@@ -862,14 +915,16 @@ def lonely_detections(m):
     import flatbuffers.flexbuffers as flexbuffers
 
     options = dict.fromkeys(["y_scale", "x_scale", "h_scale", "w_scale"], 1.0)
-    options |= {"max_detections": 200, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    options |= {"max_detections": 3, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
+    places = iter([[0.0, 10.0, 20.0], [0.0, 0.0, 0.0]])  # far from each other, then all in one place
     inputs = [
-        m.input("float32", [1, 3, 4], np.zeros((1, 3, 4))),
-        m.input("float32", [1, 3, 3], m.rng.random((1, 3, 3))),
+        m.input("float32", [1, 3, 4], draw=lambda: np.float32([[[y, 0, 0, 0] for y in next(places)]])),
+        m.input("float32", [1, 3, 3], draw=lambda: m.rng.uniform(0.1, 1, (1, 3, 3)).astype(np.float32)),
+        m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))),
     ]
-    inputs.append(m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))))
     outputs = [m.output("float32") for _ in range(4)]
     m.operator("TFLite_Detection_PostProcess", inputs, outputs, custom_options=flexbuffers.Dumps(options))
+    m.runs, m.fixed = 2, True
 
 
 @deviation(
@@ -895,6 +950,40 @@ def unfilled_detections(node):
         *(np.where(filled, x, np.float32(0)) for x in (classes, scores)),
         count,
     ]
+
+
+def first_frame(name, **options):
+    def draw(m):
+        import flatbuffers.flexbuffers as flexbuffers
+
+        outputs = [m.output("int16", [1, 8], scale=None), m.output("bool")]
+        x = m.input("int16", [4], scale=None)
+        m.operator(name, [x], outputs, custom_options=flexbuffers.Dumps(options))
+
+    return draw
+
+
+@deviation(
+    "SignalFramer",
+    when="a frame for which there are not samples enough yet",
+    litert="tflite-micro leaves it as it was in memory",
+    tq="0",
+    example=first_frame("SignalFramer", frame_size=8, frame_step=4, prefill=False),
+)
+@deviation(
+    "SignalStacker",
+    when="not frames enough yet",
+    litert="tflite-micro leaves the output as it was in memory",
+    tq="0",
+    example=first_frame(
+        "SignalStacker", num_channels=4, stacker_left_context=0, stacker_right_context=1, stacker_step=1
+    ),
+)
+def incomplete_frames(node):
+    frames, valid = (output.value for output in node.outputs)
+    if valid is None or valid or node.options.get("prefill"):
+        return None
+    return [np.zeros_like(frames), valid]
 
 
 # ---- the document ----

@@ -335,11 +335,16 @@ def blockwise(node):
     scales, w = node.inputs[1].scale, node.inputs[1].value.astype(np.int64)
     block = w.shape[1] // scales.shape[1]
     out = []
-    for row in node.inputs[0].value:
+    x = node.inputs[0].value
+    for row in x.reshape(-1, w.shape[1]):
         codes, scale = quantized(row, True)
         sums = (w * codes).reshape(*scales.shape, block).sum(axis=2)
         out.append((sums * scales.astype(float)).sum(axis=1) * float(scale))
     y = np.array(out, f32)
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y += node.inputs[2].value
+    if node.options["keep_num_dims"]:
+        y = y.reshape(*x.shape[:-1], len(w))
     return [(activated(node, y), 1e-6 * float(np.abs(y).max()))]
 
 

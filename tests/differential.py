@@ -121,10 +121,12 @@ def node(item, values):
 
 def slack_of(values):
     """The largest difference that is none for a tensor that has these values in turn; None for codes."""
-    values = [v for v in values if isinstance(v, np.ndarray | np.generic) and v.dtype.kind in "fcV"]
+    values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
+    values = [v for v in values if v.dtype.kind in "fcV"]
     if not values:
         return None
-    wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]
     return TOLERANCE * max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in wide)
 
 
@@ -146,9 +148,9 @@ def difference(mine, theirs, slack=None):
             wrong = mine != theirs if slack is None else np.abs(mine.astype(float) - theirs.astype(float)) > slack
     else:
         wide = np.complex128 if mine.dtype.kind == "c" else np.float64
-        a, b = mine.astype(wide), theirs.astype(wide)
         slack = slack_of([theirs]) if slack is None else slack
         with np.errstate(invalid="ignore", over="ignore"):
+            a, b = mine.astype(wide), theirs.astype(wide)
             near = (a == b) | (np.abs(a - b) <= slack)
         wrong = ~(near | (np.isnan(a) & np.isnan(b)))
     if not wrong.any():

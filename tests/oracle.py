@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 # An answer may take so long, from a file or from bytes; then its process is ended by SIGALRM.
 SECONDS, SECONDS_BYTES = 600, 30
+MEMORY = 2**30  # bytes that tq may take for a model from bytes
 
 
 @dataclass
@@ -101,8 +102,9 @@ def answer_outputs(question):
 def answer_tensors(question):
     """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
 
-    question: (a path or a model's bytes, OpResolverType's name or "TQ", runs, shapes, indices).  runs: a dict of index
-    to array for each invoke; shapes: a dict of inputs to resize; indices: which tensors (of the file) to return.
+    question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "MICRO", "PUBLISHED", runs, shapes,
+    indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to resize; indices: which
+    tensors of the file to return.
     A tensor that cannot be read is a Refusal, or an empty array where its shape holds nothing.
     """
     source, resolver, runs, shapes, indices = question
@@ -112,7 +114,16 @@ def answer_tensors(question):
         if resolver == "TQ":
             import tq
 
-            interpreter = tq.Interpreter(**where, experimental_preserve_all_tensors=True, numerics="reference")
+            more = {"max_memory": MEMORY} if isinstance(source, bytes) else {}
+            interpreter = tq.Interpreter(
+                **where, experimental_preserve_all_tensors=True, numerics="reference", num_threads=1, **more
+            )
+        elif resolver == "MICRO":
+            interpreter = _Micro(source)
+        elif resolver == "PUBLISHED":
+            import published
+
+            interpreter = published.Interpreter(source)
         else:
             from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -138,6 +149,36 @@ def answer_tensors(question):
         return answers
     except Exception as error:
         return Refusal(f"{type(error).__name__}: {error}", stage)
+
+
+class _Micro:
+    """tflite-micro's interpreter under the names that LiteRT's has."""
+
+    def __init__(self, source):
+        from tflite_micro.python.tflite_micro import runtime
+
+        open_model = runtime.Interpreter.from_bytes if isinstance(source, bytes) else runtime.Interpreter.from_file
+        config = runtime.InterpreterConfig.kPreserveAllTensors
+        self.interpreter = open_model(source, arena_size=1 << 22, intrepreter_config=config)
+        self.invoke = self.interpreter.invoke
+        self.reset_all_variables = self.interpreter.reset
+
+        import tq
+
+        graph = tq.Model(source).subgraphs[0]
+        self.inputs = {index: place for place, index in enumerate(graph.input_indices)}
+
+    def resize_tensor_input(self, index, shape):
+        raise NotImplementedError("tflite-micro resizes nothing")
+
+    def allocate_tensors(self):
+        pass
+
+    def set_tensor(self, index, value):
+        self.interpreter.set_input(value, self.inputs[index])
+
+    def get_tensor(self, index):
+        return self.interpreter.GetTensor(index, 0)["tensor_data"].copy()
 
 
 def _value(interpreter, index):

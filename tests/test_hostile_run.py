@@ -46,3 +46,38 @@ def test_the_zoo_runs_or_is_refused(name):
         interpreter.invoke()
     except (tq.Error, ValueError):
         pass
+
+
+def memory_models():
+    """A model of each of many operators, drawn at random."""
+    import generators
+
+    rows = generators.rows()
+    return [(name, kind) for name, kind in rows if kind in ("int8", "float32", "hybrid", "int16", "string")]
+
+
+def test_every_allocation_may_be_refused():
+    """max_memory at every size up to what is needed: the nth block is the first that is too much, for every n."""
+    import differential
+
+    for name, kind in memory_models():
+        case = differential.draw(name, kind, 5, 0)
+        model = tq.Model(case.model)
+        sizes, needed = set(), None
+        limit = 1
+        while needed is None:
+            try:
+                made = tq.Interpreter(model=model, max_memory=limit)
+                made.allocate_tensors()
+                made.invoke()
+                needed = made._memory_used()[1]
+            except (tq.Error, MemoryError) as error:
+                text = str(error)
+                if getattr(error, "code", "MEMORY_LIMIT") != "MEMORY_LIMIT":
+                    break  # refused for another reason: nothing is left to allocate
+                asked, used = (int(text.split(word)[0].split()[-1]) for word in (" bytes more", " are in use"))
+                assert asked + used > limit and (asked, used) not in sizes, (name, kind, text)
+                sizes.add((asked, used))
+                limit = asked + used
+        else:
+            assert len(sizes) > 3, (name, kind)

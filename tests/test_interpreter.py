@@ -481,6 +481,28 @@ def test_every_missing_or_invalid_operator_is_listed():
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ethos-u", "is compiled for an Arm Ethos-U accelerator; run the model from before vela"),
+        ("edgetpu-custom-op", "is compiled for a Coral Edge TPU"),
+        ("DISPATCH_OP", "is compiled for an accelerator"),
+        ("MTKEXT_CONV_2D", "is of MediaTek's accelerators"),
+        ("FlexErf", "is TensorFlow's own, and needs TensorFlow to run"),
+        ("Flex", "is TensorFlow's own, and needs TensorFlow to run"),
+        ("Fle", "is not one that tq knows; tq.register_op can add it"),
+        ("ethos-u2", "is not one that tq knows"),
+        ("tftext:WhitespaceTokenizer", "is of TensorFlow Text"),
+        ("", "is not one that tq knows"),
+    ],
+)
+def test_what_a_custom_operator_is_that_cannot_run(name, text):
+    data = build_model([tensor("x", [4]), tensor("y", [4])], [operator(name, [0], [1])], [0], [1])
+    with pytest.raises(tq.RunError) as caught:
+        Interpreter(model_content=data).allocate_tensors()
+    assert f"Encountered unresolved custom op: {name}. Operator 0 {text}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("tensors", "operators", "inputs", "outputs", "text"),
     [
         (2, [("NEG", [0], [0])], [0], [0], "input"),

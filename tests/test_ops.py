@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every operator against LiteRT's reference kernels, on random valid models of it."""
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import ai_edge_litert.schema_py_generated as schema
+import corpus_runs
 import differential
 import generators
 import oracle
@@ -19,9 +23,11 @@ def operators():
     return {*builtin, *custom}
 
 
-def skip_unknown(operator):
+def skip_unknown(operator, kind):
     if operator not in operators() and operator != "GRAPH":
         pytest.skip("not in tq's table")
+    if generators.RESOLVERS[operator, kind] == generators.MICRO and not find_spec("tflite_micro"):
+        pytest.skip("tflite_micro is not installed")
 
 
 def report(outcome):
@@ -43,14 +49,14 @@ def test_every_operator_has_a_generator():
 
 @pytest.mark.parametrize(("operator", "kind"), ROWS)
 def test_agrees(operator, kind):
-    skip_unknown(operator)
+    skip_unknown(operator, kind)
     check(operator, kind, QUICK, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("operator", "kind"), ROWS)
 def test_agrees_thousands_of_times(operator, kind):
-    skip_unknown(operator)
+    skip_unknown(operator, kind)
     check(operator, kind, SLOW, seed=2)
 
 
@@ -65,6 +71,20 @@ def test_sees_a_difference_of_one():
     outcome = differential.compare("CONV_2D", "int8", 100, 0, candidate="BUILTIN_WITHOUT_DEFAULT_DELEGATES")
     assert outcome.mismatches and outcome.agree
     assert "largest difference 1" in outcome.mismatches[0][1]
+
+
+def test_operators_cut_out_of_a_network_give_what_they_gave_in_it():
+    case = differential.draw("GRAPH", "int8", 4, 0)
+    graph = tq.Model(case.model).subgraphs[0]
+    everything = [tensor.index for tensor in graph.tensors if not tensor.is_constant]
+    (whole,) = oracle.ask("tensors", [(case.model, "BUILTIN_REF", case.runs, {}, everything)])
+    unpacked = corpus_runs.unpacked(case.model)
+    for item in graph.operators:
+        data, fed, outputs = corpus_runs.cut(unpacked, item.index, whole[0])
+        (alone,) = oracle.ask("tensors", [(data, "BUILTIN_REF", [fed], {}, outputs)])
+        for index, output in zip(item.output_indices, outputs, strict=True):
+            assert differential.difference(whole[0][index], alone[0][output]) is None
+            assert differential.difference(whole[0][index] + 1, alone[0][output])
 
 
 def test_survives_an_abort():
@@ -87,3 +107,10 @@ def aborting():
     draft.operator("SOFTMAX", [x], [y], schema.SoftmaxOptionsT(beta=1.0))
     case = draft.case()
     return case.model, "BUILTIN_REF", case.runs
+
+
+def test_the_table_of_operators_is_true():
+    import operator_table
+
+    text = (Path(__file__).parents[1] / "docs" / "operators.md").read_text()
+    assert text == operator_table.document(), "python tests/operator_table.py > docs/operators.md"

@@ -162,14 +162,6 @@ class Interpreter(_core.Interpreter):
         """
         self._allocate()
 
-    def invoke(self) -> None:
-        """Runs the model on what set_tensor gave it.  The GIL is released meanwhile.
-
-        tq.RunError, a RuntimeError: allocate_tensors is still to be called, or an operator met data that it
-        cannot take; the interpreter can be used further.
-        """
-        self._invoke()
-
     def run(self, start: int = 0, until: int | None = None) -> None:
         """Runs the operators from number `start` up to, but without, number `until` (None: to the end).
 

@@ -16,7 +16,7 @@ void tq_columns_free(tq_columns *c)
 
 static tq_status allocate(tq_columns *c, int which, size_t entries, tq_error *error)
 {
-    uint64_t padded, total = 0, bytes;
+    uint64_t padded = 0, total = 0, bytes;
     bool fits = tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
     padded = padded / LINE * LINE; /* entries of whole cache lines */
     for (int i = 0; i < c->count && fits; i++)

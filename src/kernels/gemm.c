@@ -93,44 +93,76 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
 
 /* ---- packing ---- */
 
-/* One channel's weights into its lane of a panel, whose other weights are zero before. */
-static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t channel, char *panel)
+/* Channels [first, first + n) into a panel, whose other weights are zero before.  A cache line of each channel at a
+   time: weights lie channel after channel, a page or more apart, and a panel has all channels side by side. */
+static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
+    enum { LINE = 64 };
     const size_t group = g->kernel->group, stride = g->kernel->lanes * group;
-    const uint8_t *from = (const uint8_t *)w->data + channel * w->channel_stride;
+    const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
     const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
-    for (size_t run = 0; run < g->runs; run++)
-        for (size_t k = 0; k < g->length; k += group, panel += stride) {
-            size_t n = min_size(group, g->length - k);
-            for (size_t i = 0; i < n; i++, from += w->k_stride)
-                panel[i] = (char)(*from ^ flip);
+    const size_t groups = (g->length + group - 1) / group; /* of a run */
+    for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
+        for (size_t line = 0; line < g->length; line += LINE) {
+            const size_t some = min_size(LINE, g->length - line);
+            for (size_t c = 0; c < n; c++) {
+                const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
+                char *to = panel + line / group * stride + c * group;
+                size_t k = 0;
+                if (group == 4 && w->k_stride == 1)
+                    for (; k + 4 <= some; k += 4, to += stride) {
+                        uint32_t four;
+                        memcpy(&four, weight + k, sizeof four);
+                        four ^= flip * 0x01010101u;
+                        memcpy(to, &four, sizeof four);
+                    }
+                for (; k < some; k += group, to += stride)
+                    for (size_t i = 0; i < group && k + i < some; i++)
+                        to[i] = (char)(weight[(k + i) * w->k_stride] ^ flip);
+            }
         }
 }
 
-static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t channel, char *panel)
+static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
-    const float *from = (const float *)w->data + channel * w->channel_stride;
-    float *to = (float *)(void *)panel; /* a group is one element, so runs follow each other */
-    for (size_t k = 0; k < g->runs * g->length; k++, from += w->k_stride)
-        to[k * g->kernel->lanes] = *from;
+    enum { LINE = 16 };
+    const size_t lanes = g->kernel->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
+    const float *from = (const float *)w->data + first * w->channel_stride;
+    float *to = (float *)(void *)panel;
+    for (size_t line = 0; line < all; line += LINE) {
+        const size_t some = min_size(LINE, all - line);
+        for (size_t c = 0; c < n; c++)
+            for (size_t k = line; k < line + some; k++)
+                to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
+    }
 }
 
 static bool are_finite(const tq_gemm *g)
 {
-    const float *w = g->panel;
-    float sum = 0; /* of zeros, and NaN else */
-    for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *w; i++)
-        sum += w[i] * 0.0f;
-    return sum == 0;
+    const float *weights = g->panel;
+    uint32_t strange = 0;
+    for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *weights; i++) {
+        uint32_t bits;
+        memcpy(&bits, weights + i, sizeof bits);
+        strange |= (bits & 0x7F800000) == 0x7F800000; /* infinities and NaN */
+    }
+    return !strange;
 }
 
 static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t channel)
 {
     const uint8_t *from = (const uint8_t *)w->data + channel * w->channel_stride;
     const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
+    const size_t n = g->taps * g->depth;
     uint32_t sum = 0;
-    for (size_t k = 0; k < g->taps * g->depth; k++)
-        sum += (uint32_t)(int8_t)(from[k * w->k_stride] ^ flip);
+    if (g->kernel->flip_i8 && w->k_stride == 1) /* a sum of unsigned bytes, each 128 more */
+        return (int32_t)((uint32_t)g->kernel->row_sum(from, n, flip ^ 0x80) - (uint32_t)n * 128);
+    if (w->k_stride == 1)
+        for (size_t k = 0; k < n; k++)
+            sum += (uint32_t)(int8_t)(from[k] ^ flip);
+    else
+        for (size_t k = 0; k < n; k++)
+            sum += (uint32_t)(int8_t)(from[k * w->k_stride] ^ flip);
     return (int32_t)sum;
 }
 
@@ -187,11 +219,13 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     char *bias = panel + round_up(gemm->panel_bytes * gemm->panels, ALIGN);
     char *sums = bias + round_up(gemm->panels * k->lanes * (gemm->wide ? 8 : 4), ALIGN);
     char *padding = sums + round_up(gemm->channels * sizeof(int32_t), ALIGN);
-    memset(memory, 0, (size_t)gemm->packed_bytes);
-    for (size_t c = 0; c < gemm->channels; c++) {
-        char *lane = panel + c / k->lanes * gemm->panel_bytes + c % k->lanes * k->group * k->weight_bytes;
-        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, c, lane);
-    }
+    /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
+    const size_t written = gemm->length % k->group ? 0 : gemm->channels / k->lanes * gemm->panel_bytes;
+    memset(panel + written, 0, (size_t)gemm->packed_bytes - written);
+    for (size_t i = 0; i < gemm->panels; i++)
+        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * k->lanes,
+                                                        min_size(k->lanes, gemm->channels - i * k->lanes),
+                                                        panel + i * gemm->panel_bytes);
     gemm->panel = panel, gemm->bias = bias, gemm->sums = (int32_t *)(void *)sums, gemm->padding = padding;
     fill_padding(gemm, weights->row_zero_point, padding);
     if (gemm->in == TQ_f32) {

@@ -206,7 +206,7 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
 {
     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
-    TQ_TRY(tq_check_input(node, 1, TQ_T(INT8) | TQ_T(INT4) | TQ_T(INT2), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4) | TQ_T(INT2), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
     if (node->in_count > 2 && node->in[2]) {

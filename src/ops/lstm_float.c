@@ -150,7 +150,7 @@ static void sum_floats(void *context, size_t begin, size_t end)
 static void add_peephole(const tq_lstm *l, const tq_tensor *peephole, float *gate)
 {
     const float *c = l->cell_state->data;
-    bool codes = peephole->type == TQ_TensorType_INT8;
+    bool codes = tq_is_hybrid_weights(peephole);
     float scale = codes ? tq_scale_at(peephole, 0) : 1;
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;

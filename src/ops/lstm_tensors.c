@@ -33,10 +33,10 @@ static int of_peephole(int first, int gate)
 static kinds kinds_of(const tq_node *node, const tq_tensor *weights)
 {
     bool floats = node->in[0]->type == TQ_TensorType_FLOAT32;
-    bool codes = weights->type == TQ_TensorType_INT8;
+    bool codes = tq_is_hybrid_weights(weights);
     kinds k = {TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), false, false};
     if (floats && codes) {
-        k.weights = k.peephole = TQ_T(INT8);
+        k.weights = k.peephole = TQ_HYBRID_WEIGHTS;
         k.hybrid = true;
     } else if (!floats)
         k = (kinds){TQ_T(INT8), TQ_T(INT16), TQ_T(INT32), TQ_T(INT16), TQ_T(INT8), TQ_T(INT16), false, true};
@@ -64,8 +64,7 @@ static tq_status check_weights(const tq_node *node, int i, unsigned types, size_
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like is there", i);
     TQ_TRY(tq_check_input(node, i, types, error));
     TQ_TRY(check_shape(node, i, rows, cols, error));
-    int32_t type = node->in[i]->type;
-    if (type != TQ_TensorType_INT8 && type != TQ_TensorType_INT16)
+    if (!tq_is_hybrid_weights(node->in[i]) && node->in[i]->type != TQ_TensorType_INT16)
         return TQ_OK;
     TQ_TRY(tq_check_input_scale(node, i, error));
     if (tq_zero_point_at(node->in[i], 0) != 0)
@@ -175,7 +174,7 @@ static tq_status check_options(const tq_node *node, const tq_lstm *l, tq_error *
 
 static tq_status room_for(tq_node *node, const tq_tensor *matrix, bool *change, int32_t **sums, tq_error *error)
 {
-    if (!matrix || matrix->type != TQ_TensorType_INT8)
+    if (!matrix || !tq_is_hybrid_weights(matrix))
         return TQ_OK;
     *change |= !tq_is_constant(matrix);
     return tq_node_memory(node, (uint64_t)matrix->shape.dims[0], sizeof **sums, sums, error);

@@ -65,6 +65,8 @@ struct tq_node {
     tq_op_fn shape_later; /* see tq_shape_from_values */
     void *state;          /* the operator's own record, from tq_node_memory */
     bool foldable;        /* its outputs depend on shapes alone: compute them once, in prepare */
+    void (*reset)(tq_node *node); /* what it remembers, besides variable tensors, back to its start; called after prepare
+                                     too.  NULL: it remembers nothing, or what no reset undoes */
 
     /* given to eval */
     void *scratch; /* aligned to 64 bytes */

@@ -129,7 +129,7 @@ static tq_status find(tq_node *node, int first, int aux, size_t batches, size_t 
                       direction *d, tq_error *error)
 {
     int recurrent = first + 1, bias = first + 2, state = first + 3;
-    TQ_TRY(tq_check_input(node, first, TQ_T(FLOAT32) | TQ_T(INT8), error));
+    TQ_TRY(tq_check_input(node, first, TQ_T(FLOAT32) | TQ_HYBRID_WEIGHTS, error));
     TQ_TRY(tq_check_input_like(node, recurrent, first, error));
     TQ_TRY(tq_check_input(node, bias, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, first, 2, 2, error));
@@ -153,7 +153,7 @@ static tq_status find(tq_node *node, int first, int aux, size_t batches, size_t 
     d->recurrent = node->in[recurrent];
     d->bias = node->in[bias];
     d->h = node->in[state];
-    if (d->weights->type == TQ_TensorType_INT8)
+    if (tq_is_hybrid_weights(d->weights))
         return prepare_sums(node, d, error);
     d->rule = NULL;
     return TQ_OK;

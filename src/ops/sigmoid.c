@@ -19,7 +19,7 @@
 typedef struct curve {
     int32_t multiplier;
     int32_t right, half; /* half: 2^right / 2 */
-    int32_t table[ENTRIES];
+    int32_t base[ENTRIES], slope[ENTRIES]; /* of the line from each entry to the next */
 } curve;
 
 typedef struct state {
@@ -38,6 +38,19 @@ static void fill_table(int32_t *table)
         table[one_more[i]]++;
 }
 
+/* `bits` of fraction; from the last entry on the value is `end`. */
+static void fill_lines(curve *c, int bits, int32_t end)
+{
+    int32_t table[ENTRIES];
+    fill_table(table);
+    for (int i = 0; i < ENTRIES - 1; i++) {
+        c->base[i] = table[i] * (1 << bits);
+        c->slope[i] = table[i + 1] - table[i];
+    }
+    c->base[ENTRIES - 1] = end;
+    c->slope[ENTRIES - 1] = 0;
+}
+
 /* q at the table's resolution.  Multipliers have 15 bits but for scales with which the runtime overflows. */
 TQ_BODY int32_t position(int16_t q, const curve *p, bool narrow)
 {
@@ -46,26 +59,27 @@ TQ_BODY int32_t position(int16_t q, const curve *p, bool narrow)
     return tq_saturate_i32(((int64_t)q * p->multiplier + p->half) >> p->right);
 }
 
-/* T at a place with so many bits of fraction, in units of 2^-16 of that; `end` past the table. */
-TQ_BODY int32_t between(const curve *p, int32_t x, int bits, int32_t end)
+/* The value at |x|, in units of 2^-16 of its fraction's bits. */
+TQ_BODY int32_t between(const curve *p, int32_t x, int bits)
 {
     uint32_t size = x < 0 ? 0u - (uint32_t)x : (uint32_t)x;
     uint32_t at = size >> bits, rest = size & ((1u << bits) - 1);
-    uint32_t inside = at < ENTRIES - 2 ? at : ENTRIES - 2;
-    int32_t y = p->table[inside] * (1 << bits) + (int32_t)rest * (p->table[inside + 1] - p->table[inside]);
-    return at >= ENTRIES - 1 ? end : y;
+    at = at < ENTRIES - 1 ? at : ENTRIES - 1;
+    return p->base[at] + (int32_t)rest * p->slope[at];
 }
 
+/* x >= 0: (y + 2^9) / 2^10; else (2^25 - y + 2^9 - 1) / 2^10.  `below` is -1 below zero, to avoid branches. */
 TQ_BODY int32_t logistic_of(int16_t q, const curve *p, bool narrow)
 {
-    int32_t x = position(q, p, narrow), y = between(p, x, 9, INT16_MAX << 10);
-    return (x >= 0 ? y + (1 << 9) : (1 << 25) - y + (1 << 9) - 1) >> 10;
+    int32_t x = position(q, p, narrow), y = between(p, x, 9), below = x < 0 ? -1 : 0;
+    return ((below & ((1 << 25) - 1)) + ((y ^ below) - below) + (1 << 9)) >> 10;
 }
 
+/* x >= 0: (y - 2^23 + 2^7) / 2^8; else (2^23 - y + 2^7 - 1) / 2^8. */
 TQ_BODY int32_t tanh_of(int16_t q, const curve *p, bool narrow)
 {
-    int32_t x = position(q, p, narrow), y = between(p, x, 8, UINT16_MAX << 8);
-    return (x >= 0 ? y - (1 << 23) + (1 << 7) : -y + (1 << 23) + (1 << 7) - 1) >> 8;
+    int32_t x = position(q, p, narrow), y = between(p, x, 8) - (1 << 23), below = x < 0 ? -1 : 0;
+    return (((y ^ below) - below) + (1 << 7) + below) >> 8;
 }
 
 TQ_MAP(run_logistic, , int16_t, int16_t, curve, logistic_of(x, &p, false))
@@ -100,7 +114,10 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
                               node->op->name);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
-    fill_table(s->p.table);
+    if (tanh)
+        fill_lines(&s->p, 8, UINT16_MAX * (1 << 8));
+    else
+        fill_lines(&s->p, 9, INT16_MAX * (1 << 10));
     find_multiplier(tq_scale_at(node->in[0], 0), tanh, &s->p);
     s->map.params = &s->p;
     s->p.half = s->p.right > 0 ? (int32_t)1 << (s->p.right - 1) : 0;

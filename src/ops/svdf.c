@@ -187,7 +187,7 @@ static tq_status check_types(const tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(INT8), error));
     TQ_TRY(tq_check_output_like(node, 0, INPUT, error));
     bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
-    TQ_TRY(tq_check_input(node, FEATURE, floats ? TQ_T(FLOAT32) | TQ_T(INT8) : TQ_T(INT8), error));
+    TQ_TRY(tq_check_input(node, FEATURE, floats ? TQ_T(FLOAT32) | TQ_HYBRID_WEIGHTS : TQ_T(INT8), error));
     if (!floats)
         TQ_TRY(tq_check_input(node, TIME, TQ_T(INT16) | TQ_T(INT8), error));
     else
@@ -285,7 +285,7 @@ tq_status tq_prepare_svdf(tq_node *node, tq_error *error)
     uint64_t total = 0;
     if (node->in[INPUT]->type == TQ_TensorType_INT8)
         TQ_TRY(prepare_codes(node, s, error));
-    else if (node->in[FEATURE]->type == TQ_TensorType_INT8)
+    else if (tq_is_hybrid_weights(node->in[FEATURE]))
         TQ_TRY(prepare_hybrid(node, s, &total, error));
     else
         node->eval = eval_floats;

@@ -24,6 +24,7 @@
 #include "ops/hybrid.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
+#include "ops/transposed.h"
 #include "ops/window.h"
 
 enum { SHAPE, WEIGHTS, INPUT, BIAS };
@@ -46,6 +47,7 @@ struct deconvolution {
     bool wide; /* acc of 64 bits */
     size_t chunk;
     tq_fixed *multipliers; /* one an output channel */
+    tq_transposed matrix;
 
     /* in eval */
     const tq_node *node;
@@ -251,6 +253,13 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+static tq_status eval_matrix(tq_node *node, tq_error *error)
+{
+    (void)error;
+    tq_transposed_eval(node, &((const deconvolution *)node->state)->matrix);
+    return TQ_OK;
+}
+
 /* ---- prepare ---- */
 
 /* The output's shape, from its values; the convolution of it must have the input's size. */
@@ -352,6 +361,14 @@ static tq_status choose_width(const tq_node *node, deconvolution *d, tq_error *e
     return TQ_OK;
 }
 
+/* The multiplier of an output channel. */
+static double multiplier_of(const tq_node *node, size_t o)
+{
+    float s_x = tq_scale_at(node->in[INPUT], 0), s_w = tq_scale_at(node->in[WEIGHTS], o);
+    double product = node->in[INPUT]->type == TQ_TensorType_UINT8 ? (double)(s_x * s_w) : (double)s_x * (double)s_w;
+    return product / (double)tq_scale_at(node->out[0], 0);
+}
+
 static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activation, tq_error *error)
 {
     const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *output = node->out[0];
@@ -362,15 +379,12 @@ static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activati
     d->chunk = TQ_DOT_CODES;
     TQ_TRY(choose_width(node, d, error));
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *d->multipliers, &d->multipliers, error));
-    double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
-    for (size_t o = 0; o < d->out_channels; o++) {
-        float s_w = tq_scale_at(weights, o);
-        double product = u8 ? (double)(tq_scale_at(input, 0) * s_w) : s_x * (double)s_w;
-        d->multipliers[o] = tq_fixed_of(product / s_o);
-    }
+    for (size_t o = 0; o < d->out_channels; o++)
+        d->multipliers[o] = tq_fixed_of(multiplier_of(node, o));
     d->zero_point = tq_zero_point_at(output, 0);
     tq_activation_codes(activation, output, &d->low_code, &d->high_code);
     const tq_tensor *bias = bias_of(node);
+    double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
         return tq_input_fail(node, BIAS, error, "has the scale %g; it must be the input's times the weights', %g",
                              (double)tq_scale_at(bias, 0), s_x * (double)tq_scale_at(weights, 0));
@@ -396,6 +410,59 @@ static tq_status choose(tq_node *node, deconvolution *d, int64_t activation, siz
     return prepare_codes(node, d, activation, error);
 }
 
+/* Weights and shape are constants, so that the matrix kernel can have them packed; and it has this arithmetic. */
+static bool suits_matrix(const tq_node *node, const deconvolution *d)
+{
+    if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || d->add == add_hybrid ||
+        (bias_of(node) && !tq_is_constant(bias_of(node))) || !tq_transposed_fits(&d->y, &d->x))
+        return false;
+    for (size_t o = 0; d->multipliers && o < d->out_channels; o++)
+        if (!(multiplier_of(node, o) < 1e9))
+            return false;
+    return true;
+}
+
+static tq_status prepare_store(tq_node *node, const deconvolution *d, tq_gemm_store *store, tq_error *error)
+{
+    double *real;
+    void *memory;
+    if (!d->multipliers) {
+        *store = (tq_gemm_store){.out = TQ_f32, .floor = d->low, .ceiling = d->high};
+        return TQ_OK;
+    }
+    int32_t type = node->out[0]->type;
+    *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
+                             .rule = TQ_REQUANTIZE_DOUBLE, .zero_point = d->zero_point, .low = d->low_code,
+                             .high = d->high_code};
+    TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *real, &real, error));
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
+    for (size_t o = 0; o < d->out_channels; o++)
+        real[o] = multiplier_of(node, o);
+    tq_gemm_store_make(store, d->out_channels, real, true, memory);
+    return TQ_OK;
+}
+
+static tq_status prepare_matrix(tq_node *node, deconvolution *d, tq_error *error)
+{
+    const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *bias = bias_of(node);
+    bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
+    tq_transposed *t = &d->matrix;
+    *t = (tq_transposed){.y = &d->y, .x = &d->x, .batches = d->batches, .channels = d->channels,
+                         .out_channels = d->out_channels, .flags = d->wide ? TQ_GEMM_WIDE : 0};
+    t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
+    t->weights = (tq_gemm_weights){.data = weights->data, .type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
+                                   .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
+                                   .row_zero_point = floats ? 0 : tq_zero_point_at(input, 0),
+                                   .bias = bias ? bias->data : NULL, .bias_type = floats ? TQ_f32 : TQ_i32};
+    if (bias && bias->type == TQ_TensorType_INT64)
+        t->weights.bias_type = TQ_GEMM_BIAS_I64;
+    TQ_TRY(prepare_store(node, d, &t->store, error));
+    uint64_t total = 0;
+    TQ_TRY(tq_transposed_prepare(node, t, &total, error));
+    node->eval = eval_matrix;
+    return tq_node_scratch(node, total, error);
+}
+
 tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
 {
     TQ_TRY(check_types(node, error));
@@ -412,6 +479,8 @@ tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
     int64_t activation = tq_get_int(&node->options.table, TQ_TransposeConvOptions_fused_activation_function);
     TQ_TRY(choose(node, d, activation, &item, &code, error));
     TQ_TRY(tq_shape_from_values(node, 1u << SHAPE, fit, error));
+    if (suits_matrix(node, d))
+        return prepare_matrix(node, d, error);
 
     size_t count = tq_tensor_count(weights);
     if (tq_is_constant(weights)) {

@@ -279,6 +279,12 @@ static PyObject *invoke(PyObject *op, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
+static PyObject *invoke_all(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    return invoke(op, NULL, 0);
+}
+
 static PyObject *resize(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;
@@ -330,6 +336,10 @@ static PyMethodDef methods[] = {
     {"_open", open_run, METH_VARARGS, NULL},
     {"_allocate", allocate, METH_VARARGS, NULL},
     {"_invoke", (PyCFunction)(void (*)(void))invoke, METH_FASTCALL, NULL},
+    {"invoke", invoke_all, METH_NOARGS,
+     "invoke()\n--\n\nRuns the model on what set_tensor gave it.  The GIL is released meanwhile.\n\n"
+     "tq.RunError, a RuntimeError: allocate_tensors is still to be called, or an operator met data that it\n"
+     "cannot take; the interpreter can be used further."},
     {"_resize", resize, METH_VARARGS, NULL},
     {"reset_all_variables", reset_variables, METH_NOARGS,
      "reset_all_variables()\n--\n\nPuts every variable tensor back to its start: zero, int8 ones to their zero point."},

@@ -68,6 +68,12 @@ static PyObject *name_of(const tq_tensor *tensor)
 /* The NumPy dtype of a tensor's values, a new reference: LiteRT's class, and bfloat16. */
 static PyArray_Descr *dtype_of(InterpreterObject *self, int32_t type)
 {
+    const tq_type_row *row = tq_type(type);
+    if (row && strcmp(row->dtype, row->details_dtype) == 0) {
+        PyArray_Descr *kept = tq_py_dtype(tq_state_of((PyObject *)self), type);
+        Py_XINCREF(kept);
+        return kept;
+    }
     PyObject *class = tq_py_details_class(tq_state_of((PyObject *)self), type);
     PyArray_Descr *dtype = NULL;
     if (class && class != Py_None)
@@ -252,8 +258,32 @@ static int assign_codes(InterpreterObject *self, tq_tensor *tensor, PyArrayObjec
     return 0;
 }
 
+/* Copies a value that needs no conversion at all, as most are: false where it does. */
+static bool assign_plainly(InterpreterObject *self, tq_tensor *tensor, PyObject *object)
+{
+    PyArrayObject *value = (PyArrayObject *)object;
+    const tq_type_row *row = tq_type(tensor->type);
+    if (!PyArray_Check(object) || !tensor->data || !row || row->bits < 8 || row->kind == TQ_KIND_OPAQUE ||
+        !PyArray_ISCARRAY_RO(value) || PyArray_NDIM(value) != tensor->shape.rank)
+        return false;
+    for (int i = 0; i < tensor->shape.rank; i++)
+        if (PyArray_DIM(value, i) != tensor->shape.dims[i])
+            return false;
+    PyArray_Descr *dtype = dtype_of(self, tensor->type);
+    bool fits = dtype && PyArray_DESCR(value)->type_num == dtype->type_num &&
+                (size_t)PyArray_ITEMSIZE(value) == tq_element_bytes(tensor->type);
+    Py_XDECREF(dtype);
+    if (!dtype)
+        PyErr_Clear();
+    if (fits)
+        memcpy(tensor->data, PyArray_DATA(value), tensor->bytes);
+    return fits;
+}
+
 int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor *tensor, PyObject *object)
 {
+    if (assign_plainly(self, tensor, object))
+        return 0;
     PyArrayObject *value =
         (PyArrayObject *)PyArray_CheckFromAny(object, NULL, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED, NULL);
     if (!value)

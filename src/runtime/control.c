@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IF, WHILE, CALL_ONCE and STABLEHLO_COMPOSITE: operators that run other subgraphs.
+ * IF, WHILE, STABLEHLO_CASE, CALL_ONCE and STABLEHLO_COMPOSITE: operators that run other subgraphs.
  *
  * Outputs have their shapes in prepare where every way through the operator gives the same ones, else when
- * it has run.  Source: LiteRT f6745779, tflite/kernels/if.cc, while.cc, call_once.cc, stablehlo_composite.cc.
+ * it has run.  Source: LiteRT f6745779, tflite/kernels/if.cc, while.cc, stablehlo_case.cc, call_once.cc,
+ * stablehlo_composite.cc.
  */
 #include <string.h>
 
@@ -168,6 +169,45 @@ tq_status tq_prepare_while(tq_node *node, tq_error *error)
     TQ_TRY(check_results(node, state->body, error));
     node->eval = eval_while;
     return shape_loop(node, state->body, error);
+}
+
+/* ---- STABLEHLO_CASE ---- */
+
+typedef struct choice {
+    int count;
+    tq_graph_run **callees;
+} choice;
+
+/* An index that names no branch means the last. */
+static tq_status eval_case(tq_node *node, tq_error *error)
+{
+    const choice *state = node->state;
+    int32_t index = *(const int32_t *)node->in[0]->data;
+    tq_graph_run *callee = state->callees[index < 0 || index >= state->count ? state->count - 1 : index];
+    TQ_TRY(tq_call(node, callee, node->in + 1, node->in_count - 1, error));
+    return tq_call_results(node, callee, error);
+}
+
+tq_status tq_prepare_case(tq_node *node, tq_error *error)
+{
+    choice *state;
+    tq_vector branches = tq_get_vector(&node->options.table, TQ_StablehloCaseOptions_branch_subgraph_indices);
+    TQ_TRY(tq_check_counts(node, 1, INT16_MAX, 0, INT16_MAX, error));
+    TQ_TRY(tq_check_input(node, 0, TQ_T(INT32), error));
+    if (tq_tensor_count(node->in[0]) != 1)
+        return tq_input_fail(node, 0, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[0]));
+    if (branches.count < 1 || branches.count > INT16_MAX)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %u branches; it needs 1 to %d", branches.count, INT16_MAX);
+    TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
+    TQ_TRY(tq_node_memory(node, branches.count, sizeof *state->callees, &state->callees, error));
+    state->count = (int)branches.count;
+    for (int i = 0; i < state->count; i++) {
+        TQ_TRY(tq_callee(node, tq_vector_i32(&branches, (size_t)i), "branch_subgraph_indices", &state->callees[i], error));
+        TQ_TRY(tq_call_prepare(node, state->callees[i], node->in + 1, node->in_count - 1, error));
+        TQ_TRY(check_results(node, state->callees[i], error));
+    }
+    node->eval = eval_case;
+    return shape_results(node, state->callees, state->count, error);
 }
 
 /* ---- CALL_ONCE ---- */

@@ -75,4 +75,9 @@ void tq_graph_reset_variables(tq_graph_run *graph)
         int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_at(tensor, 0) : 0;
         memset(tensor->data, zero, tensor->bytes);
     }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_node *node = &graph->steps[k].node;
+        if (node->reset)
+            node->reset(node);
+    }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "runtime/foreign.h"
 #include "runtime/run.h"
 
 /* ---- back to the file ---- */
@@ -19,6 +20,7 @@ static void clean_step(tq_step *step)
     step->scratch_bytes = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
+    step->node.reset = NULL;
     step->node.state = step->node.scratch = NULL;
     step->node.foldable = false;
     step->phase = TQ_NODE_FRESH;
@@ -153,10 +155,9 @@ static tq_status check_known(tq_step *step, tq_error *error)
         const tq_builtin_row *row = tq_builtin(node->row.code);
         tq_bytes custom = node->row.custom_name;
         if (node->row.code == TQ_BuiltinOperator_CUSTOM)
-            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
-                           "Encountered unresolved custom op: %.*s. Operator %u is not one that tq knows; "
-                           "tq.register_op can add it", custom.size > 80 ? 80 : (int)custom.size,
-                           custom.data ? (const char *)custom.data : "", node->index);
+            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "Encountered unresolved custom op: %.*s. Operator %u %s",
+                           custom.size > 80 ? 80 : (int)custom.size, custom.data ? (const char *)custom.data : "",
+                           node->index, tq_foreign_text(custom));
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
                        "Didn't find op for builtin opcode '%s' version '%d'. Operator %u is not one that tq runs",
                        row ? row->name : "?", node->row.version, node->index);
@@ -463,6 +464,8 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
         if (node->in[i])
             seen[i] = node->in[i]->shape;
     step->seen = seen;
+    if (node->reset)
+        node->reset(node);
     return TQ_OK;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What lives beside the tensors of a model, and is shared by its subgraphs: resource variables, by the id that
- * VAR_HANDLE gives out, one for each (container, shared_name).
+ * VAR_HANDLE gives out, one for each (container, shared_name), and hash tables, by the number in the file.
  */
 #ifndef TQ_RUNTIME_RESOURCES_H
 #define TQ_RUNTIME_RESOURCES_H
 
+#include "model/tensor.h"
 #include "ops/tensor.h"
 #include "runtime/memory.h"
 
@@ -23,5 +24,32 @@ const tq_tensor *tq_resource_value(const tq_resources *resources, int32_t id);
 
 /* Copies a tensor's type, shape and data into the variable.  TQ_BAD_DATA: no such id. */
 tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tensor *value, tq_error *error);
+
+/* A table of INT64 to STRING or STRING to INT64, which is filled once. */
+typedef struct tq_hashtable {
+    struct tq_hashtable *next;
+    int32_t number;
+    int32_t key_type, value_type;
+    bool filled;
+    tq_block *key_block, *value_block, *place_block; /* copies of the tensors, and places of their elements */
+    tq_strings strings; /* the keys or the values, whichever are STRING */
+    uint32_t *places;   /* [count]: in the order of the keys, which are all different */
+    uint32_t count;
+} tq_hashtable;
+
+/* Makes an empty table unless there is one of this number. */
+tq_status tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_type, int32_t value_type,
+                               tq_error *error);
+
+/* NULL: there is none. */
+tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number);
+
+/* Fills a table that is empty from tensors of its types and of the same number of elements; of equal keys the first stays.
+   TQ_BAD_STRINGS. */
+tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *table, const tq_tensor *keys, const tq_tensor *values,
+                            tq_error *error);
+
+/* Where the value of a key is: of the string, or of the integer.  -1: it is no key. */
+int64_t tq_hashtable_find(const tq_hashtable *table, tq_bytes string, int64_t integer);
 
 #endif

@@ -148,7 +148,7 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
     return tq_graph_invoke_range(graph, 0, graph->step_count, error);
 }
 
-/* Variables back to their start: zero, and INT8 ones to their zero point. */
+/* Variables back to their start: zero, and INT8 ones to their zero point; and what operators remember. */
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 /* TQ_INTERRUPTED where the caller wants a stop. */

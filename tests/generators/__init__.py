@@ -18,6 +18,8 @@ import importlib
 import pkgutil
 
 REFERENCE, OPTIMIZED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+MICRO = "MICRO"  # tflite-micro's interpreter, where its package is installed
+PUBLISHED = "PUBLISHED"  # the functions of tests/published.py, of operators that no installed runtime has
 
 ROWS = {}  # (operator, kind): function
 RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
@@ -26,7 +28,8 @@ RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
 def generator(operator, *kinds, resolver=REFERENCE):
     """Enters the function below as the generator of these kinds of an operator.
 
-    resolver: OPTIMIZED for what the reference kernels do not have."""
+    resolver: OPTIMIZED for what the reference kernels do not have, MICRO or PUBLISHED for what LiteRT
+    does not have."""
 
     def enter(function):
         for kind in kinds:

@@ -3,8 +3,9 @@
 
 import ai_edge_litert.schema_py_generated as schema
 import flatbuffers.flexbuffers
+import numpy as np
 
-from generators import generator
+from generators import OPTIMIZED, generator
 
 TYPES = ("float32", "int32")
 
@@ -116,3 +117,53 @@ def composite(m, kind):
     )
     inputs = [m.input(kind, shape) for shape in shapes]
     m.operator("STABLEHLO_COMPOSITE", inputs, [m.output(kind, shape) for shape in shapes], options)
+
+
+@generator("STABLEHLO_CASE", *TYPES, resolver=OPTIMIZED)
+def case(m, kind):
+    shapes = [m.shape(0, 3, 50) for _ in range(m.integer(1, 3))]
+    count = m.integer(1, 4)
+    branches = [body(m, kind, shapes) for _ in range(count)]
+    m.runs = 3
+    index = m.input("int32", m.pick([], [1]), draw=lambda: np.int32(m.integer(-1, count)).reshape(m.shape_of(index)))
+    inputs = [m.input(kind, shape) for shape in shapes]
+    options = schema.StablehloCaseOptionsT(branchSubgraphIndices=branches)
+    m.operator("STABLEHLO_CASE", [index, *inputs], [m.output(kind, shape) for shape in shapes], options)
+
+
+# ---- hash tables ----
+
+
+def words(m, count):
+    """Strings, some of them equal."""
+    return np.array([b"key%d" % m.integer(0, 9) * m.integer(0, 2) for _ in range(count)], object)
+
+
+@generator("HASHTABLE", "int64", "string", resolver=OPTIMIZED)
+@generator("HASHTABLE_IMPORT", "int64", "string", resolver=OPTIMIZED)
+@generator("HASHTABLE_FIND", "int64", "string", resolver=OPTIMIZED)
+@generator("HASHTABLE_SIZE", "int64", "string", resolver=OPTIMIZED)
+def hashtable(m, kind):
+    """A table with keys of a type is filled, counted and looked up."""
+    value = "string" if kind == "int64" else "int64"
+
+    def values(type, count):
+        return words(m, count) if type == "string" else m.integers("int64", [count], -5, 5)
+
+    count, wanted = m.integer(1, 12), m.shape(1, 2, 20)
+    table = m.inner("resource", [1])
+    types = {
+        "keyDtype": getattr(schema.TensorType, kind.upper()),
+        "valueDtype": getattr(schema.TensorType, value.upper()),
+    }
+    m.operator("HASHTABLE", [], [table], schema.HashtableOptionsT(tableId=m.integer(0, 99), **types))
+    filling = [m.constant(type, values(type, count)) for type in (kind, value)]
+    m.operator("HASHTABLE_IMPORT", [table, *filling], [], schema.HashtableImportOptionsT())
+    size = int(np.prod(wanted))
+    keys = m.input(kind, wanted, draw=lambda: values(kind, size).reshape(wanted), scale=None)
+    default = m.constant(value, values(value, m.integer(1, 2)))
+    m.operator(
+        "HASHTABLE_FIND", [table, keys, default], [m.output(value, wanted, scale=None)], schema.HashtableFindOptionsT()
+    )
+    m.operator("HASHTABLE_SIZE", [table], [m.output("int64", [1], scale=None)], schema.HashtableSizeOptionsT())
+    m.runs, m.fixed = 2, True

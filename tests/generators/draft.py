@@ -69,6 +69,7 @@ class Draft:
         self.types, self.values, self.parameters = [], {}, []
         self.runs = 1  # invokes; each gets other data
         self.resized = {}  # input: shape
+        self.fixed = False  # inputs keep the shapes of the file
 
     # ---- choices ----
 
@@ -323,7 +324,7 @@ class Draft:
     def case(self, operator="", kind="", seed=0, number=0):
         """What was drafted, as a Case.  One in twenty leaves its inputs' shapes open, and resizes them."""
         open_ends = self.chance(0.05) and not any("axis" in self.parameters[index] for index in self.inputs)
-        if not self.resized and open_ends:
+        if not self.resized and not self.fixed and open_ends:
             self.resized = {index: self.shape_of(index) for index in self.inputs}
             for index in self.inputs:
                 self.tensors[index].shapeSignature = [-1] * len(self.shape_of(index))

@@ -19,7 +19,10 @@ GAIN = 0.7  # of a layer: values neither grow nor vanish
 
 
 def inner(m, type, shape, magnitude):
-    """A tensor between operators, with parameters that suit values up to a magnitude."""
+    """A tensor between operators, with parameters that suit values up to a magnitude.
+
+    None is tiny: where 6 is 2^31 scales or more, LiteRT's RELU6 converts its bound out of range."""
+    magnitude = max(magnitude, 0.01)
     parameters = {}
     if type in QUANTIZED:
         parameters = {"scale": m.scale_for(type, magnitude, wild=0), "zero_point": m.zero_point(type)}

@@ -4,7 +4,7 @@
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
-from generators import OPTIMIZED, generator
+from generators import OPTIMIZED, ROWS, generator
 from generators.draft import packed
 from generators.matrices import PADDING, weights
 from generators.recurrent import Lstm, rnn_parts
@@ -128,3 +128,20 @@ def bidirectional_lstm(m, kind):
     options.asymmetricQuantizeInputs = m.chance(0.5)
     outputs = [m.output("float32") for _ in range(1 if merged else 2)]
     m.operator(m.name, [small(m, shape), *parts, *aux], outputs, options, 3)
+
+
+OLD = ["FULLY_CONNECTED", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN",
+       "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"]  # fmt: skip
+
+
+def as_old_models_say(m, kind):
+    """Hybrid weights whose type is UINT8, and whose bytes are int8's all the same."""
+    ROWS[m.name, "hybrid"](m, "hybrid")
+    codes = [tensor for tensor in m.tensors if tensor.type == schema.TensorType.INT8]
+    if all(tensor.content is not None for tensor in codes):
+        for tensor in codes:
+            tensor.type = schema.TensorType.UINT8
+
+
+for name in OLD:
+    generator(name, "hybrid-uint8")(as_old_models_say)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A transposed convolution by the matrix kernel.  Outputs whose places leave the same rest when divided by the strides
+ * meet the same taps, one every stride; such a phase is a convolution of stride 1 with those taps, last first.  Its
+ * sums run as the reference's do: by input cell, then by channel.
+ */
+#ifndef TQ_OPS_TRANSPOSED_H
+#define TQ_OPS_TRANSPOSED_H
+
+#include "kernels/gemm.h"
+#include "ops/op.h"
+#include "ops/window.h"
+
+typedef struct tq_transposed_phase tq_transposed_phase;
+
+typedef struct tq_transposed {
+    /* set before tq_transposed_prepare */
+    const tq_window *y, *x; /* of the convolution that leads from the output to the input */
+    tq_gemm_weights weights; /* data [o][kh][kw][c], of a constant; zero points, bias and types */
+    tq_element in;
+    int flags; /* of tq_gemm_plan */
+    tq_gemm_store store;
+    size_t batches, channels, out_channels;
+
+    size_t count; /* of phases */
+    tq_transposed_phase *phases;
+    uint64_t result_at, work_at; /* in scratch */
+} tq_transposed;
+
+/* Every phase has a tap, and there are not too many phases. */
+bool tq_transposed_fits(const tq_window *y, const tq_window *x);
+
+/* Packs the weights; *scratch, the bytes so far, grows by what eval needs. */
+tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_error *error);
+void tq_transposed_eval(const tq_node *node, const tq_transposed *t);
+
+#endif

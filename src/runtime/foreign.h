@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a custom operator is that tq does not run.
+ */
+#ifndef TQ_RUNTIME_FOREIGN_H
+#define TQ_RUNTIME_FOREIGN_H
+
+#include "base/bytes.h"
+
+/* A sentence to go on behind "Operator 3". */
+const char *tq_foreign_text(tq_bytes name);
+
+#endif
