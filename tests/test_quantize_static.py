@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq.quantize_model with recipe int8: every row runs, with LiteRT's reference bits; parameters by their formulas."""
 
+import contextlib
 import os
 import subprocess
 
@@ -8,6 +9,7 @@ import numpy as np
 import oracle
 import pytest
 from test_cli import TQ, environment
+from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
@@ -364,3 +366,15 @@ def test_oracle_runs_the_integer_interface():
         next(oracle.ask("tensors", [(data, resolver, [{places[0]: codes}], {}, [places[1]])])) for resolver in RESOLVERS
     ]
     np.testing.assert_array_equal(answers[1][0][places[1]], answers[3][0][places[1]])
+
+
+@pytest.mark.parametrize("recipe", ["int8", "dynamic_int8", "weight_only_int4", "blockwise_int4", "float16"])
+def test_damaged_models(recipe):
+    """A model whose bytes are changed is quantized, or refused by an error of tq's; nothing else comes out."""
+    whole = network()
+    ranges = tq.calibrate(whole, draws(whole))
+    made = 0
+    for seed in range(500):
+        with contextlib.suppress(tq.Error, ValueError):
+            made += bool(tq.quantize_model(damaged(whole, seed), recipe, calibration=ranges, min_elements=0))
+    assert made > 20

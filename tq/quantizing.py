@@ -235,7 +235,7 @@ def _halves(operator: OperatorPart) -> Iterator[_Use]:
 
 def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[_Use]:
     """The weights of an operator, if all of them can become codes."""
-    row = WEIGHTS.get(operator.name)
+    row = WEIGHTS.get(operator._code_name() or "")
     if row is None or (recipe.form == HYBRID and recipe.weights not in row.hybrid):
         return
     if recipe.in_blocks and not row.in_blocks:
@@ -400,7 +400,7 @@ def _set_version(operator: OperatorPart, version: int) -> None:
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:
-    return tensor is not None and tensor.type.name in _CODES
+    return tensor is not None and getattr(tensor.type, "name", "") in _CODES
 
 
 def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:

@@ -142,7 +142,7 @@ class Static:
         return [tensor for tensor in op.outputs if tensor is not None]
 
     def _can(self, op: OperatorPart) -> bool:
-        row = INTEGER.get(op.name)
+        row = INTEGER.get(op._code_name() or "")
         if row is None:
             return False
         activation = op.options.get("fused_activation_function")
@@ -153,7 +153,7 @@ class Static:
             return False
         inputs = op.inputs
         if row.weights is not None:
-            weights = inputs[row.weights]
+            weights = inputs[row.weights] if row.weights < len(inputs) else None
             if not _is_constant_float(weights) or (op.name == "FULLY_CONNECTED" and len(weights.shape) != 2):  # type: ignore[union-attr]
                 return False
             bias = inputs[row.bias] if row.bias is not None and row.bias < len(inputs) else None

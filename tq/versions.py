@@ -39,7 +39,7 @@ class Signature:
     def type(self, index: int) -> str:
         """Of an input; "" where it is left out."""
         tensor = self._tensor(index)
-        return "" if tensor is None else str(tensor.type.name)
+        return "" if tensor is None else str(getattr(tensor.type, "name", ""))
 
     def is_per_channel(self, index: int) -> bool:
         tensor = self._tensor(index)
@@ -55,7 +55,8 @@ class Signature:
 
     @property
     def output_scale(self) -> float:
-        return _scale(self._operator.outputs[0])
+        outputs = self._operator.outputs
+        return _scale(outputs[0] if outputs else None)
 
     def option(self, name: str) -> int:
         return int(self._operator.options.get(name) or 0)
