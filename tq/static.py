@@ -308,13 +308,14 @@ class Static:
         return self.graph.add_tensor(name, tensor.shape, shape_signature=tensor.shape_signature)
 
     def _convert(self, readers: Counter[int]) -> None:
+        used = Counter(tensor for op in self.operators for tensor in op.inputs if tensor is not None)
+        places = {op: place for place, op in enumerate(self.graph._operators)}
         for tensor in dict.fromkeys(t for op in self.operators for t in (*self._data(op), *self._outputs(op))):
             producer = self.producers.get(tensor)
             p = self.of(tensor)
             if tensor.is_constant:
                 codes = _core.quantize(tensor.data, p.scale, p.zero_point, dtype="int8")  # type: ignore[arg-type]
-                used = sum(list(op.inputs).count(tensor) for op in self.operators)
-                alone = readers[tensor.index] == used
+                alone = readers[tensor.index] == used[tensor]
                 count = Counter({tensor.index: 1 if alone else 2})
                 made = self._constant(tensor, codes, "int8", np.array([p.scale]), 0, count, p.zero_point)
                 self.codes[tensor] = made
@@ -324,7 +325,6 @@ class Static:
                 twin = self._twin(tensor, f"{tensor.name}_int8")
                 self._set(twin, p)
                 self.codes[tensor] = twin
-                places = {op: place for place, op in enumerate(self.graph._operators)}
                 place = 0 if producer is None else places[producer] + 1
                 self.insertions.append(_Insertion(place, 0, "QUANTIZE", tensor, twin))
 
