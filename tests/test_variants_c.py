@@ -49,7 +49,8 @@ def run(*command):
     return int(done.stdout.split()[0])
 
 
-@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_under_sanitizers(compiler, tmp_path):
     variants, products = build(compiler, tmp_path, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     run(str(variants))
@@ -64,6 +65,7 @@ def test_on_aarch64(tmp_path):
     assert run("qemu-aarch64", str(products), "300") > 300
 
 
+@pytest.mark.slow
 def test_products_at_length(tmp_path):
     """Optimized, as they are shipped."""
     _, products = build("gcc", tmp_path, "-O3")

@@ -41,7 +41,7 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
         else if (!lanes)                                                                                        \
             WALK_ROWS(dequantize_##in, struct dequantize_lane, dequantize_load, p->stream);                     \
         else if (p->one_zero_point)                                                                             \
-            WALK_LANES(dequantize_##in, struct dequantize_lane, dequantize_load, VARY_SCALE);                   \
+            WALK_LANES(dequantize_##in, struct dequantize_lane, dequantize_load, VARY_SCALE, 64);               \
         else                                                                                                    \
-            WALK_LANES(dequantize_##in, struct dequantize_lane, dequantize_load, VARY_ALL);                     \
+            WALK_LANES(dequantize_##in, struct dequantize_lane, dequantize_load, VARY_ALL, 64);                 \
     }

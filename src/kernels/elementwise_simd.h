@@ -107,11 +107,12 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
         }                                                                                                          \
     } while (0)
 
-/* Rows whose parameters vary along them, two at a time, so that each is loaded once for two. */
-#define WALK_LANES(kernel, row_t, load_row, vary)                                                                  \
+/* Rows whose parameters vary along them: two at a time if they are no longer than `paired`, so that each parameter is
+   loaded once for two.  Reading longer ones by turns is slower than loading more. */
+#define WALK_LANES(kernel, row_t, load_row, vary, paired)                                                          \
     do {                                                                                                           \
         const row_t row = load_row(p, first, false);                                                               \
-        for (; rows >= 2 && n % BLOCK == 0; rows -= 2, x += 2 * stride, y += 2 * stride) {                         \
+        for (; rows >= 2 && n <= (paired) && n % BLOCK == 0; rows -= 2, x += 2 * stride, y += 2 * stride) {        \
             OPAQUE(x2, x + stride);                                                                                \
             OPAQUE(y2, y + stride);                                                                                \
             for (size_t i = 0; i < n; i += BLOCK)                                                                  \

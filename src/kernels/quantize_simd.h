@@ -131,9 +131,9 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
         else if (!lanes)                                                                                           \
             WALK_ROWS(quantize_##rule##_##out, struct quantize_lane, quantize_load, p->stream);                    \
         else if (p->one_zero_point)                                                                                \
-            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_SCALE);                  \
+            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_SCALE, 64);              \
         else                                                                                                       \
-            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_ALL);                    \
+            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_ALL, 64);                \
     }
 
 #define WIDTH_i8 8

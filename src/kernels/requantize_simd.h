@@ -170,7 +170,8 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
             (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                           \
                    : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, rows, stride, p, first);          \
         else if (lanes)                                                                                            \
-            WALK_LANES(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, VARY_ALL);       \
+            WALK_LANES(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, VARY_ALL,        \
+                       SIZE_MAX);                                                                                  \
         else                                                                                                       \
             WALK_ROWS(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, p->stream);       \
     }
