@@ -58,6 +58,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Buffer",
+    "Calibration",
     "Error",
     "ExternalBuffer",
     "HistogramObserver",
@@ -74,11 +75,13 @@ __all__ = [
     "QuantizationParams",
     "QuantizedWeights",
     "RequantizeExplanation",
+    "Rule",
     "RunError",
     "Signature",
     "Subgraph",
     "Tensor",
     "bias_quantization_params",
+    "calibrate",
     "choose_quantization_params",
     "compare",
     "cosine",
@@ -99,6 +102,7 @@ __all__ = [
     "pack",
     "quantize",
     "quantize_bias",
+    "quantize_model",
     "quantize_multiplier",
     "quantize_weights",
     "register_op",
@@ -113,18 +117,22 @@ __all__ = [
 
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
+    "Calibration": "tq.calibration",
     "HistogramObserver": "tq.observers",
     "Interpreter": "tq.interpreter",
     "MinMaxObserver": "tq.observers",
     "ModelBuilder": "tq.builder",
     "MovingAverageObserver": "tq.observers",
     "RequantizeExplanation": "tq.explain",
+    "Rule": "tq.recipes",
+    "calibrate": "tq.calibration",
     "compare": "tq.runs",
     "diff": "tq.differences",
     "edit": "tq.editor",
     "explain_requantize": "tq.explain",
     "export_npz": "tq.export",
     "extract": "tq.extraction",
+    "quantize_model": "tq.quantizing",
     "register_op": "tq.interpreter",
     "stand_in": "tq.standing_in",
 }

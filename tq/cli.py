@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 Result = tuple[str, int]
 
+# Those of tq.recipes, which is imported when it is needed; a test holds the two against each other.
+RECIPE_NAMES = (
+    "int8",
+    "dynamic_int8",
+    "dynamic_int4",
+    "blockwise_int4",
+    "weight_only_int8",
+    "weight_only_int4",
+    "float16",
+    "float",
+)
+IO_TYPES = ("float32", "int8", "uint8")
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
 
@@ -248,6 +260,63 @@ def _profile(args: argparse.Namespace) -> Result:
     return str(interpreter.profile(runs=max(args.runs, 1))), FINE
 
 
+def _rule(text: str) -> tuple[str, str]:
+    """What stands before the last = and behind it."""
+    what, equals, recipe = text.rpartition("=")
+    if not (equals and what and recipe):
+        raise ValueError
+    return what, recipe
+
+
+_rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
+
+
+def _calibration(args: argparse.Namespace, model: Model) -> Any:
+    """What --calibration or --samples name; None without."""
+    from tq.calibration import Calibration, samples_of
+
+    if args.calibration and args.samples:
+        raise _Failure("--calibration and --samples are given; one is needed")
+    if args.calibration:
+        try:
+            return Calibration.load(args.calibration)
+        except OSError as error:
+            raise _Failure(f"{args.calibration}: {error.strerror or error}") from error
+    if args.samples:
+        arrays = _read_array(args.samples)
+        if not isinstance(arrays, dict):
+            names = [tensor.name for tensor in model.inputs if tensor is not None]
+            arrays = {names[0]: arrays} if len(names) == 1 else {}
+        return samples_of(model, arrays)
+    return None
+
+
+def _quantize(args: argparse.Namespace) -> Result:
+    from tq.quantizing import quantize_model
+    from tq.recipes import Rule
+
+    model = _open(args.file)
+    try:
+        rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
+        rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
+        data = quantize_model(
+            model,
+            args.recipe,
+            calibration=_calibration(args, model),
+            io=args.io,
+            per_axis=not args.per_tensor,
+            rules=rules,
+            min_elements=args.min_elements,
+            block_size=args.block_size,
+            output=args.out,
+        )
+    except OSError as error:
+        raise _Failure(f"{args.out}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _Failure(f"{args.file}: {error}") from error
+    return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
+
+
 def _demo(args: argparse.Namespace) -> Result:
     model = _open(str(DEMO))
     tensor = model.inputs[0]
@@ -300,7 +369,9 @@ _count.__name__ = "number"  # argparse's word for it in errors
 
 
 def _parser() -> _Parser:
-    parser = _Parser(prog="tq", description="Reads, checks and explains TensorFlow Lite models.", allow_abbrev=False)
+    parser = _Parser(
+        prog="tq", description="Reads, checks, explains, runs and quantizes TensorFlow Lite models.", allow_abbrev=False
+    )
     parser.add_argument("--version", action="store_true", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
 
@@ -345,6 +416,29 @@ def _parser() -> _Parser:
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
+    quantize = command("quantize", _quantize, "write a quantized model", "FILE")
+    quantize.add_argument("out", metavar="OUT", help="the file to write")
+    quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
+    quantize.add_argument("--samples", metavar="X", help="for int8: an .npz of arrays by input name, or an .npy")
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8: what Calibration.save wrote")
+    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8: type of inputs and outputs")
+    quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
+    quantize.add_argument(
+        "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
+    )
+    quantize.add_argument(
+        "--tensor",
+        action="append",
+        type=_rule,
+        metavar="REGEX=RECIPE",
+        help="another recipe for operators whose constants or outputs have such a name",
+    )
+    quantize.add_argument(
+        "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"
+    )
+    quantize.add_argument(
+        "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
+    )
     command("demo", _demo, "list a small quantized model that comes with tq")
     return parser
 

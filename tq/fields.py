@@ -85,6 +85,13 @@ def enum_value(enum: str, number: int) -> Any:
     return enums.members_by_value(enum).get(number, number)
 
 
+@cache
+def _limits(kind: str) -> tuple[int, int]:
+    """The least and the greatest integer, or boolean, of a kind."""
+    dtype = np.dtype(_DTYPES[kind])
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
 def vector(kind: str, value: Any, where: str) -> NDArray[Any]:
     """A one-dimensional array of a kind's elements, from anything that NumPy makes an array of.  Integers must fit."""
     array = np.asarray(value)
@@ -98,12 +105,10 @@ def vector(kind: str, value: Any, where: str) -> NDArray[Any]:
         needed = {"b": "booleans", "f": "numbers"}.get(dtype.kind, "integers")
         raise ValueError(f"{where} needs {needed}, not {array.dtype} values")
     if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
+        least, most = _limits(kind)
         low, high = int(array.min()), int(array.max())
-        if low < limits.min or high > limits.max:
-            raise ValueError(
-                f"{where} needs integers from {limits.min} to {limits.max}, not {low if low < limits.min else high}"
-            )
+        if low < least or high > most:
+            raise ValueError(f"{where} needs integers from {least} to {most}, not {low if low < least else high}")
     return np.ascontiguousarray(array, dtype)
 
 
@@ -117,7 +122,7 @@ def scalar(kind: str, value: Any, where: str) -> int | float:
     except TypeError:
         needed = "a number" if dtype.kind == "f" else "an integer"
         raise ValueError(f"{where} needs {needed}, not {value!r}") from None
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    low, high = _limits(kind)
     if not low <= number <= high:
         raise ValueError(f"{where} needs an integer from {low} to {high}, not {number}")
     return number

@@ -15,19 +15,46 @@ static const char *const names[] = {
 #undef WEIGHT_RULE
 };
 
-static void bounds_of(const float *w, tq_axis_view l, float *bounds)
+/* Of floats without their sign, the greater has the greater bits, and a NaN those of all: it comes in and stays. */
+static inline int32_t magnitude_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7FFFFFFF;
+}
+
+static float greatest(const float *w, size_t n, float bound)
+{
+    int32_t most = magnitude_bits(bound);
+    for (size_t i = 0; i < n; i++) {
+        int32_t bits = magnitude_bits(w[i]);
+        most = bits > most ? bits : most;
+    }
+    memcpy(&bound, &most, sizeof bound);
+    return bound;
+}
+
+static inline float greater(float w, float bound)
+{
+    int32_t a = magnitude_bits(w), b = magnitude_bits(bound);
+    int32_t most = a > b ? a : b;
+    memcpy(&bound, &most, sizeof bound);
+    return bound;
+}
+
+static void bounds_of(const float *w, tq_axis_view l, float *restrict bounds)
 {
     for (size_t c = 0; c < l.channels; c++)
         bounds[c] = 0;
-    for (size_t o = 0; o < l.outer; o++)
-        for (size_t c = 0; c < l.channels; c++) {
-            float bound = bounds[c];
-            for (const float *end = w + l.inner; w < end; w++) {
-                float a = fabsf(*w);
-                bound = a <= bound || bound != bound ? bound : a; /* a NaN comes in and stays */
-            }
-            bounds[c] = bound;
-        }
+    for (size_t o = 0; o < l.outer; o++) {
+        const float *at = w + o * l.channels * l.inner;
+        if (l.inner == 1)
+            for (size_t c = 0; c < l.channels; c++)
+                bounds[c] = greater(at[c], bounds[c]);
+        else
+            for (size_t c = 0; c < l.channels; c++)
+                bounds[c] = greatest(at + c * l.inner, l.inner, bounds[c]);
+    }
 }
 
 void tq_weight_bounds(const float *w, const tq_weight_layout *l, float *bounds)
@@ -127,17 +154,63 @@ static int32_t code_of(float w, float factor, const coder *k)
     return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
 }
 
-static void codes_of(const coder *k, const float *w, tq_axis_view l, const float *factors, int8_t *q8, int16_t *q16)
+/* code_of for codes of a byte, without a branch and without double: a loop of it becomes vectors.  It limits first, since
+   the limits are integers, so that ties to even is an addition, and away from zero adds the number below 1/2, which
+   reaches the next integer from exactly 1/2 on, and drops the fraction. */
+static inline int8_t byte_of(float w, float factor, bool divides, float low, float high)
+{
+    float x = divides ? w / factor : w * factor;
+    x = x == x ? x : 0;
+    x = x > low ? x : low;
+    x = x < high ? x : high;
+    if (divides)
+        return (int8_t)(int32_t)((x + 0x1.8p23f) - 0x1.8p23f);
+    return (int8_t)(int32_t)(x + (x < 0 ? -0x1.fffffep-2f : 0x1.fffffep-2f));
+}
+
+/* n codes, each with a factor of its own, or all with the first. */
+static inline void bytes_of(const coder *k, bool divides, const float *w, size_t n, const float *factors, bool same,
+                            int8_t *restrict q)
+{
+    const float low = (float)k->low, high = (float)k->high;
+    const float factor = factors[0];
+    if (same)
+        for (size_t i = 0; i < n; i++)
+            q[i] = byte_of(w[i], factor, divides, low, high);
+    else
+        for (size_t i = 0; i < n; i++)
+            q[i] = byte_of(w[i], factors[i], divides, low, high);
+}
+
+static void span_of(const coder *k, const float *w, size_t n, const float *factors, bool same, int8_t *q)
+{
+    if (k->divides)
+        bytes_of(k, true, w, n, factors, same, q);
+    else
+        bytes_of(k, false, w, n, factors, same, q);
+}
+
+static void wide_codes_of(const coder *k, const float *w, tq_axis_view l, const float *factors, int16_t *q)
 {
     size_t at = 0;
     for (size_t o = 0; o < l.outer; o++)
         for (size_t c = 0; c < l.channels; c++)
-            for (size_t end = at + l.inner; at < end; at++) {
-                if (q8)
-                    q8[at] = (int8_t)code_of(w[at], factors[c], k);
-                else
-                    q16[at] = (int16_t)code_of(w[at], factors[c], k);
-            }
+            for (size_t end = at + l.inner; at < end; at++)
+                q[at] = (int16_t)code_of(w[at], factors[c], k);
+}
+
+static void codes_of(const coder *k, const float *w, tq_axis_view l, const float *factors, int8_t *q)
+{
+    for (size_t o = 0; o < l.outer; o++) {
+        if (l.inner == 1 && l.channels) {
+            span_of(k, w + o * l.channels, l.channels, factors, false, q + o * l.channels);
+            continue;
+        }
+        for (size_t c = 0; c < l.channels; c++) {
+            size_t at = (o * l.channels + c) * l.inner;
+            span_of(k, w + at, l.inner, factors + c, true, q + at);
+        }
+    }
 }
 
 void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *l, const float *factors,
@@ -149,6 +222,9 @@ void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_we
         k.low = tq_code_range_of(target->code, false).low;
     for (size_t r = 0; r < l->regions; r++) {
         size_t at = r * tq_axis_view_size(l->region);
-        codes_of(&k, w + at, l->region, factors + r * l->region.channels, q8 ? q8 + at : NULL, q16 ? q16 + at : NULL);
+        if (q8)
+            codes_of(&k, w + at, l->region, factors + r * l->region.channels, q8 + at);
+        else
+            wide_codes_of(&k, w + at, l->region, factors + r * l->region.channels, q16 + at);
     }
 }

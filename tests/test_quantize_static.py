@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq.quantize_model with recipe int8: every row runs, with LiteRT's reference bits; parameters by their formulas."""
+
+import contextlib
+import os
+import subprocess
+
+import numpy as np
+import oracle
+import pytest
+from test_cli import TQ, environment
+from test_hostile import damaged
+from test_quantize_model import away, noise_db, normal, outputs
+
+import tq
+from tq.static import INTEGER
+
+RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
+
+
+def draws(model, count=8):
+    """Samples that have the range of what `outputs` feeds."""
+    rng = np.random.default_rng(0)
+    shapes = [tensor.shape for tensor in tq.Model(model).inputs]
+    drawn = [[rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes] for _ in range(count)]
+    return [*drawn, *([np.full(shape, end, np.float32) for shape in shapes] for end in (-1, 1))]
+
+
+def quantized(model, **options):
+    options.setdefault("calibration", draws(model))
+    return tq.quantize_model(model, "int8", **options)
+
+
+def check(model, data, least=25, without=()):
+    """It runs everywhere, close to the float model, and tq gives LiteRT's reference bits."""
+    assert not tq.Model(data).problems
+    exact = outputs(model, "TQ")
+    found = {resolver: outputs(data, resolver) for resolver in RESOLVERS if resolver not in without}
+    for resolver, given in found.items():
+        assert noise_db(exact, given) > least, resolver
+    if "BUILTIN_REF" in found:
+        np.testing.assert_array_equal(found["TQ"], found["BUILTIN_REF"])
+
+
+# ---- every row ----
+
+
+def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, **options):
+    """x -> RELU_N1_TO_1 -> the operator -> LEAKY_RELU: the operator's input and output are codes."""
+    b = tq.ModelBuilder()
+    x, middle = b.input("x", shape), b.tensor("middle", shape)
+    b.operator("RELU_N1_TO_1", [x], [middle])
+    count = len(constants) + 1
+    rest = iter([b.constant(f"c{i}", data) for i, data in enumerate(constants)])
+    made = [b.tensor(f"out{i}", output) for i in range(results)]
+    b.operator(name, [middle if i == place else next(rest) for i in range(count)], made, **options)
+    y = b.tensor("y", output)
+    b.operator("LEAKY_RELU", [made[-1]], [y], alpha=0.5)
+    b.output(y)
+    return b.to_bytes()
+
+
+def i32(*values):
+    return np.array(values, np.int32)
+
+
+def doubled():
+    b = tq.ModelBuilder()
+    x, y, z = b.input("x", [1, 4, 8]), b.input("y", [1, 8, 4]), b.tensor("z", [1, 4, 4])
+    b.operator("BATCH_MATMUL", [x, y], [z])
+    b.output(z)
+    return b.to_bytes()
+
+
+SHAPE = (1, 4, 4, 8)
+POOL = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
+CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
+HALF = np.arange(128).reshape(SHAPE) % 3 == 0
+CURVES = "RELU RELU6 RELU_N1_TO_1 ELU GELU HARD_SWISH ABS LOGISTIC TANH L2_NORMALIZATION LOG_SOFTMAX"
+ROWS = {
+    "CONV_2D": lambda: chain("CONV_2D", [normal(6, 3, 3, 8), normal(6)], (1, 4, 4, 6), **CONV),
+    "DEPTHWISE_CONV_2D": lambda: chain(
+        "DEPTHWISE_CONV_2D", [normal(1, 3, 3, 8), normal(8)], SHAPE, depth_multiplier=1, **CONV
+    ),
+    "FULLY_CONNECTED": lambda: chain("FULLY_CONNECTED", [normal(5, 128), normal(5)], (1, 5)),
+    "TRANSPOSE_CONV": lambda: chain(
+        "TRANSPOSE_CONV", [i32(1, 4, 4, 5), normal(5, 3, 3, 8), normal(5)], (1, 4, 4, 5), place=2, **CONV
+    ),
+    "BATCH_MATMUL": doubled,
+    "AVERAGE_POOL_2D": lambda: chain("AVERAGE_POOL_2D", [], (1, 2, 2, 8), **POOL),
+    "MAX_POOL_2D": lambda: chain("MAX_POOL_2D", [], (1, 2, 2, 8), **POOL),
+    "SPACE_TO_BATCH_ND": lambda: chain("SPACE_TO_BATCH_ND", [i32(2, 2), i32([0, 0], [0, 0])], (4, 2, 2, 8)),
+    "BATCH_TO_SPACE_ND": lambda: chain(
+        "BATCH_TO_SPACE_ND", [i32(2, 2), i32([0, 0], [0, 0])], (1, 4, 4, 8), (4, 2, 2, 8)
+    ),
+    "SPACE_TO_DEPTH": lambda: chain("SPACE_TO_DEPTH", [], (1, 2, 2, 32), block_size=2),
+    "DEPTH_TO_SPACE": lambda: chain("DEPTH_TO_SPACE", [], (1, 8, 8, 2), block_size=2),
+    "SPLIT": lambda: chain("SPLIT", [i32(3).reshape(())], (1, 4, 4, 4), place=1, results=2, num_splits=2),
+    "SPLIT_V": lambda: chain("SPLIT_V", [i32(4, 4), i32(3).reshape(())], (1, 4, 4, 4), results=2, num_splits=2),
+    "CONCATENATION": lambda: chain("CONCATENATION", [normal(*SHAPE)], (1, 4, 4, 16), axis=3),
+    "EXPAND_DIMS": lambda: chain("EXPAND_DIMS", [i32(0)], (1, *SHAPE)),
+    "GATHER": lambda: chain("GATHER", [i32(5, 1)], (1, 4, 4, 2), axis=3),
+    "GATHER_ND": lambda: chain("GATHER_ND", [i32([0, 1], [0, 3])], (2, 4, 8)),
+    "MAXIMUM": lambda: chain("MAXIMUM", [normal(8)], SHAPE),
+    "MINIMUM": lambda: chain("MINIMUM", [normal(8)], SHAPE),
+    "PACK": lambda: chain("PACK", [normal(*SHAPE)], (2, *SHAPE), values_count=2, axis=0),
+    "UNPACK": lambda: chain("UNPACK", [], (1, 4, 8), results=4, num=4, axis=1),
+    "PAD": lambda: chain("PAD", [i32([0, 0], [1, 1], [0, 2], [0, 0])], (1, 6, 6, 8)),
+    "PADV2": lambda: chain("PADV2", [i32([0, 0], [1, 1], [0, 2], [0, 0]), normal(1)], (1, 6, 6, 8)),
+    "MIRROR_PAD": lambda: chain("MIRROR_PAD", [i32([0, 0], [1, 1], [0, 2], [0, 0])], (1, 6, 6, 8), mode="REFLECT"),
+    "RESHAPE": lambda: chain("RESHAPE", [i32(1, 128)], (1, 128), new_shape=[1, 128]),
+    "RESIZE_BILINEAR": lambda: chain("RESIZE_BILINEAR", [i32(8, 8)], (1, 8, 8, 8)),
+    "RESIZE_NEAREST_NEIGHBOR": lambda: chain("RESIZE_NEAREST_NEIGHBOR", [i32(8, 8)], (1, 8, 8, 8)),
+    "REVERSE_V2": lambda: chain("REVERSE_V2", [i32(1)], SHAPE),
+    "SLICE": lambda: chain("SLICE", [i32(0, 1, 0, 2), i32(1, 2, 4, 6)], (1, 2, 4, 6)),
+    "SQUEEZE": lambda: chain("SQUEEZE", [], (4, 4, 8), squeeze_dims=[0]),
+    "STRIDED_SLICE": lambda: chain("STRIDED_SLICE", [i32(0, 0, 0, 0), i32(1, 4, 4, 8), i32(1, 2, 2, 1)], (1, 2, 2, 8)),
+    "TILE": lambda: chain("TILE", [i32(1, 2, 1, 1)], (1, 8, 4, 8)),
+    "TRANSPOSE": lambda: chain("TRANSPOSE", [i32(0, 3, 1, 2)], (1, 8, 4, 4)),
+    "REDUCE_MAX": lambda: chain("REDUCE_MAX", [i32(3)], (1, 4, 4)),
+    "REDUCE_MIN": lambda: chain("REDUCE_MIN", [i32(3)], (1, 4, 4)),
+    "SELECT": lambda: chain("SELECT", [HALF, normal(*SHAPE)], SHAPE, place=1),
+    "SELECT_V2": lambda: chain("SELECT_V2", [HALF, normal(*SHAPE)], SHAPE, place=1),
+    "BROADCAST_TO": lambda: chain("BROADCAST_TO", [i32(2, 4, 4, 8)], (2, 4, 4, 8), version=2),
+    "MEAN": lambda: chain("MEAN", [i32(1, 2)], (1, 8)),
+    "PRELU": lambda: chain("PRELU", [normal(1, 1, 8)], SHAPE),
+    "LEAKY_RELU": lambda: chain("LEAKY_RELU", [], SHAPE, alpha=0.3),
+    "SOFTMAX": lambda: chain("SOFTMAX", [], SHAPE, beta=1.0),
+    **{
+        name: lambda name=name: chain(name, [normal(*SHAPE)], SHAPE)
+        for name in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE")
+    },
+    **{name: lambda name=name: chain(name, [], SHAPE) for name in CURVES.split()},
+}
+
+
+def test_every_row_has_a_model():
+    assert ROWS.keys() == INTEGER.keys()
+
+
+@pytest.mark.parametrize("name", INTEGER)
+def test_runs_in_every_runtime(name):
+    model = ROWS[name]()
+    data = quantized(model)
+    names = [op.name for op in tq.Model(data).operators]
+    assert names[0] == "QUANTIZE" and names[-1] == "DEQUANTIZE"
+    written = [t.type.name for op in tq.Model(data).operators for t in op.outputs if op.name != "DEQUANTIZE"]
+    assert set(written) == {"INT8"}
+    check(model, data, least=18, without=["BUILTIN_REF"] if name == "ELU" else [])  # that resolver has no ELU at all
+
+
+# ---- parameters ----
+
+
+def parts(b):
+    """A convolution, a pool, a float operator in between, and a softmax."""
+    x = b.input("x", [1, 8, 8, 3])
+    conv, pool = b.tensor("conv", [1, 8, 8, 4]), b.tensor("pool", [1, 4, 4, 4])
+    sine, flat = b.tensor("sine", [1, 4, 4, 4]), b.tensor("flat", [1, 64])
+    logits, y = b.tensor("logits", [1, 5]), b.tensor("y", [1, 5])
+    w, bias = b.constant("w", normal(4, 3, 3, 3)), b.constant("bias", normal(4))
+    b.operator("CONV_2D", [x, w, bias], [conv], fused_activation_function="RELU6", **CONV)
+    b.operator("MAX_POOL_2D", [conv], [pool], **POOL)
+    b.operator("SIN", [pool], [sine])
+    b.operator("RESHAPE", [sine, b.constant("shape", i32(1, 64))], [flat], new_shape=[1, 64])
+    b.operator("FULLY_CONNECTED", [flat, b.constant("v", normal(5, 64)), None], [logits])
+    b.operator("SOFTMAX", [logits], [y], beta=1.0)
+    b.output(y)
+    b.signature()
+
+
+def network():
+    b = tq.ModelBuilder()
+    parts(b)
+    return b.to_bytes()
+
+
+def test_network():
+    data = quantized(network())
+    check(network(), data, least=20)
+    names = [op.name for op in tq.Model(data).operators]
+    integers = ["QUANTIZE", "CONV_2D", "MAX_POOL_2D", "DEQUANTIZE", "SIN", "QUANTIZE", "RESHAPE", "FULLY_CONNECTED"]
+    assert names == [*integers, "SOFTMAX", "DEQUANTIZE"]
+
+
+def test_parameters():
+    calibration = tq.calibrate(network(), draws(network()))
+    model = tq.Model(quantized(network(), calibration=calibration))
+    tensors = model.tensors
+    low, high = map(np.float32, calibration.range("x"))
+    scale = np.float32(np.float32(high - low) / np.float32(255))
+    x = tensors["x_int8"].quantization
+    assert x.scale == scale and x.zero_point == away(np.float32(-128 - low / scale))
+    assert (x.min, x.max) == (low, high)
+    w = tq.Model(network()).tensors["w"].data
+    bound = np.abs(w).max((1, 2, 3), keepdims=True)
+    scales = ((bound + bound) / np.float32(254)).astype(np.float32)
+    np.testing.assert_array_equal(tensors["w"].quantization.scale, scales.ravel())
+    np.testing.assert_array_equal(tensors["w"].data, away(w * (np.float32(1) / scales)))
+    bias, b = tensors["bias"], tq.Model(network()).tensors["bias"].data
+    np.testing.assert_array_equal(bias.quantization.scale, scale * scales.ravel())
+    assert bias.data.dtype == np.int32
+    np.testing.assert_array_equal(bias.data, away(b * (np.float32(1) / (scale * scales.ravel()))))
+    conv, pool = tensors["conv"].quantization, tensors["pool"].quantization
+    assert (conv.scale, conv.zero_point) == (pool.scale, pool.zero_point) and conv.zero_point == -128
+    y = tensors["y_int8"].quantization
+    assert (y.scale, y.zero_point) == (np.float32(1 / 256), -128)
+
+
+def test_interface_keeps_its_names():
+    before, after = tq.Model(network()), tq.Model(quantized(network()))
+    assert [t.name for t in after.inputs + after.outputs] == ["x", "y"]
+    assert [t.type.name for t in after.inputs + after.outputs] == ["FLOAT32", "FLOAT32"]
+    named = after.signatures[0]
+    assert named.inputs.keys() == before.signatures[0].inputs.keys()
+    assert named.outputs == {"y": after.outputs[0].index}
+
+
+@pytest.mark.parametrize("io", ["int8", "uint8"])
+def test_io(io):
+    model = tq.Model(quantized(network(), io=io))
+    assert {t.type.name for t in model.inputs + model.outputs} == {io.upper()}
+    assert [t.name for t in model.inputs + model.outputs] == ["x", "y"]
+
+
+def test_versions():
+    model = tq.Model(quantized(network()))
+    found = {op.name: op.version for op in model.operators}
+    assert found == {
+        "QUANTIZE": 1,
+        "CONV_2D": 3,
+        "MAX_POOL_2D": 2,
+        "DEQUANTIZE": 2,
+        "SIN": 1,
+        "RESHAPE": 1,
+        "FULLY_CONNECTED": 4,
+        "SOFTMAX": 2,
+    }
+
+
+def test_fixed_parameters_that_others_do_not_share():
+    """TANH writes 1/128; the CONCATENATION needs a wider range, so a QUANTIZE stands between."""
+    b = tq.ModelBuilder()
+    x, t, y = b.input("x", [1, 8]), b.tensor("t", [1, 8]), b.tensor("y", [1, 16])
+    b.operator("TANH", [x], [t])
+    b.operator("CONCATENATION", [t, b.constant("c", 5 * normal(1, 8))], [y], axis=1)
+    b.output(y)
+    model = b.to_bytes()
+    data = quantized(model)
+    check(model, data)
+    names = [op.name for op in tq.Model(data).operators]
+    assert names == ["QUANTIZE", "TANH", "QUANTIZE", "CONCATENATION", "DEQUANTIZE"]
+    assert tq.Model(data).tensors["t_fixed"].quantization.scale == np.float32(1 / 128)
+
+
+def test_a_bias_that_would_overflow():
+    """Weights near 0 give their channel a scale for which the bias' code passes int32: the scale grows."""
+    b = tq.ModelBuilder()
+    weights, bias = normal(4, 16), np.array([13.3, 0.5, -7, 1], np.float32)
+    weights[0] = 1e-9
+    x, y = b.input("x", [1, 16]), b.tensor("y", [1, 4])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", weights), b.constant("b", bias)], [y])
+    b.output(y)
+    model = b.to_bytes()
+    data = quantized(model)
+    check(model, data)
+    found = tq.Model(data).tensors["b"]
+    assert abs(int(found.data[0]) - 2**30) <= 64  # what float32 holds of it
+    scales = found.quantization.scale.astype(float)
+    assert (np.abs(found.data * scales - bias) <= scales / 2 + 1e-6 * np.abs(bias)).all()
+
+
+def test_shared_weights():
+    b = tq.ModelBuilder()
+    x, m, y = b.input("x", [1, 64]), b.tensor("m", [1, 64]), b.tensor("y", [1, 64])
+    w = b.constant("w", normal(64, 64) / 8)
+    b.operator("FULLY_CONNECTED", [x, w, None], [m])
+    b.operator("FULLY_CONNECTED", [m, w, None], [y])
+    b.output(y)
+    model = b.to_bytes()
+    data = quantized(model)
+    check(model, data)
+    assert len([buffer for buffer in tq.Model(data).buffers if buffer.nbytes]) == 1
+
+
+def test_rules():
+    data = quantized(
+        network(),
+        rules=[tq.Rule("float", operator="SOFTMAX"), tq.Rule("dynamic_int8", tensor="^logits")],
+        min_elements=0,
+    )
+    check(network(), data, least=20)
+    types = {t.name: t.type.name for t in tq.Model(data).tensors}
+    assert (types["conv"], types["logits"], types["v"]) == ("INT8", "FLOAT32", "INT8")
+
+
+def test_data_that_only_moves_stays_float():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 8]), b.tensor("y", [8])
+    b.operator("RESHAPE", [x, b.constant("shape", i32(8))], [y], new_shape=[8])
+    b.output(y)
+    with pytest.raises(ValueError, match="nothing to quantize"):
+        quantized(b.to_bytes())
+
+
+@pytest.mark.corpus
+def test_weights_of_converter_files(corpus):
+    files = {path.stem: path for path in corpus}
+    model = tq.Model(files["k_mnv2s_float"])
+    sample = np.random.default_rng(0).uniform(-1, 1, model.inputs[0].shape).astype(np.float32)
+    ours = {t.name: t for t in tq.Model(tq.quantize_model(model, calibration=[[sample]])).tensors}
+    count = 0
+    for tensor in tq.Model(files["k_mnv2s_int8"]).tensors:
+        if tensor.is_constant and tensor.type.name == "INT8" and tensor.name in ours:
+            other = ours[tensor.name]
+            np.testing.assert_array_equal(other.quantization.scale, tensor.quantization.scale)
+            np.testing.assert_array_equal(other.data, tensor.data)
+            count += 1
+    assert count > 40
+
+
+# ---- bad input ----
+
+
+def test_calibration_that_does_not_fit(tmp_path):
+    with pytest.raises(ValueError, match="needs calibration="):
+        tq.quantize_model(network(), "int8")
+    with pytest.raises(ValueError, match="calibration set is empty"):
+        quantized(network(), calibration=[])
+    other = tq.calibrate(doubled(), draws(doubled()))
+    with pytest.raises(ValueError, match="of another model: its tensor"):
+        quantized(network(), calibration=other, output=tmp_path / "out.tflite")
+    with pytest.raises(ValueError, match="the calibration is empty"):
+        quantized(network(), calibration=tq.Calibration({}, {}))
+    nothing = [[np.full((1, 8, 8, 3), np.nan, np.float32)]]
+    with pytest.raises(ValueError, match="tensor 'x' had no finite value"):
+        quantized(network(), calibration=nothing)
+    assert os.listdir(tmp_path) == []
+
+
+def test_weights_that_are_no_numbers():
+    weights = normal(5, 128)
+    weights[2, 3] = np.nan
+    model = chain("FULLY_CONNECTED", [weights, normal(5)], (1, 5))
+    with pytest.raises(ValueError, match=r"'c0'.*FULLY_CONNECTED.*nan"):
+        quantized(model)
+
+
+def test_command(tmp_path):
+    (tmp_path / "in.tflite").write_bytes(network())
+    tq.calibrate(network(), draws(network())).save(tmp_path / "ranges.npz")
+    np.savez(tmp_path / "samples.npz", x=np.concatenate([sample[0] for sample in draws(network())]))
+    for option in (["--calibration", "ranges.npz"], ["--samples", "samples.npz"]):
+        command = [*TQ, "quantize", "in.tflite", "out.tflite", "--recipe", "int8", "--io", "int8", *option]
+        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, encoding="utf-8")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "out.tflite").read_bytes() == quantized(network(), io="int8")
+
+
+def test_oracle_runs_the_integer_interface():
+    data = quantized(network(), io="int8")
+    codes = np.arange(192, dtype=np.uint8).view(np.int8).reshape(1, 8, 8, 3)
+    model = tq.Model(data)
+    places = model.inputs[0].index, model.outputs[0].index
+    answers = [
+        next(oracle.ask("tensors", [(data, resolver, [{places[0]: codes}], {}, [places[1]])])) for resolver in RESOLVERS
+    ]
+    np.testing.assert_array_equal(answers[1][0][places[1]], answers[3][0][places[1]])
+
+
+@pytest.mark.parametrize("recipe", ["int8", "dynamic_int8", "weight_only_int4", "blockwise_int4", "float16"])
+def test_damaged_models(recipe):
+    """A model whose bytes are changed is quantized, or refused by an error of tq's; nothing else comes out."""
+    whole = network()
+    ranges = tq.calibrate(whole, draws(whole))
+    made = 0
+    for seed in range(500):
+        with contextlib.suppress(tq.Error, ValueError):
+            made += bool(tq.quantize_model(damaged(whole, seed), recipe, calibration=ranges, min_elements=0))
+    assert made > 20

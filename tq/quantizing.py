@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Post-training quantization: tq.quantize_model.
+
+    tq.quantize_model("float.tflite", "dynamic_int8", output="int8.tflite")
+
+What is chosen first, operator by operator, is which constants become what (_chosen); then each is quantized once
+(_Constants), and the operators read the result, themselves or through a DEQUANTIZE (_apply).  The arithmetic of weights
+is tq.quantize_weights'; what is not quantized is written as it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tq import _core, fields, recipes, versions
+from tq._core import Model, ModelError
+from tq.calibration import Calibration, calibrate
+from tq.edit_graph import SubgraphPart
+from tq.edit_operator import OperatorPart
+from tq.edit_tensor import TensorPart
+from tq.editor import Editor, Source, write_all, write_atomically
+from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
+
+_CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
+_HALF_MAX = 65504.0
+
+
+class _Target(NamedTuple):
+    """What a constant becomes."""
+
+    form: str
+    type: str
+    axis: int | None = None
+    block_size: int = 0
+    channels: int = 0  # how many scales are written where axis is None and there are several; 0: one
+    channel_axis: int = 0
+
+
+class _Use(NamedTuple):
+    """A constant that an operator reads, and what it is to become there."""
+
+    operator: OperatorPart
+    input: int
+    tensor: TensorPart
+    target: _Target
+
+
+class Options(NamedTuple):
+    """What quantize_model is asked for, checked."""
+
+    recipe: Recipe
+    rules: tuple[Rule, ...]
+    per_axis: bool
+    min_elements: int
+    block_size: int
+
+
+def quantize_model(
+    model: Source,
+    recipe: str = "int8",
+    *,
+    calibration: Calibration | Iterable[Any] | None = None,
+    io: str = "float32",
+    per_axis: bool = True,
+    rules: Iterable[Rule] = (),
+    min_elements: int = 1024,
+    block_size: int = 32,
+    output: str | os.PathLike[str] | None = None,
+) -> bytes:
+    """A float model, quantized.
+
+    model: a path, bytes or a tq.Model, which stays as it is.
+    recipe: "int8": integer weights and activations, whose ranges come from calibration; operators without an integer
+        kernel stay float32 between DEQUANTIZE and QUANTIZE, as do all subgraphs but the first.  The other recipes leave
+        activations float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels
+        multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each
+        `block_size` weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16":
+        weights behind a DEQUANTIZE (for float16, all float constants of two numbers and more).
+    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.
+    io: the type of inputs and outputs that are integers inside: "float32", "int8" or "uint8"; for recipe "int8".
+    per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
+    rules: tq.recipes.Rule objects, for operators that get another recipe; the last that holds is taken.
+    min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
+    block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
+    output: a path to write the model to as well; the file appears whole or not at all.
+
+    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
+    Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
+    ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
+    a calibration that is missing, empty, of another model, or without a finite value of a tensor.
+    """
+    options = _options(recipe, rules, per_axis, min_elements, block_size)
+    if io not in ("float32", "int8", "uint8"):
+        raise ValueError(f"io is {io!r}; it must be 'float32', 'int8' or 'uint8'")
+    source = bytes(model) if isinstance(model, (bytearray, memoryview)) else model
+    opened = source if isinstance(source, Model) else Model(source)
+    editor = Editor(opened)
+    _check_float(editor)
+    uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
+    static = [op for op in editor.main._operators if _recipe_of(op, 0, options).form == STATIC]
+    ranges = _calibration(opened, calibration) if static else None
+    constants = _Constants(editor)
+    for graph, chosen in zip(editor._subgraphs, uses, strict=True):
+        _apply(graph, chosen, constants)
+    constants.release()
+    made = _make_static(editor, static, ranges, options.per_axis) if ranges else []
+    if not made and not any(uses):
+        raise ValueError(_nothing(options))
+    _set_io(editor, io)
+    editor._prune_codes()
+    result = editor.to_bytes()
+    if output is not None:
+        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    return result
+
+
+def _calibration(model: Model, given: Calibration | Iterable[Any] | None) -> Calibration:
+    if given is None:
+        raise ValueError("recipe 'int8' needs calibration=: a tq.Calibration, or samples as tq.calibrate takes them")
+    if not isinstance(given, Calibration):
+        return calibrate(model, given)
+    if not given.samples:
+        raise ValueError("the calibration is empty")
+    tensors = model.subgraphs[0].tensors
+    for index, name in given.names.items():
+        found = tensors[index].name if index < len(tensors) else None
+        if found != name:
+            raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
+    return given
+
+
+def _make_static(
+    editor: Editor, operators: Sequence[OperatorPart], ranges: Calibration, per_axis: bool
+) -> list[OperatorPart]:
+    from tq.static import Static
+
+    made = Static(editor.main, ranges, per_axis).run(operators)
+    for operator in made:
+        _set_version(operator, versions.needed(operator))
+    return made
+
+
+def _set_io(editor: Editor, io: str) -> None:
+    """Changes those inputs and outputs that the model turns into codes, or makes from them."""
+    if io == "float32":
+        return
+    graph = editor.main
+    readers = {tensor: tensor.consumers for tensor in graph.inputs if tensor is not None}
+    inputs = [t for t, ops in readers.items() if ops and all(op.name == "QUANTIZE" for op in ops)]
+    outputs = [t for t in graph.outputs if t is not None and t.producer is not None]
+    outputs = [t for t in outputs if t.producer.name == "DEQUANTIZE"]  # type: ignore[union-attr]
+    graph._editor.set_io_types(dict.fromkeys(inputs, io), dict.fromkeys(outputs, io))
+
+
+def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: int, block_size: int) -> Options:
+    found = recipes.find(recipe)
+    rows = tuple(rules)
+    for rule in rows:
+        if not isinstance(rule, Rule):
+            raise TypeError(f"rules must be tq.recipes.Rule objects, not {rule!r}")
+    if block_size not in (32, 64, 128, 256):
+        raise ValueError(f"block_size is {block_size}; TFLite's kernels take 32, 64, 128 and 256")
+    if min_elements < 0:
+        raise ValueError(f"min_elements is {min_elements}; it must not be negative")
+    return Options(found, rows, bool(per_axis), min_elements, block_size)
+
+
+def _nothing(options: Options) -> str:
+    if options.recipe.form == STATIC:
+        return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
+    least = f" of at least {options.min_elements} elements" if options.recipe.weights != "float16" else ""
+    return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"
+
+
+def _check_float(editor: Editor) -> None:
+    for graph in editor._subgraphs:
+        for tensor in graph._tensors:
+            if str(getattr(tensor.type, "name", "")) in _CODES and len(tensor.quantization.scale):
+                raise ValueError(f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds codes")
+
+
+# ---- what becomes what ----
+
+
+def _recipe_of(operator: OperatorPart, graph: int, options: Options) -> Recipe:
+    if not options.rules:
+        return options.recipe
+    tensors = [*operator.outputs, *(tensor for tensor in operator.inputs if tensor and tensor.is_constant)]
+    names = [tensor.name for tensor in tensors if tensor is not None]
+    name, found = operator.name, options.recipe
+    for rule in options.rules:
+        if rule.holds(name, graph, names):
+            found = recipes.find(rule.recipe)
+    return found
+
+
+def _chosen(graph: SubgraphPart, options: Options) -> Iterator[_Use]:
+    place = graph.index
+    for operator in graph._operators:
+        recipe = _recipe_of(operator, place, options)
+        if recipe.form in (FLOAT, STATIC):
+            continue
+        if recipe.weights == "float16":
+            yield from _halves(operator)
+        else:
+            yield from _codes(operator, recipe, options)
+
+
+def _is_plain_float(tensor: TensorPart | None) -> bool:
+    return (
+        tensor is not None
+        and int(tensor.type) == 0
+        and tensor.is_constant
+        and not tensor.is_variable
+        and not tensor._node.has("sparsity")
+    )
+
+
+def _halves(operator: OperatorPart) -> Iterator[_Use]:
+    """All float constants of a builtin operator.  But not single numbers, where nothing is saved and an epsilon becomes
+    0, and those with infinities, which float16's greatest number cannot stand for."""
+    if operator.name in recipes.READ_WHEN_PREPARED or operator._code_name() in (None, "CUSTOM"):
+        return
+    for place, tensor in enumerate(operator.inputs):
+        data = tensor.data if tensor is not None and _is_plain_float(tensor) else None
+        if tensor is not None and data is not None and data.size > 1 and not np.isinf(data).any():
+            yield _Use(operator, place, tensor, _Target(DEQUANTIZED, "float16"))
+
+
+def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[_Use]:
+    """The weights of an operator, if all of them can become codes."""
+    row = WEIGHTS.get(operator._code_name() or "")
+    if row is None or (recipe.form == HYBRID and recipe.weights not in row.hybrid):
+        return
+    if recipe.in_blocks and not row.in_blocks:
+        return
+    inputs = operator.inputs
+    found = [(place, inputs[place]) for place in row.inputs if place < len(inputs) and inputs[place] is not None]
+    weights = [(place, tensor) for place, tensor in found if tensor is not None and _is_plain_float(tensor)]
+    if len(weights) < len(found) or not weights:
+        return
+    if max(int(np.prod(tensor.shape, dtype=np.int64)) for _, tensor in weights) < max(options.min_elements, 1):
+        return
+    for place, tensor in weights:
+        yield _Use(operator, place, tensor, _target(tensor, row, recipe, options))
+
+
+def _target(tensor: TensorPart, row: recipes.Weights, recipe: Recipe, options: Options) -> _Target:
+    shape = tensor.shape
+    axis = row.axis if row.axis is not None and row.axis < len(shape) else None
+    if recipe.in_blocks and shape[-1] % options.block_size == 0:
+        return _Target(recipe.form, recipe.weights, block_size=options.block_size)
+    if axis is None or options.per_axis:
+        return _Target(recipe.form, recipe.weights, axis)
+    if recipe.form == HYBRID and row.scale_per_channel:
+        return _Target(recipe.form, recipe.weights, None, channels=shape[axis], channel_axis=axis)
+    return _Target(recipe.form, recipe.weights)
+
+
+# ---- constants ----
+
+
+class _Quantized(NamedTuple):
+    buffer: int
+    parameters: dict[str, Any] | None  # of the tensor's quantization
+    block_scales: NDArray[Any] | None
+    scales_buffer: int
+
+
+class _Constants:
+    """Quantizes each constant once, however many tensors and operators share it."""
+
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+        self._made: dict[tuple[int, tuple[int, ...], _Target], _Quantized] = {}
+        self._old: set[int] = set()
+
+    def of(self, tensor: TensorPart, target: _Target) -> _Quantized:
+        key = (tensor.buffer, tensor.shape, target._replace(form=""))
+        if key not in self._made:
+            try:
+                self._made[key] = self._quantize(tensor, target)
+            except ValueError as error:
+                raise ValueError(f"{tensor!r}: {error}") from None
+            self._old.add(tensor.buffer)
+        return self._made[key]
+
+    def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
+        data = tensor.data
+        if data is None:
+            raise ModelError("it has no data")
+        if target.type == "float16":
+            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
+        block = target.block_size or None
+        made = _core.quantize_weights(
+            data, data.ndim - 1 if block else target.axis, target.type, block_size=target.block_size or None
+        )
+        codes = made.codes if target.type == "int8" else _core.pack(made.codes, target.type)
+        buffer = self._editor.add_buffer(codes.tobytes())
+        if block:
+            scales = np.asarray(made.scale, np.float16)
+            return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
+        scale = np.ravel(made.scale)
+        if target.channels:
+            scale = np.repeat(scale, target.channels)
+        axis = target.channel_axis if target.channels else target.axis or 0
+        zeros = np.zeros(len(scale), np.int64)
+        return _Quantized(buffer, {"scale": scale, "zero_point": zeros, "quantized_dimension": axis}, None, 0)
+
+    def release(self) -> None:
+        """Empties the buffers of float constants that nothing reads any more."""
+        self._editor._forget_users()
+        for buffer in self._old:
+            self._editor._release_buffer(buffer)
+
+
+def _half(data: NDArray[Any]) -> bytes:
+    if np.isnan(data).any():
+        raise ValueError("it holds NaN; weights must be numbers")
+    return bytes(np.clip(data, -_HALF_MAX, _HALF_MAX).astype("<f2").data)
+
+
+# ---- the graph ----
+
+
+def _readers(graph: SubgraphPart) -> Counter[int]:
+    """How often each tensor is read: by operators, and as an input or output of the subgraph."""
+    found = Counter(index for operator in graph._operators for index in operator.input_indices)
+    found.update(tensor.index for tensor in (*graph.inputs, *graph.outputs) if tensor is not None)
+    return found
+
+
+def _become(tensor: TensorPart, target: _Target, made: _Quantized) -> None:
+    """Makes a float constant the quantized one."""
+    tensor.buffer = made.buffer
+    tensor.type = target.type
+    tensor.quantization = made.parameters
+    if made.block_scales is None:
+        return
+    scales = tensor.subgraph.add_tensor(
+        f"{tensor.name}_scales", made.block_scales.shape, "float16", buffer=made.scales_buffer
+    )
+    tensor.quantization.details = {
+        "type": "BlockwiseQuantization",
+        "scales": scales.index,
+        "zero_points": -1,
+        "block_size": target.block_size,
+    }
+
+
+def _apply(graph: SubgraphPart, uses: Sequence[_Use], constants: _Constants) -> None:
+    """Gives the operators of a subgraph the constants that were chosen for them."""
+    groups: dict[tuple[TensorPart, _Target], list[_Use]] = {}
+    for use in uses:
+        groups.setdefault((use.tensor, use.target), []).append(use)
+    readers = _readers(graph)
+    made = {key: constants.of(*key) for key in groups}
+    inputs = {use.operator: list(use.operator.input_indices) for use in uses}
+    dequantized = []
+    for (tensor, target), group in groups.items():
+        codes = tensor
+        if readers[tensor.index] > len(group):  # others go on reading the float numbers
+            codes = graph.add_tensor(f"{tensor.name}_{target.type}", tensor.shape)
+        _become(codes, target, made[tensor, target])
+        read = codes
+        if target.form == DEQUANTIZED:
+            read = graph.add_tensor(f"{tensor.name}_dequantized", tensor.shape)
+            dequantized.append((group[0].operator, codes, read))
+        for use in group:
+            inputs[use.operator][use.input] = read.index
+    for operator, indices in inputs.items():
+        operator._put("inputs", indices)
+    _finish(inputs)
+    _insert(graph, dequantized)
+
+
+def _finish(operators: Iterable[OperatorPart]) -> None:
+    """Options and versions of operators that read codes."""
+    for operator in operators:
+        options = operator.options
+        if operator.name in WEIGHTS and any(_is_codes(tensor) for tensor in operator.inputs):
+            if "asymmetric_quantize_inputs" in options:
+                options["asymmetric_quantize_inputs"] = True
+            _set_version(operator, versions.needed(operator))
+
+
+def _set_version(operator: OperatorPart, version: int) -> None:
+    """By an operator code that all operators of that version share; what nothing uses any more is pruned later."""
+    code = operator._code()
+    if code is not None and version != operator.version:
+        copy = operator._editor._tree.copy(code)
+        fields.put(copy, "version", version)
+        operator._put("opcode_index", operator._editor._intern_code(copy))
+
+
+def _is_codes(tensor: TensorPart | None) -> bool:
+    return tensor is not None and getattr(tensor.type, "name", "") in _CODES
+
+
+def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:
+    """Puts each DEQUANTIZE right before the first operator that reads its result."""
+    places = {operator: place for place, operator in enumerate(graph._operators)}
+    for before, codes, real in sorted(dequantized, key=lambda row: places[row[0]], reverse=True):
+        operator = graph.add_operator("DEQUANTIZE", [codes], [real], at=places[before])
+        _set_version(operator, versions.needed(operator))
