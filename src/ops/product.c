@@ -12,9 +12,12 @@ typedef struct product {
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
+    double *real;           /* multipliers, one or one a channel, that `columns` are made of; NULL: of floats */
+    bool real_for_each;
+    void *columns;
     tq_gemm *packed;        /* [groups], or one tq_depthwise's place, once packed */
-    bool constant;          /* weights and bias are packed once, */
-    bool is_packed;         /* as they have been, */
+    bool has_run;
+    bool constant;          /* weights and bias are packed in the first run, */
     char *memory;           /* here */
     uint64_t packed_at, scratch_at;
 } product;
@@ -149,15 +152,15 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     tq_activation_codes(plan->activation, node->out[0], &s->low, &s->high);
     const bool many = node->in[1]->quantization.count > 1;
     double *real;
-    void *columns;
     TQ_TRY(tq_node_memory(node, many ? plan->channels : 1, sizeof *real, &real, error));
-    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(plan->channels), 1, &columns, error));
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(plan->channels), 1, &p->columns, error));
     for (size_t c = 0; c < (many ? plan->channels : 1); c++) {
         real[c] = real_multiplier(node, plan, c);
         if (!isfinite(real[c]) || !isfinite((float)real[c]))
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales make a multiplier of %g for channel %zu; it needs to be finite", real[c], c);
     }
-    tq_gemm_store_make(s, plan->channels, real, many, columns);
+    p->real = real;
+    p->real_for_each = many;
     return TQ_OK;
 }
 
@@ -250,11 +253,11 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_product_plan *plan = &p->plan;
     if (!plan->rows || !plan->channels)
         return TQ_OK;
-    if (!p->constant)
-        pack(node, p, tq_scratch_at(node, p->packed_at));
-    else if (!p->is_packed)
-        pack(node, p, p->memory);
-    p->is_packed = p->constant;
+    if (!p->has_run && p->real)
+        tq_gemm_store_make(&p->store, plan->channels, p->real, p->real_for_each, p->columns);
+    if (!p->constant || !p->has_run)
+        pack(node, p, p->constant ? p->memory : tq_scratch_at(node, p->packed_at));
+    p->has_run = true;
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {

@@ -64,10 +64,12 @@ static tq_status read_quantization(tq_graph_run *graph, tq_tensor *tensor, tq_er
     int32_t *zero_point;
     TQ_TRY(tq_blocks_add(&graph->memory, graph->run->pool, count, sizeof *scale, &scale, error));
     TQ_TRY(tq_blocks_add(&graph->memory, graph->run->pool, count, sizeof *zero_point, &zero_point, error));
+    const uint8_t *scales = tq_vector_bytes(&q.scale, sizeof *scale).data;
+    const uint8_t *zero_points = tq_vector_bytes(&q.zero_point, sizeof(int64_t)).data;
     for (uint32_t i = 0; i < count; i++) {
-        scale[i] = tq_vector_f32(&q.scale, i);
+        scale[i] = tq_load_f32(scales + i * sizeof *scale);
         /* cut to 32 bits, as the runtime does */
-        zero_point[i] = (int32_t)(uint32_t)(uint64_t)tq_vector_i64(&q.zero_point, q.zero_point.count == 1 ? 0 : i);
+        zero_point[i] = (int32_t)tq_load_u32(zero_points + (q.zero_point.count == 1 ? 0 : i) * sizeof(int64_t));
     }
     affine->count = count;
     affine->axis = axis;
