@@ -17,7 +17,7 @@ from models import build_model, make_model, operator, pack, schema, signature, s
 import tq
 from tq import interpreter as interpreter_module
 from tq.interpreter import Interpreter, OpResolverType, SignatureRunner
-from tq.pytest_plugin import tq_stand_in  # noqa: F401  (where tq is installed, pytest finds it by itself)
+from tq.pytest_plugin import tq_stand_in  # noqa: F401
 
 
 def permute(**kwargs):

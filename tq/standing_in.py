@@ -3,7 +3,7 @@
 
     tq.stand_in()                       # from now on
     with tq.stand_in(): ...             # for a while
-    def test_x(tq_stand_in): ...        # in a test; the fixture comes with the package
+    def test_x(tq_stand_in): ...        # in a test; see tq.pytest_plugin
 
 Then `import ai_edge_litert.interpreter`, `import tflite_runtime.interpreter` and, where TensorFlow is not installed,
 `import tensorflow.lite` give tq's Interpreter.  What was imported before keeps what it has.
