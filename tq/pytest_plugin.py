@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures for tests that run models: `pytest_plugins = ["tq.pytest_plugin"]` in a conftest.py, or `-p tq.pytest_plugin`."""
+"""Fixtures: `pytest_plugins = ["tq.pytest_plugin"]` in a conftest.py, or `-p tq.pytest_plugin`."""
 
 from __future__ import annotations
 
