@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))  # PYTHONSAFEPATH may be set
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
