@@ -296,25 +296,32 @@ class Interpreter(_core.Interpreter):
 
     def _get_op_details(self, op_index: int) -> Details:
         """index, op_name, inputs and outputs (tensor indices) and their dtypes.  ValueError: no such operator."""
-        operators = self.model.subgraphs[0].operators
-        if not 0 <= op_index < len(operators):
+        if not 0 <= op_index < len(self.model.subgraphs[0].operators):
             raise ValueError("Invalid node index")
-        op = operators[op_index]
-        inputs, outputs = list(op.input_indices), list(op.output_indices)
-        details = self.get_tensor_details()
-        dtypes = {item["index"]: item["dtype"] for item in details}
-        return {
-            "index": op_index,
-            "op_name": op.name,
-            "inputs": np.array(inputs, np.int32),
-            "outputs": np.array(outputs, np.int32),
-            "operand_types": [dtypes[i] for i in inputs if i != -1],
-            "result_types": [dtypes[i] for i in outputs if i != -1],
-        }
+        return self._op_details([op_index])[0]
 
     def _get_ops_details(self) -> list[Details]:
         """_get_op_details of every operator."""
-        return [self._get_op_details(index) for index in range(len(self.model.subgraphs[0].operators))]
+        return self._op_details(range(len(self.model.subgraphs[0].operators)))
+
+    def _op_details(self, indices: Sequence[int]) -> list[Details]:
+        dtypes = {item["index"]: item["dtype"] for item in self.get_tensor_details()}
+        operators = self.model.subgraphs[0].operators
+        result = []
+        for index in indices:
+            op = operators[index]
+            inputs, outputs = list(op.input_indices), list(op.output_indices)
+            result.append(
+                {
+                    "index": index,
+                    "op_name": op.name,
+                    "inputs": np.array(inputs, np.int32),
+                    "outputs": np.array(outputs, np.int32),
+                    "operand_types": [dtypes[i] for i in inputs if i != -1],
+                    "result_types": [dtypes[i] for i in outputs if i != -1],
+                }
+            )
+        return result
 
     # ---- signatures ----
 

@@ -238,11 +238,10 @@ static int assign_strings(tq_graph_run *graph, tq_tensor *tensor, PyArrayObject 
     return result;
 }
 
-static int assign_codes(InterpreterObject *self, tq_tensor *tensor, PyArrayObject *value)
+static int assign_codes(tq_tensor *tensor, PyArrayObject *value)
 {
     if (check_codes(tensor, value) < 0)
         return -1;
-    (void)self;
     if (!tensor->data && PyArray_NBYTES(value) > 0) {
         PyErr_SetString(PyExc_ValueError,
                         "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first");
@@ -294,7 +293,7 @@ int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor 
     else
         result = check_type(self, tensor, value) < 0 || check_shape(tensor, value) < 0
                      ? -1
-                     : assign_codes(self, tensor, value);
+                     : assign_codes(tensor, value);
     Py_DECREF(value);
     return result;
 }

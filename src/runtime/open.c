@@ -92,15 +92,9 @@ static tq_status constant_bytes(tq_graph_run *graph, const tq_tensor *tensor, tq
     return tq_tensor_bytes(graph->run->model, &tensor->table, out, error);
 }
 
-static tq_status own_constant(tq_graph_run *graph, tq_tensor *tensor, uint64_t bytes, tq_error *error)
-{
-    TQ_TRY(tq_slot_allocate(graph, tensor->index, bytes, error));
-    return TQ_OK;
-}
-
 static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes stored, uint64_t size, tq_error *error)
 {
-    TQ_TRY(own_constant(graph, tensor, size, error));
+    TQ_TRY(tq_slot_allocate(graph, tensor->index, size, error));
     return tq_tensor_densify(&tensor->table, stored, tensor->data, size, error);
 }
 
@@ -111,7 +105,7 @@ static tq_status load_strings(tq_graph_run *graph, tq_tensor *tensor, tq_bytes s
     if (strings.count != tq_tensor_count(tensor))
         return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET, "%u strings for a shape of %llu elements", strings.count,
                        (unsigned long long)tq_tensor_count(tensor));
-    TQ_TRY(own_constant(graph, tensor, stored.size, error));
+    TQ_TRY(tq_slot_allocate(graph, tensor->index, stored.size, error));
     memcpy(tensor->data, stored.data, stored.size);
     return TQ_OK;
 }
@@ -139,7 +133,7 @@ static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool pack
         return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET, "has %llu bytes of data; its shape and type need %llu",
                        (unsigned long long)stored.size, (unsigned long long)size);
     if (type->bits < 8 && !packed_too) {
-        TQ_TRY(own_constant(graph, tensor, tq_tensor_count(tensor), error));
+        TQ_TRY(tq_slot_allocate(graph, tensor->index, tq_tensor_count(tensor), error));
         tq_unpack_bits(stored.data, type->bits, type->low < 0, tq_tensor_count(tensor), tensor->data);
         return TQ_OK;
     }
@@ -149,7 +143,7 @@ static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool pack
         tensor->bytes = (size_t)size;
         return TQ_OK;
     }
-    TQ_TRY(own_constant(graph, tensor, size, error));
+    TQ_TRY(tq_slot_allocate(graph, tensor->index, size, error));
     memcpy(tensor->data, stored.data, (size_t)size);
     return TQ_OK;
 }
