@@ -90,8 +90,8 @@ class Profile:
         return plot_profile(self, ax)
 
 
-def _nbytes(interpreter: Interpreter, tensors: Sequence[Tensor | None]) -> int:
-    changed = interpreter._changed_shapes(0)
+def _nbytes(tensors: Sequence[Tensor | None], changed: Mapping[int, tuple[int, ...]]) -> int:
+    """Bytes of some tensors, of which those in `changed` have another shape than the file says."""
     total = 0
     for tensor in tensors:
         if tensor is None or not tensor.nbytes:
@@ -115,10 +115,10 @@ def profile(interpreter: Interpreter, runs: int, warm_up: int) -> Profile:
     finally:
         interpreter._profile_start(False)
     rows = []
-    times = interpreter._profile_read(0)
+    times, changed = interpreter._profile_read(0), interpreter._changed_shapes(0)
     for op, (count, nanoseconds, _) in zip(interpreter.model.subgraphs[0].operators, times, strict=True):
         output = next((t.name for t in op.outputs if t is not None), "")
-        size = _nbytes(interpreter, [*op.inputs, *op.outputs])
+        size = _nbytes([*op.inputs, *op.outputs], changed)
         micro = nanoseconds / count / 1000 if count else 0.0
         rows.append(OperatorTime(op.index, op.name, output, micro, size, multiply_adds(op)))
     return Profile(rows, runs)
