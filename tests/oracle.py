@@ -102,8 +102,8 @@ def answer_outputs(question):
 def answer_tensors(question):
     """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
 
-    question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "MICRO", "PUBLISHED", runs, shapes,
-    indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to resize; indices: which
+    question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "TQ optimized", "TQ xnnpack", "MICRO",
+    "PUBLISHED", runs, shapes, indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to resize; indices: which
     tensors of the file to return.
     A tensor that cannot be read is a Refusal, or an empty array where its shape holds nothing.
     """
@@ -111,12 +111,14 @@ def answer_tensors(question):
     where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
     stage = "construct"
     try:
-        if resolver == "TQ":
+        if resolver.startswith("TQ"):
             import tq
+
+            numerics = resolver[3:] or "reference"
 
             more = {"max_memory": MEMORY} if isinstance(source, bytes) else {}
             interpreter = tq.Interpreter(
-                **where, experimental_preserve_all_tensors=True, numerics="reference", num_threads=1, **more
+                **where, experimental_preserve_all_tensors=True, numerics=numerics, num_threads=1, **more
             )
         elif resolver == "MICRO":
             interpreter = _Micro(source)
