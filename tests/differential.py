@@ -3,6 +3,7 @@
 
     python tests/differential.py CONV_2D --types int8 --cases 1000 --seed 3     every mismatch's first lines
     python tests/differential.py CONV_2D --types int8 --seed 3 --case 17        one case, in full
+    python tests/differential.py ADD --numerics xnnpack                         tq's xnnpack against LiteRT's BUILTIN
     python tests/differential.py ADD --litert                                   how many models LiteRT's kernels run
     ... --write FOLDER                                                          the models and inputs that mismatch
 
@@ -249,12 +250,34 @@ def _alone(cases, outcome, workers, resolver):
             outcome.agree += 1
 
 
-def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=None, candidate="TQ"):
+def resolver_of(operator, kind, numerics):
+    """Whose kernels a row's models are compared with."""
+    resolver = generators.RESOLVERS[operator, kind]
+    return generators.NUMERICS[numerics] if resolver == generators.REFERENCE else resolver
+
+
+def candidate_of(numerics):
+    return "TQ" if numerics == "reference" else f"TQ {numerics}"
+
+
+def compare(
+    operator,
+    kind,
+    cases=30,
+    seed=0,
+    workers=2,
+    first=0,
+    litert_only=False,
+    resolver=None,
+    candidate=None,
+    numerics="reference",
+):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
-    candidate: whose results are compared with LiteRT's, "TQ" or another of its resolvers."""
+    numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these."""
     outcome = Outcome(operator, kind)
-    resolver = resolver or generators.RESOLVERS[operator, kind]
+    resolver = resolver or resolver_of(operator, kind, numerics)
+    candidate = candidate or candidate_of(numerics)
     drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
@@ -335,7 +358,8 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--litert", action="store_true", help="ask only LiteRT")
     parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
-    parser.add_argument("--candidate", default="TQ", help="another resolver, in place of tq")
+    parser.add_argument("--candidate", help="another resolver, in place of tq")
+    parser.add_argument("--numerics", choices=list(generators.NUMERICS), default="reference")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="the rows that there are")
@@ -363,6 +387,7 @@ def main(arguments=None):
             options.litert,
             options.resolver,
             options.candidate,
+            options.numerics,
         )
         failures += len(outcome.mismatches)
         few = options.litert and outcome.agree < 0.9 * count
