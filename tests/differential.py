@@ -20,6 +20,7 @@ says so, and tq's result is compared with what that row computes:
 """
 
 import argparse
+import dataclasses
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,9 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
+import corpus_runs
 import generators
+import models
 import oracle
 from generators.draft import Draft
 
@@ -53,6 +56,23 @@ def draw(operator, kind, seed, number):
     draft = Draft(seed, operator, kind, number, name=operator)
     generators.ROWS[operator, kind](draft, kind)
     return draft.case(operator, kind, seed, number)
+
+
+def shaped(case):
+    """The same case with the shapes of outputs in the file, as converters write them: XNNPACK refuses nodes without."""
+    interpreter = tq.Interpreter(model_content=case.model)
+    try:
+        interpreter.allocate_tensors()
+    except tq.RunError:
+        return case
+    model = corpus_runs.unpacked(case.model)
+    graph = model.subgraphs[0]
+    for item in graph.operators:
+        for index in item.outputs:
+            shape = interpreter.get_tensor_details()[index]["shape"] if index >= 0 else ()
+            if index >= 0 and not np.size(graph.tensors[index].shape):
+                graph.tensors[index].shape = [int(n) for n in shape]
+    return dataclasses.replace(case, model=models.pack(model))
 
 
 def compared(model):
@@ -279,6 +299,8 @@ def compare(
     resolver = resolver or resolver_of(operator, kind, numerics)
     candidate = candidate or candidate_of(numerics)
     drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
+    if numerics != "reference":
+        drawn = [shaped(case) for case in drawn]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
         return outcome
