@@ -213,7 +213,7 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
-    from tq.runs import feed
+    from tq.comparison import feed
 
     try:
         feed(interpreter, _inputs(args, interpreter.get_input_details()))
@@ -245,7 +245,7 @@ def _run_model(args: argparse.Namespace) -> Result:
 
 
 def _compare(args: argparse.Namespace) -> Result:
-    from tq.runs import compare
+    from tq.comparison import compare
 
     one, two = (_interpreter(path, args, keep=True) for path in (args.a, args.b))
     try:
