@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from tq.difference_steps import DifferenceSteps
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class TensorComparison:
     different: int  # elements
     max_error: float  # of real values: integer codes times their scale
     sqnr_db: float  # inf where nothing differs
+    max_codes: int | None  # the largest difference of codes, or of other integers; None for other types
+    is_output: bool  # of the first model's subgraph 0
 
 
 @dataclass
@@ -33,6 +38,7 @@ class Comparison:
 
     rows: list[TensorComparison]
     unmatched: list[str]  # names of the first model's tensors that the second does not have, or not in that shape
+    steps: DifferenceSteps | None = None  # of an element of the first tensor that differs, where both models are one
 
     @property
     def equal(self) -> bool:
@@ -43,6 +49,11 @@ class Comparison:
     def first_difference(self) -> TensorComparison | None:
         """The first tensor that differs."""
         return next((row for row in self.rows if not row.equal), None)
+
+    @property
+    def outputs(self) -> list[TensorComparison]:
+        """The outputs: how far a difference has grown."""
+        return [row for row in self.rows if row.is_output]
 
     def __str__(self) -> str:
         lines = ["tensor operator             dtype    different    max error  SQNR dB  name"]
@@ -59,20 +70,33 @@ class Comparison:
                 f"{sum(not row.equal for row in self.rows)} of {len(self.rows)} tensors differ; the first is "
                 f"{first.index} '{first.name}', of operator {first.operator} ({first.operator_name})"
             )
+            lines += [f"output {row.index} '{row.name}': {_how_far(row)}" for row in self.outputs]
+        if self.steps is not None:
+            lines.append(str(self.steps))
         if self.unmatched:
             lines.append(f"{len(self.unmatched)} tensors have no partner: {', '.join(self.unmatched[:8])}")
         return "\n".join(lines)
 
 
-def _interpreter(source: Any) -> Any:
+def _how_far(row: TensorComparison) -> str:
+    if row.equal:
+        return "equal"
+    codes = "" if row.max_codes is None else f" by up to {row.max_codes} code{'' if row.max_codes == 1 else 's'},"
+    count = int(np.prod(row.shape))
+    return f"{row.different} of {count} elements differ{codes} {row.max_error:.6g}; SQNR {row.sqnr_db:.2f} dB"
+
+
+def _interpreter(source: Any, numerics: str | None) -> Any:
     """An interpreter, tq's or one like it, that keeps every tensor."""
     if hasattr(source, "invoke") and hasattr(source, "get_tensor"):
+        if numerics is not None:
+            raise ValueError(f"numerics={numerics!r} needs a model; {source!r} is an interpreter, which has its own")
         return source
     import tq
     from tq.interpreter import Interpreter
 
     model = source if isinstance(source, tq.Model) else tq.Model(source)
-    return Interpreter(model=model, experimental_preserve_all_tensors=True)
+    return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics)
 
 
 def feed(interpreter: Any, inputs: Any) -> None:
@@ -136,6 +160,14 @@ def _errors(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
         return float(np.max(error)), float(10 * np.log10(signal / noise)) if signal else float("-inf")
 
 
+def _code_error(x: np.ndarray, y: np.ndarray) -> int | None:
+    if x.dtype.kind not in "iu" or x.dtype != y.dtype or x.size == 0:
+        return None
+    wide = x.dtype.itemsize == 8  # differences of 64 bits are Python's
+    apart = np.abs(x.astype(object) - y.astype(object)) if wide else np.abs(x.astype(np.int64) - y.astype(np.int64))
+    return int(np.max(apart))
+
+
 def _producers(interpreter: Any) -> dict[int, tuple[int, str]]:
     return {
         int(tensor): (op["index"], op["op_name"])
@@ -145,36 +177,90 @@ def _producers(interpreter: Any) -> dict[int, tuple[int, str]]:
     }
 
 
-def compare(a: Any, b: Any, inputs: Any) -> Comparison:
+def compare(a: Any, b: Any = None, inputs: Any = None, *, numerics: Sequence[str] | None = None) -> Comparison:
     """Runs two models on the same inputs, and compares every tensor that both have.
 
     a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's; make those with
-        experimental_preserve_all_tensors=True, or their intermediate tensors do not count.
+        experimental_preserve_all_tensors=True, or their intermediate tensors do not count. b may be left out where
+        numerics is given: the same model twice.
     inputs: an array, a list of arrays in input order, or a dict by input name.
+    numerics: two names, as ("reference", "xnnpack"): whose arithmetic a and b run with (see Interpreter).
 
     Tensors are matched by name (those of one name in their order), and where the first model has the same number of
     tensors as the second, by index.  Quantized values are compared as codes for equality, and as real numbers for
     errors, so a float model can stand beside a quantized one.
-    ValueError: the inputs do not fit a model.
+    Where both run the same operators, `Comparison.steps` tells, for an element of the first tensor that differs, the
+    accumulator and each run's steps from it to the code.
+    ValueError: the inputs do not fit a model; numerics is not two names.
     """
-    one, two = _interpreter(a), _interpreter(b)
+    names: Sequence[str | None] = (None, None) if numerics is None else tuple(numerics)
+    if isinstance(numerics, str) or len(names) != 2:
+        raise ValueError(f"numerics is {numerics!r}; it must be two names, as ('reference', 'xnnpack')")
+    if inputs is None or (b is None and numerics is None):
+        raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics'}")
+    if b is None:
+        import tq
+
+        b = a = a if isinstance(a, tq.Model) else tq.Model(a)
+    one, two = _interpreter(a, names[0]), _interpreter(b, names[1])
     for interpreter in (one, two):
         feed(interpreter, inputs)
         interpreter.invoke()
+    return _compare_runs(one, two)
+
+
+def _compare_runs(one: Any, two: Any) -> Comparison:
     details_a = {item["index"]: item for item in one.get_tensor_details()}
     details_b = {item["index"]: item for item in two.get_tensor_details()}
     partners = _partners(details_a, details_b)
     producers = _producers(one)
     ends = [item["index"] for item in one.get_input_details()]
+    outputs = {item["index"] for item in one.get_output_details()}
     order = ends + [index for index in producers if index in details_a]
     rows, unmatched = [], []
     for index in order:
-        row = _compare_tensor(one, two, details_a[index], details_b.get(partners.get(index, -1)), producers.get(index))
+        other = details_b.get(partners.get(index, -1))
+        row = _compare_tensor(one, two, details_a[index], other, producers.get(index), index in outputs)
         if row is None:
             unmatched.append(details_a[index]["name"])
         else:
             rows.append(row)
-    return Comparison(rows, unmatched)
+    made = Comparison(rows, unmatched)
+    made.steps = _steps(one, two, made.first_difference)
+    return made
+
+
+def _backend(interpreter: Any, operator: int) -> str | None:
+    """Whose arithmetic an operator of a tq run follows; None: not known."""
+    return getattr(interpreter, "numerics", None)
+
+
+def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceSteps | None:
+    """How the first difference arises, where the two runs are of the same operators and at least one is tq's."""
+    from tq.interpreter import Interpreter
+
+    known = next((item for item in (one, two) if isinstance(item, Interpreter)), None)
+    if first is None or first.operator is None or first.index != first.index_b or known is None:
+        return None
+    op = known.model.subgraphs[0].operators[first.operator]
+    tensor = known.model.subgraphs[0].tensors[first.index]
+    theirs = two._get_op_details(first.operator) if hasattr(two, "_get_op_details") else None
+    if op.outputs[0] is not tensor or theirs is None or theirs["op_name"] != op.name:
+        return None
+    reads = [index for index in op.input_indices if index >= 0]
+    if any(_differs(_value(one, index), _value(two, index)) for index in reads):
+        return None
+    from tq.difference_steps import explain_element
+
+    values = _value(one, first.index), _value(two, first.index)
+    if any(value.dtype.kind not in "iuf" for value in values):
+        return None
+    return explain_element(known, op, tensor, values, (_backend(one, op.index), _backend(two, op.index)))
+
+
+def _differs(x: Any, y: Any) -> bool:
+    """Whether the operator saw other inputs, or nobody can tell."""
+    return x is None or y is None or x.shape != y.shape or x.tobytes() != y.tobytes()
 
 
 def _partners(a: dict[int, Any], b: dict[int, Any]) -> dict[int, int]:
@@ -188,7 +274,7 @@ def _partners(a: dict[int, Any], b: dict[int, Any]) -> dict[int, int]:
 
 
 def _compare_tensor(
-    one: Any, two: Any, details: Any, other: Any, producer: tuple[int, str] | None
+    one: Any, two: Any, details: Any, other: Any, producer: tuple[int, str] | None, is_output: bool
 ) -> TensorComparison | None:
     if other is None:
         return None
@@ -198,12 +284,13 @@ def _compare_tensor(
     operator, name = producer if producer else (None, "input")
     equal = x.dtype == y.dtype and (x.tobytes() == y.tobytes() if x.dtype != object else bool(np.all(x == y)))
     if x.dtype.kind in "OSU" or x.dtype.kind == "V":
-        different, error, sqnr = int(np.sum(x != y)), float("nan"), float("nan")
+        different, error, sqnr, codes = int(np.sum(x != y)), float("nan"), float("nan"), None
     else:
         real_x, real_y = _real(x, details), _real(y, other)
         left, right = (x, y) if x.dtype == y.dtype else (real_x, real_y)
         different = int(np.sum(~((left == right) | ((left != left) & (right != right)))))
         error, sqnr = _errors(real_x, real_y)
+        codes = _code_error(x, y)
     return TensorComparison(
         details["index"],
         other["index"],
@@ -216,4 +303,6 @@ def _compare_tensor(
         different,
         error,
         sqnr,
+        codes,
+        is_output,
     )
