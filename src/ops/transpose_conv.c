@@ -382,7 +382,7 @@ static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activati
     for (size_t o = 0; o < d->out_channels; o++)
         d->multipliers[o] = tq_fixed_of(multiplier_of(node, o));
     d->zero_point = tq_zero_point_at(output, 0);
-    tq_activation_codes(activation, output, &d->low_code, &d->high_code);
+    tq_activation_codes(node, activation, &d->low_code, &d->high_code);
     const tq_tensor *bias = bias_of(node);
     double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
