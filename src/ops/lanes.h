@@ -51,12 +51,12 @@ TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero
     return (raised > most ? most : raised) + zero_point;
 }
 
-/* even(x) within [least, most], whole numbers of at most 2^22: above 2^23 floats are whole, so that an addition rounds,
+/* even(x) within [least, most], whole numbers of at most 2^22; NaN gives the least.  Above 2^23 floats are whole, so that an addition rounds,
    and the integer is in the sum's bits.  No call, and no rounding mode but the usual one. */
 TQ_BODY int32_t tq_lane_even(float x, float least, float most)
 {
     const float whole = 12582912.0f; /* 3 * 2^22 */
-    float raised = x < least ? least : x;
+    float raised = x > least ? x : least;
     float bounded = (raised > most ? most : raised) + whole;
     int32_t bits;
     memcpy(&bits, &bounded, sizeof bits);
