@@ -6,6 +6,7 @@
  *     float32             in the order of kernels/gemm.h
  *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
+ *                         XNNPACK: rounded once, to even (product.h)
  *     int8 -> int32       sum a * b, of codes
  *     float32 x int8      each row of a quantized (ops/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b))
  *
@@ -256,8 +257,11 @@ static tq_status check_codes(const tq_node *node, const product *p, tq_error *er
 
 static double multiplier_of(const tq_node *node, size_t column)
 {
-    float scales = tq_scale_at(node->in[LEFT], 0) * tq_scale_at(node->in[RIGHT], column);
-    return (double)scales / (double)tq_scale_at(node->out[0], 0);
+    const float left = tq_scale_at(node->in[LEFT], 0), right = tq_scale_at(node->in[RIGHT], column);
+    const float out = tq_scale_at(node->out[0], 0);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(left, right, out);
+    return (double)(left * right) / (double)out;
 }
 
 static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *error)
@@ -284,7 +288,7 @@ static tq_status prepare_store(tq_node *node, product *p, size_t count, tq_error
     void *memory;
     double *real;
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
-    p->store.rule = TQ_REQUANTIZE_DOUBLE;
+    p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     p->store.zero_point = tq_zero_point_at(out, 0);
     tq_code_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, p->n, sizeof *real, &real, error));

@@ -10,6 +10,7 @@
  *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
  *     int8, uint8, 16x8  acc = sum (x - z_x)(w - z_w) + bias; clamp(multiply(acc, m[o]) + z_o)
  *     m[o]: f64(s_x) * f64(s_w[o]) / f64(s_o); uint8: f64(f32(s_x * s_w)) / f64(s_o)
+ *     XNNPACK: rounded once, to even (product.h)
  *     16x8: acc and multiplication in 64 bits, or in 32 where quantized_bias_type says INT32
  *
  * Source: LiteRT f6745779, tflite/kernels/transpose_conv.cc, internal/reference/transpose_conv.h and
@@ -46,7 +47,8 @@ struct deconvolution {
     int32_t low_code, high_code, zero_point;
     bool wide; /* acc of 64 bits */
     size_t chunk;
-    tq_fixed *multipliers; /* one an output channel */
+    tq_requantize_rule rule;
+    tq_multiplier *multipliers; /* one an output channel */
     tq_transposed matrix;
 
     /* in eval */
@@ -163,10 +165,9 @@ static void store_codes(const deconvolution *d, const void *sums, size_t place)
     const tq_tensor *bias = bias_of(d->node), *output = d->node->out[0];
     for (size_t o = 0; o < d->out_channels; o++) {
         int64_t acc = tq_add_wrap_i64(sum[o], bias_at(bias, o));
-        tq_fixed m = d->multipliers[o];
-        int32_t scaled = d->wide ? tq_multiply_i64(acc, m.multiplier, m.shift)
-                                 : tq_multiply_fixed(tq_wrap_i32(acc), m);
-        int32_t code = tq_clamp_i64((int64_t)scaled + d->zero_point, d->low_code, d->high_code);
+        const tq_multiplier *m = &d->multipliers[o];
+        int32_t code = d->wide ? tq_requantize_i64(acc, m, d->rule, d->zero_point, d->low_code, d->high_code)
+                               : tq_requantize(tq_wrap_i32(acc), m, d->rule, d->zero_point, d->low_code, d->high_code);
         size_t i = place * d->out_channels + o;
         if (output->type == TQ_TensorType_INT16)
             ((int16_t *)output->data)[i] = (int16_t)code;
@@ -365,6 +366,8 @@ static tq_status choose_width(const tq_node *node, deconvolution *d, tq_error *e
 static double multiplier_of(const tq_node *node, size_t o)
 {
     float s_x = tq_scale_at(node->in[INPUT], 0), s_w = tq_scale_at(node->in[WEIGHTS], o);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(s_x, s_w, tq_scale_at(node->out[0], 0));
     double product = node->in[INPUT]->type == TQ_TensorType_UINT8 ? (double)(s_x * s_w) : (double)s_x * (double)s_w;
     return product / (double)tq_scale_at(node->out[0], 0);
 }
@@ -379,10 +382,11 @@ static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activati
     d->chunk = TQ_DOT_CODES;
     TQ_TRY(choose_width(node, d, error));
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *d->multipliers, &d->multipliers, error));
+    d->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     for (size_t o = 0; o < d->out_channels; o++)
-        d->multipliers[o] = tq_fixed_of(multiplier_of(node, o));
+        d->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), d->rule);
     d->zero_point = tq_zero_point_at(output, 0);
-    tq_activation_codes(activation, output, &d->low_code, &d->high_code);
+    tq_activation_codes(node, activation, &d->low_code, &d->high_code);
     const tq_tensor *bias = bias_of(node);
     double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
@@ -432,7 +436,7 @@ static tq_status prepare_store(tq_node *node, const deconvolution *d, tq_gemm_st
     }
     int32_t type = node->out[0]->type;
     *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
-                             .rule = TQ_REQUANTIZE_DOUBLE, .zero_point = d->zero_point, .low = d->low_code,
+                             .rule = d->rule, .zero_point = d->zero_point, .low = d->low_code,
                              .high = d->high_code};
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *real, &real, error));
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
