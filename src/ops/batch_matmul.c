@@ -8,7 +8,8 @@
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
  *                         XNNPACK: rounded once, to even (product.h)
  *     int8 -> int32       sum a * b, of codes
- *     float32 x int8      each row of a quantized (ops/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b))
+ *     float32 x int8      each row of a quantized (ops/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b)), or
+ *                         XNNPACK's f32(f32(acc - z * sum(b)) * s_row) * s_b
  *
  * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  There, hybrid
  * products of several batches read the wrong row sums, and scales along b's columns count in hybrid products alone.
@@ -75,7 +76,7 @@ static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    tq_hybrid_output output = {p->node->in[RIGHT], NULL, false};
+    tq_hybrid_output output = {.weights = p->node->in[RIGHT], .fused = p->rule == tq_hybrid_even};
     for (size_t m = begin; m < end; m++) {
         float *y = (float *)(void *)p->out + m * p->n;
         tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->rows[m], 0, p->n,
