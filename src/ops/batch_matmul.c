@@ -330,7 +330,8 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
     bool floats = b->type == TQ_TensorType_FLOAT32, wide = a->type == TQ_TensorType_INT16;
-    TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, wide, error));
+    const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, flags, error));
     uint64_t each = (p->plan.packed_bytes + 63) / 64 * 64;
     if (tq_is_constant(b)) {
         size_t matrices = tq_shape_span(&b->shape, 0, b->shape.rank - 2);
