@@ -62,8 +62,13 @@ class Lstm:
             self.peepholes = False  # LiteRT takes one for each output: tests/deviations_products.py
         self.normalized = m.chance(0.3) if kind in ("float32", "int8") else m.chance(0.2)
         self.batch = batch
+        self.products_8 = kind == "int8-products8"
+        if self.products_8:
+            self.kind = kind = "int8"
+            self.projected = self.coupled = self.normalized = True
+            self.size, self.peepholes = m.dimension(12), False
         if kind == "int8":
-            self.cell_scale = 2.0 ** -m.integer(9, 12)
+            self.cell_scale = 2.0**-15 if self.products_8 else 2.0 ** -m.integer(9, 12)
             self.hidden = {"scale": m.scale_for("int8", 1.0, wild=0), "zero_point": m.zero_point("int8")}
             self.state = self.hidden if not self.projected else m.affine("int8", 1.0)
 
@@ -105,7 +110,7 @@ class Lstm:
         found += [self.gate(name, lambda: self.vector(units, "int32", 2.0**-20)) for name in GATES]
         if self.projected:
             found.append(self.matrix(size, units))
-            found.append(self.vector(size, "int32", 2.0**-15) if self.m.chance(0.5) else -1)
+            found.append(self.vector(size, "int32", 2.0**-15) if self.products_8 or self.m.chance(0.5) else -1)
         else:
             found += [-1, -1]
         return found
@@ -129,6 +134,10 @@ class Lstm:
         if self.kind != "int8":
             return None
         m = self.m
+        if self.products_8:  # of a gate's sum, and of its two products
+            scales = [m.scale_for("int8", reach, wild=0) for _ in GATES for reach in (8.0, 2.0, 2.0)]
+            scales = [scale / 2**8 if k % 3 == 0 else scale for k, scale in enumerate(scales)]
+            return [m.tensor("int8", [], scale=scale, zero_point=m.zero_point("int8")) for scale in scales]
         found = [
             m.tensor(
                 "int16", [], scale=m.scale_for("int16", 8.0, wild=0) if self.normalized else 2.0**-12, zero_point=0
@@ -142,7 +151,7 @@ def clips(m):
     return m.pick(0.0, 0.0, float(np.float32(m.rng.uniform(0.3, 3))))
 
 
-@generator("LSTM", "float32", "hybrid", "int8")
+@generator("LSTM", "float32", "hybrid", "int8", "int8-products8")
 @generator("UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid", "int8")
 def lstm(m, kind):
     batch, steps, width = m.integer(1, 3), m.integer(1, 5), m.dimension(20)
@@ -152,7 +161,7 @@ def lstm(m, kind):
     shape = [batch, width]
     if sequence:
         shape = [steps, batch, width] if time_major else [batch, steps, width]
-    if kind == "int8":
+    if kind.startswith("int8"):
         x = m.input("int8", shape, **m.affine("int8", 1.0))
     else:
         x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
@@ -167,7 +176,7 @@ def lstm(m, kind):
         options = schema.UnidirectionalSequenceLSTMOptionsT(timeMajor=time_major, **more)
     else:
         options = schema.LSTMOptionsT(**more)
-    y = m.output("int8", **cell.state) if kind == "int8" else m.output("float32")
+    y = m.output("int8", **cell.state) if cell.kind == "int8" else m.output("float32")
     m.operator(m.name, inputs, [y], options, 4 if m.name == "LSTM" else 3, intermediates=cell.intermediates())
 
 
