@@ -173,11 +173,17 @@ static void sum_cells(void *context, size_t begin, size_t end)
             }
 }
 
+/* The runtime takes sixteen cells of a batch together, and rounds ties of theirs up; of the rest, away from zero. */
 static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 {
     const int16_t *c = l->cell_state->data, *w = g->peephole->data;
+    size_t together = l->cells / 16 * 16;
     for (size_t i = 0; i < l->batches * l->cells; i++) {
-        int32_t by_cell = tq_multiply_fixed(w[i % l->cells] * c[i], g->from_cell);
+        size_t cell = i % l->cells;
+        int32_t product = w[cell] * c[i];
+        int32_t by_cell = cell < together
+                              ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
+                              : tq_multiply_fixed(product, g->from_cell);
         gate[i] = tq_lstm_saturate_16((int64_t)by_cell + gate[i]);
     }
 }

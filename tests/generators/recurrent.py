@@ -60,6 +60,8 @@ class Lstm:
         self.coupled, self.peepholes = m.chance(0.3), m.chance(0.3)
         if kind == "int8" and self.size != self.units:
             self.peepholes = False  # LiteRT takes one for each output: tests/deviations_products.py
+        if kind == "int8" and self.peepholes and m.chance(0.7):
+            self.units = self.size = m.integer(16, 36)  # sixteen are taken together
         self.normalized = m.chance(0.3) if kind in ("float32", "int8") else m.chance(0.2)
         self.batch = batch
         self.products_8 = kind == "int8-products8"
@@ -88,12 +90,14 @@ class Lstm:
             values = m.integers("int32", [size], -(2**14), 2**14)
         else:
             values = m.integers("int16", [size], -(2**15) + 1, 2**15 - 1)
+            if m.chance(0.5):
+                values = values >> 6 << 6
         return m.constant(integer, values, scale=scale or m.scale_for("int16", 1.0, wild=0), zero_point=0)
 
     def peephole(self):
-        """Quantized as the matrices are."""
+        """Quantized as the matrices are; by a power of two, products are often ties."""
         if self.kind != "hybrid":
-            return self.vector(self.units)
+            return self.vector(self.units, scale=2.0 ** -self.m.integer(13, 15) if self.m.chance(0.5) else None)
         codes = self.m.integers("int8", [self.units], -127, 127)
         return self.m.constant("int8", codes, scale=self.m.scale_for("int8", 0.8, wild=0), zero_point=0)
 
