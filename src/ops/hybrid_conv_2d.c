@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CONV_2D of float32 activations with weights of 8 or 4 bits: input [n, h, w, c], filter [o, kh, kw, c / groups].
+ * A UINT8 filter holds int8's bytes (ops/hybrid.h).
  *
  * Each image is quantized on its own (ops/hybrid.h).  Where all filter scales are equal and there is one group,
  * symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
@@ -9,7 +10,8 @@
  * of one cell are fully connected layers there, of which each pixel is quantized on its own.
  *
  * Source: LiteRT f6745779, tflite/kernels/conv.cc (EvalHybrid, EvalHybridPerChannel),
- * internal/reference/conv.h.  There, grouped filters with one scale read past it.
+ * internal/reference/conv.h.  There, grouped filters with one scale read past it, and of a UINT8 filter the first
+ * scale counts for all channels: here these must be equal.
  */
 #include "kernels/gemm.h"
 #include "ops/check.h"
@@ -106,11 +108,19 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+static bool scales_differ(const tq_affine *q)
+{
+    for (uint32_t c = 1; c < q->count; c++)
+        if (q->scale[c] != q->scale[0])
+            return true;
+    return false;
+}
+
 static tq_status check(const tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
-    TQ_TRY(tq_check_input(node, 1, TQ_T(INT8) | TQ_T(INT4), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     TQ_TRY(tq_check_rank(node, 1, 4, 4, error));
@@ -126,15 +136,10 @@ static tq_status check(const tq_node *node, tq_error *error)
             return tq_input_fail(node, 2, error, "has %zu elements; the filter gives %d channels",
                                  tq_tensor_count(node->in[2]), w[0]);
     }
-    return tq_check_weight_scales(node, 1, 0, error);
-}
-
-static bool scales_differ(const tq_affine *q)
-{
-    for (uint32_t c = 1; c < q->count; c++)
-        if (q->scale[c] != q->scale[0])
-            return true;
-    return false;
+    TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+    if (node->in[1]->type == TQ_TensorType_UINT8 && (w[3] != x[3] || scales_differ(&node->in[1]->quantization)))
+        return tq_input_fail(node, 1, error, "is UINT8; beside FLOAT32 it has one scale and one group");
+    return TQ_OK;
 }
 
 static tq_status fit(tq_node *node, convolution *c, tq_error *error)
