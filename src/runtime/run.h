@@ -33,6 +33,7 @@ typedef struct tq_step {
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
+    uint64_t kept_bytes;    /* asked for, and not yet given */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
 } tq_step;
@@ -64,7 +65,7 @@ typedef struct tq_graph_run {
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
     tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
-    tq_block *arena;
+    tq_block *arena, *kept; /* kept: what operators keep */
     uint64_t arena_bytes;
     bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
