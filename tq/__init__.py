@@ -126,7 +126,7 @@ _LAZY = {
     "RequantizeExplanation": "tq.explain",
     "Rule": "tq.recipes",
     "calibrate": "tq.calibration",
-    "compare": "tq.runs",
+    "compare": "tq.comparison",
     "diff": "tq.differences",
     "edit": "tq.editor",
     "explain_requantize": "tq.explain",

@@ -167,10 +167,13 @@ def _diff(args: argparse.Namespace) -> Result:
     return "\n".join(lines), code
 
 
-def _interpreter(path: str, args: argparse.Namespace, keep: bool = False) -> Interpreter:
+def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
     from tq.interpreter import Interpreter
 
-    return Interpreter(model=_open(path), num_threads=args.threads or None, experimental_preserve_all_tensors=keep)
+    threads = args.threads or None
+    return Interpreter(
+        model=_open(path), num_threads=threads, experimental_preserve_all_tensors=keep, numerics=numerics
+    )
 
 
 def _read_array(path: str) -> Any:
@@ -213,7 +216,7 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
-    from tq.runs import feed
+    from tq.comparison import feed
 
     try:
         feed(interpreter, _inputs(args, interpreter.get_input_details()))
@@ -245,9 +248,15 @@ def _run_model(args: argparse.Namespace) -> Result:
 
 
 def _compare(args: argparse.Namespace) -> Result:
-    from tq.runs import compare
+    from tq.comparison import compare
 
-    one, two = (_interpreter(path, args, keep=True) for path in (args.a, args.b))
+    if args.b is None and args.numerics is None:
+        raise _Failure("compare needs two models, or one and --numerics")
+    names = args.numerics or (None, None)
+    one, two = (
+        _interpreter(path, args, keep=True, numerics=name)
+        for path, name in zip((args.a, args.b or args.a), names, strict=True)
+    )
     try:
         comparison = compare(one, two, _inputs(args, one.get_input_details()))
     except ValueError as error:
@@ -258,6 +267,16 @@ def _compare(args: argparse.Namespace) -> Result:
 def _profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args), args)
     return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    one, two = text.split(",")
+    if not {one, two} <= {"reference", "optimized", "xnnpack"}:
+        raise ValueError
+    return one, two
+
+
+_two_names.__name__ = "pair, as reference,xnnpack"  # argparse's word for it in errors
 
 
 def _rule(text: str) -> tuple[str, str]:
@@ -413,7 +432,15 @@ def _parser() -> _Parser:
     inputs(run)
     run.add_argument("-o", "--output", metavar="OUT.npz", help="the file to write")
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
-    inputs(command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A", "B"))
+    compare = command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A")
+    compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
+    compare.add_argument(
+        "--numerics",
+        type=_two_names,
+        metavar="X,Y",
+        help="whose arithmetic A and B run with: reference, optimized or xnnpack",
+    )
+    inputs(compare)
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
