@@ -292,7 +292,8 @@ _rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
 
 def _calibration(args: argparse.Namespace, model: Model) -> Any:
     """What --calibration or --samples name; None without."""
-    from tq.calibration import Calibration, samples_of
+    from tq.calibration import Calibration
+    from tq.samples import samples_of
 
     if args.calibration and args.samples:
         raise _Failure("--calibration and --samples are given; one is needed")
