@@ -55,14 +55,25 @@ static size_t pixels(const tq_transposed *t, const tq_transposed_phase *p)
     return t->batches * (size_t)p->y.count * (size_t)p->x.count;
 }
 
-/* [o][taps of y, last first][taps of x, last first][c] */
+/* The scan that meets the taps in the opposite order. */
+static tq_scan reversed(tq_scan scan)
+{
+    scan.dilation_h = scan.dilation_w = -1;
+    scan.pad_h -= scan.filter_h - 1;
+    scan.pad_w -= scan.filter_w - 1;
+    return scan;
+}
+
+/* [o][taps of y][taps of x][c], by input cell: last first; fused, as XNNPACK has them: first first */
 static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
         for (int32_t i = p->y.taps; i-- > 0;)
             for (int32_t j = p->x.taps; j-- > 0; to += bytes) {
-                size_t ky = (size_t)(p->y.rest + i * t->y->stride), kx = (size_t)(p->x.rest + j * t->x->stride);
+                const int32_t row = t->flags & TQ_GEMM_FUSED ? p->y.taps - 1 - i : i;
+                const int32_t column = t->flags & TQ_GEMM_FUSED ? p->x.taps - 1 - j : j;
+                size_t ky = (size_t)(p->y.rest + row * t->y->stride), kx = (size_t)(p->x.rest + column * t->x->stride);
                 memcpy(to, (const char *)t->weights.data + (o * area + ky * width + kx) * bytes, bytes);
             }
 }
@@ -73,6 +84,8 @@ static tq_status prepare_phase(tq_node *node, const tq_transposed *t, tq_transpo
     size_t taps = (size_t)p->y.taps * (size_t)p->x.taps;
     void *memory;
     p->scan = scan_of(t, &p->y, &p->x);
+    if (t->flags & TQ_GEMM_FUSED)
+        p->scan = reversed(p->scan);
     TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, taps, t->channels, t->flags, error));
     TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
     tq_gemm_weights weights = t->weights;
