@@ -58,7 +58,7 @@ void tq_activate(int64_t activation, float *values, size_t n);
 tq_status tq_check_activation(const tq_node *node, int64_t activation, tq_error *error);
 
 /* Types of hybrid weights of 8 bits.  Old converters wrote UINT8 for what are int8's bytes, and so the runtime reads
-   them; its convolutions know them no more. */
+   them; its DEPTHWISE_CONV_2D, CONV_3D, TRANSPOSE_CONV and BATCH_MATMUL know INT8 alone. */
 #define TQ_HYBRID_WEIGHTS (TQ_T(INT8) | TQ_T(UINT8))
 
 static inline bool tq_is_hybrid_weights(const tq_tensor *tensor)
@@ -66,8 +66,8 @@ static inline bool tq_is_hybrid_weights(const tq_tensor *tensor)
     return tensor->type == TQ_TensorType_INT8 || tensor->type == TQ_TensorType_UINT8;
 }
 
-/* Float32 input, INT8, INT4 or INT2 filter, FULLY_CONNECTED's also UINT8; to be called by the operator's own
-   prepare. */
+/* Float32 input, INT8, INT4 or INT2 filter, FULLY_CONNECTED's and CONV_2D's also UINT8; to be called by the
+   operator's own prepare. */
 tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error);
 tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error);
 tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error);

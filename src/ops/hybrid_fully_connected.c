@@ -26,10 +26,10 @@ typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
-    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; packed: weights that are not constant */
+    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* one scale a tensor or a unit */
     tq_gemm gemm;
-    bool packed; /* weights are constant, and packed in memory */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
@@ -70,8 +70,12 @@ static void scale_rows(void *context, size_t begin, size_t end)
 static void eval_units(product *p)
 {
     const tq_node *node = p->node;
-    if (!p->packed)
-        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
+    if (!p->constant || !p->has_run) {
+        product *own = node->state;
+        pack(node, &p->gemm, p->cols, (char *)(p->constant ? node->kept : node->scratch) + p->packed_at);
+        own->gemm = p->gemm;
+        own->has_run = true;
+    }
     tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
@@ -168,13 +172,10 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
 {
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
-    p->packed = tq_is_constant(node->in[1]);
-    if (p->packed) {
-        void *memory;
-        TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
-        pack(node, &p->gemm, p->cols, memory);
-    }
-    p->packed_at = tq_scratch_part(total, p->packed ? 0 : p->gemm.packed_bytes, 1);
+    p->constant = tq_is_constant(node->in[1]);
+    uint64_t kept = 0;
+    p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
+    TQ_TRY(tq_node_keep(node, kept, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }

@@ -302,7 +302,7 @@ static tq_status eval(tq_node *node, tq_error *error)
 static tq_status eval_matrix(tq_node *node, tq_error *error)
 {
     (void)error;
-    tq_transposed_eval(node, &((const deconvolution *)node->state)->matrix);
+    tq_transposed_eval(node, &((deconvolution *)node->state)->matrix);
     return TQ_OK;
 }
 
