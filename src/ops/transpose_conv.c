@@ -6,7 +6,7 @@
  * is one whose convolution, with this padding and stride, has the input's size.  Here each output gathers what
  * falls on it, in the order in which the reference scatters it: by input cell, then by channel.
  *
- *     float32            sum x * w, + bias, act
+ *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm.h says, taps from the first on
  *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
  *                        XNNPACK: fma(f32(f32(sum (q - z) * w) * s_x), s_w[o], bias), act
  *     int8, uint8, 16x8  acc = sum (x - z_x)(w - z_w) + bias; clamp(multiply(acc, m[o]) + z_o)
@@ -47,6 +47,7 @@ struct deconvolution {
     float low, high;
     int32_t low_code, high_code, zero_point;
     bool wide; /* acc of 64 bits */
+    bool fused; /* XNNPACK's floats: from the bias on, by tap */
     size_t chunk;
     tq_requantize_rule rule;
     tq_multiplier *multipliers; /* one an output channel */
@@ -112,6 +113,17 @@ static void add_floats(const deconvolution *d, size_t batch, size_t cell, size_t
             sum[o] += x[c] * w[o];
 }
 
+static void add_fused(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
+{
+    (void)batch;
+    const float *x = (const float *)d->input + cell * d->channels;
+    const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;
+    float *sum = sums;
+    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
+        for (size_t o = 0; o < d->out_channels; o++)
+            sum[o] = fmaf(x[c], w[o], sum[o]);
+}
+
 static void add_hybrid(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
 {
     const int8_t *x = (const int8_t *)d->input + cell * d->channels;
@@ -159,7 +171,7 @@ static void store_floats(const deconvolution *d, size_t batch, const void *sums,
 {
     (void)batch;
     const float *sum = sums;
-    const tq_tensor *bias = bias_of(d->node);
+    const tq_tensor *bias = d->fused ? NULL : bias_of(d->node);
     float *out = (float *)d->node->out[0]->data + place * d->out_channels;
     for (size_t o = 0; o < d->out_channels; o++) {
         float y = bias ? sum[o] + ((const float *)bias->data)[o] : sum[o];
@@ -222,8 +234,11 @@ static void eval_place(const deconvolution *d, size_t batch, int32_t out_y, int3
     sources(&d->y, out_y, &y0, &y1);
     sources(&d->x, out_x, &x0, &x1);
     memset(sums, 0, d->out_channels * d->sum_size);
-    for (int64_t y = y0; y < y1; y++)
-        for (int64_t x = x0; x < x1; x++) {
+    if (d->fused && bias_of(d->node))
+        memcpy(sums, bias_of(d->node)->data, d->out_channels * sizeof(float));
+    for (int64_t i = y0; i < y1; i++)
+        for (int64_t j = x0; j < x1; j++) {
+            const int64_t y = d->fused ? y0 + y1 - 1 - i : i, x = d->fused ? x0 + x1 - 1 - j : j;
             size_t cell = (batch * (size_t)d->y.out + (size_t)y) * (size_t)d->x.out + (size_t)x;
             int64_t ky = (int64_t)out_y + d->y.pad - y * d->y.stride;
             int64_t kx = (int64_t)out_x + d->x.pad - x * d->x.stride;
@@ -250,7 +265,7 @@ static const void *input_of(const deconvolution *d, tq_hybrid_row *images)
 {
     const tq_tensor *input = d->node->in[INPUT];
     size_t count = tq_tensor_count(input), size = d->batches ? count / d->batches : 0;
-    if (d->add == add_floats || input->type == TQ_TensorType_INT16)
+    if (d->pack == pack_floats || input->type == TQ_TensorType_INT16)
         return input->data;
     void *codes = tq_scratch_at(d->node, d->codes_at);
     if (input->type == TQ_TensorType_FLOAT32) {
@@ -431,8 +446,10 @@ static tq_status choose(tq_node *node, deconvolution *d, int64_t activation, siz
 {
     d->pack = pack_floats, d->add = add_floats, d->store = store_floats;
     d->sum_size = sizeof(float), *item = sizeof(float), *code = 0;
-    tq_activation_floats(activation, &d->low, &d->high);
+    tq_activation_floats(node, activation, &d->low, &d->high);
     if (node->in[INPUT]->type == TQ_TensorType_FLOAT32) {
+        d->fused = node->numerics == TQ_NUMERICS_XNNPACK && node->in[WEIGHTS]->type == TQ_TensorType_FLOAT32;
+        d->add = d->fused ? add_fused : add_floats;
         if (node->in[WEIGHTS]->type == TQ_TensorType_FLOAT32)
             return TQ_OK;
         d->pack = pack_hybrid, d->add = add_hybrid, *item = 1, *code = 1;
@@ -485,7 +502,7 @@ static tq_status prepare_matrix(tq_node *node, deconvolution *d, tq_error *error
     tq_transposed *t = &d->matrix;
     *t = (tq_transposed){.y = &d->y, .x = &d->x, .batches = d->batches, .channels = d->channels,
                          .out_channels = d->out_channels, .flags = d->wide ? TQ_GEMM_WIDE : 0};
-    t->flags |= node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0;
+    t->flags |= d->fused ? TQ_GEMM_FUSED : 0;
     t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
     t->weights = (tq_gemm_weights){.data = weights->data, .type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
                                    .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,

@@ -155,6 +155,8 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 /* TQ_INTERRUPTED where the caller wants a stop. */
+/* node->eval, in the mode of denormals that its numerics has. */
+tq_status tq_node_eval(tq_node *node, tq_error *error);
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
