@@ -50,6 +50,7 @@ struct deconvolution {
     bool fused; /* XNNPACK's floats: from the bias on, by tap */
     size_t chunk;
     tq_requantize_rule rule;
+    size_t tail; /* so many of the last channels have the rule DOUBLE */
     tq_multiplier *multipliers; /* one an output channel */
     tq_transposed matrix;
 
@@ -207,8 +208,8 @@ static void store_codes(const deconvolution *d, size_t batch, const void *sums, 
     for (size_t o = 0; o < d->out_channels; o++) {
         int64_t acc = tq_add_wrap_i64(sum[o], bias_at(bias, o));
         const tq_multiplier *m = &d->multipliers[o];
-        int32_t code = d->wide ? tq_requantize_i64(acc, m, d->rule, d->zero_point, d->low_code, d->high_code)
-                               : tq_requantize(tq_wrap_i32(acc), m, d->rule, d->zero_point, d->low_code, d->high_code);
+        int32_t code = d->wide ? tq_requantize_i64(acc, m, m->rule, d->zero_point, d->low_code, d->high_code)
+                               : tq_requantize(tq_wrap_i32(acc), m, m->rule, d->zero_point, d->low_code, d->high_code);
         size_t i = place * d->out_channels + o;
         if (output->type == TQ_TensorType_INT16)
             ((int16_t *)output->data)[i] = (int16_t)code;
@@ -417,6 +418,21 @@ static double multiplier_of(const tq_node *node, size_t o)
     return product / (double)tq_scale_at(node->out[0], 0);
 }
 
+/* The optimized kernels' rule is up where they have vectors: of int8, for whole blocks of 8 channels. */
+static void choose_rule(const tq_node *node, deconvolution *d)
+{
+    const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
+    d->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
+              : optimized                           ? TQ_REQUANTIZE_UP
+                                                    : TQ_REQUANTIZE_DOUBLE;
+    d->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? d->out_channels % 8 : 0;
+}
+
+static tq_requantize_rule rule_at(const deconvolution *d, size_t o)
+{
+    return o + d->tail < d->out_channels ? d->rule : TQ_REQUANTIZE_DOUBLE;
+}
+
 static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activation, tq_error *error)
 {
     const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *output = node->out[0];
@@ -427,9 +443,9 @@ static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activati
     d->chunk = TQ_DOT_CODES;
     TQ_TRY(choose_width(node, d, error));
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *d->multipliers, &d->multipliers, error));
-    d->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
+    choose_rule(node, d);
     for (size_t o = 0; o < d->out_channels; o++)
-        d->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), d->rule);
+        d->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(d, o));
     d->zero_point = tq_zero_point_at(output, 0);
     tq_activation_codes(node, activation, &d->low_code, &d->high_code);
     const tq_tensor *bias = bias_of(node);
@@ -485,7 +501,7 @@ static tq_status prepare_store(tq_node *node, const deconvolution *d, tq_gemm_st
     }
     int32_t type = node->out[0]->type;
     *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
-                             .rule = d->rule, .zero_point = d->zero_point, .low = d->low_code,
+                             .rule = d->rule, .tail = d->tail, .zero_point = d->zero_point, .low = d->low_code,
                              .high = d->high_code};
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *real, &real, error));
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
