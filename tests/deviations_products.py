@@ -715,3 +715,37 @@ def small_states_of_svdf(node):
     scale = f32(state.scale[0]) * f32(time.scale[0]) / f32(out.scale[0])
     codes = multiply(sums + bias.value, *multiplier(scale)) + int(out.zero_point[0])
     return [np.clip(codes, -128, 127).astype(np.int8)]
+
+
+def scales_of_rows(m):
+    s = schema()
+    x = m.input("float32", [2, 6], draw=lambda: m.floats([2, 6], special=0))
+    parts = []
+    for columns in (6, 4):
+        values, scales = m.integers("int8", [4, columns], -127, 127), [0.01, 0.02, 0.005, 0.03]
+        parts.append(m.constant("int8", values, scale=scales, zero_point=[0] * 4, axis=0))
+    parts += [m.constant("float32", np.float32([0.5, 0, -0.5, 1])), m.variable("float32", [2, 4])]
+    options = s.RNNOptionsT(fusedActivationFunction=s.ActivationFunctionType.RELU)
+    m.operator("RNN", [x, *parts], [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "LSTM",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    when="FLOAT32 with INT8 weights, a scale for each row",
+    litert="takes the scales for 0",
+    tq="each row's scale",
+    example=scales_of_rows,
+)
+def rows_of_scales(node):
+    if not any(o is not None and len(o.scale) > 1 for o in node.inputs):
+        return None
+    if node.name != "RNN":
+        return [None] * len(node.outputs)
+    x, weights, _, bias, _ = node.inputs  # from a state of zero
+    return [activated(node, bias.value + products(node, False, rows=x.value, weights=weights.value.astype(np.int64)))]

@@ -54,6 +54,7 @@ typedef struct tq_gemm_weights {
     const void *data;
     tq_element type; /* i8 or u8 for integer rows, f32 for float ones */
     size_t channel_stride, k_stride;
+    size_t tap_rows; /* depthwise floats: rows of the filter, of which taps are packed column by column; 0: as they stand */
     int32_t zero_point, row_zero_point; /* in the range of their types */
     const void *bias;                   /* [channels] of bias_type, or NULL */
     tq_element bias_type;               /* i32, f32 or TQ_GEMM_BIAS_I64 */

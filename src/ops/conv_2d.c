@@ -71,7 +71,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
-    if (plan.groups > 1 && plan.depth == 1) { /* each channel by itself */
+    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel by itself */
         plan.by_channel = true;
         plan.multiplier = plan.channels / plan.groups;
         plan.groups = 1;

@@ -14,6 +14,8 @@
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
+ *   kept        tq_node_keep: node->kept in eval, zeroed before the first one, the operator's own as long as its
+ *               memory: what the first run makes of constants, so that preparing costs no more than counting its bytes.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
  * Where an output's shape waits for the data, operators that read it are prepared when it is known,
@@ -69,7 +71,7 @@ struct tq_node {
                                      too.  NULL: it remembers nothing, or what no reset undoes */
 
     /* given to eval */
-    void *scratch; /* aligned to 64 bytes */
+    void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
     int threads; /* at most so many; at least 1 */
@@ -91,6 +93,9 @@ tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
+
+/* `bytes` of node->kept for eval: once, in prepare. */
+tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */

@@ -370,6 +370,7 @@ static void close_graph(tq_graph_run *graph)
     for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++)
         tq_block_release(graph->slots[i].block);
     tq_block_release(graph->arena);
+    tq_block_release(graph->kept);
     tq_blocks_release(&graph->memory);
 }
 

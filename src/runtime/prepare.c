@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/scratch.h"
 #include "runtime/foreign.h"
 #include "runtime/run.h"
 
@@ -17,11 +18,11 @@ static void clean_step(tq_step *step)
     tq_blocks_release(&step->memory);
     tq_block_release(step->scratch);
     step->scratch = NULL;
-    step->scratch_bytes = 0;
+    step->scratch_bytes = step->kept_bytes = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
-    step->node.state = step->node.scratch = NULL;
+    step->node.state = step->node.scratch = step->node.kept = NULL;
     step->node.foldable = false;
     step->phase = TQ_NODE_FRESH;
 }
@@ -234,9 +235,10 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
             TQ_TRY(tq_slot_allocate(graph, node->out[i]->index, node->out[i]->bytes, error));
     TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
     node->scratch = step->scratch->data;
+    TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
     if (node->shape_later)
         TQ_TRY(node->shape_later(node, error));
-    return node->eval(node, error);
+    return tq_node_eval(node, error);
 }
 
 /* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */
@@ -261,7 +263,7 @@ static void fold(tq_graph_run *graph, tq_step *step)
     }
     tq_block_release(step->scratch);
     step->scratch = NULL;
-    node->scratch = NULL;
+    node->scratch = node->kept = NULL;
     if (done) {
         tq_blocks_release(&step->memory);
         step->phase = TQ_NODE_FOLDED;
@@ -341,6 +343,22 @@ static void check_outputs(pass *p)
     }
 }
 
+/* One block for all that operators keep. */
+static tq_status give_kept(tq_graph_run *graph, tq_error *error)
+{
+    uint64_t total = 0;
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        if (graph->steps[k].phase == TQ_NODE_READY)
+            tq_scratch_part(&total, graph->steps[k].kept_bytes, 1);
+    TQ_TRY(tq_block_new(graph->run->pool, total, &graph->kept, error));
+    total = 0;
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        if (graph->steps[k].phase == TQ_NODE_READY)
+            graph->steps[k].node.kept =
+                (char *)graph->kept->data + tq_scratch_part(&total, graph->steps[k].kept_bytes, 1);
+    return TQ_OK;
+}
+
 static tq_status give_memory(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -354,6 +372,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
             TQ_TRY(tq_slot_allocate(graph, i, tensor->bytes, error));
     }
+    TQ_TRY(give_kept(graph, error));
     return tq_graph_plan(graph, error);
 }
 
@@ -368,7 +387,8 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         reset_tensor(graph, i);
     tq_block_release(graph->arena);
-    graph->arena = NULL;
+    tq_block_release(graph->kept);
+    graph->arena = graph->kept = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);
     mark_ends(&p, &graph->subgraph.outputs, false);
     mark_orphans(graph);

@@ -33,6 +33,7 @@ typedef struct tq_step {
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
+    uint64_t kept_bytes;    /* asked for, and not yet given */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
 } tq_step;
@@ -64,7 +65,7 @@ typedef struct tq_graph_run {
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
     tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
-    tq_block *arena;
+    tq_block *arena, *kept; /* kept: what operators keep */
     uint64_t arena_bytes;
     bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
@@ -154,6 +155,8 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 /* TQ_INTERRUPTED where the caller wants a stop. */
+/* node->eval, in the mode of denormals that its numerics has. */
+tq_status tq_node_eval(tq_node *node, tq_error *error);
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
