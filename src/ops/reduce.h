@@ -52,6 +52,7 @@ struct tq_reduction {
         TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule up in whole blocks of 16, with out_zero_point + in_zero_point in one */
     } way;
     tq_lane_fixed lanes;
+    bool fits; /* TQ_REDUCE_BLOCKS: `lanes` does the same */
     float by, offset;
 };
 

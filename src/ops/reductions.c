@@ -7,7 +7,7 @@
  *     SUM   clamp(MBQM(sum(q) - n * z_i, m, e) + z_o)
  *     XNNPACK's MEAN and SUM of 8 bits: k = f32(s_i / s_o), of MEAN f32(k * f32(1 / n));
  *           clamp(even(f32(f32(sum(q) * k) + f32(z_o - f32(f32(n * z_i) * k)))))
- *     optimized SUM of 8 bits: clamp(away(f32(f32(sum(q) * k) + f32(f32(-z_i * k) * n))) + z_o)
+ *     optimized SUM: clamp(away(f32(f32(sum(q) * k) + f32(f32(-z_i * k) * n))) + z_o)
  *     optimized MEAN of 8 bits over height and width, with keep_dims: (m, e) of f32(s_i / f32(n * s_o)),
  *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), by the rule up in whole blocks of 16 channels
  *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ...,
@@ -204,7 +204,8 @@ TQ_BODY float away(float x)
     }
 #define AWAY(isa, target)                  \
     AWAY_BODY(target, isa, i8, int8_t)     \
-    AWAY_BODY(target, isa, u8, uint8_t)
+    AWAY_BODY(target, isa, u8, uint8_t)    \
+    AWAY_BODY(target, isa, i16, int16_t)
 TQ_EVERY_ISA(AWAY)
 
 /* Rows of channels begin at a multiple of 512. */
@@ -220,13 +221,19 @@ static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
         const int32_t *restrict sums = acc;                                                                 \
         out_t *restrict codes = out;                                                                        \
         const size_t whole = n - n % 16;                                                                    \
-        for (size_t i = 0; i < whole; i++)                                                                  \
+        const int32_t zero = r->out_zero_point, less = r->low - zero, most = r->high - zero;                \
+        const tq_lane_fixed by = r->lanes;                                                                  \
+        for (size_t i = 0; i < whole && r->fits; i++)                                                       \
+            codes[i] = (out_t)tq_lane_code(tq_lane_multiply(sums[i], by), less, most, zero);                \
+        for (size_t i = 0; i < whole && !r->fits; i++)                                                      \
             codes[i] = (out_t)mean_code(r, sums[i], true);                                                  \
         for (size_t i = whole; i < n; i++)                                                                  \
             codes[i] = (out_t)mean_code(r, sums[i], false);                                                 \
     }
-BLOCKS_BODY(, scalar, i8, int8_t)
-BLOCKS_BODY(, scalar, u8, uint8_t)
+#define BLOCKS(isa, target)                  \
+    BLOCKS_BODY(target, isa, i8, int8_t)     \
+    BLOCKS_BODY(target, isa, u8, uint8_t)
+TQ_EVERY_ISA(BLOCKS)
 
 typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
@@ -248,9 +255,9 @@ typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size
         for (size_t i = 0; i < n; i++)                                                                      \
             ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                          \
     }
-STORE_CODES(i8, int8_t, TQ_ISA_FUNCTIONS(even_i8), TQ_ISA_FUNCTIONS(away_i8), TQ_ISA_SAME(blocks_i8_scalar))
-STORE_CODES(u8, uint8_t, TQ_ISA_FUNCTIONS(even_u8), TQ_ISA_FUNCTIONS(away_u8), TQ_ISA_SAME(blocks_u8_scalar))
-STORE_CODES(i16, int16_t, TQ_ISA_SAME(NULL), TQ_ISA_SAME(NULL), TQ_ISA_SAME(NULL))
+STORE_CODES(i8, int8_t, TQ_ISA_FUNCTIONS(even_i8), TQ_ISA_FUNCTIONS(away_i8), TQ_ISA_FUNCTIONS(blocks_i8))
+STORE_CODES(u8, uint8_t, TQ_ISA_FUNCTIONS(even_u8), TQ_ISA_FUNCTIONS(away_u8), TQ_ISA_FUNCTIONS(blocks_u8))
+STORE_CODES(i16, int16_t, TQ_ISA_SAME(NULL), TQ_ISA_FUNCTIONS(away_i16), TQ_ISA_SAME(NULL))
 
 /* ---- the table: what an operator does with a type ---- */
 
@@ -384,13 +391,6 @@ static void find_away(const tq_node *node, tq_reduction *r)
     r->offset = (float)-r->in_zero_point * r->by * (float)r->each;
 }
 
-/* The optimized kernels' way, where they have one. */
-static void find_optimized(const tq_node *node, tq_reduction *r)
-{
-    if (node->row.code == TQ_BuiltinOperator_SUM)
-        find_away(node, r);
-}
-
 /* The optimized MEAN. */
 static void find_blocks(const tq_node *node, tq_reduction *r)
 {
@@ -404,6 +404,10 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     int32_t rounded = tq_code_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
     r->way = TQ_REDUCE_BLOCKS;
+    const tq_fixed by = {r->multiplier, r->shift};
+    r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
+    r->lanes = tq_lane_of(by);
+    r->lanes.fix = 0; /* ties go up */
 }
 
 static void find_multiplier(const tq_node *node, tq_reduction *r)
@@ -423,12 +427,10 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     tq_fixed by = {r->multiplier, r->shift};
     r->way = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
     r->lanes = tq_lane_of(by);
-    if (product || tq_element_bytes(node->in[0]->type) != 1)
-        return;
-    if (node->numerics == TQ_NUMERICS_XNNPACK)
+    if (!product && node->numerics == TQ_NUMERICS_XNNPACK)
         find_even(node, r);
-    else if (node->numerics == TQ_NUMERICS_OPTIMIZED)
-        find_optimized(node, r);
+    else if (node->row.code == TQ_BuiltinOperator_SUM && node->numerics == TQ_NUMERICS_OPTIMIZED)
+        find_away(node, r);
 }
 
 /* Bits of the dimensions that the axes name. */
