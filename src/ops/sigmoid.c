@@ -92,9 +92,26 @@ TQ_ISA_DEFINE(TQ_MAP, narrow_tanh, int16_t, int16_t, curve, tanh_of(x, &p, true)
 static const tq_map_fn narrow_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_logistic);
 static const tq_map_fn narrow_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_tanh);
 
-TQ_ISA_DEFINE(TQ_MAP, fixed_logistic, int16_t, int16_t, curve, tq_q16_logistic(x))
-TQ_ISA_DEFINE(TQ_MAP, fixed_tanh, int16_t, int16_t, curve,
-              tq_q16_tanh(p.multiplier == 6 ? tq_q16_shift_left(x, 1) : x, 3))
+/* Everything in line, for the compiler to make vectors of. */
+#if defined(__GNUC__)
+#define IN_LINE __attribute__((flatten))
+#else
+#define IN_LINE
+#endif
+#define FIXED(name, target, expression)                                                         \
+    target IN_LINE static void name(const void *in, void *out, size_t n, const void *params)    \
+    {                                                                                           \
+        const int16_t *restrict from = in;                                                      \
+        int16_t *restrict to = out;                                                             \
+        const int places = ((const curve *)params)->multiplier == 6;                            \
+        (void)places;                                                                           \
+        for (size_t i = 0; i < n; i++) {                                                        \
+            const int16_t x = from[i];                                                          \
+            to[i] = expression;                                                                 \
+        }                                                                                       \
+    }
+TQ_ISA_DEFINE(FIXED, fixed_logistic, tq_q16_logistic(x))
+TQ_ISA_DEFINE(FIXED, fixed_tanh, tq_q16_tanh(tq_q16_shift_left(x, places), 3))
 static const tq_map_fn fixed_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(fixed_logistic);
 static const tq_map_fn fixed_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(fixed_tanh);
 
