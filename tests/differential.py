@@ -3,6 +3,7 @@
 
     python tests/differential.py CONV_2D --types int8 --cases 1000 --seed 3     every mismatch's first lines
     python tests/differential.py CONV_2D --types int8 --seed 3 --case 17        one case, in full
+    python tests/differential.py ADD --numerics xnnpack                         tq's xnnpack against LiteRT's BUILTIN
     python tests/differential.py ADD --litert                                   how many models LiteRT's kernels run
     ... --write FOLDER                                                          the models and inputs that mismatch
 
@@ -19,6 +20,7 @@ says so, and tq's result is compared with what that row computes:
 """
 
 import argparse
+import dataclasses
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +32,9 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
+import corpus_runs
 import generators
+import models
 import oracle
 from generators.draft import Draft
 
@@ -52,6 +56,23 @@ def draw(operator, kind, seed, number):
     draft = Draft(seed, operator, kind, number, name=operator)
     generators.ROWS[operator, kind](draft, kind)
     return draft.case(operator, kind, seed, number)
+
+
+def shaped(case):
+    """The same case with the shapes of outputs in the file, as converters write them: XNNPACK refuses nodes without."""
+    interpreter = tq.Interpreter(model_content=case.model)
+    try:
+        interpreter.allocate_tensors()
+    except tq.RunError:
+        return case
+    model = corpus_runs.unpacked(case.model)
+    graph = model.subgraphs[0]
+    for item in graph.operators:
+        for index in item.outputs:
+            shape = interpreter.get_tensor_details()[index]["shape"] if index >= 0 else ()
+            if index >= 0 and not np.size(graph.tensors[index].shape):
+                graph.tensors[index].shape = [int(n) for n in shape]
+    return dataclasses.replace(case, model=models.pack(model))
 
 
 def compared(model):
@@ -251,13 +272,37 @@ def _alone(cases, outcome, workers, resolver):
             outcome.agree += 1
 
 
-def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=None, candidate="TQ"):
+def resolver_of(operator, kind, numerics):
+    """Whose kernels a row's models are compared with."""
+    resolver = generators.RESOLVERS[operator, kind]
+    return generators.NUMERICS[numerics] if resolver == generators.REFERENCE else resolver
+
+
+def candidate_of(numerics):
+    return "TQ" if numerics == "reference" else f"TQ {numerics}"
+
+
+def compare(
+    operator,
+    kind,
+    cases=30,
+    seed=0,
+    workers=2,
+    first=0,
+    litert_only=False,
+    resolver=None,
+    candidate=None,
+    numerics="reference",
+):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
-    candidate: whose results are compared with LiteRT's, "TQ" or another of its resolvers."""
+    numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these."""
     outcome = Outcome(operator, kind)
-    resolver = resolver or generators.RESOLVERS[operator, kind]
+    resolver = resolver or resolver_of(operator, kind, numerics)
+    candidate = candidate or candidate_of(numerics)
     drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
+    if numerics != "reference":
+        drawn = [shaped(case) for case in drawn]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
         return outcome
@@ -337,7 +382,8 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--litert", action="store_true", help="ask only LiteRT")
     parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
-    parser.add_argument("--candidate", default="TQ", help="another resolver, in place of tq")
+    parser.add_argument("--candidate", help="another resolver, in place of tq")
+    parser.add_argument("--numerics", choices=list(generators.NUMERICS), default="reference")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="the rows that there are")
@@ -365,6 +411,7 @@ def main(arguments=None):
             options.litert,
             options.resolver,
             options.candidate,
+            options.numerics,
         )
         failures += len(outcome.mismatches)
         few = options.litert and outcome.agree < 0.9 * count

@@ -276,8 +276,10 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
         left[c] = m.shift > 0 ? m.shift : 0;
         right[c] = m.shift < 0 ? -m.shift : 0;
         tq_reduce_multiplier(m.fixed, m.shift, &reduced[c], &total[c]);
-        if (!tq_fixed_point_of(&multiplier[c], store->rule, store->out, store->zero_point, &slope[c], &offset[c],
-                               &negative[c]))
+        if (store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+            slope[c] = m.f32;
+        else if (!tq_fixed_point_of(&multiplier[c], store->rule, store->out, store->zero_point, &slope[c], &offset[c],
+                                    &negative[c]))
             store->exact = true;
     }
     store->multiplier = multiplier;

@@ -111,8 +111,8 @@ static tq_status prepare_words(tq_node *node, tq_error *error)
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     TQ_TRY(fit(node, &p->plan, error));
     TQ_TRY(tq_check_product(node, p->plan.channels, 0, TQ_T(INT16), error));
-    tq_activation_codes(tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-                        node->out[0], &p->low, &p->high);
+    tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+                        &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
     const bool many = node->in[1]->quantization.count > 1;
     for (size_t c = 0; c < p->plan.channels; c++) {

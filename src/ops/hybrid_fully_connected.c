@@ -71,7 +71,8 @@ static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {p->node->in[1], bias ? bias->data : NULL, false};
+    tq_hybrid_output output = {.weights = p->node->in[1], .bias = bias ? bias->data : NULL,
+                               .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
         const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
@@ -197,22 +198,21 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
 }
 
 /* Rows of the input, and the output's shape. */
-static tq_status fit_shapes(tq_node *node, product *p, tq_error *error)
+static tq_status fit_shapes(tq_node *node, size_t *rows, tq_error *error)
 {
     const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
-    p->units = (size_t)w->dims[0];
-    p->cols = (size_t)w->dims[1];
+    const size_t cols = (size_t)w->dims[1];
     size_t count = tq_shape_size(x);
     bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
-    if ((keep || p->cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+    if ((keep || cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
         return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
                              w->dims[1]);
-    if (p->cols && count % p->cols)
-        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, p->cols);
-    p->rows = p->cols ? count / p->cols : tq_shape_span(x, 0, x->rank - 1);
-    if (p->rows > INT32_MAX)
-        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", p->rows);
-    tq_shape out = {2, {(int32_t)p->rows, w->dims[0]}};
+    if (cols && count % cols)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, cols);
+    *rows = cols ? count / cols : tq_shape_span(x, 0, x->rank - 1);
+    if (*rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", *rows);
+    tq_shape out = {2, {(int32_t)*rows, w->dims[0]}};
     if (keep) {
         out = *x;
         out.dims[out.rank - 1] = w->dims[0];
@@ -236,16 +236,16 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
     return tq_check_activation(node, activation, error);
 }
 
-tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
+                                 bool asymmetric, tq_error *error)
 {
-    const tq_table *options = &node->options.table;
-    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
-    TQ_TRY(check(node, activation, error));
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
-    TQ_TRY(fit_shapes(node, p, error));
+    p->rows = rows;
+    p->cols = cols;
+    p->units = units;
     p->activation = activation;
-    p->rule = tq_hybrid_rule_of(node, tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0);
+    p->rule = tq_hybrid_rule_of(node, asymmetric);
     const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
@@ -256,4 +256,17 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
         TQ_TRY(prepare_units(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);
+}
+
+tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
+    TQ_TRY(check(node, activation, error));
+    size_t rows = 0;
+    TQ_TRY(fit_shapes(node, &rows, error));
+    const int32_t *w = node->in[1]->shape.dims;
+    return tq_prepare_hybrid_rows(
+        node, rows, (size_t)w[1], (size_t)w[0], activation,
+        tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
 }

@@ -47,6 +47,16 @@ tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq
     return TQ_OK;
 }
 
+void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high)
+{
+    tq_lookup *lookup = node->state;
+    const bool is_signed = node->out[0]->type == TQ_TensorType_INT8;
+    for (int i = 0; i < 256; i++) {
+        int32_t code = is_signed ? (int8_t)lookup->codes[i] : lookup->codes[i];
+        lookup->codes[i] = (uint8_t)tq_clamp_i64(code, low, high);
+    }
+}
+
 /* ---- real functions ---- */
 
 typedef struct real_code {
@@ -65,13 +75,22 @@ static int32_t code_of_real(int32_t q, const void *context)
     return tq_code_of_rounded(roundf(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
 }
 
+/* XNNPACK's: what is rounded, to even, has the zero point in it. */
+static int32_t code_of_real_even(int32_t q, const void *context)
+{
+    const real_code *c = context;
+    float y = c->real((float)(q - c->zero_point) * c->scale, c->params);
+    return tq_code_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
+}
+
 tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
     float in_scale = tq_scale_at(node->in[0], 0), out_scale = tq_scale_at(node->out[0], 0);
     int32_t in_zero = tq_zero_point_at(node->in[0], 0), out_zero = tq_zero_point_at(node->out[0], 0);
     if (node->in[0]->type != TQ_TensorType_INT16) {
         real_code c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
-        return tq_lookup_codes(node, code_of_real, &c, error);
+        return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? code_of_real_even : code_of_real, &c,
+                               error);
     }
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));

@@ -28,6 +28,9 @@ typedef struct tq_lookup {
 /* Prepares a node whose input and output have 8 bits: its table holds code(q), which `params` serve only now. */
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error);
 
+/* Bounds the table of such a node to a fused activation's codes, once prepared. */
+void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high);
+
 /* Prepares an INT8, UINT8 or INT16 node by a real function, by the scales of its input and output. */
 tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error);
 

@@ -272,7 +272,7 @@ static tq_status place(const tq_node *node, bool same, int64_t dim, int64_t stri
 static void bounds(const tq_node *node, pool *p)
 {
     int64_t activation = tq_get_int(&node->options.table, TQ_Pool2DOptions_fused_activation_function);
-    tq_activation_codes(activation, node->out[0], &p->low, &p->high);
+    tq_activation_codes(node, activation, &p->low, &p->high);
     tq_activation_floats(activation, &p->float_low, &p->float_high);
     /* The reference's "no bound" is the greatest finite float: it turns infinities into that. */
     p->float_low = p->float_low < -FLT_MAX ? -FLT_MAX : p->float_low;

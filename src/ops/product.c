@@ -135,6 +135,8 @@ static double real_multiplier(const tq_node *node, const tq_product_plan *plan, 
 {
     const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], channel);
     const double out = tq_scale_at(node->out[0], 0);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
     return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
 }
 
@@ -147,9 +149,9 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
         tq_activation_floats(plan->activation, &s->floor, &s->ceiling);
         return TQ_OK;
     }
-    s->rule = plan->rule;
+    s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(plan->activation, node->out[0], &s->low, &s->high);
+    tq_activation_codes(node, plan->activation, &s->low, &s->high);
     const bool many = node->in[1]->quantization.count > 1;
     double *real;
     TQ_TRY(tq_node_memory(node, many ? plan->channels : 1, sizeof *real, &real, error));

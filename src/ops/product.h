@@ -3,6 +3,9 @@
  * What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED have in common: rows times constant (or other) weights, a bias,
  * and a fused activation, by the kernels of kernels/gemm.h and kernels/depthwise.h.
  *
+ * Rules of codes are the operators'; XNNPACK has one for all: clamp(even(f32(f32(acc) * k)) + z_out), with
+ * k = f32(f32(s_x * s_w) / s_out) (XNNPACK 75db3c09, src/qs8-qc8w-gemm, src/operators/convolution-nhwc.c).
+ *
  * Inputs are 0 the rows, 1 the weights, 2 the bias (may be left out); output 0.
  */
 #ifndef TQ_OPS_PRODUCT_H

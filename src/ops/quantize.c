@@ -3,6 +3,7 @@
  * QUANTIZE, DEQUANTIZE and FAKE_QUANT, by the kernels of kernels/elementwise.h.
  *
  *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
+ *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
  *                Infinities and what does not fit 32 bits saturate, and NaN gives the zero point, where the runtime
  *                on x86 gives the least code.
  *   DEQUANTIZE   f32(s (q - z)); float16 is widened
@@ -138,7 +139,7 @@ static tq_status prepare_quantize(tq_node *node, tq_error *error)
         return tq_output_fail(node, 0, error, "%s", fault);
     TQ_TRY(begin(node, node->out[0], &s, error));
     tq_code_range(node->out[0]->type, &s->low, &s->high);
-    s->rule = TQ_QUANTIZE_AWAY;
+    s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_QUANTIZE_EVEN : TQ_QUANTIZE_AWAY;
     node->eval = eval_quantize;
     return TQ_OK;
 }
@@ -154,6 +155,7 @@ static unsigned requantized_types(int32_t from)
 
 typedef struct rescaling {
     tq_fixed by;
+    int32_t by_256;
     int32_t zero_in, zero_out;
 } rescaling;
 
@@ -163,13 +165,21 @@ static int32_t rescaled(int32_t q, const void *params)
     return tq_saturate_i32((int64_t)tq_multiply_fixed(q - r->zero_in, r->by) + r->zero_out);
 }
 
+/* XNNPACK's: a multiplier in units of 1 / 256, ties up. */
+static int32_t rescaled_256(int32_t q, const void *params)
+{
+    const rescaling *r = params;
+    return (((q - r->zero_in) * r->by_256 + 128) >> 8) + r->zero_out;
+}
+
 /* Between codes of 8 bits, by a table. */
 static tq_status prepare_bytes(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0], *out = node->out[0];
     rescaling r = {.zero_in = tq_zero_point_at(in, 0), .zero_out = tq_zero_point_at(out, 0)};
     TQ_TRY(tq_fixed_find(node, (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0), &r.by, error));
-    return tq_lookup_codes(node, rescaled, &r, error);
+    r.by_256 = tq_parts_of_256(tq_scale_at(in, 0) / tq_scale_at(out, 0));
+    return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
 }
 
 static tq_status prepare_requantize(tq_node *node, tq_error *error)

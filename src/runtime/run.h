@@ -11,6 +11,7 @@
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
 
+#include "ops/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
 
@@ -26,6 +27,7 @@ typedef enum tq_node_phase {
 typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
+    tq_backend backend;     /* whose numerics the node follows, and why */
     tq_block *memory;       /* list: what tq_node_memory gave */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
