@@ -413,33 +413,6 @@ def operands_of_product(node):
     return found
 
 
-def far_product(m):
-    s = schema()
-    x = m.input("int16", [2, 64], np.full((2, 64), 32767), scale=0.01, zero_point=0)
-    y = m.constant("int16", np.full((64, 3), 32767), scale=0.01, zero_point=0)
-    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=1e-5, zero_point=0)], s.BatchMatMulOptionsT(), 4)
-
-
-@deviation(
-    "BATCH_MATMUL",
-    when="INT16, a sum that is 2^31 or more in the output's scale",
-    litert="wraps to 32 bits: any codes",
-    tq="saturates",
-    example=far_product,
-)
-def far_products(node):
-    a, b, out = *node.inputs, node.outputs[0]
-    if not known(a, b) or kind(a) != "int16" or kind(out) != "int16" or len(b.scale) != 1 or len(a.scale) != 1:
-        return None
-    left, right = operands_of_product(node)
-    m, e = multiplier(float(f32(a.scale[0]) * f32(b.scale[0])) / float(out.scale[0]))
-    reduced = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
-    scaled = ((left @ right) * reduced + (1 << (14 - e))) >> (15 - e)
-    if (abs(scaled) < 2**31).all():
-        return None
-    return [np.clip(scaled, *limits(out)).astype(np.int16)]
-
-
 def unsigned(m):
     s = schema()
     x = m.input("int32", [3], [0, 2, 1])
