@@ -57,23 +57,25 @@ static size_t pixels(const tq_transposed *t, const tq_transposed_phase *p)
 }
 
 /* [o][taps of y, last first][taps of x, last first][c] */
-static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, size_t item, char *to)
+static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, const char *weights, size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
         for (int32_t i = p->y.taps; i-- > 0;)
             for (int32_t j = p->x.taps; j-- > 0; to += bytes) {
                 size_t ky = (size_t)(p->y.rest + i * t->y->stride), kx = (size_t)(p->x.rest + j * t->x->stride);
-                memcpy(to, (const char *)t->weights.data + (o * area + ky * width + kx) * bytes, bytes);
+                memcpy(to, weights + (o * area + ky * width + kx) * bytes, bytes);
             }
 }
 
 static void pack_phase(const tq_node *node, const tq_transposed *t, tq_transposed_phase *p)
 {
     char *room = tq_scratch_at(node, t->taps_at);
+    const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
     tq_gemm_weights weights = t->weights;
-    gather_taps(t, p, t->in == TQ_f32 ? sizeof(float) : 1, room);
+    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, room);
     weights.data = room;
+    weights.bias = bias ? bias->data : NULL;
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
     tq_gemm_pack(&p->gemm, &weights, (char *)node->kept + p->packed_at);
