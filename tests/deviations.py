@@ -1018,6 +1018,7 @@ def document():
 
 if __name__ != "__main__":
     import deviations_products  # noqa: F401  (enters its rows)
+    import deviations_sums  # noqa: F401
 
 if __name__ == "__main__":
     import deviations  # not this module, whose table is another

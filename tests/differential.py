@@ -102,6 +102,7 @@ class Operand:
     zero_point: np.ndarray
     axis: int
     value: np.ndarray | None  # None: not known; of an output, what LiteRT made of it
+    is_sparse: bool = False  # stored so; value is dense
 
 
 @dataclass
@@ -118,7 +119,7 @@ def operand(tensor, values):
         return None
     value = values.get(tensor.index)
     if value is None and tensor.is_constant:
-        value = tensor.data
+        value = tensor.data if tensor.sparsity is None else tensor.densify()
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
     return Operand(
@@ -128,6 +129,7 @@ def operand(tensor, values):
         np.int64([] if q is None else q.zero_point),
         0 if q is None else q.quantized_dimension,
         None if isinstance(value, oracle.Refusal) else value,
+        tensor.sparsity is not None,
     )
 
 

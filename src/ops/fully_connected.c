@@ -151,14 +151,16 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
     if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16)
         return prepare_words(node, error);
-    const bool optimized = has_optimized_kernel(node);
+    const bool sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    const bool sparse_codes = sparse && node->in[0]->type == TQ_TensorType_INT8;
+    const bool optimized = !sparse_codes && has_optimized_kernel(node);
     tq_product_plan plan = {
         .groups = 1,
         .taps = 1,
         .k_stride = 1,
         .activation = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-        .rule = optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
-        .product_in_f32 = optimized && node->in[1]->quantization.count == 1,
+        .rule = sparse_codes ? TQ_REQUANTIZE_DOUBLE : optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
+        .product_in_f32 = (sparse_codes || optimized) && node->in[1]->quantization.count == 1,
         .ignores_zero_point = node->in[1]->quantization.count > 1,
     };
     TQ_TRY(tq_check_product(node, (size_t)node->in[1]->shape.dims[0], 0, TQ_CODES_UP_TO_8, error));

@@ -40,8 +40,8 @@ struct deconvolution {
     void (*add)(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums);
     void (*store)(const deconvolution *d, size_t batch, const void *sums, size_t place);
     size_t sum_size; /* of one output channel */
-    void *packed;    /* by `pack`; NULL where weights are not constant */
-    uint64_t packed_at, codes_at, images_at, sums_at; /* in scratch */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    uint64_t packed_at, codes_at, images_at, sums_at; /* in scratch; constant weights' packed_at: kept */
     size_t tasks;    /* output rows are dealt to so many, each with sums of its own */
 
     float low, high;
@@ -325,12 +325,11 @@ static tq_status eval(tq_node *node, tq_error *error)
     tq_hybrid_row *images = tq_scratch_at(node, d.images_at);
     d.input = input_of(&d, images);
     d.image = images;
-    d.weights = d.packed;
-    if (!d.packed) {
-        void *packed = tq_scratch_at(node, d.packed_at);
+    void *packed = (char *)(d.constant ? node->kept : node->scratch) + d.packed_at;
+    if (!d.constant || !d.has_run)
         d.pack(&d, node->in[WEIGHTS], packed);
-        d.weights = packed;
-    }
+    ((deconvolution *)node->state)->has_run = true;
+    d.weights = packed;
     d.sums = tq_scratch_at(node, d.sums_at);
     tq_parallel_for(d.tasks, 1, node->threads, eval_tasks, &d);
     if (d.has_rest)
@@ -563,10 +562,10 @@ static tq_status prepare_matrix(tq_node *node, deconvolution *d, tq_error *error
                          .out_channels = d->out_channels, .flags = d->wide ? TQ_GEMM_WIDE : 0};
     t->flags |= d->fused ? TQ_GEMM_FUSED : 0;
     t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
-    t->weights = (tq_gemm_weights){.data = weights->data, .type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
+    t->weights = (tq_gemm_weights){.type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
                                    .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
                                    .row_zero_point = floats ? 0 : tq_zero_point_at(input, 0),
-                                   .bias = bias ? bias->data : NULL, .bias_type = floats ? TQ_f32 : TQ_i32};
+                                   .bias_type = floats ? TQ_f32 : TQ_i32};
     if (bias && bias->type == TQ_TensorType_INT64)
         t->weights.bias_type = TQ_GEMM_BIAS_I64;
     TQ_TRY(prepare_store(node, d, &t->store, error));
@@ -596,12 +595,10 @@ tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
         return prepare_matrix(node, d, error);
 
     size_t count = tq_tensor_count(weights);
-    if (tq_is_constant(weights)) {
-        TQ_TRY(tq_node_memory(node, count, item, &d->packed, error));
-        d->pack(d, weights, d->packed);
-    }
-    uint64_t total = 0;
-    d->packed_at = tq_scratch_part(&total, d->packed ? 0 : count, item);
+    d->constant = tq_is_constant(weights);
+    uint64_t total = 0, kept = 0;
+    d->packed_at = tq_scratch_part(d->constant ? &kept : &total, count, item);
+    TQ_TRY(tq_node_keep(node, kept, error));
     d->codes_at = tq_scratch_part(&total, tq_tensor_count(input), code);
     d->images_at = tq_scratch_part(&total, code == 1 ? d->batches : 0, sizeof(tq_hybrid_row));
     d->sums_at = tq_scratch_part(&total, d->tasks * d->out_channels, d->sum_size);
