@@ -149,6 +149,7 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
         return TQ_OK;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
+    s->tail = plan->tail;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
     tq_activation_codes(node, plan->activation, &s->low, &s->high);
     const bool many = node->in[1]->quantization.count > 1;

@@ -66,7 +66,7 @@ static tq_scan reversed(tq_scan scan)
 }
 
 /* [o][taps of y][taps of x][c], by input cell: last first; fused, as XNNPACK has them: first first */
-static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, size_t item, char *to)
+static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, const char *weights, size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
@@ -75,16 +75,18 @@ static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, si
                 const int32_t row = t->flags & TQ_GEMM_FUSED ? p->y.taps - 1 - i : i;
                 const int32_t column = t->flags & TQ_GEMM_FUSED ? p->x.taps - 1 - j : j;
                 size_t ky = (size_t)(p->y.rest + row * t->y->stride), kx = (size_t)(p->x.rest + column * t->x->stride);
-                memcpy(to, (const char *)t->weights.data + (o * area + ky * width + kx) * bytes, bytes);
+                memcpy(to, weights + (o * area + ky * width + kx) * bytes, bytes);
             }
 }
 
 static void pack_phase(const tq_node *node, const tq_transposed *t, tq_transposed_phase *p)
 {
     char *room = tq_scratch_at(node, t->taps_at);
+    const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
     tq_gemm_weights weights = t->weights;
-    gather_taps(t, p, t->in == TQ_f32 ? sizeof(float) : 1, room);
+    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, room);
     weights.data = room;
+    weights.bias = bias ? bias->data : NULL;
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
     tq_gemm_pack(&p->gemm, &weights, (char *)node->kept + p->packed_at);

@@ -16,7 +16,7 @@ typedef struct tq_transposed_phase tq_transposed_phase;
 typedef struct tq_transposed {
     /* set before tq_transposed_prepare */
     const tq_window *y, *x; /* of the convolution that leads from the output to the input */
-    tq_gemm_weights weights; /* data [o][kh][kw][c], of a constant; zero points, bias and types */
+    tq_gemm_weights weights; /* zero points and types; of constants: input 1, [o][kh][kw][c], and the bias, input 3 */
     tq_element in;
     int flags; /* of tq_gemm_plan */
     tq_gemm_store store;

@@ -67,6 +67,7 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
     graph->busy = true;
     graph->end = begin;
+    status = tq_graph_compute_once(graph, error);
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
         tq_step *step = &graph->steps[k];
         graph->at = k;
