@@ -244,7 +244,7 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
     p->constant = tq_is_constant(node->in[1]);
-    p->sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    p->sparse = p->rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
     uint64_t kept = 0;
     p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
     TQ_TRY(tq_node_keep(node, kept, error));
