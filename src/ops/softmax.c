@@ -2,7 +2,8 @@
  *
  * SOFTMAX and LOG_SOFTMAX along the last dimension.
  *
- *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32
+ *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX, of beta
+ *             1, in the order and with the exponential of xnnpack_real.h, times f32(1 / sum)
  *   8 bits    d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in
  *             Q12, its reciprocal or logarithm in fixed point too
  *             optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32;
@@ -23,6 +24,7 @@
 #include "kernels/half.h"
 #include "ops/lookup.h"
 #include "ops/quantized.h"
+#include "ops/xnnpack_real.h"
 #include "quant/fixed_math.h"
 
 #define THREAD_PAYS 20000 /* elements */
@@ -84,6 +86,13 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
         y[i] /= sum;
 }
 
+TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
+{
+    const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
+    for (size_t i = 0; i < n; i++)
+        y[i] *= inverse;
+}
+
 #define LOG_CHUNK 256
 
 TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
@@ -107,6 +116,11 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
     {                                                                                                   \
         softmax_floats(s, in, out, n);                                                                  \
     }                                                                                                   \
+    target static void softmax_xnnpack_##isa(const state *s, const void *in, void *out, size_t n)       \
+    {                                                                                                   \
+        (void)s;                                                                                        \
+        softmax_xnnpack(in, out, n);                                                                    \
+    }                                                                                                   \
     target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
     {                                                                                                   \
         (void)s;                                                                                        \
@@ -114,6 +128,7 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
     }
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
+static const row_fn softmax_xnnpacks[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
@@ -422,7 +437,8 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, 1u << type | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        s->row = type == TQ_TensorType_FLOAT32 ? softmax_float[tq_isa()] : softmax_half;
+        const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpacks : softmax_float;
+        s->row = type == TQ_TensorType_FLOAT32 ? floats[tq_isa()] : softmax_half;
         return TQ_OK;
     }
     if (!is_bytes)
