@@ -8,10 +8,10 @@
     ... --write FOLDER                                                          the models and inputs that mismatch
 
 The generators are in tests/generators.  Of each model every operator's outputs and every variable are compared, after
-each invoke: integers bit for bit; floats bit for bit or within 1e-6 of the largest finite value that the tensor has in
-any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's
-process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py
-says so, and tq's result is compared with what that row computes:
+each invoke: integers bit for bit; floats bit for bit or within TOLERANCES of the largest finite value that the tensor
+has in any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where
+LiteRT's process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of
+tests/deviations.py says so, and tq's result is compared with what that row computes:
 
     deviations.find(node) -> None or a row with
         row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
@@ -40,7 +40,11 @@ from generators.draft import Draft
 
 import tq
 
-TOLERANCE = 1e-6
+# The largest difference of floats that is none, in the largest value of a tensor.  LiteRT's optimized kernels and
+# XNNPACK sum in orders of their own, and have other exponentials.
+TOLERANCES = {"reference": 1e-6, "optimized": 5e-5, "xnnpack": 5e-5}
+TOLERANCE = TOLERANCES["reference"]
+FLOAT16 = 1e-3  # at least, of a float16 tensor, but in the reference
 
 try:
     import deviations
@@ -51,9 +55,10 @@ except ImportError:
 # ---- a case ----
 
 
-def draw(operator, kind, seed, number):
-    """Case `number` of a row for a seed."""
+def draw(operator, kind, seed, number, plain=False):
+    """Case `number` of a row for a seed; plain: without infinities, NaN and denormals among floats."""
     draft = Draft(seed, operator, kind, number, name=operator)
+    draft.plain = plain
     generators.ROWS[operator, kind](draft, kind)
     return draft.case(operator, kind, seed, number)
 
@@ -144,7 +149,7 @@ def node(item, values, numerics="reference"):
     )
 
 
-def slack_of(values):
+def slack_of(values, tolerance=TOLERANCE):
     """The largest difference that is none for a tensor that has these values in turn; None for codes."""
     values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
     values = [v for v in values if v.dtype.kind in "fcV"]
@@ -152,7 +157,9 @@ def slack_of(values):
         return None
     with np.errstate(invalid="ignore"):  # signalling NaN
         wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]
-    return TOLERANCE * max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in wide)
+    if 0 < TOLERANCE < tolerance and any(v.dtype == np.float16 for v in values):
+        tolerance = FLOAT16
+    return tolerance * max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in wide)
 
 
 def difference(mine, theirs, slack=None):
@@ -196,7 +203,7 @@ def backends(model, numerics):
     return [backend for backend, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
 
 
-def compare_runs(model, runs, mine, theirs, numerics="reference"):
+def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None):
     """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
 
     mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
@@ -208,7 +215,8 @@ def compare_runs(model, runs, mine, theirs, numerics="reference"):
         return (0, None, f"tq's process ended with code {mine.code}"), met
     if isinstance(mine, oracle.Refusal):
         return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
-    slacks = {index: slack_of([b[index] for b in theirs]) for index in theirs[0]} if len(theirs) > 1 else {}
+    tolerance = TOLERANCES[numerics] if tolerance is None else tolerance
+    slacks = {index: slack_of([b[index] for b in theirs], tolerance) for index in theirs[0]}
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
         whose = backends(model, numerics)
@@ -305,15 +313,18 @@ def compare(
     resolver=None,
     candidate=None,
     numerics="reference",
+    tolerance=None,
 ):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
-    numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these."""
+    numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these.
+    tolerance: in place of the numerics' own."""
     outcome = Outcome(operator, kind)
     resolver = resolver or resolver_of(operator, kind, numerics)
     candidate = candidate or candidate_of(numerics)
-    drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
-    if numerics != "reference":
+    plain = numerics != "reference"
+    drawn = [draw(operator, kind, seed, number, plain) for number in range(first, first + cases)]
+    if plain:
         drawn = [shaped(case) for case in drawn]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
@@ -336,7 +347,7 @@ def compare(
             outcome.ran_more += not isinstance(mine, oracle.Abort | oracle.Refusal)
             continue
         model = tq.Model(case.model)
-        wrong, met = compare_runs(model, case.runs, mine, theirs, numerics)
+        wrong, met = compare_runs(model, case.runs, mine, theirs, numerics, tolerance)
         for row in met:
             outcome.deviating[row] = outcome.deviating.get(row, 0) + 1
         if wrong:
@@ -396,6 +407,7 @@ def main(arguments=None):
     parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
     parser.add_argument("--candidate", help="another resolver, in place of tq")
     parser.add_argument("--numerics", choices=list(generators.NUMERICS), default="reference")
+    parser.add_argument("--tolerance", type=float, help="of floats, in place of the numerics' own")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="the rows that there are")
@@ -424,6 +436,7 @@ def main(arguments=None):
             options.resolver,
             options.candidate,
             options.numerics,
+            options.tolerance,
         )
         failures += len(outcome.mismatches)
         few = options.litert and outcome.agree < 0.9 * count
