@@ -47,6 +47,27 @@ def odd_floats(node):
     return [UNPROMISED for _ in node.outputs] if any(is_odd(operand) for operand in node.inputs) else None
 
 
+def root_of_zero(m):
+    m.operator("RSQRT", [m.input("float32", [9], np.zeros(9, f32))], [m.output("float32", [9])])
+
+
+@deviation(
+    "RSQRT",
+    when="FLOAT32, an input that holds 0",
+    litert="XNNPACK makes it NaN on some processors",
+    tq="an infinity",
+    example=root_of_zero,
+    numerics=("xnnpack",),
+)
+def roots_of_zero(node):
+    x = node.inputs[0]
+    if x.value is None or x.value.dtype != f32 or x.value.all():
+        return None
+    with np.errstate(all="ignore"):
+        y = f32(1) / np.sqrt(x.value)
+    return [(y, 1e-6 * float(np.abs(y[np.isfinite(y)]).max(initial=0)))]
+
+
 # ---- products of codes ----
 
 
