@@ -5,7 +5,8 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), or None: not said.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a
+differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
@@ -18,6 +19,8 @@ import numpy as np
 
 ROWS = []
 EVERY = ("reference", "optimized", "xnnpack")
+NOT_XNNPACK = EVERY[:2]
+UNPROMISED = object()  # an output that is neither LiteRT's nor said
 
 
 @dataclass(frozen=True, eq=False)
@@ -1031,8 +1034,8 @@ tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0)
 below, where these end the process, leave C++'s defined behaviour or do not compute what the operator means. Each row is
 pinned by a test (`tests/test_deviations.py`). This file is made from `tests/deviations.py`.
 
-The optimized kernels (BUILTIN_WITHOUT_DEFAULT_DELEGATES) and XNNPACK (BUILTIN) have most of them too, and a few of their
-own: `in` says where.
+The optimized kernels (BUILTIN_WITHOUT_DEFAULT_DELEGATES) and XNNPACK (BUILTIN) have most of them too, and a few of
+their own: `in` says where.
 
 | operator | in | when | LiteRT | tq |
 |---|---|---|---|---|
@@ -1049,6 +1052,7 @@ def document():
 if __name__ != "__main__":
     import deviations_products  # noqa: F401  (enters its rows)
     import deviations_sums  # noqa: F401
+    import deviations_xnnpack  # noqa: F401
 
 if __name__ == "__main__":
     import deviations  # not this module, whose table is another

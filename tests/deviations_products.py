@@ -2,7 +2,7 @@
 """Rows of tests/deviations.py: products of floats with codes, and recurrences."""
 
 import numpy as np
-from deviations import coded, deviation, kind, limits, multiplier, multiply, real
+from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
 FUSED = "fused_activation_function"
@@ -116,6 +116,7 @@ def odd_layer(m):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such a row; zeros where it stays below",
     example=odd_layer,
+    numerics=NOT_XNNPACK,
 )
 def odd_rows(node):
     if not is_layer(node) or not is_odd(node.inputs[0].value.reshape(-1, node.inputs[1].value.shape[1])):
@@ -136,6 +137,7 @@ def lowest_weight(m):
     litert="takes it for 128 beside a negative code",
     tq="-128",
     example=lowest_weight,
+    numerics=NOT_XNNPACK,
 )
 def lowest_weights(node):
     return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
@@ -251,6 +253,7 @@ def odd_image(name):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such an image; zeros where it stays below",
     example=odd_image("CONV_2D"),
+    numerics=NOT_XNNPACK,
 )
 def odd_images(node):
     return [convolution(node)] if is_hybrid(node) and is_odd(image_rows(node)) else None
@@ -281,6 +284,7 @@ def lowest_filter(m):
     litert="takes it for 128 beside a negative code, unless the channels are a multiple of 4",
     tq="-128",
     example=lowest_filter,
+    numerics=NOT_XNNPACK,
 )
 def lowest_filters(node):
     return [convolution(node)] if is_hybrid(node) and (node.inputs[1].value == -128).any() else None
@@ -300,6 +304,7 @@ def grouped(m):
     litert="reads scales behind the one",
     tq="the one scale for all channels",
     example=grouped,
+    numerics=NOT_XNNPACK,
 )
 def grouped_filters(node):
     if not is_hybrid(node) or len(node.inputs[1].scale) != 1:
@@ -360,8 +365,8 @@ def blocks(m):
     when="FLOAT32 with blockwise weights",
     litert="gives the bias (the optimized kernel, of 4 units and 32 columns or more: no activation)",
     tq="the products, and the activation",
-    numerics=("reference", "optimized"),
     example=blocks,
+    numerics=NOT_XNNPACK,
 )
 def blockwise(node):
     if not is_hybrid(node) or node.inputs[1].scale.ndim != 2:
@@ -398,6 +403,7 @@ def several(m):
     litert="reads other matrices' scales, zero points and sums",
     tq="each matrix's own",
     example=several,
+    numerics=NOT_XNNPACK,
 )
 def several_matrices(node):
     if not is_hybrid(node) or node.inputs[1].value.ndim < 3 or node.options["adj_x"] or node.options["adj_y"]:
