@@ -234,11 +234,16 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
         return (0, None, f"tq's process ended with code {mine.code}"), met
     if isinstance(mine, oracle.Refusal):
         return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
-    tolerance = TOLERANCES[numerics] if tolerance is None else tolerance
-    slacks = {index: slack_of([b[index] for b in theirs], tolerance) for index in theirs[0]}
+    whose = backends(model, numerics)
+    wanted = {
+        index: TOLERANCES[whose[item.index]] for item in model.subgraphs[0].operators for index in item.output_indices
+    }
+    slacks = {
+        index: slack_of([b[index] for b in theirs], wanted.get(index, TOLERANCE) if tolerance is None else tolerance)
+        for index in theirs[0]
+    }
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
-        whose = backends(model, numerics)
         strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
         for item in model.subgraphs[0].operators:
             if is_folded(item, numerics):
@@ -346,7 +351,7 @@ def compare(
     outcome = Outcome(operator, kind)
     resolver = resolver or resolver_of(operator, kind, numerics)
     candidate = candidate or candidate_of(numerics)
-    plain = numerics == "optimized"
+    plain = numerics != "reference" and operator != "QUANTIZE"  # whose rows of deviations say what becomes of them
     drawn = [draw(operator, kind, seed, number, plain) for number in range(first, first + cases)]
     if numerics != "reference":
         drawn = [shaped(case) for case in drawn]
