@@ -198,7 +198,7 @@ def difference(mine, theirs, slack=None):
 
 def backends(model, numerics):
     """Whose kernels LiteRT runs each operator of subgraph 0 with, as tq predicts it."""
-    return [backend for backend, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
+    return [backend for backend, _, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
 
 
 def slack_of_node(of, theirs):
