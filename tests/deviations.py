@@ -768,6 +768,7 @@ def codes_to_sum(m):
     litert="reads and writes the codes as UINT8",
     tq="the sums, as of UINT8",
     example=codes_to_sum,
+    numerics=("reference",),
 )
 def sum_codes(node):
     if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
