@@ -639,6 +639,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
 
 static const struct {
     const tq_gemm_kernel *kernel;
+    const char *name;
     uint8_t operation, feature;
 } products[] = {
 #define feature_scalar TQ_CPU_INDEX_SCALAR
@@ -648,7 +649,7 @@ static const struct {
 #define feature_avx512vnni TQ_CPU_INDEX_AVX512VNNI
 #define feature_neon TQ_CPU_INDEX_NEON
 #define feature_dotprod TQ_CPU_INDEX_DOTPROD
-#define PRODUCT(operation, isa) {&tq_##operation##__##isa, TQ_PRODUCT_##operation, feature_##isa},
+#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
 #include "kernels/gemm.def"
 };
 
@@ -662,4 +663,15 @@ const tq_gemm_kernel *tq_product_find(tq_product_operation operation, bool *scal
             *scalar = products[i].feature == TQ_CPU_INDEX_SCALAR;
         }
     return found;
+}
+
+bool tq_gemm_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof products / sizeof *products)
+        return false;
+    bool scalar;
+    const tq_gemm_kernel *kernel = products[i].kernel;
+    *row = (tq_variant){products[i].name, kernel->isa, tq_kernels_features() >> products[i].feature & 1,
+                        tq_product_find(products[i].operation, &scalar) == kernel};
+    return true;
 }

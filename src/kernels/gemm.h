@@ -133,4 +133,7 @@ uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads);
 void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                  size_t out_stride, void *scratch, int threads);
 
+/* Row i of gemm.def, as tq_kernel_variant. */
+bool tq_gemm_variant(size_t i, tq_variant *row);
+
 #endif
