@@ -197,6 +197,10 @@ static struct product choose(void)
     p.images = between(1, 2), p.groups = between(1, 2);
     p.depth = random32() % 4 ? between(1, 40) : between(1, random32() % 2 ? 700 : 150);
     p.channels = random32() % 3 ? between(1, 40) : between(1, 200);
+    if (random32() % 5 == 0) { /* few, which have loops of their own */
+        p.channels = between(1, 4);
+        p.depth = random32() % 2 ? between(1, 4) : p.depth;
+    }
     if (p.scan.filter_h * p.scan.filter_w > 1 && p.depth > 100)
         p.depth = 100;
     if (random32() % 2) {
