@@ -66,6 +66,8 @@ def quantize_model(
     recipe: str = "int8",
     *,
     calibration: Calibration | Iterable[Any] | None = None,
+    observer: str | None = None,
+    percentile: float = 99.99,
     io: str = "float32",
     per_axis: bool = True,
     rules: Iterable[Rule] = (),
@@ -83,6 +85,8 @@ def quantize_model(
         `block_size` weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16":
         weights behind a DEQUANTIZE (for float16, all float constants of two numbers and more).
     calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.
+    observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
+        "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of inputs and outputs that are integers inside: "float32", "int8" or "uint8"; for recipe "int8".
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.recipes.Rule objects, for operators that get another recipe; the last that holds is taken.
@@ -104,7 +108,7 @@ def quantize_model(
     _check_float(editor)
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = [op for op in editor.main._operators if _recipe_of(op, 0, options).form == STATIC]
-    ranges = _calibration(opened, calibration) if static else None
+    ranges = _calibration(opened, calibration, observer, percentile) if static else None
     constants = _Constants(editor)
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
@@ -120,11 +124,15 @@ def quantize_model(
     return result
 
 
-def _calibration(model: Model, given: Calibration | Iterable[Any] | None) -> Calibration:
+def _calibration(
+    model: Model, given: Calibration | Iterable[Any] | None, observer: str | None, percentile: float
+) -> Calibration:
     if given is None:
         raise ValueError("recipe 'int8' needs calibration=: a tq.Calibration, or samples as tq.calibrate takes them")
     if not isinstance(given, Calibration):
-        return calibrate(model, given)
+        return calibrate(model, given, observer=observer or "minmax", percentile=percentile)
+    if observer is not None:
+        given = given.with_observer(observer, percentile)
     if not given.samples:
         raise ValueError("the calibration is empty")
     tensors = model.subgraphs[0].tensors

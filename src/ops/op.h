@@ -75,7 +75,7 @@ struct tq_node {
     /* given to eval */
     void *scratch, *kept; /* aligned to 64 bytes */
 
-    tq_numerics numerics;
+    tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
     int threads; /* at most so many; at least 1 */
     struct tq_graph_run *run; /* the runtime's */
 };

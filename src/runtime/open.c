@@ -188,7 +188,7 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq
     if (status == TQ_OK)
         status = load_constant(graph, tensor, as_stored, &problem);
     if (status == TQ_OK) {
-        slot->file_constant = tq_is_constant(tensor);
+        slot->file_constant = tensor->in_file = tq_is_constant(tensor);
         return TQ_OK;
     }
     if (is_memory(status)) {
@@ -234,7 +234,6 @@ static void find_operator(tq_graph_run *graph, uint32_t k)
     node->options = tq_operator_options(&node->row);
     node->index = k;
     node->run = graph;
-    node->numerics = run->options.numerics;
     node->threads = run->options.threads;
     if (node->row.code != TQ_BuiltinOperator_CUSTOM) {
         node->op = tq_op_find(node->row.code);
@@ -285,6 +284,19 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
+/* In the file's order: what one node unpacks is constant for those that follow. */
+static void choose_backends(tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_step *step = &graph->steps[k];
+        tq_node *node = &step->node;
+        step->backend = tq_backend_choose(node, graph->run->options.numerics);
+        node->numerics = step->backend.numerics;
+        if (tq_backend_unpacks(node))
+            node->out[0]->unpacked = true;
+    }
+}
+
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
 {
     tq_graph_run *graph = &run->graphs[index];
@@ -302,6 +314,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     mark_packed(graph, marks);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));
+    choose_backends(graph);
     return TQ_OK;
 }
 

@@ -238,7 +238,7 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
     if (node->shape_later)
         TQ_TRY(node->shape_later(node, error));
-    return node->eval(node, error);
+    return tq_node_eval(node, error);
 }
 
 /* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */

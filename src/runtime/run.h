@@ -11,6 +11,7 @@
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
 
+#include "ops/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
 
@@ -27,6 +28,7 @@ typedef enum tq_node_phase {
 typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
+    tq_backend backend;     /* whose numerics the node follows, and why */
     tq_block *memory;       /* list: what tq_node_memory gave */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
@@ -159,6 +161,8 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 /* TQ_INTERRUPTED where the caller wants a stop. */
+/* node->eval, in the mode of denormals that its numerics has. */
+tq_status tq_node_eval(tq_node *node, tq_error *error);
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
