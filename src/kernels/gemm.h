@@ -37,6 +37,8 @@ typedef struct tq_gemm {
     size_t in_bytes;              /* of an element of rows */
     bool wide, fused;             /* the flags */
     bool copies;                  /* rows are copied to the kernel's form */
+    bool narrow;                  /* too few channels for vectors: gemm.c's own loops */
+    size_t lanes;                 /* channels of a panel */
     /* from tq_gemm_pack */
     const void *panel;
     const void *bias;       /* of a panel's width, int32, int64 where wide, or float */
