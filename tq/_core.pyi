@@ -228,6 +228,10 @@ class _Node:
     def set(self, field: str, value: Any, /) -> None: ...
     def unknown_slots(self) -> list[int]: ...
 
+def _quantize_into(
+    node: _Node, w: ArrayLike, axis: int | None, dtype: str, block_size: int | None
+) -> NDArray[np.float32]: ...  # the scales; the Buffer's data are made when it is written
+
 class _Tree:
     def __init__(self, model: Model | None = None) -> None: ...
     root: _Node

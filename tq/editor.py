@@ -22,6 +22,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tq import _core, enums, fields
 from tq._core import Model, ModelError, _Node
 from tq.edit_graph import SubgraphPart
@@ -210,6 +213,14 @@ class Editor:
         self._buffers.append(node)
         self._are_buffers_stored = False
         return len(self._buffers) - 1
+
+    def _add_codes(
+        self, weights: NDArray[np.float32], axis: int | None, dtype: str, block_size: int | None
+    ) -> tuple[int, NDArray[np.float32]]:
+        """A new buffer with the codes of constant weights, which must not change, and their scales: what
+        tq.quantize_weights gives, packed.  The codes are made when the model is written."""
+        index = self.add_buffer()
+        return index, _core._quantize_into(self._buffers[index], weights, axis, dtype, block_size)
 
     def _forget_users(self) -> None:
         self._users = None

@@ -5,6 +5,7 @@
  */
 #include "python/tree.h"
 
+#include "base/pages.h"
 #include "model/rewrite.h"
 #include "python/convert.h"
 #include "python/data.h"
@@ -188,9 +189,9 @@ static PyObject *cell_object(TreeObject *tree, const tq_field *field, const tq_c
 
 /* The cell that holds what a field stands for: the bytes of a buffer and of custom options may stand
    outside, in another slot. */
-static const tq_cell *cell_of(const tq_node *node, const tq_field *field)
+static tq_cell *cell_of(const tq_node *node, const tq_field *field)
 {
-    const tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;
+    tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;
     if (id_of(field) == TQ_Buffer_data)
         outside = tq_node_field(node, TQ_Buffer_offset);
     if (id_of(field) == TQ_Operator_custom_options)
@@ -205,9 +206,15 @@ static PyObject *get(NodeObject *self, PyObject *name)
         return NULL;
     if (field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM)
         return scalar_object(field, tq_node_scalar(self->node, id_of(field)));
-    const tq_cell *cell = cell_of(self->node, field);
+    tq_cell *cell = cell_of(self->node, field);
     if (!cell)
         Py_RETURN_NONE;
+    if (cell->is_made) {
+        tq_error error;
+        if (may_allocate(self->tree) < 0 ||
+            raise_status(self->tree, tq_cell_settle(&self->tree->tree, cell, &error), &error) < 0)
+            return NULL;
+    }
     if (cell->kind == TQ_CELL_OUTSIDE)
         return vector_object(self->tree, field, (tq_bytes){cell->bytes, (size_t)cell->length}, 0);
     return cell_object(self->tree, field, cell);
@@ -438,6 +445,23 @@ static PyObject *set(NodeObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_node **node)
+{
+    NodeObject *self = (NodeObject *)object;
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)state->Node) || self->node->id == TQ_TABLE_NONE ||
+        strcmp(tq_tables[self->node->id].name, table) != 0) {
+        PyErr_Format(PyExc_TypeError, "a table %s is needed", table);
+        return NULL;
+    }
+    *node = self->node;
+    return begin_change(self->tree) < 0 ? NULL : &self->tree->tree;
+}
+
+int tq_py_keep_for_node(PyObject *object, PyObject *owner)
+{
+    return PyList_Append(((NodeObject *)object)->tree->borrowed, owner);
+}
+
 /* ---- _Node ---- */
 
 static PyObject *get_type(NodeObject *self, void *closure)
@@ -613,6 +637,7 @@ static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)plan->size + tail->len);
     if (!bytes)
         return NULL;
+    tq_pages_prefer_large(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
     tq_memory_sink memory = {(uint8_t *)PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
     tq_sink sink = tq_sink_to_memory(&memory);
     tq_error error;
