@@ -215,9 +215,8 @@ class SubgraphPart(Part):
             operator._put("intermediates", self._indices(intermediates, where))
         if custom_options is not None:
             operator.custom_options = custom_options
-        code = self._editor._make_code(name, version)
         operator._set_options(name, options)
-        operator._put("opcode_index", self._editor._intern_code(code))
+        operator._put("opcode_index", self._editor._code_of(name, version))
         self._operators.insert(place, operator)
         self._is_stored = False
         return operator

@@ -95,7 +95,7 @@ class OperatorPart(Part):
             raise ValueError("the operator was removed from its subgraph") from None
 
     def _code(self) -> _Node | None:
-        codes = self._editor._root_nodes("operator_codes")
+        codes = self._editor._operator_codes()
         index = int(self._node.get("opcode_index"))
         return codes[index] if index < len(codes) else None
 
@@ -129,10 +129,9 @@ class OperatorPart(Part):
         index = int(self._node.get("opcode_index"))
         if self._editor._code_users(index) == 1:
             fields.put(code, "version", value)
+            self._editor._forget_versions()
         else:
-            copy = self._editor._tree.copy(code)
-            fields.put(copy, "version", value)
-            self._put("opcode_index", self._editor._intern_code(copy))
+            self._put("opcode_index", self._editor._code_of_version(index, value))
 
     @property
     def input_indices(self) -> tuple[int, ...]:

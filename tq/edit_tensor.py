@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tq import _core, fields
+from tq import _core, enums, fields
 from tq._core import ModelError, Quantization, _Node
 from tq.constants import dtype_of, encode, type_number, type_row
 from tq.parts import Part, as_tuple
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from tq.edit_graph import SubgraphPart
     from tq.edit_operator import OperatorPart
     from tq.editor import Editor
+
+
+@cache
+def _types() -> dict[int, Any]:
+    return dict(enums.members_by_value("TensorType"))
 
 
 class QuantizationPart:
@@ -159,7 +165,8 @@ class TensorPart(Part):
     @property
     def type(self) -> Any:
         """A TensorType.  Setting it (by member, name or dtype) changes no data."""
-        return self._get("type")
+        number = self._node.get("type")
+        return _types().get(number, number)
 
     @type.setter
     def type(self, value: Any) -> None:

@@ -53,6 +53,8 @@ class Editor:
         self._buffers = self._root_nodes("buffers")
         self._are_buffers_stored = True
         self._users: Counter[int] | None = None
+        self._codes: list[_Node] | None = None
+        self._versions: dict[tuple[str | int, int], int] = {}  # operator codes by what they were made of
         self._saved = self._tree.changes
 
     def __enter__(self) -> Editor:
@@ -184,7 +186,7 @@ class Editor:
 
     def _intern_code(self, code: _Node) -> int:
         """The index of an operator code like this one, which is added where there is none."""
-        codes = self._root_nodes("operator_codes")
+        codes = self._operator_codes()
         brief = ("builtin_code", "version")  # tells nearly all codes apart, at a fraction of what all fields cost
         found = [code.get(field) for field in brief]
         for index, other in enumerate(codes):
@@ -193,7 +195,34 @@ class Editor:
             if fields.as_dict(other) == fields.as_dict(code):
                 return index
         self._root.set("operator_codes", [*codes, code])
+        self._codes = None
         return len(codes)
+
+    def _operator_codes(self) -> list[_Node]:
+        if self._codes is None:
+            self._codes = self._root_nodes("operator_codes")
+        return self._codes
+
+    def _code_of(self, name: str, version: int) -> int:
+        """The index of the operator code of that name and version."""
+        key = (name, version)
+        if key not in self._versions:
+            self._versions[key] = self._intern_code(self._make_code(name, version))
+        return self._versions[key]
+
+    def _code_of_version(self, index: int, version: int) -> int:
+        """The index of an operator code like another one, of another version."""
+        key = (index, version)
+        if key not in self._versions:
+            copy = self._tree.copy(self._operator_codes()[index])
+            fields.put(copy, "version", version)
+            self._versions[key] = self._intern_code(copy)
+        return self._versions[key]
+
+    def _forget_versions(self) -> None:
+        """What is known of operator codes, of which one changed or went."""
+        self._codes = None
+        self._versions.clear()
 
     def _code_users(self, index: int) -> int:
         return sum(op._node.get("opcode_index") == index for graph in self._subgraphs for op in graph._operators)
@@ -274,7 +303,7 @@ class Editor:
         self._forget_users()
 
     def _prune_codes(self) -> None:
-        codes = self._root_nodes("operator_codes")
+        codes = self._operator_codes()
         used = {int(op._node.get("opcode_index")) for graph in self._subgraphs for op in graph._operators}
         kept = [index for index in range(len(codes)) if index in used]
         if len(kept) == len(codes):
@@ -284,6 +313,7 @@ class Editor:
             for operator in graph._operators:
                 renumber_one(operator._node, "opcode_index", new)
         self._root.set("operator_codes", [codes[index] for index in kept])
+        self._forget_versions()
 
     # -- types of inputs and outputs
 

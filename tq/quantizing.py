@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import fields, recipes, versions
+from tq import recipes, versions
 from tq._core import Model, ModelError
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
@@ -399,9 +399,8 @@ def _set_version(operator: OperatorPart, version: int) -> None:
     """By an operator code that all operators of that version share; what nothing uses any more is pruned later."""
     code = operator._code()
     if code is not None and version != operator.version:
-        copy = operator._editor._tree.copy(code)
-        fields.put(copy, "version", version)
-        operator._put("opcode_index", operator._editor._intern_code(copy))
+        index = int(operator._node.get("opcode_index"))
+        operator._put("opcode_index", operator._editor._code_of_version(index, version))
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:
