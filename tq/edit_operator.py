@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Union
 
 from tq import enums, fields
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Python 3.10 too
 CUSTOM = "CUSTOM"
+
+
+@cache
+def _names() -> dict[int, str]:
+    return {number: member.name for number, member in enums.members_by_value("BuiltinOperator").items()}
 
 
 class Options(MutableMapping[str, Any]):
@@ -103,9 +109,7 @@ class OperatorPart(Part):
         code = self._code()
         if code is None:
             return None
-        number = max(int(code.get("deprecated_builtin_code")), int(code.get("builtin_code")))
-        member = fields.enum_value("BuiltinOperator", number)
-        return getattr(member, "name", None)
+        return _names().get(max(code.get("deprecated_builtin_code"), code.get("builtin_code")))
 
     @property
     def name(self) -> str:
@@ -135,11 +139,11 @@ class OperatorPart(Part):
 
     @property
     def input_indices(self) -> tuple[int, ...]:
-        return as_tuple(self._node.get("inputs"))
+        return self._node.numbers("inputs")
 
     @property
     def output_indices(self) -> tuple[int, ...]:
-        return as_tuple(self._node.get("outputs"))
+        return self._node.numbers("outputs")
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:

@@ -146,7 +146,7 @@ class TensorPart(Part):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return as_tuple(self._node.get("shape"))
+        return self._node.numbers("shape")
 
     @shape.setter
     def shape(self, value: Iterable[int]) -> None:

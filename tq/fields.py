@@ -228,8 +228,13 @@ def _converted(node: _core._Node, kind: str, value: Any, where: str) -> Any:
     return scalar(kind, value, where)
 
 
+_PLAIN = {int, list, tuple, np.ndarray}  # what a node may take as it is
+
+
 def put(node: _core._Node, field: str, value: Any) -> None:
     """Stores a field; None takes it away, so that it reads as its default."""
+    if type(value) in _PLAIN and node.store(field, value):
+        return
     kind = kind_of(node, field)
     where = f"{node.type}.{field}"
     if value is not None:
