@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, Union
 
 from tq import enums, fields
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
 
 TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Python 3.10 too
 CUSTOM = "CUSTOM"
-
-
-@cache
-def _names() -> dict[int, str]:
-    return {number: member.name for number, member in enums.members_by_value("BuiltinOperator").items()}
 
 
 class Options(MutableMapping[str, Any]):
@@ -106,16 +100,15 @@ class OperatorPart(Part):
         return codes[index] if index < len(codes) else None
 
     def _code_name(self) -> str | None:
-        code = self._code()
-        if code is None:
-            return None
-        return _names().get(max(code.get("deprecated_builtin_code"), code.get("builtin_code")))
+        names, index = self._editor._code_names(), self._node.get("opcode_index")
+        return names[index] if index < len(names) else None
 
     @property
     def name(self) -> str:
         """ "CONV_2D", or a custom operator's own name."""
-        name, code = self._code_name(), self._code()
-        if name == CUSTOM and code is not None and code.get("custom_code"):
+        name = self._code_name()
+        code = self._code() if name == CUSTOM else None
+        if code is not None and code.get("custom_code"):
             return str(code.get("custom_code"))
         return name or "(unknown operator)"
 

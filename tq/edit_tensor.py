@@ -222,7 +222,7 @@ class TensorPart(Part):
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
         """The buffer's bytes, a read-only view; None: it has none, or the tensor has no buffer."""
-        node = self._editor._buffer_node(self.buffer)
+        node = self._editor._buffer_node(self._node.get("buffer"))
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
         return data
 
@@ -252,7 +252,8 @@ class TensorPart(Part):
 
     @property
     def is_constant(self) -> bool:
-        return self.raw_data is not None
+        node = self._editor._buffer_node(self._node.get("buffer"))
+        return node is not None and node.has("data")
 
     @property
     def producer(self) -> OperatorPart | None:

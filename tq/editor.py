@@ -54,6 +54,7 @@ class Editor:
         self._are_buffers_stored = True
         self._users: Counter[int] | None = None
         self._codes: list[_Node] | None = None
+        self._names: list[str | None] | None = None
         self._versions: dict[tuple[str | int, int], int] = {}  # operator codes by what they were made of
         self._saved = self._tree.changes
 
@@ -195,13 +196,21 @@ class Editor:
             if fields.as_dict(other) == fields.as_dict(code):
                 return index
         self._root.set("operator_codes", [*codes, code])
-        self._codes = None
+        self._codes = self._names = None
         return len(codes)
 
     def _operator_codes(self) -> list[_Node]:
         if self._codes is None:
             self._codes = self._root_nodes("operator_codes")
         return self._codes
+
+    def _code_names(self) -> list[str | None]:
+        """The builtin operators of the operator codes, None for one that the schema does not know."""
+        if self._names is None:
+            numbers = [max(c.get("deprecated_builtin_code"), c.get("builtin_code")) for c in self._operator_codes()]
+            members = enums.members_by_value("BuiltinOperator")
+            self._names = [members[number].name if number in members else None for number in numbers]
+        return self._names
 
     def _code_of(self, name: str, version: int) -> int:
         """The index of the operator code of that name and version."""
@@ -221,7 +230,7 @@ class Editor:
 
     def _forget_versions(self) -> None:
         """What is known of operator codes, of which one changed or went."""
-        self._codes = None
+        self._codes = self._names = None
         self._versions.clear()
 
     def _code_users(self, index: int) -> int:

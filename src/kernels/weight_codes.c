@@ -15,7 +15,7 @@
 #include "quant/rounding.h"
 
 enum {
-    BYTES_A_THREAD = 1 << 20, /* of floats: below it, waking another costs more than it brings */
+    BYTES_A_THREAD = 1 << 19, /* of floats: below it, waking another costs more than it brings */
     LEAST_CHANNEL_RUN = 64,   /* elements of each channel that a thread must get, for bounds of its own to pay */
     GRAIN = 1024,             /* elements; a multiple of what a byte packs */
     PIECE = 4096,             /* elements that are packed at a time */
