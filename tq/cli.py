@@ -337,7 +337,46 @@ def _quantize(args: argparse.Namespace) -> Result:
     return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
 
 
+def _samples(path: str, model: Model) -> Any:
+    """Samples from a file of arrays."""
+    from tq.samples import samples_of
+
+    arrays = _read_array(path)
+    if not isinstance(arrays, dict):
+        names = [tensor.name for tensor in model.inputs if tensor is not None]
+        if len(names) != 1:
+            raise _Failure(f"{path}: the model has {len(names)} inputs: an .npz with an array for each is needed")
+        arrays = {names[0]: arrays}
+    return samples_of(model, arrays)
+
+
+def _report(args: argparse.Namespace) -> Result:
+    from tq.reporting import report
+
+    a, b = _open(args.float), _open(args.quantized)
+    try:
+        made = report(
+            a, b, _samples(args.inputs, a), max_samples=args.max_samples or None, num_threads=args.threads or None
+        )
+    except ValueError as error:
+        raise _Failure(str(error)) from error
+    try:
+        made.save(args.output)
+    except OSError as error:
+        raise _Failure(f"{args.output}: {error.strerror or error}") from error
+    worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
+    return f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}", FINE
+
+
 def _demo(args: argparse.Namespace) -> Result:
+    if args.write is not None:
+        from tq.demo_float import write
+
+        try:
+            files = write(args.write)
+        except OSError as error:
+            raise _Failure(f"{args.write}: {error.strerror or error}") from error
+        return "\n".join(files), FINE
     model = _open(str(DEMO))
     tensor = model.inputs[0]
     assert tensor is not None
@@ -467,7 +506,14 @@ def _parser() -> _Parser:
     quantize.add_argument(
         "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
     )
-    command("demo", _demo, "list a small quantized model that comes with tq")
+    report = command("report", _report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
+    report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
+    report.add_argument("--inputs", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy")
+    report.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the file to write")
+    report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
+    report.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    demo = command("demo", _demo, "list a small quantized model that comes with tq")
+    demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
     return parser
 
 
