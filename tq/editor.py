@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -408,8 +409,13 @@ def _open(source: Source) -> Model:
 
 
 def write_atomically(path: str, write: Callable[[int], object]) -> None:
-    """Calls write(descriptor) for a new file beside `path`, and gives it that name when it is on the disk."""
+    """Calls write(descriptor) for a new file beside `path`, and gives it that name when it is on the disk.
+
+    Where the system has files without names, a process that is killed meanwhile leaves nothing behind.
+    """
     path = os.path.realpath(path)
+    if _write_unnamed(path, write):
+        return
     folder, name = os.path.split(path)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
     try:
@@ -424,6 +430,38 @@ def write_atomically(path: str, write: Callable[[int], object]) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _write_unnamed(path: str, write: Callable[[int], object]) -> bool:
+    """The same by a file that gets a name only when it is whole.  False, and nothing is done: there are none such."""
+    folder, name = os.path.split(path)
+    try:
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except (AttributeError, OSError):
+        return False
+    try:
+        write(descriptor)
+        os.fchmod(descriptor, _mode(path))
+        os.fsync(descriptor)
+        return _link(descriptor, folder, f".{name}.{secrets.token_hex(8)}.tmp", path)
+    finally:
+        os.close(descriptor)
+
+
+def _link(descriptor: int, folder: str, temporary: str, path: str) -> bool:
+    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.link(f"/proc/self/fd/{descriptor}", temporary, dst_dir_fd=place, follow_symlinks=True)
+    except OSError:  # no /proc, or a folder that takes no links
+        return False
+    finally:
+        os.close(place)
+    try:
+        os.replace(os.path.join(folder, temporary), path)
+    except BaseException:
+        os.unlink(os.path.join(folder, temporary))
+        raise
+    return True
 
 
 def write_all(descriptor: int, data: bytes) -> None:
