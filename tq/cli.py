@@ -339,7 +339,7 @@ def _quantize(args: argparse.Namespace) -> Result:
 
 def _samples(path: str, model: Model) -> Any:
     """Samples from a file of arrays."""
-    from tq.calibration import samples_of
+    from tq.samples import samples_of
 
     arrays = _read_array(path)
     if not isinstance(arrays, dict):

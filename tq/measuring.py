@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import calibration
 from tq._core import Model
 from tq.interpreter import Interpreter
+from tq.samples import Inputs
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -110,14 +110,12 @@ class Samples:
 
     def __init__(self, model: Model, samples: Iterable[Any] | Mapping[str, Any], most: int | None = None) -> None:
         self.model = model
-        self._plan = calibration._Plan(model)
-        if isinstance(samples, Mapping):
-            samples = calibration.samples_of(model, {name: np.asarray(item) for name, item in samples.items()})
+        inputs = Inputs(model)
         self.values: list[dict[int, Array]] = []
-        for number, sample in enumerate(samples):
+        for number, sample in enumerate(inputs.each(samples, "the samples")):
             if most is not None and number >= most:
                 break
-            self.values.append(self._plan._values(sample, f"sample {number}"))
+            self.values.append(inputs.values(sample, f"sample {number}"))
         if not self.values:
             raise ValueError("there are no samples: at least one is needed")
 
