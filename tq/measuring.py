@@ -122,6 +122,10 @@ class Samples:
     def __len__(self) -> int:
         return len(self.values)
 
+    def lists(self) -> list[list[Array]]:
+        """The samples as tq.calibrate takes them: arrays in the order of the inputs."""
+        return [list(values.values()) for values in self.values]
+
     def each(self, interpreter: Interpreter) -> Iterator[int]:
         """Feeds one sample after the other, and yields its number; the caller runs the interpreter.
 
