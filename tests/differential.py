@@ -102,6 +102,7 @@ class Operand:
     zero_point: np.ndarray
     axis: int
     value: np.ndarray | None  # None: not known; of an output, what LiteRT made of it
+    is_sparse: bool = False  # stored so; value is dense
 
 
 @dataclass
@@ -110,6 +111,7 @@ class Node:
     options: dict
     inputs: list
     outputs: list
+    numerics: str = "reference"  # whose kernels LiteRT ran it with
 
 
 def operand(tensor, values):
@@ -117,7 +119,7 @@ def operand(tensor, values):
         return None
     value = values.get(tensor.index)
     if value is None and tensor.is_constant:
-        value = tensor.data
+        value = tensor.data if tensor.sparsity is None else tensor.densify()
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
     return Operand(
@@ -127,16 +129,18 @@ def operand(tensor, values):
         np.int64([] if q is None else q.zero_point),
         0 if q is None else q.quantized_dimension,
         None if isinstance(value, oracle.Refusal) else value,
+        tensor.sparsity is not None,
     )
 
 
-def node(item, values):
+def node(item, values, numerics="reference"):
     """Operator `item` (a tq.Operator) as a Node.  values: index to array."""
     return Node(
         item.name,
         dict(item.options or {}),
         [operand(tensor, values) for tensor in item.inputs],
         [operand(tensor, values) for tensor in item.outputs],
+        numerics,
     )
 
 
@@ -187,7 +191,12 @@ def difference(mine, theirs, slack=None):
     return text
 
 
-def compare_runs(model, runs, mine, theirs):
+def backends(model, numerics):
+    """Whose kernels LiteRT runs each operator of subgraph 0 with, as tq predicts it."""
+    return [backend for backend, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
+
+
+def compare_runs(model, runs, mine, theirs, numerics="reference"):
     """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
 
     mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
@@ -202,14 +211,19 @@ def compare_runs(model, runs, mine, theirs):
     slacks = {index: slack_of([b[index] for b in theirs]) for index in theirs[0]} if len(theirs) > 1 else {}
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
+        whose = backends(model, numerics)
         strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
         for item in model.subgraphs[0].operators:
             if not strayed.isdisjoint(item.input_indices):
                 strayed.update(item.output_indices)
                 continue
-            row = deviations and deviations.find(node(item, known))
+            row = deviations and deviations.find(node(item, known, whose[item.index]))
             theirs_out = {index: b[index] for index in item.output_indices if index in b}
-            means = row.outputs(node(item, {**runs[run], **a, **theirs_out})) if row else [None] * len(item.outputs)
+            means = (
+                row.outputs(node(item, {**runs[run], **a, **theirs_out}, whose[item.index]))
+                if row
+                else [None] * len(item.outputs)
+            )
             if row:
                 met.add(row)
             for index, meant in zip(item.output_indices, means, strict=True):
@@ -322,7 +336,7 @@ def compare(
             outcome.ran_more += not isinstance(mine, oracle.Abort | oracle.Refusal)
             continue
         model = tq.Model(case.model)
-        wrong, met = compare_runs(model, case.runs, mine, theirs)
+        wrong, met = compare_runs(model, case.runs, mine, theirs, numerics)
         for row in met:
             outcome.deviating[row] = outcome.deviating.get(row, 0) + 1
         if wrong:

@@ -105,7 +105,7 @@ def errors(counts: Counts) -> str:
 
 
 def along(rows: Sequence[tuple[str, float, str]]) -> str:
-    """A bar for each tensor in the order of execution: its label (HTML), SQNR in dB, where a click leads, or ""."""
+    """A bar for each tensor as they run: its label (HTML), SQNR in dB, where a click leads ("": no link)."""
     if not rows:
         return ""
     right, bottom = _SQNR_WIDTH - 6, _SQNR_HEIGHT - 20

@@ -6,7 +6,8 @@
  *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
  *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
  *                                     b in order, always asymmetric
- * acc: the products of codes; sum: the weights' own.
+ * acc: the products of codes; sum: the weights' own.  Of weights that the file stores sparse, zero points come first:
+ *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalBlockwise4Bit).  There,
  * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
@@ -30,6 +31,7 @@ typedef struct product {
     /* one scale a tensor or a unit */
     tq_gemm gemm;
     bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    bool sparse;            /* the file stores the weights so */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
@@ -53,6 +55,18 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
     tq_gemm_pack(gemm, &weights, memory);
 }
 
+static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
+{
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    const bool many = weights->quantization.count > 1;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit), by_unit = row.scale * scale;
+        const float offset = many ? row.scale * (float)row.zero_point * scale : by_unit * (float)row.zero_point;
+        const float start = (bias ? ((const float *)bias->data)[unit] : 0) - offset * (float)weight_sums[unit];
+        y[unit] = start + (float)sums[unit] * by_unit;
+    }
+}
+
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
@@ -61,8 +75,11 @@ static void scale_rows(void *context, size_t begin, size_t end)
                                .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
-        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->row[r], 0,
-                        p->units, y);
+        const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
+        if (p->sparse)
+            store_sparse(p, sums, weight_sums, p->row[r], y);
+        else
+            tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
         tq_activate(p->activation, y, p->units);
     }
 }
@@ -173,6 +190,7 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
     p->constant = tq_is_constant(node->in[1]);
+    p->sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
     uint64_t kept = 0;
     p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
     TQ_TRY(tq_node_keep(node, kept, error));

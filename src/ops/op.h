@@ -9,7 +9,7 @@
  *
  * In prepare
  *   inputs      have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
- *               only where tq_is_constant(in[i]).
+ *               only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
@@ -43,7 +43,9 @@ typedef enum tq_numerics {
 
 enum {
     TQ_OP_IMPURE = 1, /* its outputs are not a function of its inputs alone: never computed in prepare */
-    TQ_OP_PACKED = 2  /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
+    TQ_OP_PACKED = 2, /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
+    TQ_OP_SPARSE = 4, /* the same for sparse constants */
+    TQ_OP_LATER = 8   /* prepare reads no floats that its inputs hold: those of constants may be computed in the first run */
 };
 
 typedef struct tq_op {

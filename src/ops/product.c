@@ -145,10 +145,11 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     tq_gemm_store *s = &p->store;
     s->out = element_of(node->out[0]);
     if (s->out == TQ_f32) {
-        tq_activation_floats(plan->activation, &s->floor, &s->ceiling);
+        tq_activation_floats(node, plan->activation, &s->floor, &s->ceiling);
         return TQ_OK;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
+    s->tail = plan->tail;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
     tq_activation_codes(node, plan->activation, &s->low, &s->high);
     const bool many = node->in[1]->quantization.count > 1;
@@ -170,6 +171,7 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
     const size_t each = plan->channels / plan->groups, first = group * each;
     const bool is_float = weights->type == TQ_TensorType_FLOAT32;
     tq_gemm_weights w = {.type = element_of(weights), .channel_stride = plan->channel_stride, .k_stride = plan->k_stride};
+    w.tap_rows = plan->scan.columns_first ? (size_t)plan->scan.filter_h : 0;
     w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
     if (!is_float) {
         w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_at(weights, 0);
@@ -236,6 +238,9 @@ tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_erro
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->plan = *plan;
+    /* XNNPACK goes through the taps of one channel column by column; through those of more, row by row. */
+    p->plan.scan.columns_first = node->numerics == TQ_NUMERICS_XNNPACK && plan->by_channel && plan->multiplier == 1 &&
+                                 node->in[0]->type == TQ_TensorType_FLOAT32;
     TQ_TRY(make_store(node, p, error));
     node->eval = eval;
     return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;

@@ -56,24 +56,37 @@ static size_t pixels(const tq_transposed *t, const tq_transposed_phase *p)
     return t->batches * (size_t)p->y.count * (size_t)p->x.count;
 }
 
-/* [o][taps of y, last first][taps of x, last first][c] */
-static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, size_t item, char *to)
+/* The scan that meets the taps in the opposite order. */
+static tq_scan reversed(tq_scan scan)
+{
+    scan.dilation_h = scan.dilation_w = -1;
+    scan.pad_h -= scan.filter_h - 1;
+    scan.pad_w -= scan.filter_w - 1;
+    return scan;
+}
+
+/* [o][taps of y][taps of x][c], by input cell: last first; fused, as XNNPACK has them: first first */
+static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, const char *weights, size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
         for (int32_t i = p->y.taps; i-- > 0;)
             for (int32_t j = p->x.taps; j-- > 0; to += bytes) {
-                size_t ky = (size_t)(p->y.rest + i * t->y->stride), kx = (size_t)(p->x.rest + j * t->x->stride);
-                memcpy(to, (const char *)t->weights.data + (o * area + ky * width + kx) * bytes, bytes);
+                const int32_t row = t->flags & TQ_GEMM_FUSED ? p->y.taps - 1 - i : i;
+                const int32_t column = t->flags & TQ_GEMM_FUSED ? p->x.taps - 1 - j : j;
+                size_t ky = (size_t)(p->y.rest + row * t->y->stride), kx = (size_t)(p->x.rest + column * t->x->stride);
+                memcpy(to, weights + (o * area + ky * width + kx) * bytes, bytes);
             }
 }
 
 static void pack_phase(const tq_node *node, const tq_transposed *t, tq_transposed_phase *p)
 {
     char *room = tq_scratch_at(node, t->taps_at);
+    const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
     tq_gemm_weights weights = t->weights;
-    gather_taps(t, p, t->in == TQ_f32 ? sizeof(float) : 1, room);
+    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, room);
     weights.data = room;
+    weights.bias = bias ? bias->data : NULL;
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
     tq_gemm_pack(&p->gemm, &weights, (char *)node->kept + p->packed_at);
@@ -91,6 +104,8 @@ tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scrat
         if (pixels(t, p) == 0)
             continue;
         p->scan = scan_of(t, &p->y, &p->x);
+        if (t->flags & TQ_GEMM_FUSED)
+            p->scan = reversed(p->scan);
         TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, (size_t)p->y.taps * (size_t)p->x.taps, t->channels,
                             t->flags, error));
         p->packed_at = tq_scratch_part(&kept, p->gemm.packed_bytes, 1);
