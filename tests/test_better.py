@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equalization keeps every bit of a float model; bias correction keeps means; sensitivity is what a model shows in
-which one part alone is quantized."""
+which one part alone is quantized; a target is reached, or refused with the best that there is."""
 
 import numpy as np
 import pytest
+from test_cli import failed, fine, run  # noqa: F401
 from test_quantize_model import normal
 
 import tq
 from tq import bias_correction, demo_float, equalization, measuring
 from tq.bias_correction import correct_biases
 from tq.recipes import Rule
+from tq.report_page import kind_of
 
 FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(10)[0])
@@ -326,16 +328,16 @@ def test_an_activation_alone_is_rounded():
     found = tq.sensitivity(FLOAT, PICTURES, by="tensor", samples=samples)
     data = tq.Model(tq.quantize_model(FLOAT, "int8", calibration=PICTURES))
     for name, place in (("soft", 1), ("mean", 3), ("picture", -1)):
-        run = tq.Interpreter(model_content=FLOAT, experimental_preserve_all_tensors=True)
-        run.allocate_tensors()
-        run.set_tensor(0, picture)
-        run.invoke()
-        exact = run.get_tensor(run.get_output_details()[0]["index"])
+        alone = tq.Interpreter(model_content=FLOAT, experimental_preserve_all_tensors=True)
+        alone.allocate_tensors()
+        alone.set_tensor(0, picture)
+        alone.invoke()
+        exact = alone.get_tensor(alone.get_output_details()[0]["index"])
         tensor = tq.Model(FLOAT).tensors[name]
         parameters = data.tensors["picture_int8" if name == "picture" else name].quantization
-        run.set_tensor(tensor.index, parameters.dequantize(parameters.quantize(run.get_tensor(tensor.index))))
-        run.run(place + 1)
-        expected = tq.sqnr_db(exact, run.get_tensor(run.get_output_details()[0]["index"]))
+        alone.set_tensor(tensor.index, parameters.dequantize(parameters.quantize(alone.get_tensor(tensor.index))))
+        alone.run(place + 1)
+        expected = tq.sqnr_db(exact, alone.get_tensor(alone.get_output_details()[0]["index"]))
         (row,) = (row for row in found if row.name == name)
         assert row.kind == "activation" and row.sqnr_db == pytest.approx(expected, abs=1e-4)
         assert row.operator == (None if name == "picture" else place)
@@ -370,3 +372,87 @@ def test_sensitivity_refuses():
         tq.sensitivity(FLOAT, PICTURES, recipe="float")
     text = str(tq.sensitivity(FLOAT, PICTURES[:1]))
     assert "all of it" in text and "energy" in text
+
+
+# ---- options of quantize_model ----
+
+
+def float_operators(data):
+    return [op.index for op in tq.Model(data).operators if kind_of(op) == "float"]
+
+
+def test_a_target_is_reached_with_few_operators():
+    plain = sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", calibration=PICTURES), PICTURES)
+    low = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain - 1)
+    assert low == tq.quantize_model(FLOAT, "int8", calibration=PICTURES)
+    made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain + 3)
+    assert sqnr(FLOAT, made, PICTURES) >= plain + 3 and 0 < len(float_operators(made)) <= 3
+    ranked = tq.sensitivity(FLOAT, PICTURES)
+    names = {tq.Model(made).operators[place].outputs[0].name for place in float_operators(made)}
+    assert names == {row.name for row in ranked[: len(names)]}
+
+
+def test_a_target_that_cannot_be_reached():
+    with pytest.raises(
+        ValueError, match=r"target_sqnr is 150 dB; the best that was found is \d+\.\d\d dB, with \d of 6"
+    ):
+        tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=150)
+    with pytest.raises(ValueError, match="target_sqnr is nan"):
+        tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=float("nan"))
+    with pytest.raises(ValueError, match="fallback is 'dynamic_int8'"):
+        tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=20, fallback="dynamic_int8")
+
+
+def test_a_target_of_weights_alone():
+    plain = sqnr(FLOAT, tq.quantize_model(FLOAT, "weight_only_int4", min_elements=0), PICTURES)
+    made = tq.quantize_model(FLOAT, "weight_only_int4", min_elements=0, target_sqnr=plain + 3, samples=PICTURES)
+    assert sqnr(FLOAT, made, PICTURES) >= plain + 3 and "INT4" in {t.type.name for t in tq.Model(made).tensors}
+
+
+def test_options_are_the_functions():
+    corrected = tq.quantize_model(FLOAT, "int8", calibration=iter(PICTURES), bias_correction=True)
+    plain = tq.quantize_model(FLOAT, "int8", calibration=PICTURES)
+    assert corrected == correct_biases(FLOAT, plain, PICTURES) != plain
+    calibration = tq.calibrate(FLOAT, PICTURES)
+    again = tq.quantize_model(FLOAT, "int8", calibration=calibration, samples=PICTURES, bias_correction=True)
+    assert again == corrected
+    options = {"calibration": PICTURES, "per_axis": False}
+    equal = tq.quantize_model(FLOAT, "int8", equalize=True, **options)
+    assert equal == tq.quantize_model(tq.equalize(FLOAT, per_axis=False), "int8", **options)
+
+
+def test_options_refuse(tmp_path):
+    calibration = tq.calibrate(FLOAT, PICTURES)
+    for option in ({"bias_correction": True}, {"target_sqnr": 10.0}, {"equalize": True}):
+        with pytest.raises(ValueError, match="samples= is needed"):
+            tq.quantize_model(FLOAT, "int8", calibration=calibration, **option)
+        with pytest.raises(ValueError, match="samples= is needed"):
+            tq.quantize_model(FLOAT, "dynamic_int8", **option)
+    with pytest.raises(ValueError, match="before it is equalized"):
+        tq.quantize_model(FLOAT, "int8", calibration=calibration, samples=PICTURES, equalize=True)
+    with pytest.raises(ValueError, match="target_sqnr is 150"):
+        tq.quantize_model(FLOAT, calibration=PICTURES, target_sqnr=150, output=tmp_path / "m.tflite")
+    assert not list(tmp_path.iterdir())
+    data = tq.quantize_model(FLOAT, calibration=PICTURES, bias_correction=True, output=tmp_path / "m.tflite")
+    assert (tmp_path / "m.tflite").read_bytes() == data
+
+
+def test_rules_by_place():
+    made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, rules=[Rule("float", index=(0, 4), subgraph=0)])
+    names = [tq.Model(made).operators[place].outputs[0].name for place in float_operators(made)]
+    assert names == ["edges", "scores"]
+    made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, rules=[Rule("float", index=2, operator="MEAN")])
+    assert not float_operators(made)
+
+
+def test_command_line(run, tmp_path):  # noqa: F811
+    demo_float.write(tmp_path)
+    files = ["demo_float.tflite", "out.tflite", "--recipe", "int8", "--samples", "demo_samples.npz"]
+    fine(run("quantize", *files, "--equalize", "--bias-correction", "--target-sqnr", "50", "--observer", "mse"))
+    samples = list(demo_float.pictures()[0])
+    assert sqnr(FLOAT, (tmp_path / "out.tflite").read_bytes(), samples) >= 50
+    failed(run("quantize", *files, "--target-sqnr", "200"), "target_sqnr is 200 dB", "best")
+    text = fine(run("sensitivity", "demo_float.tflite", "--recipe", "int8", "--samples", "demo_samples.npz"))
+    assert "DEPTHWISE_CONV_2D" in text and "all of it" in text
+    fine(run("equalize", "demo_float.tflite", "equal.tflite"))
+    assert (tmp_path / "equal.tflite").read_bytes() == tq.equalize(FLOAT)

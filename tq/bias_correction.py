@@ -32,7 +32,7 @@ _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 def correct_biases(
     float_model: Source,
     quantized: Source,
-    samples: Iterable[Any] | Mapping[str, Any],
+    samples: Samples | Iterable[Any] | Mapping[str, Any],
     *,
     output: str | os.PathLike[str] | None = None,
     num_threads: int | None = None,
@@ -48,7 +48,7 @@ def correct_biases(
     """
     a, b = (source if isinstance(source, Model) else Model(source) for source in (float_model, quantized))
     fed = samples if isinstance(samples, Samples) else Samples(a, samples)
-    layers = [(one, two) for one, two in match(a, b).operators if _is_layer(one, two)]
+    layers = layers_of(a, b)
     if not layers:
         raise ValueError("the models have no layer in common whose weights are quantized")
     means = _means(a, [one for one, _ in layers], fed, num_threads)
@@ -61,6 +61,11 @@ def correct_biases(
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
+
+
+def layers_of(a: Model, b: Model) -> list[tuple[Operator, Operator]]:
+    """The layers of a float model and of a quantized one whose biases can be corrected."""
+    return [(one, two) for one, two in match(a, b).operators if _is_layer(one, two)]
 
 
 def _is_layer(one: Operator, two: Operator) -> bool:
