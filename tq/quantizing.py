@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import recipes, versions
+from tq import better, recipes, versions
 from tq._core import Model, ModelError
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
@@ -59,6 +59,7 @@ class Options(NamedTuple):
     per_axis: bool
     min_elements: int
     block_size: int
+    places: Mapping[OperatorPart, int] = {}  # in the model as it was, where rules ask for them
 
 
 def quantize_model(
@@ -74,6 +75,11 @@ def quantize_model(
     min_elements: int = 1024,
     block_size: int = 32,
     output: str | os.PathLike[str] | None = None,
+    equalize: bool = False,
+    bias_correction: bool = False,
+    target_sqnr: float | None = None,
+    fallback: str = "float",
+    samples: Iterable[Any] | Mapping[str, Any] | None = None,
 ) -> bytes:
     """A float model, quantized.
 
@@ -93,12 +99,20 @@ def quantize_model(
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
+    equalize: scale channels first so that they quantize better: see tq.equalize.
+    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
+        most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
+    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
 
     Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor.
     """
+    arguments = dict(locals())
+    if better.is_wanted(arguments):
+        return better.quantize(arguments, quantize_model)
     options = _options(recipe, rules, per_axis, min_elements, block_size)
     if io not in ("float32", "int8", "uint8"):
         raise ValueError(f"io is {io!r}; it must be 'float32', 'int8' or 'uint8'")
@@ -106,6 +120,7 @@ def quantize_model(
     opened = source if isinstance(source, Model) else Model(source)
     editor = Editor(opened)
     _check_float(editor)
+    options = options._replace(places=_places(editor, options.rules))
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = [op for op in editor.main._operators if _recipe_of(op, 0, options).form == STATIC]
     ranges = _calibration(opened, calibration, observer, percentile) if static else None
@@ -179,6 +194,12 @@ def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: i
     return Options(found, rows, bool(per_axis), min_elements, block_size)
 
 
+def _places(editor: Editor, rules: Sequence[Rule]) -> dict[OperatorPart, int]:
+    if all(rule.index is None for rule in rules):
+        return {}
+    return {op: place for graph in editor._subgraphs for place, op in enumerate(graph._operators)}
+
+
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
         return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
@@ -203,7 +224,7 @@ def _recipe_of(operator: OperatorPart, graph: int, options: Options) -> Recipe:
     names = [tensor.name for tensor in tensors if tensor is not None]
     name, found = operator.name, options.recipe
     for rule in options.rules:
-        if rule.holds(name, graph, names):
+        if rule.holds(name, graph, names, options.places.get(operator)):
             found = recipes.find(rule.recipe)
     return found
 
