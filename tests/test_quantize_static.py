@@ -26,9 +26,9 @@ def draws(model, count=8):
     return [*drawn, *([np.full(shape, end, np.float32) for shape in shapes] for end in (-1, 1))]
 
 
-def quantized(model, **options):
+def quantized(model, recipe="int8", **options):
     options.setdefault("calibration", draws(model))
-    return tq.quantize_model(model, "int8", **options)
+    return tq.quantize_model(model, recipe, **options)
 
 
 def check(model, data, least=25, without=()):
@@ -45,17 +45,23 @@ def check(model, data, least=25, without=()):
 # ---- every row ----
 
 
-def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, **options):
-    """x -> RELU_N1_TO_1 -> the operator -> LEAKY_RELU: the operator's input and output are codes."""
+def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, first="LEAKY_RELU", **options):
+    """x -> LEAKY_RELU -> the operator -> LEAKY_RELU: the operator's input and output are codes."""
     b = tq.ModelBuilder()
     x, middle = b.input("x", shape), b.tensor("middle", shape)
-    b.operator("RELU_N1_TO_1", [x], [middle])
+    b.operator(first, [x], [middle], **({"alpha": 0.75} if first == "LEAKY_RELU" else {}))
     count = len(constants) + 1
     rest = iter([b.constant(f"c{i}", data) for i, data in enumerate(constants)])
-    made = [b.tensor(f"out{i}", output) for i in range(results)]
+    types = ["float32"] * results if isinstance(results, int) else results
+    made = [b.tensor(f"out{i}", output, type_) for i, type_ in enumerate(types)]
     b.operator(name, [middle if i == place else next(rest) for i in range(count)], made, **options)
     y = b.tensor("y", output)
-    b.operator("LEAKY_RELU", [made[-1]], [y], alpha=0.5)
+    if types[-1] == "float32":
+        b.operator("LEAKY_RELU", [made[-1]], [y], alpha=0.5)
+    elif types[0] == "float32":
+        b.operator("LEAKY_RELU", [made[0]], [y], alpha=0.5)
+    else:
+        b.operator("CAST", [made[0]], [y])
     b.output(y)
     return b.to_bytes()
 
@@ -76,7 +82,9 @@ SHAPE = (1, 4, 4, 8)
 POOL = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
 CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
 HALF = np.arange(128).reshape(SHAPE) % 3 == 0
-CURVES = "RELU RELU6 RELU_N1_TO_1 ELU GELU HARD_SWISH ABS LOGISTIC TANH L2_NORMALIZATION LOG_SOFTMAX"
+COMPARISONS = "LESS LESS_EQUAL GREATER GREATER_EQUAL"
+CURVES = """RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 ELU GELU HARD_SWISH ABS LOGISTIC TANH L2_NORMALIZATION LOG_SOFTMAX EXP
+    NEG SQUARE"""
 ROWS = {
     "CONV_2D": lambda: chain("CONV_2D", [normal(6, 3, 3, 8), normal(6)], (1, 4, 4, 6), **CONV),
     "DEPTHWISE_CONV_2D": lambda: chain(
@@ -128,8 +136,34 @@ ROWS = {
     "SOFTMAX": lambda: chain("SOFTMAX", [], SHAPE, beta=1.0),
     **{
         name: lambda name=name: chain(name, [normal(*SHAPE)], SHAPE)
-        for name in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE")
+        for name in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV")
     },
+    **{name: lambda name=name: chain(name, [], SHAPE, first="LOGISTIC") for name in ("SQRT", "RSQRT", "LOG")},
+    "REDUCE_PROD": lambda: chain("REDUCE_PROD", [i32(1)], (1, 4, 8), first="EXP"),
+    "DILATE": lambda: chain("DILATE", [i32(2, 3), np.float32(0.5)], (3, 10), shape=(2, 4)),
+    "DYNAMIC_UPDATE_SLICE": lambda: chain("DYNAMIC_UPDATE_SLICE", [normal(1, 2, 2, 8), i32(0, 1, 1, 0)], SHAPE),
+    "FILL": lambda: chain("FILL", [i32(2, 3)], (2, 3), shape=(), place=1),
+    "MATRIX_SET_DIAG": lambda: chain("MATRIX_SET_DIAG", [normal(1, 4, 4)], SHAPE),
+    "MATRIX_DIAG": lambda: chain("MATRIX_DIAG", [], (1, 4, 4, 8, 8)),
+    "TOPK_V2": lambda: chain("TOPK_V2", [i32(3).reshape(())], (1, 4, 4, 3), results=["float32", "int32"]),
+    "EMBEDDING_LOOKUP": lambda: chain("EMBEDDING_LOOKUP", [i32(3, 1)], (2, 8), shape=(4, 8), place=1),
+    "ONE_HOT": lambda: chain(
+        "ONE_HOT", [i32(2, 0, 1), i32(4).reshape(()), np.float32(-0.25)], (3, 4), shape=(), place=2, axis=-1
+    ),
+    "SPARSE_TO_DENSE": lambda: chain(
+        "SPARSE_TO_DENSE", [i32([0, 1], [2, 0]), i32(3, 4), np.float32(0.25)], (3, 4), shape=(2,), place=2
+    ),
+    "SCATTER_ND": lambda: chain("SCATTER_ND", [i32([0], [2]), i32(3, 4)], (3, 4), shape=(2, 4), place=1),
+    "REVERSE_SEQUENCE": lambda: chain("REVERSE_SEQUENCE", [i32(3)], SHAPE, seq_dim=1, batch_dim=0),
+    **{name: lambda name=name: chain(name, [normal(8) / 3], SHAPE, results=["bool"]) for name in COMPARISONS.split()},
+    **{
+        name: lambda name=name: chain(name, [np.float32(0)], SHAPE, results=["bool"], first="RELU")
+        for name in ("EQUAL", "NOT_EQUAL")
+    },
+    "ARG_MAX": lambda: chain("ARG_MAX", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
+    "ARG_MIN": lambda: chain("ARG_MIN", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
+    "SHAPE": lambda: chain("SHAPE", [], (4,), results=["int32"], out_type="INT32"),
+    "RANK": lambda: chain("RANK", [], (), results=["int32"]),
     **{name: lambda name=name: chain(name, [], SHAPE) for name in CURVES.split()},
 }
 
@@ -138,15 +172,24 @@ def test_every_row_has_a_model():
     assert ROWS.keys() == INTEGER.keys()
 
 
-@pytest.mark.parametrize("name", INTEGER)
-def test_runs_in_every_runtime(name):
+KINDS = [(name, recipe) for recipe, field in (("int8", "int8"), ("int16x8", "int16")) for name in INTEGER
+         if getattr(INTEGER[name], field) is not None]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "recipe"), KINDS)
+def test_runs_in_every_runtime(name, recipe):
     model = ROWS[name]()
-    data = quantized(model)
-    names = [op.name for op in tq.Model(data).operators]
-    assert names[0] == "QUANTIZE" and names[-1] == "DEQUANTIZE"
-    written = [t.type.name for op in tq.Model(data).operators for t in op.outputs if op.name != "DEQUANTIZE"]
-    assert set(written) == {"INT8"}
-    check(model, data, least=18, without=["BUILTIN_REF"] if name == "ELU" else [])  # that resolver has no ELU at all
+    data = quantized(model, recipe)
+    operators = tq.Model(data).operators
+    assert operators[0].name == "QUANTIZE"
+    assert not [op.name for op in operators if op.name not in ("QUANTIZE", "DEQUANTIZE", "CAST") and is_float(op)]
+    without = ["BUILTIN_REF"] if name == "ELU" else []  # that resolver has no ELU at all
+    least = 18 if recipe == "int8" else 38 if INTEGER[name].weights or INTEGER[name].narrow else 50
+    check(model, data, least=least, without=without)
+
+
+def is_float(operator):
+    return "FLOAT32" in [t.type.name for t in (*operator.inputs, *operator.outputs) if t is not None]
 
 
 # ---- parameters ----
