@@ -78,6 +78,53 @@ def doubled():
     return b.to_bytes()
 
 
+def states(name, weights, shape, output, variables, places, **options):
+    """x -> LEAKY_RELU -> an operator with states -> LEAKY_RELU."""
+    b = tq.ModelBuilder()
+    x, middle, made, y = b.input("x", shape), b.tensor("middle", shape), b.tensor("made", output), b.tensor("y", output)
+    b.operator("LEAKY_RELU", [x], [middle], alpha=0.75)
+    inputs = [middle, *[None] * (places - 1)]
+    for place, data in weights.items():
+        inputs[place] = b.constant(f"w{place}", data)
+    for place, size in variables.items():
+        inputs[place] = b.tensor(f"state{place}", size, is_variable=True)
+    b.operator(name, inputs, [made], **options)
+    b.operator("LEAKY_RELU", [made], [y], alpha=0.5)
+    b.output(y)
+    return b.to_bytes()
+
+
+def lstm(name="UNIDIRECTIONAL_SEQUENCE_LSTM", more=(), outputs=5, gates=range(4), **options):
+    """more: "peephole", "norm", "projection"."""
+    shape = (2, 6, 7) if name != "LSTM" else (2, 7)
+    weights = {1 + g: normal(5, 7, seed=g) / 2 for g in gates} | {5 + g: normal(5, outputs, seed=g) / 2 for g in gates}
+    weights |= {12 + g: normal(5, seed=g) / 4 for g in gates}
+    if "peephole" in more:
+        weights |= {place: normal(5, seed=place) / 4 for place in (9, 10, 11) if place > 9 or 0 in gates}
+    if "norm" in more:
+        weights |= {20 + g: 1 + normal(5, seed=20 + g) / 8 for g in gates}
+    if "projection" in more:
+        weights |= {16: normal(outputs, 5) / 2, 17: normal(outputs) / 4}
+    output, batch = (*shape[:-1], outputs), shape[1 if options.get("time_major") else 0]
+    places = 24 if "norm" in more else 20 if name == "LSTM" else 24
+    return states(
+        name,
+        weights,
+        shape,
+        output,
+        {18: (batch, outputs), 19: (batch, 5)},
+        places,
+        fused_activation_function="TANH",
+        **options,
+    )
+
+
+def svdf(activation="RELU"):
+    weights = {1: normal(8, 6) / 2, 2: normal(8, 5) / 2, 3: normal(4)}
+    options = {"rank": 2, "fused_activation_function": activation}
+    return states("SVDF", weights, (2, 6), (2, 4), {4: (2, 40)}, 5, **options)
+
+
 SHAPE = (1, 4, 4, 8)
 POOL = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
 CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
@@ -162,6 +209,9 @@ ROWS = {
     },
     "ARG_MAX": lambda: chain("ARG_MAX", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
     "ARG_MIN": lambda: chain("ARG_MIN", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
+    "LSTM": lambda: lstm("LSTM"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+    "SVDF": svdf,
     "SHAPE": lambda: chain("SHAPE", [], (4,), results=["int32"], out_type="INT32"),
     "RANK": lambda: chain("RANK", [], (), results=["int32"]),
     **{name: lambda name=name: chain(name, [], SHAPE) for name in CURVES.split()},
@@ -186,6 +236,52 @@ def test_runs_in_every_runtime(name, recipe):
     without = ["BUILTIN_REF"] if name == "ELU" else []  # that resolver has no ELU at all
     least = 18 if recipe == "int8" else 38 if INTEGER[name].weights or INTEGER[name].narrow else 50
     check(model, data, least=least, without=without)
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        (["peephole"], {}),
+        (["norm"], {}),
+        (["projection"], {"outputs": 3}),
+        (["projection", "norm"], {"outputs": 3, "time_major": True}),
+        (["projection", "norm", "peephole"], {}),
+        ([], {"gates": (1, 2, 3), "cell_clip": 0.5}),
+    ],
+)
+def test_lstms(more, options):
+    model = lstm(more=more, **options)
+    data = quantized(model)
+    assert [op.name for op in tq.Model(data).operators if is_float(op)] == ["QUANTIZE", "DEQUANTIZE"]
+    check(model, data, least=20)
+
+
+def test_an_lstm_in_parameters():
+    """Scales by the formulas of operator_property.cc."""
+    model = lstm()
+    tensors = {t.name: t for t in tq.Model(quantized(model)).tensors}
+    cells = []
+    for sample in draws(model):
+        x = sample[0]
+        x, h, c = np.where(x > 0, x, np.float32(0.75) * x), np.zeros((2, 5)), np.zeros((2, 5))
+        w = {t.name: t.data for t in tq.Model(model).tensors if t.is_constant}
+        for step in range(6):
+            i, f, g, o = (x[:, step] @ w[f"w{1 + k}"].T + h @ w[f"w{5 + k}"].T + w[f"w{12 + k}"] for k in range(4))
+            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            cells.append(np.abs(c).max())
+    assert tensors["state19"].quantization.scale == 2.0 ** (np.ceil(np.log2(max(cells))) - 15)
+    assert tensors["state19"].type.name == "INT16" and tensors["state18"].type.name == "INT8"
+    assert tensors["state18"].quantization.scale == tensors["made"].quantization.scale
+    for gate in range(4):
+        scale = tensors["middle"].quantization.scale * tensors[f"w{1 + gate}"].quantization.scale
+        assert tensors[f"w{12 + gate}"].quantization.scale == scale
+
+
+def test_an_svdf_that_is_not_rectified_stays_float():
+    data = quantized(svdf("NONE"))
+    assert [op.name for op in tq.Model(data).operators if is_float(op)].count("SVDF") == 1
+    check(svdf("NONE"), data, least=20)
 
 
 def is_float(operator):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import observers
+from tq import observers, recurrent
 from tq._core import Model, Operator, Tensor
 from tq.editor import Source, write_all, write_atomically
 from tq.interpreter import Interpreter
@@ -162,8 +162,8 @@ def calibrate(
     interpreter = Interpreter(model=opened, num_threads=num_threads)
     graph = opened.subgraphs[0]
     plan = _Plan(opened)
-    names = {tensor.index: tensor.name for tensor in (*(t for t in graph.inputs if t), *_written(graph.operators))}
-    names = {index: name for index, name in names.items() if index in plan.observed}
+    tensors = graph.tensors
+    names = {index: tensors[index].name for index in sorted(plan.observed)}
     made = Calibration(names, {index: observer() for index in names})
     for sample in inputs:
         plan.feed(interpreter, sample, made.samples)
@@ -225,7 +225,9 @@ class _Plan:
             [tensor.index for tensor in operator.outputs if tensor is not None and _is_float(tensor)]
             for operator in graph.operators
         ]
-        self.observed = {*self.first, *(index for indices in self.after for index in indices)}
+        self.before = [recurrent.inner_indices(operator) for operator in graph.operators]
+        self.operators = list(graph.operators)
+        self.observed = {*self.first, *(index for indices in (*self.after, *self.before) for index in indices)}
         self._shapes: dict[int, tuple[int, ...]] | None = None
 
     def feed(self, interpreter: Interpreter, sample: Any, number: int) -> None:
@@ -273,6 +275,9 @@ def _observe(interpreter: Interpreter, plan: _Plan, made: Calibration) -> None:
     for index in plan.first:
         made.observers[index].update(interpreter._view(index))
     for place, indices in enumerate(plan.after):
+        if plan.before[place]:
+            for index, values in recurrent.inner(plan.operators[place], interpreter._view):
+                made.observers[index].update(np.ascontiguousarray(values, np.float32))
         interpreter._invoke(0, place, place + 1)
         for index in indices:
             made.observers[index].update(interpreter._view(index))

@@ -55,6 +55,7 @@ class Integer(NamedTuple):
     narrow: int | None = None  # of an input that is int8 beside int16 activations too
     limit: Limit | None = None
     options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
+    recurrent: bool = False  # tq/recurrent.py has the rest
 
 
 def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
@@ -131,6 +132,9 @@ INTEGER: dict[str, Integer] = {
     "ARG_MIN": Integer(READS),
     "RANK": Integer(READS, READS),
     "SHAPE": Integer(READS, READS),
+    "LSTM": Integer(FREE, data=(0,), recurrent=True),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Integer(FREE, data=(0,), recurrent=True),
+    "SVDF": Integer(FREE, data=(0,), recurrent=True),
     # Written as MUL, which means the same, and has a kernel that computes it.
     "SQUARE": Integer(FREE, FREE, limit=_PRODUCT),
     "NEG": Integer(FREE, FREE),

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core
+from tq import _core, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
@@ -141,8 +141,14 @@ class Static:
         rule = self._rule(op)
         if rule is None:
             return False
+        if INTEGER[self._name(op)].recurrent and not recurrent.can(op, self):
+            return False
         activation = op.options.get("fused_activation_function")
-        if activation is not None and getattr(activation, "name", "") not in _ACTIVATIONS:
+        if (
+            activation is not None
+            and not INTEGER[self._name(op)].recurrent
+            and getattr(activation, "name", "") not in _ACTIVATIONS
+        ):
             return False
         inputs, outputs = op.inputs, self._outputs(op)
         read = [inputs[i] for i in self._places(op)]
@@ -377,6 +383,8 @@ class Static:
 
     def _weigh(self, op: OperatorPart, counts: Counter[int]) -> None:
         row = INTEGER[self._name(op)]
+        if row.recurrent:
+            recurrent.Recurrent(op, self, counts).run()
         if row.weights is None:
             return
         inputs = op.inputs
