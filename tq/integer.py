@@ -62,8 +62,16 @@ def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
     return Limit(why, lambda s: s.output >= least(s), least)
 
 
-_SUM = _at_least(
-    "twice an input's scale may be at most 2^14 of the output's: beyond, LiteRT ends the process",
+def _keeps(s: Scales) -> bool:
+    """Whether each operand's codes are more than one step of the sum."""
+    low, high = LIMITS[s.type]
+    return all(s.output <= scale * (high - low) for scale in s.inputs if scale > 0)
+
+
+_SUM = Limit(
+    "an operand's whole range must be more than a step of the sum, such as that of a mask of -1e9; and twice an input's"
+    " scale at most 2^14 of the output's: beyond, LiteRT ends the process",
+    lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
     lambda s: max(s.inputs) * 2.0**-10,
 )
 _SQUARE = _at_least(
@@ -88,9 +96,9 @@ _EXP = Limit(
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
 )
 _SOFTMAX = Limit(
-    "with int16, a step of at most 5 logits: the kernel's difference wraps beyond",
-    lambda s: s.type == "int8" or s.inputs[0] * abs(s.beta) < 5,
-)  # 2^15 of 10 / 65535
+    "a step of at most 5 logits: coarser ones tell nothing but the greatest apart, and with int16 the kernel wraps",
+    lambda s: s.inputs[0] * abs(s.beta) < 5,  # 2^15 of 10 / 65535
+)
 
 _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V
     CONCATENATION DILATE DYNAMIC_UPDATE_SLICE EXPAND_DIMS FILL GATHER GATHER_ND MATRIX_SET_DIAG MAXIMUM MINIMUM
@@ -110,7 +118,7 @@ INTEGER: dict[str, Integer] = {
     "LOGISTIC": Integer((1 / 256, -128), (1 / 32768, 0)),
     "TANH": Integer((1 / 128, 0), (1 / 32768, 0)),
     "L2_NORMALIZATION": Integer((1 / 128, 0)),
-    "LOG_SOFTMAX": Integer((1 / 16, 127)),
+    "LOG_SOFTMAX": Integer((1 / 16, 127), limit=_SOFTMAX),
     "ADD": Integer(FREE, FREE, limit=_SUM, options=(("pot_scale_int16", False),)),
     "SUB": Integer(FREE, FREE, limit=_SUM, options=(("pot_scale_int16", False),)),
     "SQUARED_DIFFERENCE": Integer(FREE, limit=_SQUARE),

@@ -112,6 +112,7 @@ def quantize_model(
     _check_float(editor)
     given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
     known = ranges.Ranges(editor.main, given)
+    _fold(editor, opened, options)
     if _is_static(editor, options):
         known.train(ranges.fold_fake_quant(editor.main))
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
@@ -131,6 +132,15 @@ def quantize_model(
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
+
+
+def _fold(editor: Editor, model: Model, options: Options) -> None:
+    """Float weights that are kept otherwise, where they are to become codes."""
+    from tq.folding import fold_constants
+
+    for graph in editor._subgraphs:
+        found = [(op, _recipe_of(op, graph.index, options)) for op in graph._operators]
+        fold_constants(graph, model, [op for op, row in found if row.form != FLOAT and row.weights != "float16"])
 
 
 def _is_static(editor: Editor, options: Options) -> bool:

@@ -31,6 +31,8 @@ _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
 _ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 # Biases of int64 whose codes pass 2^47 are more than the 64-bit requantization takes; half of that is left to sums.
 _MOST_BIAS = 2.0**46
+# Numbers beyond stand for infinities: bounds and paddings of constants, masks of activations.
+_INFINITE = 1e30
 # The range with which a constant's codes are the steps in which kernels compare.
 _LEAST_COMPARED = 255 / 256
 
@@ -156,6 +158,9 @@ class Static:
             return False
         if self._name(op) == "DIV" and not self._divides_by_numbers(op):
             return False
+        narrow = INTEGER[self._name(op)].narrow
+        if narrow is not None and self.type != "int8" and not _is_constant_float(inputs[narrow]):
+            return False
         return not any(t is not None and (t.is_variable or t._node.has("sparsity")) for t in (*read, *outputs))
 
     def _can_weigh(self, op: OperatorPart) -> bool:
@@ -215,20 +220,24 @@ class Static:
 
     def _drop_idle(self) -> None:
         """Takes out operators that only move data where no other integer operator reads or writes it, and those of
-        tensors whose range is not known."""
-        busy, known = set(), set()
+        tensors whose range is not known or has no end."""
+        busy, known, infinite = set(), set(), set()
         for op in self.operators:
             rule, outputs = self._rule(op), self._outputs(op)
             tensors = (*self._data(op), *outputs)
             if rule not in _IDLE:
                 busy |= {self._root(tensor) for tensor in tensors}
             known |= {self._root(tensor) for tensor in tensors if self.ranges.knows(tensor)}
+            infinite |= {self._root(tensor) for tensor in tensors if self._is_infinite(tensor)}
             if isinstance(rule, tuple):
                 known |= {self._root(tensor) for tensor in outputs}
         for op in list(self.operators):
             roots = {self._root(tensor) for tensor in (*self._data(op), *self._outputs(op))}
-            if not roots <= known or (self._rule(op) in _IDLE and not roots & busy):
+            if not roots <= known or roots & infinite or (self._rule(op) in _IDLE and not roots & busy):
                 del self.operators[op]
+
+    def _is_infinite(self, tensor: TensorPart) -> bool:
+        return self.ranges.knows(tensor) and max(map(abs, self.ranges.of(tensor))) >= _INFINITE
 
     def _choose(self) -> None:
         """The parameters of each group."""
@@ -298,7 +307,8 @@ class Static:
             return 0.0, 0.0
         if not np.isfinite(data).all():
             raise ValueError(f"{tensor!r} holds values that are not finite")
-        return float(data.min()), float(data.max())
+        real = data[np.abs(data) < _INFINITE]  # the others saturate, as they are meant to
+        return (float(real.min()), float(real.max())) if real.size else (0.0, 0.0)
 
     def _of_range(self, low: float, high: float, centered: bool = False) -> Parameters:
         made = _core.choose_quantization_params(
