@@ -29,7 +29,9 @@ class Scales(NamedTuple):
 
     type: str  # of the activations
     inputs: tuple[float, ...]
-    lows: tuple[float, ...]  # the least number that codes of each input stand for
+    constants: tuple[bool, ...]  # which inputs are
+    lows: tuple[float, ...]  # the least number of each input, as far as it is known, else that a code stands for
+    codes: tuple[float, ...]  # the least number that a code of each input stands for
     output: float  # the first output's; 0 where that is no number
     beta: float  # the option; 1 where there is none
 
@@ -63,13 +65,15 @@ def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
 
 
 def _keeps(s: Scales) -> bool:
-    """Whether each operand's codes are more than one step of the sum."""
+    """Whether the codes of each computed operand are more than one step of the sum."""
     low, high = LIMITS[s.type]
-    return all(s.output <= scale * (high - low) for scale in s.inputs if scale > 0)
+    operands = zip(s.inputs, s.constants, strict=True)
+    return all(constant or s.output <= scale * (high - low) for scale, constant in operands)
 
 
 _SUM = Limit(
-    "an operand's whole range must be more than a step of the sum, such as that of a mask of -1e9; and twice an input's"
+    "the whole range of a computed operand must be more than a step of the sum, which it is not beside a mask of -1e9;"
+    " and twice an input's"
     " scale at most 2^14 of the output's: beyond, LiteRT ends the process",
     lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
     lambda s: max(s.inputs) * 2.0**-10,
@@ -89,7 +93,11 @@ _COMPARED = Limit(
 )
 _ROOT = Limit(
     "no code may stand for a negative number: the kernel refuses to run on one",
-    lambda s: all(low >= 0 for low in s.lows),
+    lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
+)
+_POSITIVE = Limit(
+    "the least number of the input must be a step of its scale or more: others round to 0, where there is no result",
+    lambda s: _ROOT.holds(s) and s.lows[0] >= s.inputs[0],
 )
 _EXP = Limit(
     "int16 codes that stand for at most 88: the kernel's table overflows beyond",
@@ -105,7 +113,7 @@ _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BR
     MIRROR_PAD PACK PAD PADV2 REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT
     SELECT_V2 SLICE SQUEEZE STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK"""
 _SHARING_INT8 = "DEPTH_TO_SPACE EMBEDDING_LOOKUP ONE_HOT SPACE_TO_DEPTH SPARSE_TO_DENSE"
-_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU LOG MEAN REDUCE_PROD RELU RELU6"
+_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU MEAN REDUCE_PROD RELU RELU6"
 _FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
 _COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 
@@ -125,7 +133,8 @@ INTEGER: dict[str, Integer] = {
     "MUL": Integer(FREE, FREE, limit=_PRODUCT),
     "EXP": Integer(FREE, FREE, limit=_EXP),
     "SQRT": Integer(FREE, FREE, limit=_ROOT),
-    "RSQRT": Integer(FREE, FREE, limit=_ROOT),
+    "RSQRT": Integer(FREE, FREE, limit=_POSITIVE),
+    "LOG": Integer(FREE, FREE, limit=_POSITIVE),
     "HARD_SWISH": Integer(FREE, limit=_SWISH),
     "PRELU": Integer(FREE, FREE, narrow=1),
     **{name: Integer(FREE, FREE) for name in _FREE.split()},

@@ -333,22 +333,28 @@ class Static:
     # -- limits of kernels
 
     def _scales(self, op: OperatorPart) -> Scales:
-        inputs = op.inputs
-        found, lows = [], []
-        for place in self._places(op):
-            tensor = inputs[place]
-            if tensor is None:
-                continue
-            found.append(self._constant_parameters(op, place, tensor) if tensor.is_constant else self.of(tensor))
-            low = float(found[-1].scale) * (self.least - found[-1].zero_point)
-            if self.type == "int16" and self.ranges.knows(tensor):
-                low = self.ranges.of(tensor)[0]
-            lows.append(low)
-        outputs = self._outputs(op)
+        inputs, outputs = op.inputs, self._outputs(op)
+        places = [i for i in self._places(op) if inputs[i] is not None]
+        read: list[TensorPart] = [inputs[i] for i in places]  # type: ignore[misc]
+        found = [
+            self._constant_parameters(op, i, t) if t.is_constant else self.of(t)
+            for i, t in zip(places, read, strict=True)
+        ]
+        codes = [float(p.scale) * (self.least - p.zero_point) for p in found]
+        lows = [
+            self._range_of(t)[0] if t.is_constant else self.ranges.of(t)[0] if self.ranges.knows(t) else code
+            for t, code in zip(read, codes, strict=True)
+        ]
         beta = op.options.get("beta")
-        scales = tuple(float(p.scale) for p in found)
-        output = float(self.of(outputs[0]).scale) if outputs else 0.0
-        return Scales(self.type, scales, tuple(lows), output, 1.0 if beta is None else float(beta))
+        return Scales(
+            self.type,
+            tuple(float(p.scale) for p in found),
+            tuple(t.is_constant for t in read),
+            tuple(lows),
+            tuple(codes),
+            float(self.of(outputs[0]).scale) if outputs else 0.0,
+            1.0 if beta is None else float(beta),
+        )
 
     def _widen(self, op: OperatorPart) -> bool:
         """Grows an output's scale to what the kernel takes."""
