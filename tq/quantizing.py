@@ -92,7 +92,7 @@ def quantize_model(
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
     overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
-        parameters, a tq.QuantizationParams.  Tensors that must have equal parameters get them too.
+        parameters, tq.QuantizationParams((scale, zero_point)).  Tensors that must have equal parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
