@@ -95,10 +95,6 @@ _ROOT = Limit(
     "no code may stand for a negative number: the kernel refuses to run on one",
     lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
 )
-_POSITIVE = Limit(
-    "the least number of the input must be a step of its scale or more: others round to 0, where there is no result",
-    lambda s: _ROOT.holds(s) and s.lows[0] >= s.inputs[0],
-)
 _EXP = Limit(
     "int16 codes that stand for at most 88: the kernel's table overflows beyond",
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
@@ -113,7 +109,7 @@ _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BR
     MIRROR_PAD PACK PAD PADV2 REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT
     SELECT_V2 SLICE SQUEEZE STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK"""
 _SHARING_INT8 = "DEPTH_TO_SPACE EMBEDDING_LOOKUP ONE_HOT SPACE_TO_DEPTH SPARSE_TO_DENSE"
-_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU MEAN REDUCE_PROD RELU RELU6"
+_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU LOG MEAN REDUCE_PROD RELU RELU6"
 _FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
 _COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 
@@ -133,8 +129,7 @@ INTEGER: dict[str, Integer] = {
     "MUL": Integer(FREE, FREE, limit=_PRODUCT),
     "EXP": Integer(FREE, FREE, limit=_EXP),
     "SQRT": Integer(FREE, FREE, limit=_ROOT),
-    "RSQRT": Integer(FREE, FREE, limit=_POSITIVE),
-    "LOG": Integer(FREE, FREE, limit=_POSITIVE),
+    "RSQRT": Integer(FREE, FREE, limit=_ROOT),
     "HARD_SWISH": Integer(FREE, limit=_SWISH),
     "PRELU": Integer(FREE, FREE, narrow=1),
     **{name: Integer(FREE, FREE) for name in _FREE.split()},
