@@ -413,33 +413,6 @@ def operands_of_product(node):
     return found
 
 
-def far_product(m):
-    s = schema()
-    x = m.input("int16", [2, 64], np.full((2, 64), 32767), scale=0.01, zero_point=0)
-    y = m.constant("int16", np.full((64, 3), 32767), scale=0.01, zero_point=0)
-    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=1e-5, zero_point=0)], s.BatchMatMulOptionsT(), 4)
-
-
-@deviation(
-    "BATCH_MATMUL",
-    when="INT16, a sum that is 2^31 or more in the output's scale",
-    litert="wraps to 32 bits: any codes",
-    tq="saturates",
-    example=far_product,
-)
-def far_products(node):
-    a, b, out = *node.inputs, node.outputs[0]
-    if not known(a, b) or kind(a) != "int16" or kind(out) != "int16" or len(b.scale) != 1 or len(a.scale) != 1:
-        return None
-    left, right = operands_of_product(node)
-    m, e = multiplier(float(f32(a.scale[0]) * f32(b.scale[0])) / float(out.scale[0]))
-    reduced = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
-    scaled = ((left @ right) * reduced + (1 << (14 - e))) >> (15 - e)
-    if (abs(scaled) < 2**31).all():
-        return None
-    return [np.clip(scaled, *limits(out)).astype(np.int16)]
-
-
 def unsigned(m):
     s = schema()
     x = m.input("int32", [3], [0, 2, 1])
@@ -715,3 +688,84 @@ def small_states_of_svdf(node):
     scale = f32(state.scale[0]) * f32(time.scale[0]) / f32(out.scale[0])
     codes = multiply(sums + bias.value, *multiplier(scale)) + int(out.zero_point[0])
     return [np.clip(codes, -128, 127).astype(np.int8)]
+
+
+def scales_of_rows(m):
+    s = schema()
+    x = m.input("float32", [2, 6], draw=lambda: m.floats([2, 6], special=0))
+    parts = []
+    for columns in (6, 4):
+        values, scales = m.integers("int8", [4, columns], -127, 127), [0.01, 0.02, 0.005, 0.03]
+        parts.append(m.constant("int8", values, scale=scales, zero_point=[0] * 4, axis=0))
+    parts += [m.constant("float32", np.float32([0.5, 0, -0.5, 1])), m.variable("float32", [2, 4])]
+    options = s.RNNOptionsT(fusedActivationFunction=s.ActivationFunctionType.RELU)
+    m.operator("RNN", [x, *parts], [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "LSTM",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    when="FLOAT32 with INT8 weights, a scale for each row",
+    litert="takes the scales for 0",
+    tq="each row's scale",
+    example=scales_of_rows,
+)
+def rows_of_scales(node):
+    if not any(o is not None and len(o.scale) > 1 for o in node.inputs):
+        return None
+    if node.name != "RNN":
+        return [None] * len(node.outputs)
+    x, weights, _, bias, _ = node.inputs  # from a state of zero
+    return [activated(node, bias.value + products(node, False, rows=x.value, weights=weights.value.astype(np.int64)))]
+
+
+def sparse_states(m):
+    """Two invokes on the same input: the first starts from a state of zero."""
+    from generators.sparse import sparse_weights
+
+    s = schema()
+    m.runs = 2
+    x = m.input("float32", [1, 16], np.linspace(-9, 9, 16).reshape(1, 16))
+    recurrent, matrices = [], []
+    for _ in range(4):
+        codes = m.integers("int8", [16, 16], -127, 127)
+        matrices.append(m.constant("int8", codes, scale=0.0005, zero_point=0))
+        recurrent.append(sparse_weights(m, "int8", 16, 16, 16, scale=0.02, zero_point=0))
+    matrices[3] = sparse_weights(m, "int8", 16, 16, 16, scale=0.0005, zero_point=0)
+    biases = [m.constant("float32", np.full(16, 0.5, f32)) for _ in range(4)]
+    projection = sparse_weights(m, "int8", 16, 16, 16, chance=1, scale=0.01, zero_point=0)
+    states = [m.variable("float32", [1, 16]) for _ in range(2)]
+    inputs = [x, *matrices, *recurrent, -1, -1, -1, *biases, projection, -1, *states]
+    options = s.LSTMOptionsT(fusedActivationFunction=s.ActivationFunctionType.TANH)
+    m.operator("LSTM", inputs, [m.output("float32")], options, 4)
+
+
+def by_codes(operand_, row):
+    """A row of floats, as codes, by weights."""
+    codes, scale = quantized(row, False)
+    return (operand_.value.astype(np.int64) @ codes) * float(scale) * float(operand_.scale[0])
+
+
+@deviation(
+    "LSTM",
+    when="FLOAT32 with sparse INT8 weights of the state, or of anything if asymmetric_quantize_inputs",
+    litert="takes the input's scale for the state's, and leaves out zero points",
+    tq="as of dense weights",
+    example=sparse_states,
+)
+def sparse_states_of_lstm(node):
+    if len(node.inputs) < 20 or not node.inputs[8] or not node.inputs[8].is_sparse:
+        return None
+    x, w, r = node.inputs[0].value[0], node.inputs[1:5], node.inputs[5:9]
+    b = [o.value for o in node.inputs[12:16]]
+    h = c = np.zeros(len(b[0]))
+    for _ in range(2):
+        i, f, g, o = (b[k] + by_codes(w[k], x) + by_codes(r[k], h) for k in range(4))
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
+    return [(f32(h)[None], 0.02)]

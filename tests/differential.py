@@ -3,6 +3,7 @@
 
     python tests/differential.py CONV_2D --types int8 --cases 1000 --seed 3     every mismatch's first lines
     python tests/differential.py CONV_2D --types int8 --seed 3 --case 17        one case, in full
+    python tests/differential.py ADD --numerics xnnpack                         tq's xnnpack against LiteRT's BUILTIN
     python tests/differential.py ADD --litert                                   how many models LiteRT's kernels run
     ... --write FOLDER                                                          the models and inputs that mismatch
 
@@ -19,6 +20,7 @@ says so, and tq's result is compared with what that row computes:
 """
 
 import argparse
+import dataclasses
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +32,9 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
+import corpus_runs
 import generators
+import models
 import oracle
 from generators.draft import Draft
 
@@ -52,6 +56,23 @@ def draw(operator, kind, seed, number):
     draft = Draft(seed, operator, kind, number, name=operator)
     generators.ROWS[operator, kind](draft, kind)
     return draft.case(operator, kind, seed, number)
+
+
+def shaped(case):
+    """The same case with the shapes of outputs in the file, as converters write them: XNNPACK refuses nodes without."""
+    interpreter = tq.Interpreter(model_content=case.model)
+    try:
+        interpreter.allocate_tensors()
+    except tq.RunError:
+        return case
+    model = corpus_runs.unpacked(case.model)
+    graph = model.subgraphs[0]
+    for item in graph.operators:
+        for index in item.outputs:
+            shape = interpreter.get_tensor_details()[index]["shape"] if index >= 0 else ()
+            if index >= 0 and not np.size(graph.tensors[index].shape):
+                graph.tensors[index].shape = [int(n) for n in shape]
+    return dataclasses.replace(case, model=models.pack(model))
 
 
 def compared(model):
@@ -81,6 +102,7 @@ class Operand:
     zero_point: np.ndarray
     axis: int
     value: np.ndarray | None  # None: not known; of an output, what LiteRT made of it
+    is_sparse: bool = False  # stored so; value is dense
 
 
 @dataclass
@@ -89,6 +111,7 @@ class Node:
     options: dict
     inputs: list
     outputs: list
+    numerics: str = "reference"  # whose kernels LiteRT ran it with
 
 
 def operand(tensor, values):
@@ -96,7 +119,7 @@ def operand(tensor, values):
         return None
     value = values.get(tensor.index)
     if value is None and tensor.is_constant:
-        value = tensor.data
+        value = tensor.data if tensor.sparsity is None else tensor.densify()
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
     return Operand(
@@ -106,16 +129,18 @@ def operand(tensor, values):
         np.int64([] if q is None else q.zero_point),
         0 if q is None else q.quantized_dimension,
         None if isinstance(value, oracle.Refusal) else value,
+        tensor.sparsity is not None,
     )
 
 
-def node(item, values):
+def node(item, values, numerics="reference"):
     """Operator `item` (a tq.Operator) as a Node.  values: index to array."""
     return Node(
         item.name,
         dict(item.options or {}),
         [operand(tensor, values) for tensor in item.inputs],
         [operand(tensor, values) for tensor in item.outputs],
+        numerics,
     )
 
 
@@ -166,7 +191,12 @@ def difference(mine, theirs, slack=None):
     return text
 
 
-def compare_runs(model, runs, mine, theirs):
+def backends(model, numerics):
+    """Whose kernels LiteRT runs each operator of subgraph 0 with, as tq predicts it."""
+    return [backend for backend, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
+
+
+def compare_runs(model, runs, mine, theirs, numerics="reference"):
     """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
 
     mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
@@ -181,14 +211,19 @@ def compare_runs(model, runs, mine, theirs):
     slacks = {index: slack_of([b[index] for b in theirs]) for index in theirs[0]} if len(theirs) > 1 else {}
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
+        whose = backends(model, numerics)
         strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
         for item in model.subgraphs[0].operators:
             if not strayed.isdisjoint(item.input_indices):
                 strayed.update(item.output_indices)
                 continue
-            row = deviations and deviations.find(node(item, known))
+            row = deviations and deviations.find(node(item, known, whose[item.index]))
             theirs_out = {index: b[index] for index in item.output_indices if index in b}
-            means = row.outputs(node(item, {**runs[run], **a, **theirs_out})) if row else [None] * len(item.outputs)
+            means = (
+                row.outputs(node(item, {**runs[run], **a, **theirs_out}, whose[item.index]))
+                if row
+                else [None] * len(item.outputs)
+            )
             if row:
                 met.add(row)
             for index, meant in zip(item.output_indices, means, strict=True):
@@ -249,13 +284,37 @@ def _alone(cases, outcome, workers, resolver):
             outcome.agree += 1
 
 
-def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=None, candidate="TQ"):
+def resolver_of(operator, kind, numerics):
+    """Whose kernels a row's models are compared with."""
+    resolver = generators.RESOLVERS[operator, kind]
+    return generators.NUMERICS[numerics] if resolver == generators.REFERENCE else resolver
+
+
+def candidate_of(numerics):
+    return "TQ" if numerics == "reference" else f"TQ {numerics}"
+
+
+def compare(
+    operator,
+    kind,
+    cases=30,
+    seed=0,
+    workers=2,
+    first=0,
+    litert_only=False,
+    resolver=None,
+    candidate=None,
+    numerics="reference",
+):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
-    candidate: whose results are compared with LiteRT's, "TQ" or another of its resolvers."""
+    numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these."""
     outcome = Outcome(operator, kind)
-    resolver = resolver or generators.RESOLVERS[operator, kind]
+    resolver = resolver or resolver_of(operator, kind, numerics)
+    candidate = candidate or candidate_of(numerics)
     drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
+    if numerics != "reference":
+        drawn = [shaped(case) for case in drawn]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
         return outcome
@@ -277,7 +336,7 @@ def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=Fa
             outcome.ran_more += not isinstance(mine, oracle.Abort | oracle.Refusal)
             continue
         model = tq.Model(case.model)
-        wrong, met = compare_runs(model, case.runs, mine, theirs)
+        wrong, met = compare_runs(model, case.runs, mine, theirs, numerics)
         for row in met:
             outcome.deviating[row] = outcome.deviating.get(row, 0) + 1
         if wrong:
@@ -335,7 +394,8 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--litert", action="store_true", help="ask only LiteRT")
     parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
-    parser.add_argument("--candidate", default="TQ", help="another resolver, in place of tq")
+    parser.add_argument("--candidate", help="another resolver, in place of tq")
+    parser.add_argument("--numerics", choices=list(generators.NUMERICS), default="reference")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="the rows that there are")
@@ -363,6 +423,7 @@ def main(arguments=None):
             options.litert,
             options.resolver,
             options.candidate,
+            options.numerics,
         )
         failures += len(outcome.mismatches)
         few = options.litert and outcome.agree < 0.9 * count

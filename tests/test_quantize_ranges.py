@@ -395,3 +395,61 @@ def test_sums_that_would_end_the_process(recipe):
     assert floats(data) == []
     for resolver in RESOLVERS:
         outputs(data, resolver)
+
+
+# ---- branches and loops ----
+
+
+def branches():
+    """IF of two networks, then a loop that doubles until a sum passes a bound, then a layer."""
+    b = tq.ModelBuilder()
+    x, go, m, n, y = b.input("x", [1, 8]), b.input("go", [1], "bool"), *(b.tensor(name, [1, 8]) for name in "mny")
+    graphs = [b.subgraph(name) for name in ("then", "else", "condition", "body")]
+    for graph, seed in zip(graphs[:2], (1, 2), strict=True):
+        u, v = graph.input("u", [1, 8]), graph.tensor("v", [1, 8])
+        weights = graph.constant("w", normal(8, 8, seed=seed))
+        graph.operator("FULLY_CONNECTED", [u, weights, None], [v], fused_activation_function="RELU")
+        graph.output(v)
+    u, total, more = graphs[2].input("u", [1, 8]), graphs[2].tensor("total", [1]), graphs[2].tensor("more", [1], "bool")
+    graphs[2].operator("SUM", [u, graphs[2].constant("axes", i32(0, 1))], [total])
+    graphs[2].operator("LESS", [total, graphs[2].constant("most", np.float32([400]))], [more])
+    graphs[2].output(more)
+    u, v, w = graphs[3].input("u", [1, 8]), graphs[3].tensor("v", [1, 8]), graphs[3].tensor("w", [1, 8])
+    graphs[3].operator("ABS", [u], [v])
+    graphs[3].operator("ADD", [v, graphs[3].constant("step", np.float32([8]))], [w])
+    graphs[3].output(w)
+    b.operator("IF", [go, x], [m], then_subgraph_index=1, else_subgraph_index=2)
+    b.operator("WHILE", [m], [n], cond_subgraph_index=3, body_subgraph_index=4)
+    b.operator("FULLY_CONNECTED", [n, b.constant("v", normal(8, 8) / 64), None], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_branches_and_loops(recipe):
+    model = branches()
+    rng = np.random.default_rng(0)
+    samples = [[rng.uniform(-1, 1, (1, 8)).astype(np.float32), np.array([go])] for go in (False, True) * 4]
+    calibration = tq.calibrate(model, samples)
+    data = tq.quantize_model(model, recipe, calibration=calibration)
+    graphs = tq.Model(data).subgraphs
+    assert [[op.name for op in graph.operators if op.name != "QUANTIZE"][:2] for graph in graphs] == [
+        ["IF", "WHILE"],
+        ["FULLY_CONNECTED", "DEQUANTIZE"],
+        ["FULLY_CONNECTED", "DEQUANTIZE"],
+        ["SUM", "LESS"],
+        ["ABS", "ADD"],
+    ]
+    assert {t.type.name for graph in graphs[1:] for t in (*graph.inputs, *graph.outputs)} == {"FLOAT32", "BOOL"}
+    check(model, data, least=20)
+    left = tq.quantize_model(model, recipe, calibration=calibration, rules=[tq.Rule("float", subgraph=1)])
+    assert [op.name for op in tq.Model(left).subgraphs[1].operators] == ["FULLY_CONNECTED"]
+
+
+def test_a_branch_that_never_ran_stays_float(tmp_path):
+    model = branches()
+    calibration = tq.calibrate(model, [[np.ones((1, 8), np.float32), np.array([True])]])
+    calibration.save(tmp_path / "ranges.npz")
+    for given in (calibration, tq.Calibration.load(tmp_path / "ranges.npz")):
+        graphs = tq.Model(tq.quantize_model(model, "int8", calibration=given)).subgraphs
+        assert [len(graph.operators) for graph in graphs[1:3]] == [3, 1]

@@ -198,3 +198,34 @@ def test_an_lstm_of_no_input_gate_is_one_whose_input_gate_is_what_the_forget_gat
     forget, out = (1 / (1 + np.exp(-gates[g])) for g in "fo")
     expected = out * np.tanh((1 - forget) * np.tanh(gates["c"]))
     np.testing.assert_allclose(invoke(interpreter, x)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+CODES = {**WIDE, **{f"p{g}": {"type": "INT8", "shape": [CELLS]} for g in "ifo"}}
+
+
+@pytest.mark.parametrize(
+    "make, weights",
+    [
+        (lambda **c: rnn(w={"type": "INT8", **c}, r={"type": "INT8", **c}), CELLS),
+        (lambda **c: lstm(**{key: {**part, **c} for key, part in CODES.items()}), CELLS),
+        (lambda **c: svdf(feature={"type": "INT8", **c}, time={"type": "INT8", **c}), 2 * CELLS),
+    ],
+    ids=["rnn", "lstm", "svdf"],
+)
+def test_a_scale_for_each_row_of_codes_is_that_of_its_unit(make, weights):
+    """From a state of zero, what a unit gives follows from its own rows."""
+    scales = np.float32(0.01) * np.arange(1, CELLS + 1, dtype=np.float32)
+
+    def first(data):
+        interpreter = tq.Interpreter(model_content=data)
+        interpreter.allocate_tensors()
+        shape = interpreter.get_input_details()[0]["shape"]
+        return invoke(interpreter, np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32))
+
+    by_row = first(make(scale=np.repeat(scales, weights // CELLS)))
+    alone = [first(make(scale=scale)) for scale in scales]
+    if by_row.ndim == 3:
+        by_row, alone = by_row[0], [y[0] for y in alone]
+    assert by_row.any() and (by_row != alone[0]).any()
+    for unit in range(CELLS):
+        np.testing.assert_array_equal(by_row[:, unit], alone[unit][:, unit])

@@ -106,6 +106,7 @@ __all__ = [
     "quantize_multiplier",
     "quantize_weights",
     "register_op",
+    "report",
     "requantize",
     "rounding_divide_by_pot",
     "rules",
@@ -126,7 +127,7 @@ _LAZY = {
     "RequantizeExplanation": "tq.explain",
     "Rule": "tq.recipes",
     "calibrate": "tq.calibration",
-    "compare": "tq.runs",
+    "compare": "tq.comparison",
     "diff": "tq.differences",
     "edit": "tq.editor",
     "explain_requantize": "tq.explain",
@@ -134,6 +135,7 @@ _LAZY = {
     "extract": "tq.extraction",
     "quantize_model": "tq.quantizing",
     "register_op": "tq.interpreter",
+    "report": "tq.reporting",
     "stand_in": "tq.standing_in",
 }
 

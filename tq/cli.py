@@ -168,10 +168,13 @@ def _diff(args: argparse.Namespace) -> Result:
     return "\n".join(lines), code
 
 
-def _interpreter(path: str, args: argparse.Namespace, keep: bool = False) -> Interpreter:
+def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
     from tq.interpreter import Interpreter
 
-    return Interpreter(model=_open(path), num_threads=args.threads or None, experimental_preserve_all_tensors=keep)
+    threads = args.threads or None
+    return Interpreter(
+        model=_open(path), num_threads=threads, experimental_preserve_all_tensors=keep, numerics=numerics
+    )
 
 
 def _read_array(path: str) -> Any:
@@ -214,7 +217,7 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
-    from tq.runs import feed
+    from tq.comparison import feed
 
     try:
         feed(interpreter, _inputs(args, interpreter.get_input_details()))
@@ -246,9 +249,15 @@ def _run_model(args: argparse.Namespace) -> Result:
 
 
 def _compare(args: argparse.Namespace) -> Result:
-    from tq.runs import compare
+    from tq.comparison import compare
 
-    one, two = (_interpreter(path, args, keep=True) for path in (args.a, args.b))
+    if args.b is None and args.numerics is None:
+        raise _Failure("compare needs two models, or one and --numerics")
+    names = args.numerics or (None, None)
+    one, two = (
+        _interpreter(path, args, keep=True, numerics=name)
+        for path, name in zip((args.a, args.b or args.a), names, strict=True)
+    )
     try:
         comparison = compare(one, two, _inputs(args, one.get_input_details()))
     except ValueError as error:
@@ -259,6 +268,16 @@ def _compare(args: argparse.Namespace) -> Result:
 def _profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args), args)
     return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    one, two = text.split(",")
+    if not {one, two} <= {"reference", "optimized", "xnnpack"}:
+        raise ValueError
+    return one, two
+
+
+_two_names.__name__ = "pair, as reference,xnnpack"  # argparse's word for it in errors
 
 
 def _rule(text: str) -> tuple[str, str]:
@@ -274,7 +293,8 @@ _rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
 
 def _calibration(args: argparse.Namespace, model: Model) -> Any:
     """What --calibration or --samples name; None without."""
-    from tq.calibration import Calibration, samples_of
+    from tq.calibration import Calibration
+    from tq.samples import samples_of
 
     if args.calibration and args.samples:
         raise _Failure("--calibration and --samples are given; one is needed")
@@ -318,7 +338,46 @@ def _quantize(args: argparse.Namespace) -> Result:
     return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
 
 
+def _samples(path: str, model: Model) -> Any:
+    """Samples from a file of arrays."""
+    from tq.samples import samples_of
+
+    arrays = _read_array(path)
+    if not isinstance(arrays, dict):
+        names = [tensor.name for tensor in model.inputs if tensor is not None]
+        if len(names) != 1:
+            raise _Failure(f"{path}: the model has {len(names)} inputs: an .npz with an array for each is needed")
+        arrays = {names[0]: arrays}
+    return samples_of(model, arrays)
+
+
+def _report(args: argparse.Namespace) -> Result:
+    from tq.reporting import report
+
+    a, b = _open(args.float), _open(args.quantized)
+    try:
+        made = report(
+            a, b, _samples(args.inputs, a), max_samples=args.max_samples or None, num_threads=args.threads or None
+        )
+    except ValueError as error:
+        raise _Failure(str(error)) from error
+    try:
+        made.save(args.output)
+    except OSError as error:
+        raise _Failure(f"{args.output}: {error.strerror or error}") from error
+    worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
+    return f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}", FINE
+
+
 def _demo(args: argparse.Namespace) -> Result:
+    if args.write is not None:
+        from tq.demo_float import write
+
+        try:
+            files = write(args.write)
+        except OSError as error:
+            raise _Failure(f"{args.write}: {error.strerror or error}") from error
+        return "\n".join(files), FINE
     model = _open(str(DEMO))
     tensor = model.inputs[0]
     assert tensor is not None
@@ -413,7 +472,15 @@ def _parser() -> _Parser:
     inputs(run)
     run.add_argument("-o", "--output", metavar="OUT.npz", help="the file to write")
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
-    inputs(command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A", "B"))
+    compare = command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A")
+    compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
+    compare.add_argument(
+        "--numerics",
+        type=_two_names,
+        metavar="X,Y",
+        help="whose arithmetic A and B run with: reference, optimized or xnnpack",
+    )
+    inputs(compare)
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
@@ -442,7 +509,14 @@ def _parser() -> _Parser:
     quantize.add_argument(
         "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
     )
-    command("demo", _demo, "list a small quantized model that comes with tq")
+    report = command("report", _report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
+    report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
+    report.add_argument("--inputs", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy")
+    report.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the file to write")
+    report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
+    report.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    demo = command("demo", _demo, "list a small quantized model that comes with tq")
+    demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
     return parser
 
 

@@ -71,10 +71,24 @@ def load_delegate(library: str, options: dict[str, Any] | None = None) -> Any:
     raise ValueError(f"Failed to load delegate from {library}\ntq runs no delegates")
 
 
+#: Whose arithmetic each of TFLite's resolvers runs: XNNPACK's where nothing else is asked for.
+NUMERICS = {
+    OpResolverType.AUTO: "xnnpack",
+    OpResolverType.BUILTIN: "xnnpack",
+    OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES: "optimized",
+    OpResolverType.BUILTIN_REF: "reference",
+}
+
+#: Whether an interpreter without `numerics` follows its resolver; else it has the reference's.
+_FOLLOWS_RESOLVER = False
+
+
 def _numerics(numerics: str | None, resolver: Any) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
-    return "reference" if numerics is None else numerics
+    if numerics is not None:
+        return numerics
+    return NUMERICS[OpResolverType[resolver.name]] if _FOLLOWS_RESOLVER else "reference"
 
 
 def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:

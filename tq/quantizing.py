@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tq import _core, fields, ranges, recipes, versions
 from tq._core import Model, ModelError, QuantizationParams
+from tq.bodies import place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
@@ -67,6 +68,8 @@ def quantize_model(
     recipe: str = "int8",
     *,
     calibration: Calibration | Iterable[Any] | None = None,
+    observer: str | None = None,
+    percentile: float = 99.99,
     io: str = "float32",
     per_axis: bool = True,
     rules: Iterable[Rule] = (),
@@ -80,13 +83,15 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them), as do all subgraphs but the first.  The other recipes leave activations float32 and need no calibration.
-        "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with activations that they quantize to 8
-        bits as they run.  "blockwise_int4": so, with a scale for each `block_size` weights of a row; of FULLY_CONNECTED
-        alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a DEQUANTIZE (for float16, all float
-        constants of two numbers and more).
+        them), as do the inputs and outputs of branches and loop bodies.  The other recipes leave activations float32
+        and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
+        activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
+        weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
+        DEQUANTIZE (for float16, all float constants of two numbers and more).
     calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.  FAKE_QUANT operators go, and
         their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
+    observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
+        "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where those are int8,
         "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
@@ -111,19 +116,24 @@ def quantize_model(
     editor = Editor(opened)
     _check_float(editor)
     given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
-    known = ranges.Ranges(editor.main, given)
+    known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
     _fold(editor, opened, options)
-    if _is_static(editor, options):
-        known.train(ranges.fold_fake_quant(editor.main))
+    for graph, operators, found in zip(editor._subgraphs, _static(editor, options), known, strict=True):
+        if operators:
+            found.train(ranges.fold_fake_quant(graph))
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
-    if static:
-        known.calibrate(_calibration(opened, calibration, known, options))
+    if any(static):
+        seen = _calibration(opened, calibration, observer, percentile, known, options)
+        for found in known:
+            found.calibrate(seen)
     constants = _Constants(editor)
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
     constants.release()
-    made = _make_static(editor, static, known, options.per_axis)
+    made = []
+    for graph, operators, found in zip(editor._subgraphs, static, known, strict=True):
+        made += _make_static(operators, graph, found, options.per_axis)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
     _set_io(editor, io)
@@ -143,25 +153,27 @@ def _fold(editor: Editor, model: Model, options: Options) -> None:
         fold_constants(graph, model, [op for op, row in found if row.form != FLOAT and row.weights != "float16"])
 
 
-def _is_static(editor: Editor, options: Options) -> bool:
-    return any(_recipe_of(op, 0, options).form == STATIC for op in editor.main._operators)
-
-
-def _static(editor: Editor, options: Options) -> dict[str, list[OperatorPart]]:
-    """The operators of the first subgraph that get integer activations, by the type of these."""
-    found: dict[str, list[OperatorPart]] = {}
-    for op in editor.main._operators:
-        recipe = _recipe_of(op, 0, options)
-        if recipe.form == STATIC:
-            found.setdefault(recipe.activations, []).append(op)
+def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPart]]]:
+    """The operators of each subgraph that get integer activations, by the type of these."""
+    found: list[dict[str, list[OperatorPart]]] = [{} for _ in editor._subgraphs]
+    for graph, operators in zip(editor._subgraphs, found, strict=True):
+        for op in graph._operators:
+            recipe = _recipe_of(op, graph.index, options)
+            if recipe.form == STATIC:
+                operators.setdefault(recipe.activations, []).append(op)
     return found
 
 
 def _calibration(
-    model: Model, given: Calibration | Iterable[Any] | None, known: ranges.Ranges, options: Options
+    model: Model,
+    given: Calibration | Iterable[Any] | None,
+    observer: str | None,
+    percentile: float,
+    known: Sequence[ranges.Ranges],
+    options: Options,
 ) -> Calibration | None:
     if given is None:
-        if known:
+        if any(known):
             return None
         name = options.recipe.name if options.recipe.form == STATIC else "int8"
         raise ValueError(
@@ -169,11 +181,14 @@ def _calibration(
             "the model holds no ranges"
         )
     if not isinstance(given, Calibration):
-        return calibrate(model, given)
+        return calibrate(model, given, observer=observer or "minmax", percentile=percentile)
+    if observer is not None:
+        given = given.with_observer(observer, percentile)
     if not given.samples:
         raise ValueError("the calibration is empty")
-    tensors = model.subgraphs[0].tensors
-    for index, name in given.names.items():
+    for key, name in given.names.items():
+        subgraph, index = place_of(key)
+        tensors = model.subgraphs[subgraph].tensors if subgraph < len(model.subgraphs) else ()
         found = tensors[index].name if index < len(tensors) else None
         if found != name:
             raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
@@ -181,13 +196,13 @@ def _calibration(
 
 
 def _make_static(
-    editor: Editor, operators: Mapping[str, Sequence[OperatorPart]], known: ranges.Ranges, per_axis: bool
+    operators: Mapping[str, Sequence[OperatorPart]], graph: SubgraphPart, known: ranges.Ranges, per_axis: bool
 ) -> list[OperatorPart]:
     from tq.static import Static, join
 
-    made = [op for type_, ops in operators.items() for op in Static(editor.main, known, per_axis, type_).run(ops)]
+    made = [op for type_, ops in operators.items() for op in Static(graph, known, per_axis, type_).run(ops)]
     if len(operators) > 1:
-        made = join(editor.main, made)
+        made = join(graph, made)
     for operator in made:
         _set_version(operator, versions.needed(operator))
     return made

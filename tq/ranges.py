@@ -20,6 +20,7 @@ import numpy as np
 
 from tq import _core
 from tq._core import QuantizationParams
+from tq.bodies import key_of, place_of
 from tq.calibration import Calibration
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
@@ -70,7 +71,7 @@ class Ranges:
     def __init__(self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None) -> None:
         given = dict(overrides or {})
         self._overrides = {tensor: given[tensor.name] for tensor in graph._tensors if tensor.name in given}
-        self._places = {tensor: place for place, tensor in enumerate(graph._tensors)}
+        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph._tensors)}
         self._trained: dict[TensorPart, tuple[float, float]] = {}
         self._calibration: Calibration | None = None
         self._stored = {tensor: found for tensor in graph._tensors if (found := _stored(tensor)) is not None}
@@ -100,7 +101,7 @@ class Ranges:
             return found
         tensor = self._aliases.get(tensor, tensor)
         if self._calibration is not None and self._was_seen(tensor):
-            return self._calibration.range(self._places[tensor])
+            return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
 
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
@@ -109,8 +110,11 @@ class Ranges:
         return found if isinstance(found, QuantizationParams) else None
 
     def _was_seen(self, tensor: TensorPart) -> bool:
-        place = self._places.get(self._aliases.get(tensor, tensor))
-        return self._calibration is not None and place in self._calibration.observers
+        key = self._keys.get(self._aliases.get(tensor, tensor))
+        if self._calibration is None or key is None or key not in self._calibration.observers:
+            return False
+        observer = self._calibration.observers[key]
+        return place_of(key)[0] == 0 or bool(observer.min <= observer.max)  # a branch that never ran
 
     def _find(self, tensor: TensorPart) -> tuple[float, float] | None:
         """The range but for a calibration's."""

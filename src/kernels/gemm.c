@@ -270,14 +270,17 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
         total[c] = 15;
     }
     for (size_t c = 0; c < channels; c++) {
-        const tq_multiplier m = tq_multiplier_of(real[many ? c : 0], store->rule);
+        const tq_requantize_rule rule = c + store->tail < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
+        const tq_multiplier m = tq_multiplier_of(real[many ? c : 0], rule);
         multiplier[c] = m;
         fixed[c] = m.fixed;
         left[c] = m.shift > 0 ? m.shift : 0;
         right[c] = m.shift < 0 ? -m.shift : 0;
         tq_reduce_multiplier(m.fixed, m.shift, &reduced[c], &total[c]);
-        if (!tq_fixed_point_of(&multiplier[c], store->rule, store->out, store->zero_point, &slope[c], &offset[c],
-                               &negative[c]))
+        if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+            slope[c] = m.f32;
+        else if (!tq_fixed_point_of(&multiplier[c], rule, store->out, store->zero_point, &slope[c], &offset[c],
+                                    &negative[c]))
             store->exact = true;
     }
     store->multiplier = multiplier;

@@ -6,7 +6,8 @@
  *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
  *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
  *                                     b in order, always asymmetric
- * acc: the products of codes; sum: the weights' own.
+ * acc: the products of codes; sum: the weights' own.  Of weights that the file stores sparse, zero points come first:
+ *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalBlockwise4Bit).  There,
  * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
@@ -26,10 +27,11 @@ typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
-    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; packed: weights that are not constant */
+    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* one scale a tensor or a unit */
     tq_gemm gemm;
-    bool packed; /* weights are constant, and packed in memory */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    bool sparse;            /* the file stores the weights so */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
@@ -53,15 +55,31 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
     tq_gemm_pack(gemm, &weights, memory);
 }
 
+static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
+{
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    const bool many = weights->quantization.count > 1;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit), by_unit = row.scale * scale;
+        const float offset = many ? row.scale * (float)row.zero_point * scale : by_unit * (float)row.zero_point;
+        const float start = (bias ? ((const float *)bias->data)[unit] : 0) - offset * (float)weight_sums[unit];
+        y[unit] = start + (float)sums[unit] * by_unit;
+    }
+}
+
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {p->node->in[1], bias ? bias->data : NULL, false};
+    tq_hybrid_output output = {.weights = p->node->in[1], .bias = bias ? bias->data : NULL,
+                               .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
-        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->row[r], 0,
-                        p->units, y);
+        const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
+        if (p->sparse)
+            store_sparse(p, sums, weight_sums, p->row[r], y);
+        else
+            tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
         tq_activate(p->activation, y, p->units);
     }
 }
@@ -69,8 +87,12 @@ static void scale_rows(void *context, size_t begin, size_t end)
 static void eval_units(product *p)
 {
     const tq_node *node = p->node;
-    if (!p->packed)
-        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
+    if (!p->constant || !p->has_run) {
+        product *own = node->state;
+        pack(node, &p->gemm, p->cols, (char *)(p->constant ? node->kept : node->scratch) + p->packed_at);
+        own->gemm = p->gemm;
+        own->has_run = true;
+    }
     tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
@@ -167,34 +189,31 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
 {
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
-    p->packed = tq_is_constant(node->in[1]);
-    if (p->packed) {
-        void *memory;
-        TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
-        pack(node, &p->gemm, p->cols, memory);
-    }
-    p->packed_at = tq_scratch_part(total, p->packed ? 0 : p->gemm.packed_bytes, 1);
+    p->constant = tq_is_constant(node->in[1]);
+    p->sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    uint64_t kept = 0;
+    p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
+    TQ_TRY(tq_node_keep(node, kept, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }
 
 /* Rows of the input, and the output's shape. */
-static tq_status fit_shapes(tq_node *node, product *p, tq_error *error)
+static tq_status fit_shapes(tq_node *node, size_t *rows, tq_error *error)
 {
     const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
-    p->units = (size_t)w->dims[0];
-    p->cols = (size_t)w->dims[1];
+    const size_t cols = (size_t)w->dims[1];
     size_t count = tq_shape_size(x);
     bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
-    if ((keep || p->cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+    if ((keep || cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
         return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
                              w->dims[1]);
-    if (p->cols && count % p->cols)
-        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, p->cols);
-    p->rows = p->cols ? count / p->cols : tq_shape_span(x, 0, x->rank - 1);
-    if (p->rows > INT32_MAX)
-        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", p->rows);
-    tq_shape out = {2, {(int32_t)p->rows, w->dims[0]}};
+    if (cols && count % cols)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, cols);
+    *rows = cols ? count / cols : tq_shape_span(x, 0, x->rank - 1);
+    if (*rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", *rows);
+    tq_shape out = {2, {(int32_t)*rows, w->dims[0]}};
     if (keep) {
         out = *x;
         out.dims[out.rank - 1] = w->dims[0];
@@ -218,16 +237,16 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
     return tq_check_activation(node, activation, error);
 }
 
-tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
+                                 bool asymmetric, tq_error *error)
 {
-    const tq_table *options = &node->options.table;
-    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
-    TQ_TRY(check(node, activation, error));
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
-    TQ_TRY(fit_shapes(node, p, error));
+    p->rows = rows;
+    p->cols = cols;
+    p->units = units;
     p->activation = activation;
-    p->rule = tq_hybrid_rule_of(node, tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0);
+    p->rule = tq_hybrid_rule_of(node, asymmetric);
     const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
@@ -238,4 +257,17 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
         TQ_TRY(prepare_units(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);
+}
+
+tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
+    TQ_TRY(check(node, activation, error));
+    size_t rows = 0;
+    TQ_TRY(fit_shapes(node, &rows, error));
+    const int32_t *w = node->in[1]->shape.dims;
+    return tq_prepare_hybrid_rows(
+        node, rows, (size_t)w[1], (size_t)w[0], activation,
+        tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
 }

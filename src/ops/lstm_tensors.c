@@ -57,7 +57,7 @@ static tq_status check_shape(const tq_node *node, int i, size_t rows, size_t col
     return TQ_OK;
 }
 
-/* A tensor of weights: its type, shape and, if it holds codes, its one scale. */
+/* A tensor of weights: its type, shape and, if it holds codes, its one scale, or beside floats one for each row. */
 static tq_status check_weights(const tq_node *node, int i, unsigned types, size_t rows, size_t cols, tq_error *error)
 {
     if (!at(node, i))
@@ -66,6 +66,8 @@ static tq_status check_weights(const tq_node *node, int i, unsigned types, size_
     TQ_TRY(check_shape(node, i, rows, cols, error));
     if (!tq_is_hybrid_weights(node->in[i]) && node->in[i]->type != TQ_TensorType_INT16)
         return TQ_OK;
+    if (node->in[0]->type == TQ_TensorType_FLOAT32)
+        return tq_check_weight_scales(node, i, 0, error);
     TQ_TRY(tq_check_input_scale(node, i, error));
     if (tq_zero_point_at(node->in[i], 0) != 0)
         return tq_input_fail(node, i, error, "has the zero point %d; weights must have 0",

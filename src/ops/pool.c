@@ -82,7 +82,7 @@ TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, 
 {
     float *restrict most = out;
     for (size_t i = 0; i < n; i++)
-        most[i] = -FLT_MAX;
+        most[i] = p->float_low;
     EACH_CELL(float, in, most[i] = most[i] < x[i] ? x[i] : most[i])
     for (size_t i = 0; i < n; i++)
         most[i] = clamp_float(p, most[i]);
@@ -272,11 +272,8 @@ static tq_status place(const tq_node *node, bool same, int64_t dim, int64_t stri
 static void bounds(const tq_node *node, pool *p)
 {
     int64_t activation = tq_get_int(&node->options.table, TQ_Pool2DOptions_fused_activation_function);
-    tq_activation_codes(activation, node->out[0], &p->low, &p->high);
-    tq_activation_floats(activation, &p->float_low, &p->float_high);
-    /* The reference's "no bound" is the greatest finite float: it turns infinities into that. */
-    p->float_low = p->float_low < -FLT_MAX ? -FLT_MAX : p->float_low;
-    p->float_high = p->float_high > FLT_MAX ? FLT_MAX : p->float_high;
+    tq_activation_codes(node, activation, &p->low, &p->high);
+    tq_activation_floats(node, activation, &p->float_low, &p->float_high);
 }
 
 tq_status tq_prepare_pool(tq_node *node, tq_error *error)

@@ -3,6 +3,9 @@
  * What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED have in common: rows times constant (or other) weights, a bias,
  * and a fused activation, by the kernels of kernels/gemm.h and kernels/depthwise.h.
  *
+ * Rules of codes are the operators'; XNNPACK has one for all: clamp(even(f32(f32(acc) * k)) + z_out), with
+ * k = f32(f32(s_x * s_w) / s_out) (XNNPACK 75db3c09, src/qs8-qc8w-gemm, src/operators/convolution-nhwc.c).
+ *
  * Inputs are 0 the rows, 1 the weights, 2 the bias (may be left out); output 0.
  */
 #ifndef TQ_OPS_PRODUCT_H
@@ -26,6 +29,7 @@ typedef struct tq_product_plan {
     int64_t activation;
     /* integers */
     tq_requantize_rule rule;
+    size_t tail;             /* so many of the last channels have the rule DOUBLE: tq_gemm_store */
     bool wide;               /* int16 rows, sums of 64 bits */
     bool product_in_f32;  /* the product of scales is rounded to float32 */
     bool ignores_zero_point; /* weights' zero points count as 0, as in the runtime */

@@ -46,6 +46,8 @@ struct tq_reduction {
     int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
     bool in_lanes; /* `lanes` does the same */
     tq_lane_fixed lanes;
+    bool is_even; /* XNNPACK's way: even(sum * by + offset) */
+    float by, offset;
 };
 
 /* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; init and the quantized fields are

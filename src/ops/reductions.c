@@ -5,6 +5,8 @@
  * With n inputs q an output, and (m, e) the fixed-point form of s_i / s_o:
  *     MEAN  t = min(floor(log2 n), 32, 31 + e),  clamp(MBQM(sum(q) - n * z_i, tdiv(m * 2^t, n), e - t) + z_o)
  *     SUM   clamp(MBQM(sum(q) - n * z_i, m, e) + z_o)
+ *     XNNPACK's MEAN and SUM of 8 bits: k = f32(s_i / s_o), of MEAN f32(k * f32(1 / n));
+ *           clamp(even(f32(f32(sum(q) * k) + f32(z_o - f32(f32(n * z_i) * k)))))
  *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ...,
  *           clamp(MBQM64(p, m, e) + z_o)
  * MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap.
@@ -160,14 +162,30 @@ static int32_t product_code(const tq_reduction *r, int64_t product)
     LANES_BODY(target, isa, i16, int16_t)
 TQ_EVERY_ISA(LANES)
 
+/* XNNPACK's: the zero point is inside the rounding. */
+#define EVEN_BODY(target, isa, name, out_t)                                                                 \
+    target static void even_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                           size_t n)                                                        \
+    {                                                                                                       \
+        const int32_t *restrict sums = acc;                                                                 \
+        out_t *restrict codes = out;                                                                        \
+        const float by = r->by, offset = r->offset, low = (float)r->low, high = (float)r->high;             \
+        for (size_t i = 0; i < n; i++)                                                                      \
+            codes[i] = (out_t)tq_lane_even((float)sums[i] * by + offset, low, high);                        \
+    }
+#define EVEN(isa, target)                  \
+    EVEN_BODY(target, isa, i8, int8_t)     \
+    EVEN_BODY(target, isa, u8, uint8_t)
+TQ_EVERY_ISA(EVEN)
+
 typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
-#define STORE_CODES(name, out_t)                                                                            \
+#define STORE_CODES(name, out_t, even)                                                                      \
     static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)               \
     {                                                                                                       \
-        static const store_fn lanes[TQ_ISAS] = TQ_ISA_FUNCTIONS(lanes_##name);                              \
-        if (r->in_lanes && r->each) {                                                                       \
-            lanes[tq_isa()](r, acc, out, n);                                                                \
+        static const store_fn lanes[TQ_ISAS] = TQ_ISA_FUNCTIONS(lanes_##name), evens[TQ_ISAS] = even;       \
+        if ((r->in_lanes || r->is_even) && r->each) {                                                       \
+            (r->is_even ? evens : lanes)[tq_isa()](r, acc, out, n);                                         \
             return;                                                                                         \
         }                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                      \
@@ -178,9 +196,9 @@ typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size
         for (size_t i = 0; i < n; i++)                                                                      \
             ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                          \
     }
-STORE_CODES(i8, int8_t)
-STORE_CODES(u8, uint8_t)
-STORE_CODES(i16, int16_t)
+STORE_CODES(i8, int8_t, TQ_ISA_FUNCTIONS(even_i8))
+STORE_CODES(u8, uint8_t, TQ_ISA_FUNCTIONS(even_u8))
+STORE_CODES(i16, int16_t, TQ_ISA_SAME(NULL))
 
 /* ---- the table: what an operator does with a type ---- */
 
@@ -297,6 +315,15 @@ static void divide_multiplier(tq_reduction *r)
     r->shift -= shift;
 }
 
+static void find_even(const tq_node *node, tq_reduction *r)
+{
+    r->is_even = node->numerics == TQ_NUMERICS_XNNPACK && tq_element_bytes(node->in[0]->type) == 1;
+    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    if (node->row.code == TQ_BuiltinOperator_MEAN)
+        r->by *= 1.0f / (float)r->each;
+    r->offset = (float)r->out_zero_point - (float)WRAP32(r->each, *, r->in_zero_point) * r->by;
+}
+
 static void find_multiplier(const tq_node *node, tq_reduction *r)
 {
     double in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
@@ -310,6 +337,7 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     tq_code_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
+    find_even(node, r);
     /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
     tq_fixed by = {r->multiplier, r->shift};
     r->in_lanes = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16);

@@ -8,6 +8,7 @@ import numpy as np
 from generators import OPTIMIZED, generator
 from generators.draft import QUANTIZED
 from generators.layout import same
+from generators.sparse import compressed_rows
 
 
 @generator("EMBEDDING_LOOKUP", "float32", "int8", "int8-float32", "int4-float32", "int2-float32", "uint8-float32")
@@ -342,33 +343,10 @@ def densify(m, kind):
     rows, columns = m.integer(1, 12), m.integer(1, 12)
     blocked = kind == "float32" and m.chance(0.5)
     keep = m.rng.random((rows, columns)) < 0.4
-    segments = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).tolist()
-    places = np.nonzero(keep)[1].tolist()
     width = 4 if blocked else 1
-    values = m.draw(kind, [max(len(places), 0) * width])
+    values = m.draw(kind, [int(keep.sum()) * width])
     parameters = {"scale": m.scale(), "zero_point": 0} if kind == "int8" else {}
     x = m.constant(kind, values, shape=[rows, columns * width], **parameters)
-
-    def vector(items):
-        largest = max(items, default=0)
-        name = m.pick(*(["Uint8Vector"] if largest < 256 else []), "Uint16Vector", "Int32Vector")
-        return getattr(schema, name + "T")(values=items), getattr(schema.SparseIndexVector, name)
-
-    (array, array_type), (index, index_type) = vector(segments), vector(places)
-    dimensions = [
-        schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=rows),
-        schema.DimensionMetadataT(
-            format=schema.DimensionType.SPARSE_CSR,
-            arraySegments=array,
-            arraySegmentsType=array_type,
-            arrayIndices=index,
-            arrayIndicesType=index_type,
-        ),
-    ]
-    order, blocks = [0, 1], None
-    if blocked:
-        dimensions.append(schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=4))
-        order, blocks = [0, 1, 2], [1]
-    m.tensors[x].sparsity = schema.SparsityParametersT(traversalOrder=order, blockMap=blocks, dimMetadata=dimensions)
+    m.tensors[x].sparsity = compressed_rows(m, keep, width)
     y = m.output(kind, [rows, columns * width], **(parameters or {"scale": None}))
     m.operator("DENSIFY", [x], [y], schema.DensifyOptionsT())
