@@ -768,6 +768,7 @@ def codes_to_sum(m):
     litert="reads and writes the codes as UINT8",
     tq="the sums, as of UINT8",
     example=codes_to_sum,
+    numerics=("reference",),
 )
 def sum_codes(node):
     if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
@@ -999,6 +1000,28 @@ def incomplete_frames(node):
 
 
 # ---- the document ----
+
+# ---- fake quantization ----
+
+
+def empty_range(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    options = schema.FakeQuantOptionsT(min=0.0, max=0.0, numBits=8)
+    m.operator("FAKE_QUANT", [m.input("float32", [3], [-1, 0, 2])], [m.output("float32")], options, 2)
+
+
+@deviation(
+    "FAKE_QUANT",
+    when="min and max are both 0",
+    litert="divides by 0: NaN",
+    tq="0, as in TensorFlow",
+    example=empty_range,
+)
+def empty_ranges(node):
+    x = node.inputs[0].value
+    return [np.zeros_like(x)] if node.options["min"] == node.options["max"] == 0 and x is not None else None
+
 
 HEAD = """# Where tq and TFLite's reference kernels differ
 

@@ -7,10 +7,14 @@
  *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
  *                                     b in order, always asymmetric
  *                                     XNNPACK: block_products_fused
+ *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
+ *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the sum
+ *                                     of the row's codes
  * acc: the products of codes; sum: the weights' own.  Of weights that the file stores sparse, zero points come first:
  *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
- * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalBlockwise4Bit).  There,
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
+ * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  There, a 4-bit weight of -8 counts as 8, and
  * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
  * activation; input elements that fill no row are dropped, here they are refused.
  */
@@ -69,6 +73,22 @@ static void store_sparse(const product *p, const int32_t *sums, const int32_t *w
     }
 }
 
+/* Of 4 bits: the kernel's weights are 7 more, which it takes off again in floats. */
+static void store_raised(const product *p, const int32_t *sums, const int8_t *codes, float row_scale, float *y)
+{
+    enum { RAISED = 7 };
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    int32_t sum_of_row;
+    tq_row_sums(codes, 1, p->cols, &sum_of_row);
+    const int32_t more = (int32_t)((uint32_t)RAISED * (uint32_t)sum_of_row);
+    const float less = (float)(int32_t)(0 - (uint32_t)more) * row_scale;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit);
+        const float start = bias ? less * scale + ((const float *)bias->data)[unit] : less * scale;
+        y[unit] = start + (float)(int32_t)((uint32_t)sums[unit] + (uint32_t)more) * row_scale * scale;
+    }
+}
+
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
@@ -78,7 +98,9 @@ static void scale_rows(void *context, size_t begin, size_t end)
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
         const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
-        if (p->sparse)
+        if (p->rule == tq_hybrid_away)
+            store_raised(p, sums, p->codes + r * p->cols, p->row[r].scale, y);
+        else if (p->sparse)
             store_sparse(p, sums, weight_sums, p->row[r], y);
         else
             tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
@@ -291,6 +313,14 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
     return tq_check_activation(node, activation, error);
 }
 
+/* Whether the optimized kernels have one of their own for a matrix of 4 bits. */
+static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
+{
+    const tq_tensor *weights = node->in[1];
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && weights->type == TQ_TensorType_INT4 && tq_is_constant(weights) &&
+           weights->quantization.count > 0 && p->rows > 0 && p->cols % 2 == 0 && p->cols >= 32 && p->units >= 4;
+}
+
 tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
                                  bool asymmetric, tq_error *error)
 {
@@ -300,7 +330,7 @@ tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t
     p->cols = cols;
     p->units = units;
     p->activation = activation;
-    p->rule = tq_hybrid_rule_of(node, asymmetric);
+    p->rule = has_kernel_of_4_bits(node, p) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
     const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
