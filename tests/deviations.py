@@ -5,7 +5,8 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a
+differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
