@@ -47,9 +47,9 @@ CODES = {
 PLAIN = """
     ABS ADD AVERAGE_POOL_2D CEIL COS DIV FLOOR GELU HARD_SWISH LEAKY_RELU LOG MAXIMUM MAX_POOL_2D MINIMUM MUL NEG PRELU
     REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_N1_TO_1 RESIZE_BILINEAR ROUND SIN SQUARED_DIFFERENCE SUB TANH
-""".split()
+"""
 BITS = {
-    **dict.fromkeys(PLAIN, ("float32",)),
+    **dict.fromkeys(PLAIN.split(), ("float32",)),
     "BATCH_MATMUL": ("float32", "hybrid"),
     "CONV_2D": ("float32", "float16", "hybrid"),
     "DEPTHWISE_CONV_2D": ("float32", "float16"),
