@@ -1070,6 +1070,26 @@ def long_batches(node):
     return [out[:, top : height * bh - bottom, left : width * bw - right]]
 
 
+def long_permutation(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [2, 3, 4])
+    m.operator("TRANSPOSE", [x, m.constant("int64", [2, 0, 1])], [m.output("float32")], schema.TransposeOptionsT(), 4)
+
+
+@deviation(
+    "TRANSPOSE",
+    when="an INT64 permutation",
+    litert="reads it as INT32",
+    tq="reads it as INT64",
+    example=long_permutation,
+)
+def long_permutations(node):
+    if kind(node.inputs[1]) != "int64" or not is_known(node):
+        return None
+    return [node.inputs[0].value.transpose(node.inputs[1].value.tolist())]
+
+
 # ---- fake quantization ----
 
 
