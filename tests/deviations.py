@@ -5,7 +5,7 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), or None: not said.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
@@ -17,6 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 ROWS = []
+EVERY = ("reference", "optimized", "xnnpack")
+NOT_XNNPACK = EVERY[:2]
+UNPROMISED = object()  # an output that is neither LiteRT's nor said
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +30,17 @@ class Deviation:
     tq: str
     outputs: Callable
     example: Callable
+    numerics: tuple = EVERY
 
     def __str__(self):
         return f"{', '.join(self.operators)}: {self.when}"
 
 
-def deviation(*operators, when, litert, tq, example):
-    """Enters the function below as a row."""
+def deviation(*operators, when, litert, tq, example, numerics=EVERY):
+    """Enters the function below as a row.  numerics: those of LiteRT's kernels that do it."""
 
     def enter(function):
-        ROWS.append(Deviation(operators, when, litert, tq, function, example))
+        ROWS.append(Deviation(operators, when, litert, tq, function, example, numerics))
         return function
 
     return enter
@@ -44,7 +48,14 @@ def deviation(*operators, when, litert, tq, example):
 
 def find(node):
     """The row that a node falls under, or None."""
-    return next((row for row in ROWS if node.name in row.operators and row.outputs(node) is not None), None)
+    rows = (row for row in ROWS if node.name in row.operators and node.numerics in row.numerics)
+    return next((row for row in rows if row.outputs(node) is not None), None)
+
+
+def only_where(node, strange, meant):
+    """`meant` where LiteRT does something strange, and elsewhere what it does: the numerics' own rounding."""
+    value = node.outputs[0].value
+    return meant if node.numerics == "reference" or value is None else np.where(strange, meant, value)
 
 
 # ---- arithmetic ----
@@ -364,6 +375,7 @@ def far_values(node):
             return None
         low, high = {"int4": (-8, 7), "uint4": (0, 15)}.get(kind(out)) or limits(out)
         codes = np.where(np.isnan(steps), z, np.clip(away(np.clip(steps.astype(float), -1e15, 1e15)) + z, low, high))
+        codes = only_where(node, ~(abs(steps) < 2**31), codes)
     return [codes.astype({"int4": "int8", "uint4": "uint8"}.get(kind(out), kind(out)))]
 
 
@@ -756,6 +768,7 @@ def codes_to_sum(m):
     litert="reads and writes the codes as UINT8",
     tq="the sums, as of UINT8",
     example=codes_to_sum,
+    numerics=("reference",),
 )
 def sum_codes(node):
     if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
@@ -1132,6 +1145,7 @@ def document():
 if __name__ != "__main__":
     import deviations_products  # noqa: F401  (enters its rows)
     import deviations_sums  # noqa: F401
+    import deviations_xnnpack  # noqa: F401
 
 if __name__ == "__main__":
     import deviations  # not this module, whose table is another

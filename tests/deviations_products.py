@@ -2,7 +2,7 @@
 """Rows of tests/deviations.py: products of floats with codes, and recurrences."""
 
 import numpy as np
-from deviations import coded, deviation, kind, limits, multiplier, multiply, real
+from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
 FAINT = f32(1e-35)
@@ -115,6 +115,7 @@ def odd_layer(m):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such a row; zeros where it stays below",
     example=odd_layer,
+    numerics=NOT_XNNPACK,
 )
 def odd_rows(node):
     if not is_layer(node) or not is_odd(node.inputs[0].value.reshape(-1, node.inputs[1].value.shape[1])):
@@ -135,6 +136,7 @@ def lowest_weight(m):
     litert="takes it for 128 beside a negative code",
     tq="-128",
     example=lowest_weight,
+    numerics=NOT_XNNPACK,
 )
 def lowest_weights(node):
     return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
@@ -218,6 +220,7 @@ def odd_image(name):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such an image; zeros where it stays below",
     example=odd_image("CONV_2D"),
+    numerics=NOT_XNNPACK,
 )
 def odd_images(node):
     return [convolution(node)] if is_hybrid(node) and is_odd(image_rows(node)) else None
@@ -248,6 +251,7 @@ def lowest_filter(m):
     litert="takes it for 128 beside a negative code, unless the channels are a multiple of 4",
     tq="-128",
     example=lowest_filter,
+    numerics=NOT_XNNPACK,
 )
 def lowest_filters(node):
     return [convolution(node)] if is_hybrid(node) and (node.inputs[1].value == -128).any() else None
@@ -267,6 +271,7 @@ def grouped(m):
     litert="reads scales behind the one",
     tq="the one scale for all channels",
     example=grouped,
+    numerics=NOT_XNNPACK,
 )
 def grouped_filters(node):
     if not is_hybrid(node) or len(node.inputs[1].scale) != 1:
@@ -297,6 +302,7 @@ def blocks(m):
     litert="gives the bias (its optimized kernel, the products, without an activation)",
     tq="the products, and the activation",
     example=blocks,
+    numerics=NOT_XNNPACK,
 )
 def blockwise(node):
     if not is_hybrid(node) or node.inputs[1].scale.ndim != 2:
@@ -331,6 +337,7 @@ def several(m):
     litert="reads other matrices' scales, zero points and sums",
     tq="each matrix's own",
     example=several,
+    numerics=NOT_XNNPACK,
 )
 def several_matrices(node):
     if not is_hybrid(node) or node.inputs[1].value.ndim < 3 or node.options["adj_x"] or node.options["adj_y"]:

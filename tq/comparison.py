@@ -232,7 +232,9 @@ def _compare_runs(one: Any, two: Any) -> Comparison:
 
 def _backend(interpreter: Any, operator: int) -> str | None:
     """Whose arithmetic an operator of a tq run follows; None: not known."""
-    return getattr(interpreter, "numerics", None)
+    from tq.interpreter import Interpreter
+
+    return interpreter._backends()[operator][0] if isinstance(interpreter, Interpreter) else None
 
 
 def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceSteps | None:
@@ -245,7 +247,7 @@ def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceStep
     op = known.model.subgraphs[0].operators[first.operator]
     tensor = known.model.subgraphs[0].tensors[first.index]
     theirs = two._get_op_details(first.operator) if hasattr(two, "_get_op_details") else None
-    if op.outputs[0] is not tensor or theirs is None or theirs["op_name"] != op.name:
+    if op.output_indices[:1] != (first.index,) or theirs is None or theirs["op_name"] != op.name:
         return None
     reads = [index for index in op.input_indices if index >= 0]
     if any(_differs(_value(one, index), _value(two, index)) for index in reads):

@@ -54,7 +54,7 @@ _FORMULAS = {
     "QUANTIZE": {
         "reference": "away(f32(x / s)) + z",
         "optimized": "whole blocks of 8: rne(f32(x * f32(1 / s))) + z; the rest: away(f64(x) / f64(s)) + z",
-        "xnnpack": "rne(f32(x * f32(1 / s))) + z",
+        "xnnpack": "floats: rne(f32(x * f32(1 / s))) + z; codes: ((q - z_in) * m + 128) >> 8, m = rne(256 * ratio)",
     },
     "DEQUANTIZE": {
         "reference": "f32(s * (q - z))",

@@ -144,8 +144,10 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
 static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
 {
     float sum = 0; /* of zeros, and NaN else */
+    const size_t rows = w->tap_rows ? w->tap_rows : 1, columns = d->taps / rows;
     for (size_t t = 0; t < d->taps; t++) {
-        float weight = ((const float *)w->data)[t * w->k_stride + c * w->channel_stride];
+        const size_t from = t % rows * columns + t / rows;
+        float weight = ((const float *)w->data)[from * w->k_stride + c * w->channel_stride];
         to[t * d->kernel->lanes] = weight;
         sum += weight * 0.0f;
     }

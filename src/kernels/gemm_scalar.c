@@ -91,7 +91,7 @@ void tq_store_codes_scalar(const tq_tile_store *t)
         for (size_t c = 0; c < t->channels; c++) {
             uint32_t sum = ((const uint32_t *)t->sums)[r * t->sums_stride + c] + (uint32_t)t->adjust[r];
             const tq_multiplier *m = &s->multiplier[t->first + c];
-            int32_t code = tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
+            int32_t code = tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
             size_t at = r * t->out_stride + c;
             if (s->out == TQ_i8)
                 ((int8_t *)t->out)[at] = (int8_t)code;

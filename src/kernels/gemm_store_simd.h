@@ -38,7 +38,7 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
         if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
-            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
+            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
         }
     }
 }

@@ -6,6 +6,7 @@
  * Each image is quantized on its own (ops/hybrid.h).  Where all filter scales are equal and there is one group,
  * symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
  * else asymmetrically: out = act(f32(f32(acc) * s_w[o]) * s_x + bias), acc = sum (q - z) * w
+ * Optimized, where there is one group: f32(acc) * f32(s_x * s_w[o]) in either form.
  * Cells of the padding are real zeros.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
  * of one cell are fully connected layers there, of which each pixel is quantized on its own.
  *
@@ -28,9 +29,9 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups], packed; weights that are not constant are packed in eval */
-    char *memory;  /* of packed weights; NULL where they are not constant */
-    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch */
+    tq_gemm *gemm; /* [groups], packed; weights that are not constant are packed in every run */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* in eval */
     const tq_node *node;
     tq_hybrid_output output;
@@ -84,6 +85,12 @@ static void eval_group(convolution *c, const int8_t *codes, size_t group)
     tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
 }
 
+/* Which has no groups. */
+static bool has_optimized_kernel(const tq_node *node, const convolution *c)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && c->groups == 1;
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -93,11 +100,13 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
     if (c.out_pixels == 0)
         return TQ_OK;
-    if (!c.memory)
-        pack(&c, node->in[1], tq_scratch_at(node, c.packed_at));
+    if (!c.constant || !c.has_run)
+        pack(&c, node->in[1], (char *)(c.constant ? node->kept : node->scratch) + c.packed_at);
+    ((convolution *)node->state)->has_run = true;
     c.node = node;
     c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
-                                  .one_by_one = c.rule != tq_hybrid_symmetric, .fused = c.rule == tq_hybrid_even};
+                                  .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
+                                  .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
         c.image = c.rule((const float *)node->in[0]->data + b * size, size, codes);
@@ -187,19 +196,17 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
                                       activation, true, error);
     TQ_TRY(tq_node_state(node, sizeof *c, &c, error));
     *c = shape;
-    tq_activation_floats(activation, &c->low, &c->high);
+    tq_activation_floats(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
     TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
-    if (tq_is_constant(node->in[1])) {
-        TQ_TRY(tq_node_memory(node, c->groups, packed_bytes(c), &c->memory, error));
-        pack(c, node->in[1], c->memory);
-    }
-    uint64_t total = 0;
+    c->constant = tq_is_constant(node->in[1]);
+    uint64_t total = 0, kept = 0;
     c->codes_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
-    c->packed_at = tq_scratch_part(&total, c->memory ? 0 : c->groups, packed_bytes(c));
+    c->packed_at = tq_scratch_part(c->constant ? &kept : &total, c->groups, packed_bytes(c));
     c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
     node->eval = eval;
+    TQ_TRY(tq_node_keep(node, kept, error));
     return tq_node_scratch(node, total, error);
 }

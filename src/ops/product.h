@@ -29,6 +29,7 @@ typedef struct tq_product_plan {
     int64_t activation;
     /* integers */
     tq_requantize_rule rule;
+    size_t tail;             /* so many of the last channels have the rule DOUBLE: tq_gemm_store */
     bool wide;               /* int16 rows, sums of 64 bits */
     bool product_in_f32;  /* the product of scales is rounded to float32 */
     bool ignores_zero_point; /* weights' zero points count as 0, as in the runtime */

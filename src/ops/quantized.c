@@ -44,9 +44,11 @@ void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, 
     *high = most == INFINITY ? code_high : code_of(most, scale, zero_point, code_low, code_high);
 }
 
-void tq_activation_floats(int64_t activation, float *low, float *high)
+void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high)
 {
     activation_range(activation, low, high);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return;
     *low = *low == -INFINITY ? -FLT_MAX : *low;
     *high = *high == INFINITY ? FLT_MAX : *high;
 }

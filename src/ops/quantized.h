@@ -18,8 +18,8 @@ void tq_code_range(int32_t type, int32_t *low, int32_t *high);
 void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
 
 /* The same for float operators: the least and greatest finite float without one, so that infinities become
-   finite, as in the reference. */
-void tq_activation_floats(int64_t activation, float *low, float *high);
+   finite, as in the reference; with XNNPACK they are none. */
+void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high);
 
 /* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */
 bool tq_power_of_two(float scale, int *log2_scale);

@@ -173,7 +173,7 @@ static int multiplier_of(PyObject *value, tq_requantize_rule rule, tq_multiplier
             return -1;
         }
         double real = ldexp(fixed, shift - 31);
-        *multiplier = (tq_multiplier){real, (float)real, fixed, shift};
+        *multiplier = (tq_multiplier){real, (float)real, fixed, shift, rule};
         return 0;
     }
     double real = PyFloat_AsDouble(value);

@@ -202,17 +202,18 @@ static inline void tq_quantize_multiplier_single(double real, int32_t *multiplie
 
 /* ---- integer to code ---- */
 
-/* One real multiplier in every form that a rule needs. */
+/* One real multiplier in every form that a rule needs, and the rule. */
 typedef struct tq_multiplier {
     double f64;
     float f32;
     int32_t fixed; /* with shift: by tq_quantize_multiplier, its single form for that rule */
     int shift;
+    tq_requantize_rule rule;
 } tq_multiplier;
 
 static inline tq_multiplier tq_multiplier_of(double real, tq_requantize_rule rule)
 {
-    tq_multiplier m = {real, (float)real, 0, 0};
+    tq_multiplier m = {real, (float)real, 0, 0, rule};
     if (rule == TQ_REQUANTIZE_SINGLE)
         tq_quantize_multiplier_single(real, &m.fixed, &m.shift);
     else

@@ -36,6 +36,15 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
     return TQ_OK;
 }
 
+/* What a planned operator keeps lies in one block with that of all others, which costs nothing until it is touched. */
+tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error)
+{
+    if (tq_step_of(node)->phase == TQ_NODE_LATE)
+        return tq_node_memory(node, bytes, 1, &node->kept, error);
+    tq_step_of(node)->kept_bytes = bytes;
+    return TQ_OK;
+}
+
 /* The bytes of a shape; false where they are more than a machine could hold. */
 static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
 {
