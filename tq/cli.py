@@ -26,6 +26,7 @@ Result = tuple[str, int]
 # Those of tq.recipes, which is imported when it is needed; a test holds the two against each other.
 RECIPE_NAMES = (
     "int8",
+    "int16x8",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",
@@ -34,7 +35,7 @@ RECIPE_NAMES = (
     "float16",
     "float",
 )
-IO_TYPES = ("float32", "int8", "uint8")
+IO_TYPES = ("float32", "int8", "uint8", "int16")
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
 
@@ -519,9 +520,11 @@ def _parser() -> _Parser:
     quantize = command("quantize", _quantize, "write a quantized model", "FILE")
     quantize.add_argument("out", metavar="OUT", help="the file to write")
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    quantize.add_argument("--samples", metavar="X", help="for int8: an .npz of arrays by input name, or an .npy")
-    quantize.add_argument("--calibration", metavar="X.npz", help="for int8: what Calibration.save wrote")
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8: type of inputs and outputs")
+    quantize.add_argument(
+        "--samples", metavar="X", help="for int8, int16x8: an .npz of arrays by input name, or an .npy"
+    )
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
+    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"

@@ -26,12 +26,14 @@ class Recipe:
     form: str
     weights: str = ""  # the type of the codes, or "float16"
     in_blocks: bool = False
+    activations: str = "float32"
 
 
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe("int8", STATIC, "int8"),
+        Recipe("int8", STATIC, "int8", activations="int8"),
+        Recipe("int16x8", STATIC, "int8", activations="int16"),
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),
