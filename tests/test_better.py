@@ -17,9 +17,12 @@ FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(10)[0])
 
 
+def opened(model):
+    return model if isinstance(model, tq.Model) else tq.Model(model)
+
+
 def outputs(model, samples, of=None):
-    opened = tq.Model(model)
-    return measuring.outputs(opened, measuring.Samples(tq.Model(of or model), samples))
+    return measuring.outputs(opened(model), measuring.Samples(opened(of or model), samples))
 
 
 def sqnr(model, data, samples):
@@ -435,6 +438,32 @@ def test_options_refuse(tmp_path):
     assert not list(tmp_path.iterdir())
     data = tq.quantize_model(FLOAT, calibration=PICTURES, bias_correction=True, output=tmp_path / "m.tflite")
     assert (tmp_path / "m.tflite").read_bytes() == data
+
+
+def test_operators_fall_back_to_16_bits():
+    plain = sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", calibration=PICTURES), PICTURES)
+    options = {"calibration": PICTURES, "target_sqnr": plain + 3, "fallback": "int16x8"}
+    made = tq.quantize_model(FLOAT, "int8", **options)
+    assert sqnr(FLOAT, made, PICTURES) >= plain + 3
+    types = {op.outputs[0].type.name for op in tq.Model(made).operators}
+    assert {"INT8", "INT16"} <= types and not float_operators(made)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_written_out_clamps_cost_no_range(recipe):
+    model = network(activation="RELU6")
+    samples = [[8 * item[0]] for item in images(model, 8)]
+    made = tq.Model(tq.quantize_model(model, recipe, calibration=samples, per_axis=False, equalize=True))
+    clamp = next(op for op in made.operators if op.name == "MINIMUM")
+    assert clamp.inputs[0].quantization.scale == clamp.outputs[0].quantization.scale
+    equal = tq.Model(tq.equalize(model, per_axis=False, relu6="minimum"))
+    seen = tq.calibrate(equal, samples).range("t")[1]
+    top = 127 if recipe == "int8" else 32767
+    zero = clamp.outputs[0].quantization.zero_point[0]
+    assert (top - zero) * clamp.outputs[0].quantization.scale[0] == pytest.approx(seen, rel=0.02)
+    assert equal.tensors["t_top"].data.max() > 2 * seen
+    plain = tq.quantize_model(model, recipe, calibration=samples, per_axis=False)
+    assert sqnr(model, made, samples) > sqnr(model, plain, samples)
 
 
 def test_rules_by_place():

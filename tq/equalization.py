@@ -38,6 +38,7 @@ _SCALING = {
     "ABS", "AVERAGE_POOL_2D", "LEAKY_RELU", "MAX_POOL_2D", "MEAN", "PAD", "PRELU", "RELU", "RESIZE_BILINEAR",
     "RESIZE_NEAREST_NEIGHBOR",
 }  # fmt: skip
+CLAMPED = "_before_minimum"  # behind the name of what a RELU6 wrote: the tensor that MINIMUM reads
 _LIMIT = 16  # of a scale's exponent: numbers stay far from the ends of float32
 _ROUNDS = 8  # over all pairs: chains settle in two or three
 _ENOUGH = 0.6  # of a power of two: less is not worth moving, and two pairs would move it to and fro
@@ -328,7 +329,7 @@ def _write_clamp(graph: SubgraphPart, pair: Pair, tops: Array) -> None:
     clamped = pair.between
     name = clamped.name
     pair.first.options["fused_activation_function"] = "RELU"
-    open_end = graph.add_tensor(f"{name}_relu", clamped.shape, shape_signature=clamped.shape_signature)
+    open_end = graph.add_tensor(f"{name}{CLAMPED}", clamped.shape, shape_signature=clamped.shape_signature)
     pair.first.outputs = [open_end]
     constant = graph.add_tensor(f"{name}_top", data=tops.astype(np.float32))
     graph.add_operator("MINIMUM", [open_end, constant], [clamped], at=pair.first.index + 1)
