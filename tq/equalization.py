@@ -188,9 +188,6 @@ def _scales_through(op: OperatorPart, tensor: TensorPart, channels: int) -> bool
         axes = op.inputs[1].data if len(op.inputs) > 1 and op.inputs[1] is not None else None
         rank = len(tensor.shape)
         return axes is not None and all(-rank <= int(a) < rank and int(a) % rank != rank - 1 for a in np.ravel(axes))
-    if op.name == "PAD":
-        sizes = op.inputs[1].data if len(op.inputs) > 1 and op.inputs[1] is not None else None
-        return sizes is not None and sizes.ndim == 2 and not sizes[-1].any()
     if op.name == "PRELU":
         return len(op.inputs) > 1 and op.inputs[1] is not None and op.inputs[1].is_constant
     return True
