@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, better, fields, ranges, recipes, versions
+from tq import better, ranges, recipes, versions
 from tq._core import Model, ModelError, QuantizationParams
 from tq.bodies import place_of
 from tq.calibration import Calibration, calibrate
@@ -396,15 +396,12 @@ class _Constants:
         if target.type == "float16":
             return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
         block = target.block_size or None
-        made = _core.quantize_weights(
-            data, data.ndim - 1 if block else target.axis, target.type, block_size=target.block_size or None
-        )
-        codes = made.codes if target.type == "int8" else _core.pack(made.codes, target.type)
-        buffer = self._editor.add_buffer(codes.tobytes())
+        axis = data.ndim - 1 if block else target.axis
+        buffer, scale = self._editor._add_codes(data, axis, target.type, block)
         if block:
-            scales = np.asarray(made.scale, np.float16)
+            scales = np.asarray(scale, np.float16)
             return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
-        scale = np.ravel(made.scale)
+        scale = np.ravel(scale)
         if target.channels:
             scale = np.repeat(scale, target.channels)
         axis = target.channel_axis if target.channels else target.axis or 0
@@ -492,9 +489,8 @@ def _set_version(operator: OperatorPart, version: int) -> None:
     """By an operator code that all operators of that version share; what nothing uses any more is pruned later."""
     code = operator._code()
     if code is not None and version != operator.version:
-        copy = operator._editor._tree.copy(code)
-        fields.put(copy, "version", version)
-        operator._put("opcode_index", operator._editor._intern_code(copy))
+        index = int(operator._node.get("opcode_index"))
+        operator._put("opcode_index", operator._editor._code_of_version(index, version))
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:
