@@ -364,6 +364,17 @@ def test_variables_do_not_carry_over():
         assert sqnr(model, alone, samples) == pytest.approx(row.sqnr_db, abs=1e-6)
 
 
+def test_what_depends_on_no_input_is_left_out():
+    b = tq.ModelBuilder()
+    x, scaled, y = b.input("x", [1, 8]), b.tensor("scaled", [8]), b.tensor("y", [1, 8])
+    b.operator("MUL", [b.constant("c", normal(8)), b.constant("d", normal(8, seed=1))], [scaled])
+    b.operator("ADD", [x, scaled], [y])
+    b.output(y)
+    model = b.to_bytes()
+    for by in ("operator", "tensor"):
+        assert {row.name for row in tq.sensitivity(model, images(model), by=by)} <= {"x", "y"}
+
+
 def test_sensitivity_refuses():
     calibration = tq.calibrate(FLOAT, PICTURES)
     with pytest.raises(ValueError, match="holds no samples: samples= is needed"):
