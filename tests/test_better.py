@@ -172,6 +172,22 @@ def test_a_chain_settles():
     assert sqnr(FLOAT, better, PICTURES) > sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", **options), PICTURES) + 3
 
 
+def test_weights_of_float16_are_scaled_too():
+    half = tq.quantize_model(FLOAT, "float16")
+    for samples in (None, PICTURES):
+        made = tq.equalize(half, samples=samples)
+        weights = tq.Model(FLOAT).tensors["edges/weights"].data.astype(np.float16).astype(np.float32)
+        scaled = next(op for op in tq.Model(made).operators if op.name == "CONV_2D").inputs[1]
+        assert scaled.name.startswith("edges/weights") and not np.array_equal(scaled.data, weights)
+        for row, other in zip(outputs(half, PICTURES), outputs(made, PICTURES), strict=True):
+            assert row[0].tobytes() == other[0].tobytes()
+    alone = tq.quantize_model(SCALED["conv"](), "float16", rules=[Rule("float", tensor="^y$")])
+    with tq.edit(alone) as e:
+        e.main.outputs = [*e.outputs, "t"]  # nothing to scale any more
+        alone = e.to_bytes()
+    assert tq.equalize(alone) == tq.edit(alone).to_bytes()
+
+
 def test_layers_that_others_read_are_left_alone():
     with tq.edit(network()) as e:
         e.main.outputs = [*e.outputs, "t"]
@@ -369,10 +385,13 @@ def test_what_depends_on_no_input_is_left_out():
     x, scaled, y = b.input("x", [1, 8]), b.tensor("scaled", [8]), b.tensor("y", [1, 8])
     b.operator("MUL", [b.constant("c", normal(8)), b.constant("d", normal(8, seed=1))], [scaled])
     b.operator("ADD", [x, scaled], [y])
-    b.output(y)
+    shape, flat = b.tensor("shape", [2], "int32"), b.tensor("flat", [1, 8])
+    b.operator("SHAPE", [y], [shape], out_type="INT32")
+    b.operator("RESHAPE", [y, shape], [flat])
+    b.output(flat)
     model = b.to_bytes()
     for by in ("operator", "tensor"):
-        assert {row.name for row in tq.sensitivity(model, images(model), by=by)} <= {"x", "y"}
+        assert {row.name for row in tq.sensitivity(model, images(model), by=by)} <= {"x", "y", "flat"}
 
 
 def test_sensitivity_refuses():

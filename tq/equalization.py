@@ -25,6 +25,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor, Source, write_all, write_atomically
+from tq.folding import fold_constants
 
 Array = NDArray[Any]
 
@@ -71,7 +72,8 @@ def equalize(
 ) -> bytes:
     """A float model whose channels are scaled so that they quantize better; it computes the same to the last bit.
 
-    Layers are CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED with constant weights that nothing else reads; between two
+    Layers are CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED with constant weights that nothing else reads (those that
+    the file keeps as float16 or sparse, behind DEQUANTIZE or DENSIFY, become plain float32); between two
     of them may stand RELU, LEAKY_RELU, PRELU, ABS, pools, PAD, MEAN over other axes than the channels', resizing and,
     before FULLY_CONNECTED, RESHAPE.
 
@@ -87,15 +89,23 @@ def equalize(
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
     opened = model if isinstance(model, Model) else Model(bytes(model) if isinstance(model, bytearray) else model)
-    editor = Editor(opened)
-    graph = editor.main
-    found = pairs(graph, with_relu6=relu6 == "minimum")
-    ranges = _ranges(opened, found, samples) if samples is not None else {}
-    _Scaling(found, ranges, per_axis).write(graph)
-    result = editor.to_bytes()
+    folded = _folded(opened)
+    editor = Editor(folded)
+    found = pairs(editor.main, with_relu6=relu6 == "minimum")
+    ranges = _ranges(folded, found, samples) if samples is not None else {}
+    _Scaling(found, ranges, per_axis).write(editor.main)
+    result = (editor if found else Editor(opened)).to_bytes()
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
+
+
+def _folded(model: Model) -> Model:
+    """A model whose layers' weights are constants, where it keeps them as float16 or sparse."""
+    editor = Editor(model)
+    layers = [op for op in editor.main._operators if op.name in _OUTPUT_AXIS]
+    fold_constants(editor.main, model, layers)
+    return editor.to_model() if len(editor.main._operators) < len(model.subgraphs[0].operators) else model
 
 
 # ---- pairs ----

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tq._core import Tensor
 
 Array = NDArray[Any]
+_SHAPES = ("SHAPE", "RANK")  # what they write is known before the inputs are
 WAYS = ("operator", "tensor")
 
 
@@ -310,7 +311,7 @@ def _moving(model: Model) -> set[int]:
     found = {tensor.index for tensor in model.inputs if tensor is not None}
     found |= {tensor.index for tensor in model.tensors if tensor.is_variable}
     for op in model.subgraphs[0].operators:
-        if found.intersection(op.input_indices) or not op.input_indices:
+        if op.name not in _SHAPES and (found.intersection(op.input_indices) or not op.input_indices):
             found.update(op.output_indices)
     return found
 
