@@ -22,7 +22,7 @@ from tq import _core, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.integer import CENTERED, FREE, INTEGER, LIMITS, PRODUCTS, READS, SAME, Output, Scales
+from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, SAME, Output, Scales
 from tq.parts import renumber, renumber_one
 from tq.ranges import Parameters, Ranges
 
@@ -83,6 +83,9 @@ class Static:
     def run(self, operators: Iterable[OperatorPart]) -> list[OperatorPart]:
         """Makes those of the operators integer ones that can be, and returns them with what was put between."""
         wanted = set(operators)
+        for op in list(wanted):
+            if self._name(op) == "SUM":
+                wanted |= self._split_sum(op)
         for place, op in enumerate(self.graph._operators):
             if op in wanted and self._can(op):
                 self.operators[op] = place
@@ -90,7 +93,7 @@ class Static:
             pass
         if not self.operators:
             return []
-        for op in [op for op in self.operators if op.name in PRODUCTS]:
+        for op in [op for op in self.operators if self._name(op) in INSTEAD]:
             self._become_product(op)
         counts = Counter(index for op in self.graph._operators for index in op.input_indices)
         counts.update(tensor.index for tensor in self.graph.outputs if tensor is not None)
@@ -141,7 +144,7 @@ class Static:
 
     def _can(self, op: OperatorPart) -> bool:
         rule = self._rule(op)
-        if rule is None:
+        if rule is None or self._name(op) == "SUM":
             return False
         if INTEGER[self._name(op)].recurrent and not recurrent.can(op, self):
             return False
@@ -305,8 +308,8 @@ class Static:
         data = tensor.data
         if data is None or not data.size:
             return 0.0, 0.0
-        if not np.isfinite(data).all():
-            raise ValueError(f"{tensor!r} holds values that are not finite")
+        if np.isnan(data).any():
+            raise ValueError(f"{tensor!r} holds values that are not numbers")
         real = data[np.abs(data) < _INFINITE]  # the others saturate, as they are meant to
         return (float(real.min()), float(real.max())) if real.size else (0.0, 0.0)
 
@@ -380,6 +383,32 @@ class Static:
         return self.parameters[self._root(tensor)]
 
     # -- weights, biases, constants
+
+    def _split_sum(self, op: OperatorPart) -> set[OperatorPart]:
+        """A SUM as the MEAN times the count, where it will be of integers.  Returns what was put in."""
+        x, axes, outputs = op.inputs[0] if op.inputs else None, op.inputs[1] if len(op.inputs) > 1 else None, op.outputs
+        y = outputs[0] if outputs else None
+        if x is None or y is None or axes is None or not _is_float(x) or not _is_float(y) or x.is_constant:
+            return set()
+        if axes.data is None or any(size < 0 for size in x.shape_signature or x.shape):
+            return set()
+        if not self.ranges.knows(x) or not self.ranges.knows(y) or self._is_infinite(x) or self._is_infinite(y):
+            return set()
+        rank = len(x.shape)
+        count = int(np.prod([x.shape[i] for i in {int(axis) % rank for axis in axes.data.ravel()}])) if rank else 1
+        if not count:
+            return set()
+        mean = self.graph.add_tensor(f"{y.name}_mean", y.shape, shape_signature=y.shape_signature)
+        low, high = self.ranges.of(y)
+        self.ranges.train({mean: (low / count, high / count)})
+        op._put("opcode_index", op._editor._intern_code(op._editor._make_code("MEAN", 1)))
+        op.outputs = [mean]
+        factor = self.graph.add_tensor(f"{y.name}_count", (), data=np.float32(count))
+        made = self.graph.add_operator("MUL", [mean, factor], [y], at=op.index + 1)
+        self.names[op] = "MEAN"
+        self.producers |= {mean: op, y: made}
+        self.readers[mean] = self.readers[factor] = [made]
+        return {made}
 
     def _become_product(self, op: OperatorPart) -> None:
         """The operator as a MUL."""
