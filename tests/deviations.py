@@ -5,7 +5,7 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), or None: not said.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
@@ -18,6 +18,8 @@ import numpy as np
 
 ROWS = []
 EVERY = ("reference", "optimized", "xnnpack")
+NOT_XNNPACK = EVERY[:2]
+UNPROMISED = object()  # an output that is neither LiteRT's nor said
 
 
 @dataclass(frozen=True, eq=False)
@@ -766,6 +768,7 @@ def codes_to_sum(m):
     litert="reads and writes the codes as UINT8",
     tq="the sums, as of UINT8",
     example=codes_to_sum,
+    numerics=("reference",),
 )
 def sum_codes(node):
     if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
@@ -998,6 +1001,28 @@ def incomplete_frames(node):
 
 # ---- the document ----
 
+# ---- fake quantization ----
+
+
+def empty_range(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    options = schema.FakeQuantOptionsT(min=0.0, max=0.0, numBits=8)
+    m.operator("FAKE_QUANT", [m.input("float32", [3], [-1, 0, 2])], [m.output("float32")], options, 2)
+
+
+@deviation(
+    "FAKE_QUANT",
+    when="min and max are both 0",
+    litert="divides by 0: NaN",
+    tq="0, as in TensorFlow",
+    example=empty_range,
+)
+def empty_ranges(node):
+    x = node.inputs[0].value
+    return [np.zeros_like(x)] if node.options["min"] == node.options["max"] == 0 and x is not None else None
+
+
 HEAD = """# Where tq and TFLite's reference kernels differ
 
 tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0), bit for bit, but for the cases
@@ -1018,6 +1043,7 @@ def document():
 if __name__ != "__main__":
     import deviations_products  # noqa: F401  (enters its rows)
     import deviations_sums  # noqa: F401
+    import deviations_xnnpack  # noqa: F401
 
 if __name__ == "__main__":
     import deviations  # not this module, whose table is another

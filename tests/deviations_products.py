@@ -2,7 +2,7 @@
 """Rows of tests/deviations.py: products of floats with codes, and recurrences."""
 
 import numpy as np
-from deviations import coded, deviation, kind, limits, multiplier, multiply, real
+from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
 FAINT = f32(1e-35)
@@ -115,6 +115,7 @@ def odd_layer(m):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such a row; zeros where it stays below",
     example=odd_layer,
+    numerics=NOT_XNNPACK,
 )
 def odd_rows(node):
     if not is_layer(node) or not is_odd(node.inputs[0].value.reshape(-1, node.inputs[1].value.shape[1])):
@@ -135,6 +136,7 @@ def lowest_weight(m):
     litert="takes it for 128 beside a negative code",
     tq="-128",
     example=lowest_weight,
+    numerics=NOT_XNNPACK,
 )
 def lowest_weights(node):
     return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
@@ -218,6 +220,7 @@ def odd_image(name):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such an image; zeros where it stays below",
     example=odd_image("CONV_2D"),
+    numerics=NOT_XNNPACK,
 )
 def odd_images(node):
     return [convolution(node)] if is_hybrid(node) and is_odd(image_rows(node)) else None
@@ -248,6 +251,7 @@ def lowest_filter(m):
     litert="takes it for 128 beside a negative code, unless the channels are a multiple of 4",
     tq="-128",
     example=lowest_filter,
+    numerics=NOT_XNNPACK,
 )
 def lowest_filters(node):
     return [convolution(node)] if is_hybrid(node) and (node.inputs[1].value == -128).any() else None
@@ -267,6 +271,7 @@ def grouped(m):
     litert="reads scales behind the one",
     tq="the one scale for all channels",
     example=grouped,
+    numerics=NOT_XNNPACK,
 )
 def grouped_filters(node):
     if not is_hybrid(node) or len(node.inputs[1].scale) != 1:
@@ -275,37 +280,6 @@ def grouped_filters(node):
 
 
 # ---- the other products ----
-
-
-def short_bias(m):
-    s = schema()
-    x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
-    w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
-    b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
-    shape = m.constant("int32", [1, 2, 2, 2])
-    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
-    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
-
-
-@deviation(
-    "TRANSPOSE_CONV",
-    when="INT16 with an INT32 bias, quantized_bias_type not set",
-    litert="reads the bias as INT64",
-    tq="reads what it is, and sums in 32 bits",
-    example=short_bias,
-)
-def short_biases(node):
-    if len(node.inputs) < 4 or not known(*node.inputs) or kind(node.inputs[3]) != "int32":
-        return None
-    if kind(node.inputs[2]) != "int16" or option(node, "quantized_bias_type") == "INT32":
-        return None
-    w, x = node.inputs[1], node.inputs[2]
-    if w.value.shape[1:3] != (1, 1) or node.options["stride_h"] != 1 or node.options["stride_w"] != 1:
-        return None  # said for the plainest form only
-    acc = np.einsum("nyxc,oc->nyxo", x.value.astype(np.int64), w.value[:, 0, 0].astype(np.int64)) + node.inputs[3].value
-    out = node.outputs[0]
-    m, e = multiplier(float(x.scale[0]) * float(w.scale[0]) / float(out.scale[0]))
-    return [np.clip(multiply(acc, m, e), *limits(out)).astype("int16")]
 
 
 def blocks(m):
@@ -328,6 +302,7 @@ def blocks(m):
     litert="gives the bias (its optimized kernel, the products, without an activation)",
     tq="the products, and the activation",
     example=blocks,
+    numerics=NOT_XNNPACK,
 )
 def blockwise(node):
     if not is_hybrid(node) or node.inputs[1].scale.ndim != 2:
@@ -362,6 +337,7 @@ def several(m):
     litert="reads other matrices' scales, zero points and sums",
     tq="each matrix's own",
     example=several,
+    numerics=NOT_XNNPACK,
 )
 def several_matrices(node):
     if not is_hybrid(node) or node.inputs[1].value.ndim < 3 or node.options["adj_x"] or node.options["adj_y"]:
@@ -558,7 +534,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def plain_lstm(node, first, states, x):
+def plain_lstm(node, first, states, x, act=np.tanh):
     """[time, batch, cell] of a float LSTM without peepholes, projection or clips; x: [time, batch, input]."""
     w, r, b = ([node.inputs[first + start + gate].value.astype(float) for gate in range(4)] for start in (0, 4, 11))
     h = np.zeros((x.shape[1], w[1].shape[0]))
@@ -566,8 +542,8 @@ def plain_lstm(node, first, states, x):
     out = []
     for step in x:
         i, f, g, o = (step @ w[k].T + h @ r[k].T + b[k] for k in range(4))
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
+        c = sigmoid(f) * c + sigmoid(i) * act(g)
+        h = sigmoid(o) * act(c)
         out.append(h)
     return np.array(out)
 
@@ -769,3 +745,39 @@ def sparse_states_of_lstm(node):
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
     return [(f32(h)[None], 0.02)]
+
+
+def linear_lstm(m):
+    s = schema()
+    x = m.input("float32", [3, 2, 4], draw=lambda: m.floats([3, 2, 4], special=0))
+    matrices = [m.constant("float32", m.rng.normal(0, 0.4, [5, n])) for n in (4, 4, 4, 4, 5, 5, 5, 5)]
+    biases = [m.constant("float32", m.rng.normal(0, 0.4, [5])) for _ in range(4)]
+    states = [m.variable("float32", [2, 5]) for _ in range(2)]
+    inputs = [x, *matrices, -1, -1, -1, *biases, -1, -1, *states, *[-1] * 4]
+    options = s.UnidirectionalSequenceLSTMOptionsT(timeMajor=True)
+    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    when="FLOAT32 without a fused activation",
+    litert="lets out what another gate left in memory, in place of the cells",
+    tq="the cells",
+    example=linear_lstm,
+)
+def linear_lstms(node):
+    if (
+        len(node.inputs) < 20
+        or kind(node.inputs[0]) != "float32"
+        or option(node, "fused_activation_function") != "NONE"
+    ):
+        return None
+    optional = (*node.inputs[9:12], *node.inputs[16:18], *node.inputs[20:])
+    weights = (*node.inputs[:9], *node.inputs[12:16])
+    plain = node.name == "UNIDIRECTIONAL_SEQUENCE_LSTM" and not any(optional) and known(*weights)
+    if not plain or kind(node.inputs[1]) != "float32" or not node.options["time_major"]:
+        return [None] * len(node.outputs)  # said for the plainest form only
+    out = plain_lstm(node, 1, 0, node.inputs[0].value, act=lambda v: v)
+    return [(f32(out), 1e-4)]

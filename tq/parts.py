@@ -90,7 +90,7 @@ def as_tuple(array: NDArray[Any] | None) -> tuple[int, ...]:
 
 def renumber(node: _Node, field: str, new: Mapping[int, int]) -> None:
     """Maps a vector's indices; those out of range stay, and a vector that does not change is not touched."""
-    old = as_tuple(node.get(field))
+    old = node.numbers(field)
     changed = [new.get(index, index) for index in old]
     if list(old) != changed:
         fields.put(node, field, changed)

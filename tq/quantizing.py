@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, fields, ranges, recipes, versions
+from tq import better, ranges, recipes, versions
 from tq._core import Model, ModelError, QuantizationParams
 from tq.bodies import place_of
 from tq.calibration import Calibration, calibrate
@@ -61,6 +61,7 @@ class Options(NamedTuple):
     per_axis: bool
     min_elements: int
     block_size: int
+    places: Mapping[OperatorPart, int] = {}  # in the model as it was, where rules ask for them
 
 
 def quantize_model(
@@ -77,6 +78,11 @@ def quantize_model(
     min_elements: int = 1024,
     block_size: int = 32,
     output: str | os.PathLike[str] | None = None,
+    equalize: bool = False,
+    bias_correction: bool = False,
+    target_sqnr: float | None = None,
+    fallback: str = "float",
+    samples: Iterable[Any] | Mapping[str, Any] | None = None,
 ) -> bytes:
     """A float model, quantized.
 
@@ -101,6 +107,11 @@ def quantize_model(
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
+    equalize: scale channels first so that they quantize better: see tq.equalize.
+    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
+        most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
+    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
 
     Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
@@ -108,6 +119,9 @@ def quantize_model(
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
     that does not exist, or that contradict each other; an io that an input or output is not inside.
     """
+    arguments = dict(locals())
+    if better.is_wanted(arguments):
+        return better.quantize(arguments, quantize_model)
     options = _options(recipe, rules, per_axis, min_elements, block_size)
     if io not in _IO_TYPES:
         raise ValueError(f"io is {io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
@@ -115,6 +129,7 @@ def quantize_model(
     opened = source if isinstance(source, Model) else Model(source)
     editor = Editor(opened)
     _check_float(editor)
+    options = options._replace(places=_places(editor, options.rules))
     given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
     known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
     _fold(editor, opened, options)
@@ -248,6 +263,12 @@ def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: i
     return Options(found, rows, bool(per_axis), min_elements, block_size)
 
 
+def _places(editor: Editor, rules: Sequence[Rule]) -> dict[OperatorPart, int]:
+    if all(rule.index is None for rule in rules):
+        return {}
+    return {op: place for graph in editor._subgraphs for place, op in enumerate(graph._operators)}
+
+
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
         return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
@@ -272,7 +293,7 @@ def _recipe_of(operator: OperatorPart, graph: int, options: Options) -> Recipe:
     names = [tensor.name for tensor in tensors if tensor is not None]
     name, found = operator.name, options.recipe
     for rule in options.rules:
-        if rule.holds(name, graph, names):
+        if rule.holds(name, graph, names, options.places.get(operator)):
             found = recipes.find(rule.recipe)
     return found
 
@@ -375,15 +396,12 @@ class _Constants:
         if target.type == "float16":
             return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
         block = target.block_size or None
-        made = _core.quantize_weights(
-            data, data.ndim - 1 if block else target.axis, target.type, block_size=target.block_size or None
-        )
-        codes = made.codes if target.type == "int8" else _core.pack(made.codes, target.type)
-        buffer = self._editor.add_buffer(codes.tobytes())
+        axis = data.ndim - 1 if block else target.axis
+        buffer, scale = self._editor._add_codes(data, axis, target.type, block)
         if block:
-            scales = np.asarray(made.scale, np.float16)
+            scales = np.asarray(scale, np.float16)
             return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
-        scale = np.ravel(made.scale)
+        scale = np.ravel(scale)
         if target.channels:
             scale = np.repeat(scale, target.channels)
         axis = target.channel_axis if target.channels else target.axis or 0
@@ -471,9 +489,8 @@ def _set_version(operator: OperatorPart, version: int) -> None:
     """By an operator code that all operators of that version share; what nothing uses any more is pruned later."""
     code = operator._code()
     if code is not None and version != operator.version:
-        copy = operator._editor._tree.copy(code)
-        fields.put(copy, "version", version)
-        operator._put("opcode_index", operator._editor._intern_code(copy))
+        index = int(operator._node.get("opcode_index"))
+        operator._put("opcode_index", operator._editor._code_of_version(index, version))
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:

@@ -81,6 +81,20 @@ tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
     return (tq_hybrid_row){bound / 127, 0};
 }
 
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes)
+{
+    range r = range_of(values, n);
+    float bound = -r.low > r.high ? -r.low : r.high;
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (bound < FAINT)
+        return zeros(n, codes);
+    const float inverse = (float)(127.0 / (double)bound);
+    for (size_t i = 0; i < n; i++)
+        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse), -127, 127);
+    return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
+}
+
 /* The zero point whose real value errs least at the end of the range that it is taken from. */
 static int32_t nudged_zero_point(double low, double high, double scale)
 {

@@ -27,6 +27,8 @@ typedef tq_hybrid_row (*tq_hybrid_rule)(const float *values, size_t n, int8_t *c
 
 tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes);
 tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes);
+/* The optimized kernel's for weights of 4 bits: symmetric, every value away from zero. */
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes);
 /* XNNPACK's: asymmetric, in float32, ties to even. */
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *codes);
 

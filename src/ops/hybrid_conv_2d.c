@@ -6,6 +6,7 @@
  * Each image is quantized on its own (ops/hybrid.h).  Where all filter scales are equal and there is one group,
  * symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
  * else asymmetrically: out = act(f32(f32(acc) * s_w[o]) * s_x + bias), acc = sum (q - z) * w
+ * Optimized, where there is one group: f32(acc) * f32(s_x * s_w[o]) in either form.
  * Cells of the padding are real zeros.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
  * of one cell are fully connected layers there, of which each pixel is quantized on its own.
  *
@@ -84,6 +85,12 @@ static void eval_group(convolution *c, const int8_t *codes, size_t group)
     tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
 }
 
+/* Which has no groups. */
+static bool has_optimized_kernel(const tq_node *node, const convolution *c)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && c->groups == 1;
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -98,7 +105,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     ((convolution *)node->state)->has_run = true;
     c.node = node;
     c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
-                                  .one_by_one = c.rule != tq_hybrid_symmetric, .fused = c.rule == tq_hybrid_even};
+                                  .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
+                                  .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
         c.image = c.rule((const float *)node->in[0]->data + b * size, size, codes);

@@ -4,9 +4,11 @@
  *
  * Each image is quantized on its own, asymmetrically (ops/hybrid.h):
  *     out = act(f32(acc) * f32(s_w[o] * s_x) + bias), acc = sum (q - z) * w, o = c * m + i
+ *     optimized: f32(f32(f32(acc) * s_w[o]) * s_x) in whole blocks of 4 channels, of those left over s_x first
  * Cells of the padding are real zeros.
  *
- * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc, internal/reference/integer_ops/depthwise_conv.h.
+ * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc, internal/reference/integer_ops/depthwise_conv.h,
+ * internal/optimized/integer_ops/depthwise_conv_hybrid.h.
  * There, a filter with one scale is read past it.
  */
 #include <string.h>
@@ -65,11 +67,18 @@ static void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t 
         }
 }
 
+static float scaled(const depthwise *d, size_t o, float sum, float weight, float image)
+{
+    if (d->node->numerics != TQ_NUMERICS_OPTIMIZED)
+        return sum * (weight * image);
+    return o < d->out_channels - d->out_channels % 4 ? sum * weight * image : sum * image * weight;
+}
+
 static void store(const depthwise *d, size_t batch, const int32_t *sums, float *out)
 {
     const tq_tensor *filter = d->node->in[1], *bias = d->node->in_count > 2 ? d->node->in[2] : NULL;
     for (size_t o = 0; o < d->out_channels; o++) {
-        float y = (float)sums[o] * (tq_scale_at(filter, o) * d->image[batch].scale);
+        float y = scaled(d, o, (float)sums[o], tq_scale_at(filter, o), d->image[batch].scale);
         y = bias ? y + ((const float *)bias->data)[o] : y;
         y = y < d->low ? d->low : y;
         out[o] = y > d->high ? d->high : y;

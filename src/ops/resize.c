@@ -5,6 +5,7 @@
  * Bilinear, float32 and uint8, in float32, with s = in / out, or (in - 1) / (out - 1) with align_corners:
  *     v = y * s, or (y + 0.5) * s - 0.5 with half_pixel_centers;  y0 = max(floor(v), 0), y1 = min(ceil(v), in - 1)
  *     a * (1 - (v - y0)) * (1 - (u - x0)) + ... + 0, or + 0.5 and truncated for uint8
+ *     optimized uint8: the four products of weights first, from left to right and then down
  * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
  *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
  * Bilinear, XNNPACK's, each with s in float32: v = y * s, or f32(y * s) + f32(s / 2 - 1/2), within [0, in - 1];
@@ -13,7 +14,8 @@
  * Nearest: min(floor((y + o) * s), in - 1), rounded in place of floored with align_corners; o = 0.5 with
  *     half_pixel_centers.
  * Where rounding of s leads past the last pixel, int8 and int16 use that pixel; the reference reads on.
- * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h; XNNPACK
+ * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h,
+ * internal/optimized/resize_bilinear.h; XNNPACK
  * 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
  */
 #include <math.h>
@@ -131,6 +133,20 @@ TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x
     }
 }
 
+/* The optimized kernel's: the weights' products come first.  (Its way with eightfold sizes is exact, and so is this.) */
+TQ_BODY void weigh_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(uint8_t);
+    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real;
+    const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real;
+    for (size_t i = 0; i < n; i++) {
+        float sum = (float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left +
+                    (float)d[i] * lower_right + 0.5f;
+        sum = sum < 0 ? 0 : sum;
+        y_out[i] = (uint8_t)(int32_t)(sum > 255 ? 255 : sum);
+    }
+}
+
 /* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
 #define FIXED_SUM(wide)                                                                                      \
     ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) +        \
@@ -186,7 +202,7 @@ EVEN_CODES(even_u8, uint8_t)
     }
 #define MIXES(isa, target) \
     MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16) \
-    MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
+    MIX(isa, target, weigh_u8) MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
 TQ_EVERY_ISA(MIXES)
 
 typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
@@ -200,6 +216,8 @@ static const struct mix_row {
     {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8)},
     {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8)},
     {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16)},
+}, optimized_mixes[] = {
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8)},
 }, xnnpack_mixes[] = {
     {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32)},
     {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8)},
@@ -220,6 +238,8 @@ static const struct mix_row *mix_of(const tq_node *node)
     const struct mix_row *row = NULL;
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         row = find_mix(xnnpack_mixes, sizeof xnnpack_mixes / sizeof *xnnpack_mixes, type);
+    else if (node->numerics == TQ_NUMERICS_OPTIMIZED)
+        row = find_mix(optimized_mixes, sizeof optimized_mixes / sizeof *optimized_mixes, type);
     return row ? row : find_mix(mixes, sizeof mixes / sizeof *mixes, type);
 }
 

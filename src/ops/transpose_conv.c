@@ -51,6 +51,7 @@ struct deconvolution {
     size_t chunk;
     tq_requantize_rule rule;
     size_t tail; /* so many of the last channels have the rule DOUBLE */
+    bool has_rest; /* as do the elements after the last 16 */
     tq_multiplier *multipliers; /* one an output channel */
     tq_transposed matrix;
 
@@ -247,6 +248,41 @@ static void eval_place(const deconvolution *d, size_t batch, int32_t out_y, int3
         }
 }
 
+/* acc of one element of uint8 codes, from the tensors as they are. */
+static int32_t sum_at(const deconvolution *d, size_t place, size_t o)
+{
+    const tq_tensor *x = d->node->in[INPUT], *w = d->node->in[WEIGHTS];
+    const size_t width = (size_t)d->x.in, row = place / width, batch = row / (size_t)d->y.in;
+    const int64_t out_y = (int64_t)(row % (size_t)d->y.in), out_x = (int64_t)(place % width);
+    const int32_t zero_x = tq_zero_point_at(x, 0), zero_w = tq_zero_point_at(w, 0);
+    int64_t y0, y1, x0, x1, sum = bias_at(bias_of(d->node), o);
+    sources(&d->y, (int32_t)out_y, &y0, &y1);
+    sources(&d->x, (int32_t)out_x, &x0, &x1);
+    for (int64_t i = y0; i < y1; i++)
+        for (int64_t j = x0; j < x1; j++) {
+            size_t cell = (batch * (size_t)d->y.out + (size_t)i) * (size_t)d->x.out + (size_t)j;
+            int64_t tap = (out_y + d->y.pad - i * d->y.stride) * d->x.filter + out_x + d->x.pad - j * d->x.stride;
+            for (size_t c = 0; c < d->channels; c++)
+                sum += difference(x, cell * d->channels + c, zero_x) *
+                       difference(w, (o * d->taps + (size_t)tap) * d->channels + c, zero_w);
+        }
+    return tq_wrap_i32(sum);
+}
+
+/* What the optimized kernel of uint8 has left over after its last block of 16 elements, by its scalar rule. */
+static void redo_rest(const tq_node *node, const deconvolution *given)
+{
+    deconvolution d = *given;
+    d.node = node;
+    uint8_t *out = node->out[0]->data;
+    const size_t n = tq_tensor_count(node->out[0]);
+    for (size_t i = n - n % 16; i < n; i++) {
+        const size_t o = i % d.out_channels;
+        out[i] = (uint8_t)tq_requantize(sum_at(&d, i / d.out_channels, o), &d.multipliers[o], TQ_REQUANTIZE_DOUBLE,
+                                        d.zero_point, d.low_code, d.high_code);
+    }
+}
+
 static void eval_tasks(void *context, size_t begin, size_t end)
 {
     const deconvolution *d = context;
@@ -296,13 +332,18 @@ static tq_status eval(tq_node *node, tq_error *error)
     d.weights = packed;
     d.sums = tq_scratch_at(node, d.sums_at);
     tq_parallel_for(d.tasks, 1, node->threads, eval_tasks, &d);
+    if (d.has_rest)
+        redo_rest(node, &d);
     return TQ_OK;
 }
 
 static tq_status eval_matrix(tq_node *node, tq_error *error)
 {
     (void)error;
-    tq_transposed_eval(node, &((deconvolution *)node->state)->matrix);
+    deconvolution *d = node->state;
+    tq_transposed_eval(node, &d->matrix);
+    if (d->has_rest)
+        redo_rest(node, d);
     return TQ_OK;
 }
 
@@ -417,7 +458,8 @@ static double multiplier_of(const tq_node *node, size_t o)
     return product / (double)tq_scale_at(node->out[0], 0);
 }
 
-/* The optimized kernels' rule is up where they have vectors: of int8, for whole blocks of 8 channels. */
+/* The optimized kernels' rule is up where they have vectors: of int8, for whole blocks of 8 channels; of uint8, of 16
+   elements. */
 static void choose_rule(const tq_node *node, deconvolution *d)
 {
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
@@ -425,6 +467,7 @@ static void choose_rule(const tq_node *node, deconvolution *d)
               : optimized                           ? TQ_REQUANTIZE_UP
                                                     : TQ_REQUANTIZE_DOUBLE;
     d->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? d->out_channels % 8 : 0;
+    d->has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
 }
 
 static tq_requantize_rule rule_at(const deconvolution *d, size_t o)
