@@ -236,8 +236,20 @@ class Static:
                 known |= {self._root(tensor) for tensor in outputs}
         for op in list(self.operators):
             roots = {self._root(tensor) for tensor in (*self._data(op), *self._outputs(op))}
+            if roots & infinite:
+                self._check_constants(op)
             if not roots <= known or roots & infinite or (self._rule(op) in _IDLE and not roots & busy):
                 del self.operators[op]
+
+    def _check_constants(self, op: OperatorPart) -> None:
+        """ValueError: infinite activations come from weights or a bias that are no numbers."""
+        row, inputs = INTEGER[self._name(op)], op.inputs
+        for place in (row.weights, row.bias):
+            tensor = inputs[place] if place is not None and place < len(inputs) else None
+            data = tensor.data if _is_constant_float(tensor) and tensor is not None else None
+            if data is not None and not np.isfinite(data).all():
+                wrong = data[~np.isfinite(data)].ravel()[0]
+                raise ValueError(f"{tensor!r} of operator {op.name}: it holds {wrong}")
 
     def _is_infinite(self, tensor: TensorPart) -> bool:
         return self.ranges.knows(tensor) and max(map(abs, self.ranges.of(tensor))) >= _INFINITE
