@@ -320,6 +320,25 @@ def test_operators_that_become_products(name):
         assert (found.get_tensor(codes.outputs[0].index) >= 126).all()
 
 
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_logarithms_of_small_numbers(recipe):
+    """What leads to them stays float, up to the convolution; what comes behind does not."""
+    model = build(
+        ("CONV_2D", [normal(8, 1, 1, 8), normal(8)], (1, 4, 4, 8), dict(CONV)),
+        ("TANH", [], (1, 4, 4, 8), {}),
+        ("SQUARE", [], (1, 4, 4, 8), {}),
+        ("ADD", [np.float32([1e-6])], (1, 4, 4, 8), {}),
+        ("LOG", [], (1, 4, 4, 8), {}),
+        ("RELU", [], (1, 4, 4, 8), {}),
+        shape=(1, 4, 4, 8),
+    )
+    data = quantized(model, recipe)
+    assert floats(data) == ["SQUARE", "ADD", "LOG"]
+    assert names(data)[:3] == ["QUANTIZE", "CONV_2D", "TANH"] and names(data)[-2:] == ["RELU", "DEQUANTIZE"]
+    least = build(("LOGISTIC", [], (1, 8), {}), ("LOG", [], (1, 8), {}))
+    assert floats(quantized(least, recipe)) == []
+
+
 @pytest.mark.parametrize("keep_dims", [False, True])
 def test_a_sum_becomes_a_mean_times_a_count(keep_dims):
     """The product only turns the scale: a code of the mean is the code of the sum."""

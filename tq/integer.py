@@ -42,6 +42,7 @@ class Limit(NamedTuple):
     why: str
     holds: Callable[[Scales], bool]
     least: Callable[[Scales], float] | None = None  # an output scale with which it holds: the range is widened to it
+    relative: bool = False  # the input's small numbers count as much as its great ones: what writes it stays float too
 
 
 class Integer(NamedTuple):
@@ -96,6 +97,12 @@ _ROOT = Limit(
     "no code may stand for a negative number: the kernel refuses to run on one",
     lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
 )
+_LOG = Limit(
+    "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
+    " operators before it that keep small numbers small stay float as well",
+    lambda s: s.lows[0] >= 8 * s.inputs[0],
+    relative=True,
+)
 _EXP = Limit(
     "int16 codes that stand for at most 88: the kernel's table overflows beyond",
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
@@ -110,7 +117,7 @@ _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BR
     MIRROR_PAD PACK PAD PADV2 REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT
     SELECT_V2 SLICE SQUEEZE STABLEHLO_GATHER STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK"""
 _SHARING_INT8 = "DEPTH_TO_SPACE EMBEDDING_LOOKUP ONE_HOT SPACE_TO_DEPTH SPARSE_TO_DENSE STABLEHLO_PAD"
-_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU LOG MEAN REDUCE_PROD RELU RELU6"
+_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU MEAN REDUCE_PROD RELU RELU6"
 _FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
 _COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 
@@ -129,6 +136,7 @@ INTEGER: dict[str, Integer] = {
     "SQUARED_DIFFERENCE": Integer(FREE, limit=_SQUARE),
     "MUL": Integer(FREE, FREE, limit=_PRODUCT),
     "EXP": Integer(FREE, FREE, limit=_EXP),
+    "LOG": Integer(FREE, FREE, limit=_LOG),
     "SQRT": Integer(FREE, FREE, limit=_ROOT),
     "RSQRT": Integer(FREE, FREE, limit=_ROOT),
     "HARD_SWISH": Integer(FREE, limit=_SWISH),
@@ -155,6 +163,10 @@ INTEGER: dict[str, Integer] = {
     "DIV": Integer(FREE, FREE, data=(0,)),
     "SUM": Integer(FREE, FREE),
 }
+
+# Operators whose small results come from small inputs.
+_RELATIVE = "ABS ADD EXPAND_DIMS MAXIMUM MEAN MUL NEG RESHAPE SQRT SQUARE SQUEEZE STRIDED_SLICE SUB SUM TRANSPOSE"
+RELATIVE = frozenset(_RELATIVE.split())
 
 # What is written for operators that have no integer kernel, or one that computes something else than they mean.
 INSTEAD = {

@@ -22,7 +22,7 @@ from tq import _core, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, SAME, Output, Scales
+from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, Output, Scales
 from tq.parts import renumber, renumber_one
 from tq.ranges import Parameters, Ranges
 
@@ -388,8 +388,23 @@ class Static:
     def _drop_limited(self) -> None:
         for op in list(self.operators):
             limit = INTEGER[self._name(op)].limit
-            if limit is not None and not limit.holds(self._scales(op)):
-                del self.operators[op]
+            if op not in self.operators or limit is None or limit.holds(self._scales(op)):
+                continue
+            del self.operators[op]
+            if limit.relative:
+                self._drop_writers(op)
+
+    def _drop_writers(self, op: OperatorPart) -> None:
+        """Leaves float what writes an operator's input, and before that what gives small results for small inputs."""
+        waiting = [(writer, False) for t in self._data(op) if (writer := self.producers.get(t)) is not None]
+        while waiting:
+            writer, needs_small = waiting.pop()
+            if writer not in self.operators or (needs_small and self._name(writer) not in RELATIVE):
+                continue
+            del self.operators[writer]
+            if self._name(writer) in RELATIVE:
+                found = [self.producers.get(t) for t in writer.inputs if t is not None]
+                waiting += [(item, True) for item in found if item is not None]
 
     def of(self, tensor: TensorPart) -> Parameters:
         return self.parameters[self._root(tensor)]
