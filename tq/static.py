@@ -396,15 +396,17 @@ class Static:
 
     def _drop_writers(self, op: OperatorPart) -> None:
         """Leaves float what writes an operator's input, and before that what gives small results for small inputs."""
-        waiting = [(writer, False) for t in self._data(op) if (writer := self.producers.get(t)) is not None]
+        waiting = [writer for t in self._data(op) if (writer := self.producers.get(t)) is not None]
+        first, seen = set(waiting), set[OperatorPart]()
         while waiting:
-            writer, needs_small = waiting.pop()
-            if writer not in self.operators or (needs_small and self._name(writer) not in RELATIVE):
+            writer = waiting.pop()
+            if writer in seen or not (writer in first or self._name(writer) in RELATIVE):
                 continue
-            del self.operators[writer]
+            seen.add(writer)
+            self.operators.pop(writer, None)
             if self._name(writer) in RELATIVE:
                 found = [self.producers.get(t) for t in writer.inputs if t is not None]
-                waiting += [(item, True) for item in found if item is not None]
+                waiting += [item for item in found if item is not None]
 
     def of(self, tensor: TensorPart) -> Parameters:
         return self.parameters[self._root(tensor)]
@@ -417,13 +419,14 @@ class Static:
         y = outputs[0] if outputs else None
         if x is None or y is None or axes is None or not _is_float(x) or not _is_float(y) or x.is_constant:
             return set()
-        if axes.data is None or any(size < 0 for size in x.shape_signature or x.shape):
+        if axes.data is None:
             return set()
         if not self.ranges.knows(x) or not self.ranges.knows(y) or self._is_infinite(x) or self._is_infinite(y):
             return set()
-        rank = len(x.shape)
-        count = int(np.prod([x.shape[i] for i in {int(axis) % rank for axis in axes.data.ravel()}])) if rank else 1
-        if not count:
+        sizes = x.shape_signature or x.shape
+        summed = [sizes[i] for i in {int(axis) % len(sizes) for axis in axes.data.ravel()}] if sizes else []
+        count = int(np.prod(summed))
+        if min(summed, default=1) <= 0:
             return set()
         mean = self.graph.add_tensor(f"{y.name}_mean", y.shape, shape_signature=y.shape_signature)
         low, high = self.ranges.of(y)
