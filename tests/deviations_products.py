@@ -315,37 +315,6 @@ def grouped_filters(node):
 # ---- the other products ----
 
 
-def short_bias(m):
-    s = schema()
-    x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
-    w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
-    b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
-    shape = m.constant("int32", [1, 2, 2, 2])
-    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
-    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
-
-
-@deviation(
-    "TRANSPOSE_CONV",
-    when="INT16 with an INT32 bias, quantized_bias_type not set",
-    litert="reads the bias as INT64",
-    tq="reads what it is, and sums in 32 bits",
-    example=short_bias,
-)
-def short_biases(node):
-    if len(node.inputs) < 4 or not known(*node.inputs) or kind(node.inputs[3]) != "int32":
-        return None
-    if kind(node.inputs[2]) != "int16" or option(node, "quantized_bias_type") == "INT32":
-        return None
-    w, x = node.inputs[1], node.inputs[2]
-    if w.value.shape[1:3] != (1, 1) or node.options["stride_h"] != 1 or node.options["stride_w"] != 1:
-        return None  # said for the plainest form only
-    acc = np.einsum("nyxc,oc->nyxo", x.value.astype(np.int64), w.value[:, 0, 0].astype(np.int64)) + node.inputs[3].value
-    out = node.outputs[0]
-    m, e = multiplier(float(x.scale[0]) * float(w.scale[0]) / float(out.scale[0]))
-    return [np.clip(multiply(acc, m, e), *limits(out)).astype("int16")]
-
-
 def blocks(m):
     from generators.draft import packed
 
@@ -600,7 +569,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def plain_lstm(node, first, states, x):
+def plain_lstm(node, first, states, x, act=np.tanh):
     """[time, batch, cell] of a float LSTM without peepholes, projection or clips; x: [time, batch, input]."""
     w, r, b = ([node.inputs[first + start + gate].value.astype(float) for gate in range(4)] for start in (0, 4, 11))
     h = np.zeros((x.shape[1], w[1].shape[0]))
@@ -608,8 +577,8 @@ def plain_lstm(node, first, states, x):
     out = []
     for step in x:
         i, f, g, o = (step @ w[k].T + h @ r[k].T + b[k] for k in range(4))
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
+        c = sigmoid(f) * c + sigmoid(i) * act(g)
+        h = sigmoid(o) * act(c)
         out.append(h)
     return np.array(out)
 
@@ -811,3 +780,39 @@ def sparse_states_of_lstm(node):
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
     return [(f32(h)[None], 0.02)]
+
+
+def linear_lstm(m):
+    s = schema()
+    x = m.input("float32", [3, 2, 4], draw=lambda: m.floats([3, 2, 4], special=0))
+    matrices = [m.constant("float32", m.rng.normal(0, 0.4, [5, n])) for n in (4, 4, 4, 4, 5, 5, 5, 5)]
+    biases = [m.constant("float32", m.rng.normal(0, 0.4, [5])) for _ in range(4)]
+    states = [m.variable("float32", [2, 5]) for _ in range(2)]
+    inputs = [x, *matrices, -1, -1, -1, *biases, -1, -1, *states, *[-1] * 4]
+    options = s.UnidirectionalSequenceLSTMOptionsT(timeMajor=True)
+    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    when="FLOAT32 without a fused activation",
+    litert="lets out what another gate left in memory, in place of the cells",
+    tq="the cells",
+    example=linear_lstm,
+)
+def linear_lstms(node):
+    if (
+        len(node.inputs) < 20
+        or kind(node.inputs[0]) != "float32"
+        or option(node, "fused_activation_function") != "NONE"
+    ):
+        return None
+    optional = (*node.inputs[9:12], *node.inputs[16:18], *node.inputs[20:])
+    weights = (*node.inputs[:9], *node.inputs[12:16])
+    plain = node.name == "UNIDIRECTIONAL_SEQUENCE_LSTM" and not any(optional) and known(*weights)
+    if not plain or kind(node.inputs[1]) != "float32" or not node.options["time_major"]:
+        return [None] * len(node.outputs)  # said for the plainest form only
+    out = plain_lstm(node, 1, 0, node.inputs[0].value, act=lambda v: v)
+    return [(f32(out), 1e-4)]

@@ -120,3 +120,37 @@ def large_products(node):
     if node.name != "BATCH_MATMUL":
         reals = np.clip(reals, *activation(node))
     return [(coded(out, reals), slack)]
+
+
+# ---- biases of another type ----
+
+
+def short_bias(m):
+    s = schema()
+    x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
+    w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
+    b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
+    shape = m.constant("int32", [1, 2, 2, 2])
+    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
+    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
+
+
+@deviation(
+    "CONV_2D",
+    "FULLY_CONNECTED",
+    "TRANSPOSE_CONV",
+    when="INT16, quantized_bias_type not set, an INT32 bias (with INT16 weights: an INT64 one)",
+    litert="reads the bias as INT64 (INT32)",
+    tq="reads what it is, and sums in its bits",
+    example=short_bias,
+)
+def biases_of_another_type(node):
+    function, input_at, weights_at, bias_at = PRODUCTS[node.name]
+    x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
+    if not known(x, w, bias) or kind(x) != "int16" or kind(out) != "int16" or len(out.scale) != 1:
+        return None
+    other = "int64" if kind(w) == "int16" else "int32"
+    if option(node, "quantized_bias_type") in ("INT32", "INT64") or kind(bias) != other:
+        return None
+    steps = (function(node) + bias.value.astype(np.int64)) * (float(x.scale[0]) * w.scale / float(out.scale[0]))
+    return [(coded(out, np.clip(steps * float(out.scale[0]), *activation(node))), 2)]

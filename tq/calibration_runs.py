@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, Union
 
-from tq import _core
+from numpy.typing import NDArray
+
+from tq import _core, bodies, recurrent
 from tq._core import Model, RunError
 from tq.interpreter import Interpreter
 from tq.samples import Inputs, Progress, Reservoir, Values
@@ -54,10 +56,19 @@ def task_of(model: Model, observer: Callable[[], Any], signature: str | None) ->
 
 
 def observed_tensors(model: Model) -> dict[int, str]:
-    """{index: name} of the float32 inputs and operators' outputs of the first subgraph."""
-    graph = model.subgraphs[0]
-    tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
-    return {tensor.index: tensor.name for tensor in tensors if tensor is not None and _is_float(tensor)}
+    """{key: name} of the float32 inputs and operators' outputs of the first subgraph and of those that its operators
+    call, and of tensors under which the inner numbers of recurrent operators are kept (tq/recurrent.py).
+
+    key: the tensor's index; of the others, see tq/bodies.py.
+    """
+    found: dict[int, str] = {}
+    for place in bodies.reached(model):
+        graph = model.subgraphs[place]
+        tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
+        indices = [tensor.index for tensor in tensors if tensor is not None and _is_float(tensor)]
+        indices += [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
+        found |= {bodies.key_of(place, index): graph.tensors[index].name for index in indices}
+    return found
 
 
 def _is_float(tensor: _core.Tensor) -> bool:
@@ -68,18 +79,13 @@ class _Runner:
     """An interpreter, and observers that see what its operators write."""
 
     def __init__(self, model: Model, observer: Callable[[], Any], by_order: bool) -> None:
-        graph = model.subgraphs[0]
         self._model = model
         self._by_order = by_order
         self._make = observer
         self._names = observed_tensors(model)
-        self._inputs = [tensor.index for tensor in graph.inputs if tensor is not None and _is_float(tensor)]
-        self._outputs = [
-            [tensor.index for tensor in operator.outputs if tensor is not None and _is_float(tensor)]
-            for operator in graph.operators
-        ]
         self._is_stateful = any(code.name in _STATEFUL for code in model.operator_codes)
         self._interpreter: Interpreter | None = None
+        self._bodies: bodies.Bodies | None = None
         self._shapes: dict[int, tuple[int, ...]] | None = None
         self._seen = Part(self._observers(), 0)
 
@@ -108,6 +114,7 @@ class _Runner:
         shapes = {index: value.shape for index, value in values.items()}
         if self._interpreter is None or self._is_stateful:
             self._interpreter, self._shapes = Interpreter(model=self._model), None
+            self._bodies = bodies.Bodies(self._model)
         interpreter = self._interpreter
         if shapes != self._shapes:
             for index, shape in shapes.items():
@@ -120,12 +127,13 @@ class _Runner:
         return interpreter
 
     def _observe(self, interpreter: Interpreter, observers: Mapping[int, Any]) -> None:
-        for index in self._inputs:
-            observers[index].update(interpreter._view(index), num_threads=1)
-        for place, indices in enumerate(self._outputs):
-            interpreter._invoke(0, place, place + 1)
-            for index in indices:
-                observers[index].update(interpreter._view(index), num_threads=1)
+        def update(subgraph: int, index: int, values: NDArray[Any]) -> None:
+            observer = observers.get(bodies.key_of(subgraph, index))
+            if observer is not None:
+                observer.update(values, num_threads=1)
+
+        assert self._bodies is not None
+        self._bodies.watch(interpreter, update)
 
 
 # ---- on this machine ----

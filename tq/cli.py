@@ -26,6 +26,7 @@ Result = tuple[str, int]
 # Those of tq.recipes, which is imported when it is needed; a test holds the two against each other.
 RECIPE_NAMES = (
     "int8",
+    "int16x8",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",
@@ -34,7 +35,7 @@ RECIPE_NAMES = (
     "float16",
     "float",
 )
-IO_TYPES = ("float32", "int8", "uint8")
+IO_TYPES = ("float32", "int8", "uint8", "int16")
 NUMERICS = ("reference", "optimized", "xnnpack")
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
@@ -308,7 +309,7 @@ def _calibration(args: argparse.Namespace, model: Model) -> Any:
     from tq.calibration import Calibration
     from tq.samples import samples_of
 
-    if args.calibration and args.samples:
+    if args.calibration and args.samples and not (args.bias_correction or args.target_sqnr is not None):
         raise _Failure("--calibration and --samples are given; one is needed")
     if args.calibration:
         try:
@@ -341,6 +342,13 @@ def _quantize(args: argparse.Namespace) -> Result:
             rules=rules,
             min_elements=args.min_elements,
             block_size=args.block_size,
+            observer=args.observer,
+            percentile=args.percentile,
+            equalize=args.equalize,
+            bias_correction=args.bias_correction,
+            target_sqnr=args.target_sqnr,
+            fallback=args.fallback,
+            samples=_samples(args.samples, model) if args.samples and args.calibration else None,
             output=args.out,
         )
     except OSError as error:
@@ -361,6 +369,32 @@ def _samples(path: str, model: Model) -> Any:
             raise _Failure(f"{path}: the model has {len(names)} inputs: an .npz with an array for each is needed")
         arrays = {names[0]: arrays}
     return samples_of(model, arrays)
+
+
+def _equalize(args: argparse.Namespace) -> Result:
+    from tq.equalization import equalize
+
+    model = _open(args.file)
+    samples = _samples(args.samples, model) if args.samples else None
+    try:
+        data = equalize(model, samples=samples, relu6=args.relu6, output=args.out)
+    except OSError as error:
+        raise _Failure(f"{args.out}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _Failure(f"{args.file}: {error}") from error
+    return f"{args.out}: {len(data)} bytes", FINE
+
+
+def _sensitivity(args: argparse.Namespace) -> Result:
+    from tq.sensitivities import sensitivity
+
+    model = _open(args.file)
+    samples = _samples(args.samples, model)
+    try:
+        found = sensitivity(model, samples, recipe=args.recipe, by=args.by, max_samples=args.max_samples)
+    except ValueError as error:
+        raise _Failure(f"{args.file}: {error}") from error
+    return str(found), FINE
 
 
 def _report(args: argparse.Namespace) -> Result:
@@ -509,9 +543,11 @@ def _parser() -> _Parser:
     quantize = command("quantize", _quantize, "write a quantized model", "FILE")
     quantize.add_argument("out", metavar="OUT", help="the file to write")
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    quantize.add_argument("--samples", metavar="X", help="for int8: an .npz of arrays by input name, or an .npy")
-    quantize.add_argument("--calibration", metavar="X.npz", help="for int8: what Calibration.save wrote")
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8: type of inputs and outputs")
+    quantize.add_argument(
+        "--samples", metavar="X", help="for int8, int16x8: an .npz of arrays by input name, or an .npy"
+    )
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
+    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
@@ -529,6 +565,25 @@ def _parser() -> _Parser:
     quantize.add_argument(
         "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
     )
+    quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
+    quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
+    quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
+    quantize.add_argument(
+        "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
+    )
+    quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
+    equalize = command("equalize", _equalize, "scale a float model's channels; it computes the same", "FILE")
+    equalize.add_argument("out", metavar="OUT", help="the file to write")
+    equalize.add_argument("--samples", metavar="X", help="for ranges: an .npz of arrays by input name, or an .npy")
+    equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
+    sensitivity = command("sensitivity", _sensitivity, "rank operators by what quantizing each alone costs", "FILE")
+    sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
+    sensitivity.add_argument(
+        "--samples", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy"
+    )
+    sensitivity.add_argument("--by", choices=("operator", "tensor"), default="operator", help="what to rank")
+    sensitivity.add_argument("--max-samples", type=_count, default=4, metavar="N", help="samples to run (4; 0: all)")
     report = command("report", _report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
     report.add_argument("--inputs", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy")

@@ -122,6 +122,16 @@ class Samples:
     def __len__(self) -> int:
         return len(self.values)
 
+    def first(self, most: int) -> Samples:
+        """Some of the samples."""
+        made = Samples.__new__(Samples)
+        made.model, made.values = self.model, self.values[:most]
+        return made
+
+    def lists(self) -> list[list[Array]]:
+        """The samples as tq.calibrate takes them: arrays in the order of the inputs."""
+        return [list(values.values()) for values in self.values]
+
     def each(self, interpreter: Interpreter) -> Iterator[int]:
         """Feeds one sample after the other, and yields its number; the caller runs the interpreter.
 

@@ -33,6 +33,25 @@ static tq_status put(writing *w, const void *data, uint64_t size)
     return w->sink->put(w->sink->context, (tq_bytes){data, (size_t)size}, w->error);
 }
 
+/* A run that has a maker is made where it is to stand, or on the way there. */
+static tq_status put_made(writing *w, const tq_cell *cell)
+{
+    const size_t size = (size_t)cell->length;
+    uint8_t *room = w->sink->reserve ? w->sink->reserve(w->sink->context, size) : NULL, *between;
+    if (room) {
+        cell->maker->make(cell->maker, room);
+        w->at += size;
+        return TQ_OK;
+    }
+    tq_status status = tq_allocate(&w->plan->region.allocator, size, 1, &between, w->error);
+    if (status != TQ_OK)
+        return status;
+    cell->maker->make(cell->maker, between);
+    status = put(w, between, size);
+    tq_release(&w->plan->region.allocator, between);
+    return status;
+}
+
 static const uint8_t zeros[16];
 
 /* Zeros until at + ahead is a multiple of `align`, at most 16. */
@@ -343,7 +362,7 @@ typedef struct run {
     const uint8_t *bytes;
     size_t place;
     uint32_t count;
-    uint8_t align;
+    uint8_t align, is_made;
 } run;
 
 static int compare_runs(const void *a, const void *b)
@@ -361,8 +380,8 @@ static bool same_run(const run *a, const run *b, bool share_equal)
     if (a->hash != b->hash || a->length != b->length || a->count != b->count || a->align != b->align)
         return false;
     if (a->bytes == b->bytes || !a->length)
-        return true;
-    return share_equal && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
+        return a->is_made == b->is_made;
+    return share_equal && !a->is_made && !b->is_made && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
 }
 
 /* first[i]: the place of the first cell that has the bytes of cell i. */
@@ -374,8 +393,9 @@ static tq_status find_first(tq_plan *plan, tq_cell **cells, size_t count, size_t
         return status;
     for (size_t i = 0; i < count; i++) {
         const tq_cell *cell = cells[i];
-        uint64_t hash = plan->share_equal ? hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
-        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align};
+        bool is_read = plan->share_equal && !cell->is_made; /* what is yet to be made equals itself alone */
+        uint64_t hash = is_read ? hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
+        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align, cell->is_made};
         first[i] = i;
     }
     qsort(runs, count, sizeof *runs, compare_runs);
@@ -424,7 +444,7 @@ static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vec
         if (status == TQ_OK && is_vector)
             status = put_u32(w, cell->count);
         if (status == TQ_OK)
-            status = put(w, cell->bytes, cell->length);
+            status = cell->is_made ? put_made(w, cell) : put(w, cell->bytes, cell->length);
     }
     return status;
 }

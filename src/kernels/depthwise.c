@@ -35,6 +35,7 @@ static size_t min_size(size_t a, size_t b)
 
 static const struct {
     const tq_depthwise_kernel *kernel;
+    const char *name;
     uint8_t in, feature;
 } bodies[] = {
 #define feature_scalar TQ_CPU_INDEX_SCALAR
@@ -43,22 +44,41 @@ static const struct {
 #define feature_avx512vbmi TQ_CPU_INDEX_AVX512VBMI
 #define feature_neon TQ_CPU_INDEX_NEON
 #define TQ_f32_fused TQ_ELEMENTS
-#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, TQ_##in, feature_##isa},
+#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, feature_##isa},
 #include "kernels/depthwise.def"
 };
 
-/* small_weights: they fit 8 bits. */
-static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused, bool small_weights)
+/* Whether features that rows may use reach row i. */
+static bool reaches(uint32_t usable, size_t i)
 {
-    const unsigned wanted = in == TQ_f32 && fused ? TQ_f32_fused : in;
-    const uint32_t usable = tq_kernels_usable();
+    const bool both = bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
+    return usable >> bodies[i].feature & 1 && both; /* that row needs VNNI too */
+}
+
+/* small_weights: they fit 8 bits. */
+static const tq_depthwise_kernel *find_body(unsigned in, bool small_weights)
+{
     const tq_depthwise_kernel *found = NULL;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        if (bodies[i].in == wanted && usable >> bodies[i].feature & 1 &&
-            (bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI) && /* needs both */
+        if (bodies[i].in == in && reaches(tq_kernels_usable(), i) &&
             (bodies[i].kernel->weight_bytes > 1 || small_weights))
             found = bodies[i].kernel;
     return found;
+}
+
+static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused, bool small_weights)
+{
+    return find_body(in == TQ_f32 && fused ? TQ_f32_fused : in, small_weights);
+}
+
+bool tq_depthwise_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof bodies / sizeof *bodies)
+        return false;
+    const tq_depthwise_kernel *kernel = bodies[i].kernel;
+    *row = (tq_variant){bodies[i].name, kernel->isa, reaches(tq_kernels_features() | TQ_CPU_SCALAR, i),
+                        find_body(bodies[i].in, true) == kernel};
+    return true;
 }
 
 /* ---- the plan and packing ---- */

@@ -47,6 +47,14 @@ static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
     return scalar && !other_scalar ? words : bytes;
 }
 
+/* Vectors of channels would be all but empty: sums of one channel, which wait for each other, or of a few that take more
+   time to begin than to add up. */
+static bool is_narrow(const tq_gemm *g)
+{
+    const bool few = g->channels == 1 || (g->channels && g->channels <= 4 && g->depth <= 4);
+    return few && g->in == TQ_f32 && !g->fused && g->taps == 1;
+}
+
 static bool should_copy(const tq_gemm *g)
 {
     const size_t size = g->in_bytes;
@@ -69,13 +77,14 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                  .in_bytes = tq_element_size(in)};
     const tq_gemm_kernel *k = g.kernel = choose_kernel(in, fused);
     g.copies = should_copy(&g);
-    const uint64_t lanes = k->lanes;
+    g.narrow = is_narrow(&g);
+    const uint64_t lanes = g.lanes = g.narrow ? channels : k->lanes;
     uint64_t row, width, weights;
     bool fits = tq_mul_u64(taps, depth, &row) && row <= UINT32_MAX * (uint64_t)64 && channels <= UINT32_MAX;
     if (fits) {
         g.runs = g.copies ? 1 : taps;
         g.length = g.copies ? (size_t)row : depth;
-        g.panels = channels / k->lanes + (channels % k->lanes != 0);
+        g.panels = channels / g.lanes + (channels % g.lanes != 0);
         fits = tq_mul_u64(round_up(g.length, k->group), g.runs, &width) &&
                tq_mul_u64(width, lanes * k->weight_bytes, &width) && tq_mul_u64(width, g.panels, &weights) &&
                weights <= PTRDIFF_MAX / 2;
@@ -126,7 +135,7 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
 static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
     enum { LINE = 16 };
-    const size_t lanes = g->kernel->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
+    const size_t lanes = g->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
     const float *from = (const float *)w->data + first * w->channel_stride;
     float *to = (float *)(void *)panel;
     for (size_t line = 0; line < all; line += LINE) {
@@ -217,14 +226,14 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     const tq_gemm_kernel *k = gemm->kernel;
     char *panel = memory;
     char *bias = panel + round_up(gemm->panel_bytes * gemm->panels, ALIGN);
-    char *sums = bias + round_up(gemm->panels * k->lanes * (gemm->wide ? 8 : 4), ALIGN);
+    char *sums = bias + round_up(gemm->panels * gemm->lanes * (gemm->wide ? 8 : 4), ALIGN);
     char *padding = sums + round_up(gemm->channels * sizeof(int32_t), ALIGN);
     /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
-    const size_t written = gemm->length % k->group ? 0 : gemm->channels / k->lanes * gemm->panel_bytes;
+    const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
     memset(panel + written, 0, (size_t)gemm->packed_bytes - written);
     for (size_t i = 0; i < gemm->panels; i++)
-        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * k->lanes,
-                                                        min_size(k->lanes, gemm->channels - i * k->lanes),
+        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
+                                                        min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
                                                         panel + i * gemm->panel_bytes);
     gemm->panel = panel, gemm->bias = bias, gemm->sums = (int32_t *)(void *)sums, gemm->padding = padding;
     fill_padding(gemm, weights->row_zero_point, padding);
@@ -431,7 +440,7 @@ static void find_adjust(const struct run *run, const struct space *space, size_t
 static void skip_padding(const struct run *run, const struct space *space, size_t first, size_t count)
 {
     const tq_gemm *g = run->gemm;
-    const size_t lanes = g->kernel->lanes;
+    const size_t lanes = g->lanes;
     const void **taps = space->table + (g->copies ? run->block : 0);
     for (size_t i = 0; i < count; i++)
         for (size_t c = 0; c < g->channels; c++) {
@@ -447,6 +456,68 @@ static void skip_padding(const struct run *run, const struct space *space, size_
             ((float *)(void *)run->out)[(first + i) * run->out_stride + c] =
                 sum > run->store->ceiling ? run->store->ceiling : sum;
         }
+}
+
+/* ---- few channels ---- */
+
+enum { NARROW_ROWS = 16 };
+
+static inline float add_up(const float *x, const float *weights, size_t n, size_t step)
+{
+    float sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += x[k] * weights[k * step];
+    return sum;
+}
+
+/* NARROW_ROWS rows with one element each, which lie side by side: a vector. */
+static inline void sum_single(const float *const *row, const float *weights, float sum[NARROW_ROWS])
+{
+    const float *x = row[0];
+    for (size_t i = 0; i < NARROW_ROWS; i++)
+        sum[i] = 0 + x[i] * weights[0];
+}
+
+/* The same for longer rows: side by side, since the additions of a row wait for each other. */
+static inline void sum_rows(const float *const *row, const float *weights, size_t n, size_t step, float sum[NARROW_ROWS])
+{
+    for (size_t i = 0; i < NARROW_ROWS; i += 8) {
+        float s[8] = {0};
+        for (size_t k = 0; k < n; k++)
+            for (size_t j = 0; j < 8; j++)
+                s[j] += row[i + j][k] * weights[k * step];
+        memcpy(sum + i, s, sizeof s);
+    }
+}
+
+/* `count` rows, NARROW_ROWS at most, into rows from `first` on of the output. */
+static void run_narrow_rows(const struct run *run, const float *const *row, size_t first, size_t count)
+{
+    const tq_gemm *g = run->gemm;
+    const float low = run->store->floor, high = run->store->ceiling;
+    const bool neighbours = g->depth == 1 && row[count - 1] == row[0] + (count - 1);
+    for (size_t c = 0; c < g->channels; c++) {
+        const float *weights = (const float *)g->panel + c, bias = ((const float *)g->bias)[c];
+        float sum[NARROW_ROWS], *out = (float *)(void *)run->out + first * run->out_stride + c;
+        if (count < NARROW_ROWS)
+            for (size_t i = 0; i < count; i++)
+                sum[i] = add_up(row[i], weights, g->depth, g->lanes);
+        else if (neighbours)
+            sum_single(row, weights, sum);
+        else
+            sum_rows(row, weights, g->depth, g->lanes, sum);
+        for (size_t i = 0; i < count; i++) {
+            float x = sum[i] + bias;
+            x = x < low ? low : x;
+            out[i * run->out_stride] = x > high ? high : x;
+        }
+    }
+}
+
+static void run_narrow(const struct run *run, const struct space *space, size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i += NARROW_ROWS)
+        run_narrow_rows(run, (const float *const *)(space->table + i), first + i, min_size(NARROW_ROWS, count - i));
 }
 
 struct tile_place {
@@ -588,6 +659,10 @@ static void run_job(const struct run *run, size_t job)
             skip_padding(run, &space, first, count);
             continue;
         }
+        if (g->narrow) {
+            run_narrow(run, &space, first, count);
+            continue;
+        }
         if (g->in != TQ_f32)
             find_adjust(run, &space, count);
         run_block(run, &space, first, count, panel, panel_end);
@@ -639,6 +714,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
 
 static const struct {
     const tq_gemm_kernel *kernel;
+    const char *name;
     uint8_t operation, feature;
 } products[] = {
 #define feature_scalar TQ_CPU_INDEX_SCALAR
@@ -648,7 +724,7 @@ static const struct {
 #define feature_avx512vnni TQ_CPU_INDEX_AVX512VNNI
 #define feature_neon TQ_CPU_INDEX_NEON
 #define feature_dotprod TQ_CPU_INDEX_DOTPROD
-#define PRODUCT(operation, isa) {&tq_##operation##__##isa, TQ_PRODUCT_##operation, feature_##isa},
+#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
 #include "kernels/gemm.def"
 };
 
@@ -662,4 +738,15 @@ const tq_gemm_kernel *tq_product_find(tq_product_operation operation, bool *scal
             *scalar = products[i].feature == TQ_CPU_INDEX_SCALAR;
         }
     return found;
+}
+
+bool tq_gemm_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof products / sizeof *products)
+        return false;
+    bool scalar;
+    const tq_gemm_kernel *kernel = products[i].kernel;
+    *row = (tq_variant){products[i].name, kernel->isa, tq_kernels_features() >> products[i].feature & 1,
+                        tq_product_find(products[i].operation, &scalar) == kernel};
+    return true;
 }

@@ -37,6 +37,8 @@ typedef struct tq_gemm {
     size_t in_bytes;              /* of an element of rows */
     bool wide, fused;             /* the flags */
     bool copies;                  /* rows are copied to the kernel's form */
+    bool narrow;                  /* too few channels for vectors: gemm.c's own loops */
+    size_t lanes;                 /* channels of a panel */
     /* from tq_gemm_pack */
     const void *panel;
     const void *bias;       /* of a panel's width, int32, int64 where wide, or float */
@@ -132,5 +134,8 @@ uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads);
 /* out[r * out_stride + c]; scratch aligned to 64. */
 void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                  size_t out_stride, void *scratch, int threads);
+
+/* Row i of gemm.def, as tq_kernel_variant. */
+bool tq_gemm_variant(size_t i, tq_variant *row);
 
 #endif

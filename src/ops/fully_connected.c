@@ -5,7 +5,7 @@
  *
  *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), a
  *                scale a tensor or a unit (then zero points of weights are not read); INT16 input: acc in 64 bits,
- *                unless quantized_bias_type is INT32
+ *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
  *                optimized: the rule up (quant/rounding.def), of s_x * s_w in float32 where there is one s_w, and acc in 32
  *                bits but with a bias of 64
  *     float      sums in the order of kernels/gemm.h
@@ -45,10 +45,7 @@ static tq_status fit(tq_node *node, tq_product_plan *plan, tq_error *error)
 static tq_status check_options(const tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
-    int64_t format = tq_get_int(options, TQ_FullyConnectedOptions_weights_format);
     int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
-    if (format != TQ_FullyConnectedOptionsWeightsFormat_DEFAULT)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "weights_format is %lld; tq runs DEFAULT (0)", (long long)format);
     switch (activation) {
     case TQ_ActivationFunctionType_NONE:
     case TQ_ActivationFunctionType_RELU:
@@ -142,8 +139,24 @@ static bool has_optimized_kernel(const tq_node *node)
            tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type) != TQ_TensorType_INT64;
 }
 
+static tq_status prepare_shuffled(tq_node *node, tq_error *error)
+{
+    tq_product_plan plan = {.groups = 1};
+    TQ_TRY(tq_check_counts(node, 2, 3, 2, 2, error));
+    TQ_TRY(check_options(node, error));
+    TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
+    TQ_TRY(fit(node, &plan, error));
+    return tq_prepare_fully_connected_shuffled(node, &plan, error);
+}
+
 tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
 {
+    int64_t format = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_weights_format);
+    if (format == TQ_FullyConnectedOptionsWeightsFormat_SHUFFLED4x16INT8)
+        return prepare_shuffled(node, error);
+    if (format != TQ_FullyConnectedOptionsWeightsFormat_DEFAULT)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "weights_format is %lld; there are DEFAULT (0) and SHUFFLED4x16INT8 (1)", (long long)format);
     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     if (node->in[0]->type == TQ_TensorType_FLOAT32 && node->in[1]->type != TQ_TensorType_FLOAT32)
         return tq_prepare_fully_connected_hybrid(node, error);

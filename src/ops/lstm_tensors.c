@@ -106,8 +106,14 @@ static tq_status find_gate(const tq_node *node, const tq_lstm_layout *layout, in
     TQ_TRY(check_shape(node, bias, l->cells, 0, error));
     if (gate != TQ_GATE_MODULATION && at(node, of_peephole(layout->peephole, TQ_GATE_OUTPUT)))
         TQ_TRY(check_weights(node, peephole, k->peephole, l->cells, 0, error));
+    else if (at(node, peephole))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
+                          of_peephole(layout->peephole, TQ_GATE_OUTPUT), peephole);
     if (at(node, of_gate(layout->norm, TQ_GATE_FORGET)))
         TQ_TRY(check_weights(node, norm, k->norm, l->cells, 0, error));
+    else if (at(node, norm))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
+                          of_gate(layout->norm, TQ_GATE_FORGET), norm);
     *g = (tq_lstm_gate){.weights = at(node, weights), .aux_weights = l->aux ? at(node, aux) : NULL,
                         .recurrent = at(node, recurrent), .peephole = at(node, peephole), .bias = at(node, bias),
                         .norm = at(node, norm)};

@@ -73,7 +73,10 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
 {
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
     int32_t type = node->in[0]->type;
-    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    const bool widens = node->row.code == TQ_BuiltinOperator_FULLY_CONNECTED && type == TQ_TensorType_UINT8 &&
+                        node->out[0] && node->out[0]->type == TQ_TensorType_INT16;
+    if (!widens)
+        TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_input(node, 1,
                           type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
                           : type == TQ_TensorType_UINT8 ? TQ_T(UINT8)
@@ -89,10 +92,10 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
     if (type == TQ_TensorType_INT16) {
         if (tq_zero_point_at(node->in[0], 0) != 0)
             return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
-        if (tq_zero_point_at(node->out[0], 0) != 0)
-            return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                                  tq_zero_point_at(node->out[0], 0));
     }
+    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
+        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
+                              tq_zero_point_at(node->out[0], 0));
     return TQ_OK;
 }
 

@@ -36,14 +36,17 @@ typedef struct tq_product_plan {
 } tq_product_plan;
 
 /* Rows, weights and output have types that go together (float32; int8 or uint8 codes; int16 rows with weights of one of
-   the types `for_words`), sound scales, and the bias has a type that goes with them and `channels` elements.  `axis`: of
-   the weights, along which they may have many scales. */
+   the types `for_words`; of FULLY_CONNECTED also uint8 to int16), sound scales, and the bias has a type that goes with
+   them and `channels` elements.  `axis`: of the weights, along which they may have many scales. */
 tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned for_words, tq_error *error);
 
 #define TQ_CODES_UP_TO_8 (TQ_T(INT8) | TQ_T(INT4) | TQ_T(INT2))
 
 /* Whether sums need 64 bits: int16 rows, and neither the option quantized_bias_type nor the bias says INT32. */
 tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, bool *wide, tq_error *error);
+
+/* FULLY_CONNECTED of shuffled weights; plan: channels, depth and rows, fitted. */
+tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_plan *plan, tq_error *error);
 
 /* Packs what is constant, asks for scratch and sets node->eval.  Not with node->state, which it uses. */
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error);

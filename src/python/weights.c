@@ -10,7 +10,9 @@
 
 #include "python/array_args.h"
 #include "python/operands.h"
-#include "quant/weights.h"
+#include "python/tree.h"
+#include "convert/weights.h"
+#include "kernels/weight_codes.h"
 
 static const char *const rule_names[] = {
 #define WEIGHT_RULE(symbol, name, text) name,
@@ -68,12 +70,12 @@ static tq_status use_given(weights_job *job, size_t count, tq_error *error)
 static tq_status quantize_symmetric(weights_job *job, tq_error *error)
 {
     size_t count = tq_weight_scale_count(&job->layout);
-    tq_weight_bounds(job->w, &job->layout, job->bounds);
+    tq_weight_bounds(job->w, &job->layout, 0, job->bounds);
     tq_status status = tq_weight_scales(&job->target, job->bounds, count, job->scales, error);
     if (!status && job->given)
         status = use_given(job, count, error);
     if (!status)
-        tq_weight_codes(&job->target, job->w, &job->layout, job->bounds, is_wide(job) ? NULL : job->codes,
+        tq_weight_codes(&job->target, job->w, &job->layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
                         is_wide(job) ? job->codes : NULL);
     return status;
 }
@@ -300,6 +302,39 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     return made;
 }
 
+/* _quantize_into(node, w, axis, dtype, block_size) -> scales.  Gives a node of a Buffer the codes of w, packed, as
+   quantize_weights would make them by its usual rule.  w is not copied where it is dense: it must not change. */
+static PyObject *quantize_into(PyObject *module, PyObject *args)
+{
+    tq_state *state = PyModule_GetState(module);
+    PyObject *object, *value, *axis, *dtype, *block_size;
+    weights_job job = {.given = NULL};
+    npy_intp shape[NPY_MAXDIMS];
+    int rank;
+    tq_node *node;
+    tq_error error;
+    tq_status status;
+    if (!PyArg_ParseTuple(args, "OOOOO:_quantize_into", &object, &value, &axis, &dtype, &block_size) ||
+        tq_py_code(dtype, &job.target.code) < 0)
+        return NULL;
+    tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
+    PyArrayObject *w = tree ? tq_py_dense_floats(value, "w") : NULL, *scales = NULL;
+    if (!w || layout_of(w, axis, block_size, &job, &rank, shape) < 0 ||
+        tq_py_keep_for_node(object, (PyObject *)w) < 0 ||
+        !(scales = (PyArrayObject *)PyArray_SimpleNew(rank, shape, NPY_FLOAT32))) {
+        Py_XDECREF(w);
+        return NULL;
+    }
+    job.target.rule = (tq_weight_rule)usual_rule(&job.target);
+    status = tq_convert_weights(tree, node, &job.target, &job.layout, PyArray_DATA(w), PyArray_DATA(scales), &error);
+    Py_DECREF(w);
+    if (status == TQ_OK)
+        return PyArray_Return(scales);
+    tq_py_raise(state, &error, NULL);
+    Py_DECREF(scales);
+    return NULL;
+}
+
 /* The context is a bool: whether the scales are per channel. */
 static tq_status run_fit(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
 {
@@ -425,6 +460,7 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
 }
 
 static PyMethodDef functions[] = {
+    {"_quantize_into", quantize_into, METH_VARARGS, NULL},
     {"quantize_weights", (PyCFunction)(void (*)(void))quantize_weights, METH_VARARGS | METH_KEYWORDS,
      quantize_weights_doc},
     {"fit_scales_to_bias", (PyCFunction)(void (*)(void))fit_scales, METH_VARARGS | METH_KEYWORDS, fit_doc},
