@@ -153,3 +153,30 @@ def sparse_layers(node):
     if len(node.inputs) < 2 or not node.inputs[1].is_sparse or not is_known(node):
         return None
     return [even_layer(node) if kind(node.inputs[0]) == "int8" else UNPROMISED]
+
+
+def slice_to_nothing(m):
+    x = m.input("int8", [2, 6], scale=0.1, zero_point=0)
+    parts = [m.constant("int32", values) for values in ([0, 0], [2, 0], [1, 1])]
+    y = m.output("int8", [2, 0], scale=0.1, zero_point=0)
+    m.operator("STRIDED_SLICE", [x, *parts], [y], schema().StridedSliceOptionsT(), 2)
+
+
+@deviation(
+    "STRIDED_SLICE",
+    when="an end of 0 that is not masked",
+    litert="XNNPACK takes it for the dimension's end",
+    tq="0: nothing",
+    example=slice_to_nothing,
+    numerics=("xnnpack",),
+)
+def slices_to_nothing(node):
+    if not is_known(node):
+        return None
+    x, begin, end = (operand.value for operand in node.inputs[:3])
+    masked = [bool(node.options["end_mask"] >> i & 1) for i in range(len(end))]
+    begin = [0 if node.options["begin_mask"] >> i & 1 else int(b) for i, b in enumerate(begin)]
+    ends = [int(e) + (b if node.options["offset"] else 0) for b, e in zip(begin, end, strict=True)]
+    if not any(e == 0 and not m for e, m in zip(ends, masked, strict=True)):
+        return None
+    return [x[tuple(slice(b, None if m else e) for b, e, m in zip(begin, ends, masked, strict=True))]]
