@@ -68,6 +68,35 @@ def roots_of_zero(node):
     return [(y, 1e-6 * float(np.abs(y[np.isfinite(y)]).max(initial=0)))]
 
 
+def constant_of_more_dimensions(m):
+    x = m.input("int8", [5], scale=0.02, zero_point=0)
+    y = m.constant("int8", [[3]], scale=0.03, zero_point=0)
+    z = m.output("int8", [1, 5], scale=0.05, zero_point=0)
+    options = schema().AddOptionsT(fusedActivationFunction=schema().ActivationFunctionType.RELU)
+    m.operator("ADD", [x, y], [z], options, 1)
+
+
+@deviation(
+    "ADD",
+    "MUL",
+    "SUB",
+    when="INT8 or UINT8, a constant of one element that has more dimensions than the other input, an activation",
+    litert="XNNPACK makes a table of both, and gives the other input's shape",
+    tq="the shape that they broadcast to",
+    example=constant_of_more_dimensions,
+    numerics=("xnnpack",),
+)
+def shape_of_table(node):
+    x, y = node.inputs
+    value = node.outputs[0].value
+    if value is None or kind(x) not in ("int8", "uint8"):
+        return None
+    few, many = sorted((x.shape, y.shape), key=len)
+    if len(few) == len(many) or np.prod(many) != 1:
+        return None
+    return [value.reshape(np.broadcast_shapes(few, many))]
+
+
 # ---- products of codes ----
 
 
