@@ -142,7 +142,10 @@ def report(
     a, b = _open(float_model), _open(quantized)
     samples = measuring.Samples(a, inputs, max_samples)
     matching = match(a, b)
-    one, two = (Interpreter(model=m, num_threads=num_threads, experimental_preserve_all_tensors=True) for m in (a, b))
+    one, two = (
+        Interpreter(model=m, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference")
+        for m in (a, b)
+    )
     writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
     rows = [_Activation(left, right, writers.get(left.index)) for left, right in matching.activations]
     ends = _Outputs(a, b)
@@ -194,7 +197,7 @@ def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:
 
 def _arena(model: Model) -> int:
     """Bytes of activations where tensors share memory; 0 where shapes are not known beforehand."""
-    interpreter = Interpreter(model=model)
+    interpreter = Interpreter(model=model, numerics="reference")
     try:
         interpreter.allocate_tensors()
         return interpreter.memory_plan().arena

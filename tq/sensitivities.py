@@ -164,7 +164,9 @@ class _Runs:
     def __init__(self, model: Model, quantized: Model, matching: Matching, num_threads: int | None) -> None:
         self.model, self.quantized, self.matching = model, quantized, matching
         self.exact, self.rounded = (
-            Interpreter(model=item, num_threads=num_threads, experimental_preserve_all_tensors=True)
+            Interpreter(
+                model=item, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
+            )
             for item in (model, quantized)
         )
         self.outputs = [tensor for tensor in model.outputs if tensor is not None]
@@ -218,7 +220,12 @@ class _Runs:
         editor = Editor(self.model)
         for left, right in pairs:
             editor.main._tensors[left.index].data = right.dequantized().astype(left.dtype)
-        return Interpreter(model=editor.to_model(), num_threads=self.threads, experimental_preserve_all_tensors=True)
+        return Interpreter(
+            model=editor.to_model(),
+            num_threads=self.threads,
+            experimental_preserve_all_tensors=True,
+            numerics="reference",
+        )
 
     # -- changes
 
