@@ -5,7 +5,8 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a
+differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
@@ -815,6 +816,32 @@ def wide_products(node):
     return [np.clip(results, *limits(out)).astype(kind(out)).reshape(shape)] if wide else None
 
 
+def one_factor(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [8, 1], scale=0.1, zero_point=3)
+    y = m.output("int8", [8], scale=0.2, zero_point=-5)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "REDUCE_PROD",
+    when="codes, products of one factor",
+    litert="gives the input's codes",
+    tq="codes of the output's scale",
+    numerics=("optimized",),
+    example=one_factor,
+)
+def single_factors(node):
+    if not is_coded(node, 1) or not is_known(node) or node.inputs[0].value.size == 0:
+        return None
+    rows, shape = reduced(node)
+    if rows.shape[1] != 1:
+        return None
+    values = rows[:, 0] * float(scale(node.inputs[0]))
+    return [(coded(node.outputs[0], values).reshape(shape), 1)]
+
+
 def lanes_of_nan(m):
     import ai_edge_litert.schema_py_generated as schema
 
@@ -1131,15 +1158,19 @@ tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0)
 below, where these end the process, leave C++'s defined behaviour or do not compute what the operator means. Each row is
 pinned by a test (`tests/test_deviations.py`). This file is made from `tests/deviations.py`.
 
-| operator | when | LiteRT | tq |
-|---|---|---|---|
+The optimized kernels (BUILTIN_WITHOUT_DEFAULT_DELEGATES) and XNNPACK (BUILTIN) have most of them too, and a few of
+their own: `in` says where.
+
+| operator | in | when | LiteRT | tq |
+|---|---|---|---|---|
 """
 
 
 def document():
     """docs/deviations.md."""
     rows = sorted(ROWS, key=lambda row: (row.operators, row.when))
-    return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
+    where = {row: "all" if row.numerics == EVERY else ", ".join(row.numerics) for row in rows}
+    return HEAD + "".join(f"| {', '.join(r.operators)} | {where[r]} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
 
 
 if __name__ != "__main__":
