@@ -565,7 +565,9 @@ static void run_tile(const struct run *run, const struct space *space, const str
 {
     const tq_gemm *g = run->gemm;
     const size_t lanes = g->kernel->lanes;
+    const size_t first = at->panel * lanes, width = at->panels * lanes;
     _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    const bool in_place = g->in == TQ_f32 && first + width <= g->channels;
     tq_tile tile = {
         .row = space->table + at->row,
         .step = run->block,
@@ -575,10 +577,14 @@ static void run_tile(const struct run *run, const struct space *space, const str
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * lanes * 4,
         .flip = flip_of(g),
-        .sums = sums,
+        .sums = in_place ? run->out + (at->out_row * run->out_stride + first) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? run->out_stride : width) * 4,
+        .floor = run->store->floor,
+        .ceiling = run->store->ceiling,
     };
     g->kernel->tile(at->rows, at->panels)(&tile);
-    store_tile(run, sums, space->adjust + at->row, at);
+    if (!in_place)
+        store_tile(run, sums, space->adjust + at->row, at);
 }
 
 /* As run_tile, with the rows cut into pieces whose sums fit 32 bits. */
@@ -604,6 +610,7 @@ static void run_wide_tile(const struct run *run, const struct space *space, cons
             .panel_bytes = g->panel_bytes,
             .bias = zeros,
             .sums = part,
+            .sums_stride = width * 4,
         };
         g->kernel->tile(at->rows, at->panels)(&tile);
         for (size_t i = 0; i < at->rows * width; i++)
