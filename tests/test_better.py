@@ -2,9 +2,12 @@
 """Equalization keeps every bit of a float model; bias correction keeps means; sensitivity is what a model shows in
 which one part alone is quantized; a target is reached, or refused with the best that there is."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from test_cli import failed, fine, run  # noqa: F401
+from test_hostile import damaged
 from test_quantize_model import normal
 
 import tq
@@ -515,3 +518,23 @@ def test_command_line(run, tmp_path):  # noqa: F811
     assert "DEPTHWISE_CONV_2D" in text and "all of it" in text
     fine(run("equalize", "demo_float.tflite", "equal.tflite"))
     assert (tmp_path / "equal.tflite").read_bytes() == tq.equalize(FLOAT)
+
+
+def test_damaged_models():
+    """What a damaged model gives is a result or an error of tq's, from every function here and from the report."""
+    model = network(activation="RELU6")
+    samples = images(model, 1)
+    codes = tq.quantize_model(model, "int8", calibration=samples)
+    made = 0
+    for seed in range(60):
+        bad, worse = damaged(model, seed), damaged(codes, seed)
+        for function in (
+            lambda bad=bad: tq.equalize(bad, relu6="minimum", samples=samples),
+            lambda bad=bad: tq.sensitivity(bad, samples),
+            lambda bad=bad: tq.report(bad, codes, samples).to_html(),
+            lambda worse=worse: tq.report(model, worse, samples).to_html(),
+            lambda worse=worse: correct_biases(model, worse, samples),
+        ):
+            with contextlib.suppress(tq.Error, ValueError):
+                made += bool(function())
+    assert made > 60
