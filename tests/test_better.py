@@ -455,6 +455,8 @@ def test_options_are_the_functions():
     options = {"calibration": PICTURES, "per_axis": False}
     equal = tq.quantize_model(FLOAT, "int8", equalize=True, **options)
     assert equal == tq.quantize_model(tq.equalize(FLOAT, per_axis=False), "int8", **options)
+    equal = tq.quantize_model(FLOAT, "int8", equalize=True, calibration=PICTURES)
+    assert equal == tq.quantize_model(tq.equalize(FLOAT, samples=PICTURES), "int8", calibration=PICTURES)
 
 
 def test_options_refuse(tmp_path):

@@ -41,7 +41,7 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
     _check(target, fallback)
     fed = _samples(model, rest["calibration"], samples)
     if equalizes:
-        model = _equalized(model, rest)
+        model = _equalized(model, fed, rest)
     rest["calibration"] = _calibration(model, fed, rest)
     if equalizes:
         rest["overrides"] = {**_clamps(model, rest), **(rest["overrides"] or {})}
@@ -74,13 +74,17 @@ def _samples(model: Model, calibration: Any, samples: Any) -> Samples:
     return Samples(model, calibration if samples is None else samples)
 
 
-def _equalized(model: Model, rest: dict[str, Any]) -> Model:
+def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model:
+    """With a scale for each channel of the weights, what is left to make alike are the activations, which samples show.
+    With one scale the weights matter most, and a MINIMUM beside each RELU6 is worth it.  So it was measured
+    (benchmarks/bench_better.py): the other way round is worse for both."""
     from tq.equalization import equalize
 
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
-    # Where weights have one scale, equal channels are worth a MINIMUM beside each RELU6; else they cost more than that.
-    return Model(equalize(model, per_axis=rest["per_axis"], relu6="keep" if rest["per_axis"] else "minimum"))
+    if rest["per_axis"]:
+        return Model(equalize(model, samples=samples.lists()))
+    return Model(equalize(model, per_axis=False, relu6="minimum"))
 
 
 def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationParams]:
