@@ -3,17 +3,19 @@
 
 import contextlib
 import os
+import pathlib
 import subprocess
 
 import numpy as np
 import oracle
 import pytest
+import quantization_table
 from test_cli import TQ, environment
 from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
-from tq.static import INTEGER
+from tq.integer import FLOAT, INTEGER, NOT_INT16
 
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
 
@@ -68,6 +70,10 @@ def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, first
 
 def i32(*values):
     return np.array(values, np.int32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
 
 
 def doubled():
@@ -209,6 +215,33 @@ ROWS = {
     },
     "ARG_MAX": lambda: chain("ARG_MAX", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
     "ARG_MIN": lambda: chain("ARG_MIN", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
+    "SUM": lambda: chain("SUM", [i32(1, -2)], (1, 8)),
+    "STABLEHLO_GATHER": lambda: chain(
+        "STABLEHLO_GATHER",
+        [i32([0, 1], [2, 2])],
+        (2, 3, 2),
+        shape=(4, 4),
+        offset_dims=[1, 2],
+        start_index_map=[0, 1],
+        index_vector_dim=1,
+        slice_sizes=[3, 2],
+    ),
+    "STABLEHLO_PAD": lambda: chain(
+        "STABLEHLO_PAD",
+        [np.float32(0.25)],
+        (5, 8),
+        shape=(2, 4),
+        edge_padding_low=[1, 0],
+        edge_padding_high=[1, 1],
+        interior_padding=[1, 1],
+    ),
+    "REDUCE_WINDOW": lambda: chain(
+        "REDUCE_WINDOW",
+        [np.float32(-np.inf), i64(2, 2), i64(1, 1), i64(1, 1)],
+        (3, 7),
+        shape=(4, 8),
+        reduce_function="MAXIMUM",
+    ),
     "LSTM": lambda: lstm("LSTM"),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
     "SVDF": svdf,
@@ -220,6 +253,24 @@ ROWS = {
 
 def test_every_row_has_a_model():
     assert ROWS.keys() == INTEGER.keys()
+
+
+def test_every_integer_kernel_has_a_row():
+    """Each operator that LiteRT runs on codes becomes an integer one, or the table says why it does not."""
+    missing = []
+    for type_, excused in (("int8", FLOAT), ("int16", {**FLOAT, **NOT_INT16})):
+        for operator in quantization_table.kernels(type_) - excused.keys():
+            row = INTEGER.get(operator)
+            if row is None or getattr(row, type_) is None:
+                missing.append((operator, type_))
+    assert missing == []
+    assert not FLOAT.keys() & INTEGER.keys()
+
+
+def test_the_table_in_the_documents():
+    path = pathlib.Path(__file__).parents[1] / "docs" / "quantization.md"
+    wanted = quantization_table.document()
+    assert path.read_text("utf-8") == wanted, "python tests/quantization_table.py > docs/quantization.md"
 
 
 KINDS = [(name, recipe) for recipe, field in (("int8", "int8"), ("int16x8", "int16")) for name in INTEGER

@@ -42,6 +42,7 @@ class Limit(NamedTuple):
     why: str
     holds: Callable[[Scales], bool]
     least: Callable[[Scales], float] | None = None  # an output scale with which it holds: the range is widened to it
+    relative: bool = False  # the input's small numbers count as much as its great ones: what writes it stays float too
 
 
 class Integer(NamedTuple):
@@ -58,6 +59,7 @@ class Integer(NamedTuple):
     limit: Limit | None = None
     options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
     recurrent: bool = False  # tq/recurrent.py has the rest
+    only: tuple[str, tuple[str, ...]] | None = None  # an option, and the values with which codes can stand for numbers
 
 
 def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
@@ -95,6 +97,12 @@ _ROOT = Limit(
     "no code may stand for a negative number: the kernel refuses to run on one",
     lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
 )
+_LOG = Limit(
+    "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
+    " operators before it that keep small numbers small stay float as well",
+    lambda s: s.lows[0] >= 8 * s.inputs[0],
+    relative=True,
+)
 _EXP = Limit(
     "int16 codes that stand for at most 88: the kernel's table overflows beyond",
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
@@ -107,9 +115,9 @@ _SOFTMAX = Limit(
 _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V
     CONCATENATION DILATE DYNAMIC_UPDATE_SLICE EXPAND_DIMS FILL GATHER GATHER_ND MATRIX_SET_DIAG MAXIMUM MINIMUM
     MIRROR_PAD PACK PAD PADV2 REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT
-    SELECT_V2 SLICE SQUEEZE STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK"""
-_SHARING_INT8 = "DEPTH_TO_SPACE EMBEDDING_LOOKUP ONE_HOT SPACE_TO_DEPTH SPARSE_TO_DENSE"
-_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU LOG MEAN REDUCE_PROD RELU RELU6"
+    SELECT_V2 SLICE SQUEEZE STABLEHLO_GATHER STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK"""
+_SHARING_INT8 = "DEPTH_TO_SPACE EMBEDDING_LOOKUP ONE_HOT SPACE_TO_DEPTH SPARSE_TO_DENSE STABLEHLO_PAD"
+_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU MEAN REDUCE_PROD RELU RELU6"
 _FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
 _COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 
@@ -128,6 +136,7 @@ INTEGER: dict[str, Integer] = {
     "SQUARED_DIFFERENCE": Integer(FREE, limit=_SQUARE),
     "MUL": Integer(FREE, FREE, limit=_PRODUCT),
     "EXP": Integer(FREE, FREE, limit=_EXP),
+    "LOG": Integer(FREE, FREE, limit=_LOG),
     "SQRT": Integer(FREE, FREE, limit=_ROOT),
     "RSQRT": Integer(FREE, FREE, limit=_ROOT),
     "HARD_SWISH": Integer(FREE, limit=_SWISH),
@@ -136,6 +145,7 @@ INTEGER: dict[str, Integer] = {
     **{name: Integer(FREE) for name in _FREE_INT8.split()},
     **{name: Integer(SAME, SAME) for name in _SHARING.split()},
     **{name: Integer(SAME) for name in _SHARING_INT8.split()},
+    "REDUCE_WINDOW": Integer(SAME, SAME, only=("reduce_function", ("MINIMUM", "MAXIMUM"))),
     "MATRIX_DIAG": Integer(CENTERED, SAME),
     "SCATTER_ND": Integer(CENTERED),
     "REVERSE_SEQUENCE": Integer(None, SAME),
@@ -147,16 +157,45 @@ INTEGER: dict[str, Integer] = {
     "LSTM": Integer(FREE, data=(0,), recurrent=True),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Integer(FREE, data=(0,), recurrent=True),
     "SVDF": Integer(FREE, data=(0,), recurrent=True),
-    # Written as MUL, which means the same, and has a kernel that computes it.
+    # Written as others, which mean the same: see INSTEAD.
     "SQUARE": Integer(FREE, FREE, limit=_PRODUCT),
     "NEG": Integer(FREE, FREE),
     "DIV": Integer(FREE, FREE, data=(0,)),
+    "SUM": Integer(FREE, FREE),
 }
 
-# The operators written as MUL: with what their input is multiplied.
-PRODUCTS = {
-    "SQUARE": "itself: there is no integer kernel of SQUARE",
-    "NEG": "-1: NEG's kernel turns codes round, and -128 has no opposite",
-    "DIV": "the reciprocals of a constant divisor: DIV's kernel shifts small quotients by too many places, and fails"
-    " where a divisor has the code of 0",
+# Operators whose small results come from small inputs.
+_RELATIVE = "ABS ADD EXPAND_DIMS MAXIMUM MEAN MUL NEG RESHAPE SQRT SQUARE SQUEEZE STRIDED_SLICE SUB SUM TRANSPOSE"
+RELATIVE = frozenset(_RELATIVE.split())
+
+# What is written for operators that have no integer kernel, or one that computes something else than they mean.
+INSTEAD = {
+    "SQUARE": "MUL by itself: there is no kernel",
+    "NEG": "MUL by -1: the kernel turns codes round, and -128 has no opposite",
+    "DIV": "MUL by the reciprocals of a constant divisor: the kernel shifts small quotients by too many places, and"
+    " fails where a divisor has the code of 0; other divisors stay float",
+    "SUM": "MEAN, and MUL by the count, of known shapes and axes: LiteRT's reference kernel reads the codes as uint8",
 }
+
+# Operators that stay float, though kernels take int8 or int16.
+FLOAT = {
+    "BITCAST": "a code's bits are not those of its number",
+    "BITWISE_XOR": "of integers",
+    "CALL_ONCE": "it has no numbers",
+    "CAST": "the kernel converts codes, not the numbers that they stand for",
+    "DENSIFY": "of weights, which become plain constants",
+    "DEQUANTIZE": "it is what stands between; of float16 weights, these become plain constants",
+    "FLOOR_DIV": "the kernel divides codes, not the numbers that they stand for",
+    "FLOOR_MOD": "the kernel divides codes, not the numbers that they stand for",
+    "NumericVerify": "it is there to compare codes with float numbers",
+    "QUANTIZE": "it is what stands between",
+    "RIGHT_SHIFT": "of integers",
+    "STABLEHLO_AND": "of integers",
+    "STABLEHLO_REDUCE_WINDOW": "what it calls has float tensors",
+    "STABLEHLO_SCATTER": "what it calls has float tensors",
+    "STABLEHLO_SHIFT_LEFT": "of integers",
+    "UNIQUE": "numbers that round to the same code would become one, and shapes others",
+    "WHERE": "the kernel takes the code 0 for the number 0",
+}
+# Operators with an int8 form alone, though kernels take int16.
+NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 codes are finer than the kernel's steps of 1/256")

@@ -22,7 +22,7 @@ from tq import _core, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.integer import CENTERED, FREE, INTEGER, LIMITS, PRODUCTS, READS, SAME, Output, Scales
+from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, Output, Scales
 from tq.parts import renumber, renumber_one
 from tq.ranges import Parameters, Ranges
 
@@ -83,6 +83,9 @@ class Static:
     def run(self, operators: Iterable[OperatorPart]) -> list[OperatorPart]:
         """Makes those of the operators integer ones that can be, and returns them with what was put between."""
         wanted = set(operators)
+        for op in list(wanted):
+            if self._name(op) == "SUM":
+                wanted |= self._split_sum(op)
         for place, op in enumerate(self.graph._operators):
             if op in wanted and self._can(op):
                 self.operators[op] = place
@@ -90,7 +93,7 @@ class Static:
             pass
         if not self.operators:
             return []
-        for op in [op for op in self.operators if op.name in PRODUCTS]:
+        for op in [op for op in self.operators if self._name(op) in INSTEAD]:
             self._become_product(op)
         counts = Counter(index for op in self.graph._operators for index in op.input_indices)
         counts.update(tensor.index for tensor in self.graph.outputs if tensor is not None)
@@ -141,7 +144,7 @@ class Static:
 
     def _can(self, op: OperatorPart) -> bool:
         rule = self._rule(op)
-        if rule is None:
+        if rule is None or self._name(op) == "SUM":
             return False
         if INTEGER[self._name(op)].recurrent and not recurrent.can(op, self):
             return False
@@ -233,8 +236,20 @@ class Static:
                 known |= {self._root(tensor) for tensor in outputs}
         for op in list(self.operators):
             roots = {self._root(tensor) for tensor in (*self._data(op), *self._outputs(op))}
+            if roots & infinite:
+                self._check_constants(op)
             if not roots <= known or roots & infinite or (self._rule(op) in _IDLE and not roots & busy):
                 del self.operators[op]
+
+    def _check_constants(self, op: OperatorPart) -> None:
+        """ValueError: infinite activations come from weights or a bias that are no numbers."""
+        row, inputs = INTEGER[self._name(op)], op.inputs
+        for place in (row.weights, row.bias):
+            tensor = inputs[place] if place is not None and place < len(inputs) else None
+            data = tensor.data if _is_constant_float(tensor) and tensor is not None else None
+            if data is not None and not np.isfinite(data).all():
+                wrong = data[~np.isfinite(data)].ravel()[0]
+                raise ValueError(f"{tensor!r} of operator {op.name}: it holds {wrong}")
 
     def _is_infinite(self, tensor: TensorPart) -> bool:
         return self.ranges.knows(tensor) and max(map(abs, self.ranges.of(tensor))) >= _INFINITE
@@ -305,8 +320,8 @@ class Static:
         data = tensor.data
         if data is None or not data.size:
             return 0.0, 0.0
-        if not np.isfinite(data).all():
-            raise ValueError(f"{tensor!r} holds values that are not finite")
+        if np.isnan(data).any():
+            raise ValueError(f"{tensor!r} holds values that are not numbers")
         real = data[np.abs(data) < _INFINITE]  # the others saturate, as they are meant to
         return (float(real.min()), float(real.max())) if real.size else (0.0, 0.0)
 
@@ -373,13 +388,57 @@ class Static:
     def _drop_limited(self) -> None:
         for op in list(self.operators):
             limit = INTEGER[self._name(op)].limit
-            if limit is not None and not limit.holds(self._scales(op)):
-                del self.operators[op]
+            if op not in self.operators or limit is None or limit.holds(self._scales(op)):
+                continue
+            del self.operators[op]
+            if limit.relative:
+                self._drop_writers(op)
+
+    def _drop_writers(self, op: OperatorPart) -> None:
+        """Leaves float what writes an operator's input, and before that what gives small results for small inputs."""
+        waiting = [writer for t in self._data(op) if (writer := self.producers.get(t)) is not None]
+        first, seen = set(waiting), set[OperatorPart]()
+        while waiting:
+            writer = waiting.pop()
+            if writer in seen or not (writer in first or self._name(writer) in RELATIVE):
+                continue
+            seen.add(writer)
+            self.operators.pop(writer, None)
+            if self._name(writer) in RELATIVE:
+                found = [self.producers.get(t) for t in writer.inputs if t is not None]
+                waiting += [item for item in found if item is not None]
 
     def of(self, tensor: TensorPart) -> Parameters:
         return self.parameters[self._root(tensor)]
 
     # -- weights, biases, constants
+
+    def _split_sum(self, op: OperatorPart) -> set[OperatorPart]:
+        """A SUM as the MEAN times the count, where it will be of integers.  Returns what was put in."""
+        x, axes, outputs = op.inputs[0] if op.inputs else None, op.inputs[1] if len(op.inputs) > 1 else None, op.outputs
+        y = outputs[0] if outputs else None
+        if x is None or y is None or axes is None or not _is_float(x) or not _is_float(y) or x.is_constant:
+            return set()
+        if axes.data is None:
+            return set()
+        if not self.ranges.knows(x) or not self.ranges.knows(y) or self._is_infinite(x) or self._is_infinite(y):
+            return set()
+        sizes = x.shape_signature or x.shape
+        summed = [sizes[i] for i in {int(axis) % len(sizes) for axis in axes.data.ravel()}] if sizes else []
+        count = int(np.prod(summed))
+        if min(summed, default=1) <= 0:
+            return set()
+        mean = self.graph.add_tensor(f"{y.name}_mean", y.shape, shape_signature=y.shape_signature)
+        low, high = self.ranges.of(y)
+        self.ranges.train({mean: (low / count, high / count)})
+        op._put("opcode_index", op._editor._intern_code(op._editor._make_code("MEAN", 1)))
+        op.outputs = [mean]
+        factor = self.graph.add_tensor(f"{y.name}_count", (), data=np.float32(count))
+        made = self.graph.add_operator("MUL", [mean, factor], [y], at=op.index + 1)
+        self.names[op] = "MEAN"
+        self.producers |= {mean: op, y: made}
+        self.readers[mean] = self.readers[factor] = [made]
+        return {made}
 
     def _become_product(self, op: OperatorPart) -> None:
         """The operator as a MUL."""
