@@ -191,6 +191,15 @@ def test_weights_of_float16_are_scaled_too():
     assert tq.equalize(alone) == tq.edit(alone).to_bytes()
 
 
+def test_stored_ranges_go():
+    with tq.edit(SCALED["relu"]()) as e:
+        for name in ("t", "m0", "w", "y"):
+            e.tensors[name].quantization.min, e.tensors[name].quantization.max = [-1], [1]
+        model = e.to_bytes()
+    made = tq.Model(tq.equalize(model))
+    assert [len(made.tensors[name].quantization.min) for name in ("t", "m0", "w", "y")] == [0, 0, 0, 1]
+
+
 def test_layers_that_others_read_are_left_alone():
     with tq.edit(network()) as e:
         e.main.outputs = [*e.outputs, "t"]
@@ -419,7 +428,7 @@ def float_operators(data):
 
 def test_a_target_is_reached_with_few_operators():
     plain = sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", calibration=PICTURES), PICTURES)
-    low = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain - 1)
+    low = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain - 1, rules=iter(()))
     assert low == tq.quantize_model(FLOAT, "int8", calibration=PICTURES)
     made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain + 3)
     assert sqnr(FLOAT, made, PICTURES) >= plain + 3 and 0 < len(float_operators(made)) <= 3
@@ -468,6 +477,8 @@ def test_options_refuse(tmp_path):
             tq.quantize_model(FLOAT, "dynamic_int8", **option)
     with pytest.raises(ValueError, match="before it is equalized"):
         tq.quantize_model(FLOAT, "int8", calibration=calibration, samples=PICTURES, equalize=True)
+    with pytest.raises(TypeError, match="Rule objects"):
+        tq.quantize_model(FLOAT, calibration=PICTURES, bias_correction=True, rules=["float"])
     with pytest.raises(ValueError, match="target_sqnr is 150"):
         tq.quantize_model(FLOAT, calibration=PICTURES, target_sqnr=150, output=tmp_path / "m.tflite")
     assert not list(tmp_path.iterdir())

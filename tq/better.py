@@ -38,6 +38,7 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
     model = source if isinstance(source, Model) else Model(source)
     equalizes, corrects, target = (rest.pop(name) for name in ("equalize", "bias_correction", "target_sqnr"))
     fallback, samples = rest.pop("fallback"), rest.pop("samples")
+    rest["rules"] = tuple(rest["rules"])
     _check(target, fallback)
     fed = _samples(model, rest["calibration"], samples)
     if equalizes:
@@ -109,7 +110,7 @@ def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationPara
 def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibration | None:
     """A calibration that every build can use; None where no recipe asks for one."""
     given = rest["calibration"]
-    recipes = [rest["recipe"], *(rule.recipe for rule in rest["rules"])]
+    recipes = [rest["recipe"], *(rule.recipe for rule in rest["rules"] if isinstance(rule, Rule))]
     if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
         return given if isinstance(given, Calibration) else None
     observer = rest["observer"] or "minmax"
