@@ -6,9 +6,11 @@ import contextlib
 
 import numpy as np
 import pytest
+import test_quantize_static
 from test_cli import failed, fine, run  # noqa: F401
 from test_hostile import damaged
 from test_quantize_model import normal
+from test_quantize_static import draws
 
 import tq
 from tq import bias_correction, demo_float, equalization, measuring
@@ -466,6 +468,23 @@ def test_options_are_the_functions():
     assert equal == tq.quantize_model(tq.equalize(FLOAT, per_axis=False), "int8", **options)
     equal = tq.quantize_model(FLOAT, "int8", equalize=True, calibration=PICTURES)
     assert equal == tq.quantize_model(tq.equalize(FLOAT, samples=PICTURES), "int8", calibration=PICTURES)
+
+
+RUN = {
+    "equalized": {"equalize": True},
+    "clamps": {"equalize": True, "per_axis": False},
+    "corrected": {"bias_correction": True},
+    "16 bits": {"rules": [Rule("int16x8", index=(1,))], "bias_correction": True},
+    "target": {"target_sqnr": 40.0, "equalize": True, "bias_correction": True},
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_litert_runs_what_is_made(name):
+    """Under its default and reference kernels; tq gives the reference's bits."""
+    activation = "RELU6" if name == "clamps" else "RELU"
+    model = network([("MAX_POOL_2D", [], (1, 2, 2, 8), POOL)], activation=activation)
+    test_quantize_static.check(model, tq.quantize_model(model, "int8", calibration=draws(model), **RUN[name]), least=20)
 
 
 def test_options_refuse(tmp_path):
