@@ -5,7 +5,8 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a
+differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
@@ -815,6 +816,32 @@ def wide_products(node):
     return [np.clip(results, *limits(out)).astype(kind(out)).reshape(shape)] if wide else None
 
 
+def one_factor(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [8, 1], scale=0.1, zero_point=3)
+    y = m.output("int8", [8], scale=0.2, zero_point=-5)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "REDUCE_PROD",
+    when="codes, products of one factor",
+    litert="gives the input's codes",
+    tq="codes of the output's scale",
+    numerics=("optimized",),
+    example=one_factor,
+)
+def single_factors(node):
+    if not is_coded(node, 1) or not is_known(node) or node.inputs[0].value.size == 0:
+        return None
+    rows, shape = reduced(node)
+    if rows.shape[1] != 1:
+        return None
+    values = rows[:, 0] * float(scale(node.inputs[0]))
+    return [(coded(node.outputs[0], values).reshape(shape), 1)]
+
+
 def lanes_of_nan(m):
     import ai_edge_litert.schema_py_generated as schema
 
@@ -1001,6 +1028,108 @@ def incomplete_frames(node):
 
 # ---- the document ----
 
+# ---- movement ----
+
+
+def wide_diagonal(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float64", [2, 3], [[1, 2, 3], [4, 5, 6]])
+    m.operator("MATRIX_DIAG", [x], [m.output("float64")], schema.MatrixDiagOptionsT(), 1)
+
+
+@deviation(
+    "MATRIX_DIAG",
+    "MATRIX_SET_DIAG",
+    when="elements that are not of 4 bytes, and not INT8, UINT8, INT16 or INT64",
+    litert="moves 4 bytes an element",
+    tq="moves the elements",
+    example=wide_diagonal,
+)
+def other_diagonals(node):
+    x = node.inputs[0].value
+    if x is None or x.dtype.itemsize == 4 or str(x.dtype) in ("int8", "uint8", "int16", "int64"):
+        return None
+    if node.name == "MATRIX_DIAG":
+        out = np.zeros((*x.shape, x.shape[-1]), x.dtype)
+        values = x
+    else:
+        out, values = x.copy(), node.inputs[1].value
+    for k in range(values.shape[-1]):
+        out[..., k, k] = values[..., k]
+    return [out]
+
+
+def mixed_bounds(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [6, 5])
+    begin, size = m.constant("int32", [1, 2]), m.constant("int64", [3, -1])
+    m.operator("SLICE", [x, begin, size], [m.output("float32")], schema.SliceOptionsT(), 1)
+
+
+@deviation(
+    "SLICE",
+    when="an INT32 begin and an INT64 size, or the other way round",
+    litert="reads the size as of the begin's type",
+    tq="reads each as what it is",
+    example=mixed_bounds,
+)
+def mixed_slices(node):
+    x, begin, size = node.inputs
+    if kind(begin) == kind(size) or not is_known(node):
+        return None
+    ends = [n if s < 0 else b + s for n, b, s in zip(x.shape, begin.value.tolist(), size.value.tolist(), strict=True)]
+    return [x.value[tuple(slice(int(b), int(e)) for b, e in zip(begin.value, ends, strict=True))]]
+
+
+def long_blocks(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int32", [4, 2, 3, 1])
+    block, crops = m.constant("int64", [2, 2]), m.constant("int64", [[0, 1], [2, 0]])
+    m.operator("BATCH_TO_SPACE_ND", [x, block, crops], [m.output("int32")], schema.BatchToSpaceNDOptionsT(), 2)
+
+
+@deviation(
+    "BATCH_TO_SPACE_ND",
+    "SPACE_TO_BATCH_ND",
+    when="an INT64 block, or INT64 crops or paddings",
+    litert="reads them as INT32",
+    tq="reads them as INT64",
+    example=long_blocks,
+)
+def long_batches(node):
+    x, block, ends = node.inputs[0], *node.inputs[1:]
+    if "int64" not in (kind(block), kind(ends)) or not is_known(node) or len(x.shape) != 4 or node.name[0] != "B":
+        return None
+    (bh, bw), ((top, bottom), (left, right)) = block.value.tolist(), ends.value.tolist()
+    batch, height, width, depth = x.shape
+    out = x.value.reshape(bh, bw, batch // (bh * bw), height, width, depth).transpose(2, 3, 0, 4, 1, 5)
+    out = out.reshape(batch // (bh * bw), height * bh, width * bw, depth)
+    return [out[:, top : height * bh - bottom, left : width * bw - right]]
+
+
+def long_permutation(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [2, 3, 4])
+    m.operator("TRANSPOSE", [x, m.constant("int64", [2, 0, 1])], [m.output("float32")], schema.TransposeOptionsT(), 4)
+
+
+@deviation(
+    "TRANSPOSE",
+    when="an INT64 permutation",
+    litert="reads it as INT32",
+    tq="reads it as INT64",
+    example=long_permutation,
+)
+def long_permutations(node):
+    if kind(node.inputs[1]) != "int64" or not is_known(node):
+        return None
+    return [node.inputs[0].value.transpose(node.inputs[1].value.tolist())]
+
+
 # ---- fake quantization ----
 
 
@@ -1029,15 +1158,19 @@ tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0)
 below, where these end the process, leave C++'s defined behaviour or do not compute what the operator means. Each row is
 pinned by a test (`tests/test_deviations.py`). This file is made from `tests/deviations.py`.
 
-| operator | when | LiteRT | tq |
-|---|---|---|---|
+The optimized kernels (BUILTIN_WITHOUT_DEFAULT_DELEGATES) and XNNPACK (BUILTIN) have most of them too, and a few of
+their own: `in` says where.
+
+| operator | in | when | LiteRT | tq |
+|---|---|---|---|---|
 """
 
 
 def document():
     """docs/deviations.md."""
     rows = sorted(ROWS, key=lambda row: (row.operators, row.when))
-    return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
+    where = {row: "all" if row.numerics == EVERY else ", ".join(row.numerics) for row in rows}
+    return HEAD + "".join(f"| {', '.join(r.operators)} | {where[r]} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
 
 
 if __name__ != "__main__":

@@ -5,6 +5,7 @@ import numpy as np
 from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
+FUSED = "fused_activation_function"
 FAINT = f32(1e-35)
 
 
@@ -140,6 +141,38 @@ def lowest_weight(m):
 )
 def lowest_weights(node):
     return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
+
+
+def lowest_code(m):
+    s = schema()
+    x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
+    w = m.constant("int4", m.integers("int4", [8, 64], -8, 7), scale=0.1, zero_point=0)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+
+
+def has_kernel_of_4_bits(node):
+    units, columns = node.inputs[1].shape
+    return kind(node.inputs[1]) == "int4" and units >= 4 and columns >= 32 and columns % 2 == 0
+
+
+@deviation(
+    "FULLY_CONNECTED",
+    when="FLOAT32 with INT4 weights of which one is -8, at least 4 units and 32 columns",
+    litert="takes it for 8, and another weight for 8 too",
+    tq="-8",
+    numerics=("optimized",),
+    example=lowest_code,
+)
+def lowest_codes(node):
+    if not is_layer(node) or not has_kernel_of_4_bits(node) or not (node.inputs[1].value == -8).any():
+        return None
+    w = node.inputs[1].value.astype(float) * np.reshape(node.inputs[1].scale, (-1, 1))
+    y = node.inputs[0].value.reshape(-1, w.shape[1]).astype(float) @ w.T
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y = y + node.inputs[2].value
+    shape = (*node.inputs[0].shape[:-1], len(w)) if node.options["keep_num_dims"] else y.shape
+    steps = np.abs(node.inputs[0].value).max() / 254 * np.abs(w).sum(axis=1).max()  # half a code in every product
+    return [(activated(node, y).astype(f32).reshape(shape), steps)]
 
 
 # ---- convolutions of floats by codes ----
@@ -299,13 +332,15 @@ def blocks(m):
 @deviation(
     "FULLY_CONNECTED",
     when="FLOAT32 with blockwise weights",
-    litert="gives the bias (its optimized kernel, the products, without an activation)",
+    litert="gives the bias (the optimized kernel, of 4 units and 32 columns or more: no activation)",
     tq="the products, and the activation",
     example=blocks,
     numerics=NOT_XNNPACK,
 )
 def blockwise(node):
     if not is_hybrid(node) or node.inputs[1].scale.ndim != 2:
+        return None
+    if node.numerics == "optimized" and has_kernel_of_4_bits(node) and option(node, FUSED) == "NONE":
         return None
     scales, w = node.inputs[1].scale, node.inputs[1].value.astype(np.int64)
     block = w.shape[1] // scales.shape[1]

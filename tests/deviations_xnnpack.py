@@ -5,12 +5,12 @@ import numpy as np
 from deviations import UNPROMISED, deviation, is_known, kind, limits
 
 f32 = np.float32
-FLOATS = (
-    *("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CEIL", "CONV_2D", "COS", "DEPTHWISE_CONV_2D", "DIV", "ELU"),
-    *("EXP", "FLOOR", "FULLY_CONNECTED", "GELU", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "MAXIMUM", "MAX_POOL_2D"),
-    *("MEAN", "MINIMUM", "MUL", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RELU_N1_TO_1", "RESIZE_BILINEAR"),
-    *("ROUND", "RSQRT", "SIN", "SOFTMAX", "SQRT", "SQUARED_DIFFERENCE", "SUB", "SUM", "TANH", "TRANSPOSE_CONV"),
-)
+NAMES = """
+    ABS ADD AVERAGE_POOL_2D BATCH_MATMUL CEIL CONV_2D COS DEPTHWISE_CONV_2D DIV ELU EXP FLOOR FULLY_CONNECTED GELU
+    HARD_SWISH LEAKY_RELU LOG LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MUL PRELU REDUCE_MAX REDUCE_MIN RELU RELU6
+    RELU_N1_TO_1 RESIZE_BILINEAR ROUND RSQRT SIN SOFTMAX SQRT SQUARED_DIFFERENCE SUB SUM TANH TRANSPOSE_CONV
+"""
+FLOATS = NAMES.split()
 
 
 def schema():
@@ -37,8 +37,8 @@ def is_odd(operand):
 @deviation(
     *FLOATS,
     when="FLOAT32, an input that holds an infinity, NaN or a denormal number",
-    litert="XNNPACK takes denormals for 0, and what becomes of the others depends on the kernel: weights 0 that fill up "
-    "its tiles times an infinity are NaN, a fused activation may make its bound of NaN or leave it",
+    litert="XNNPACK takes denormals for 0, and what becomes of the others depends on the kernel: an infinity times the "
+    "zeros that fill up weights is NaN, a fused activation makes its bound of NaN or leaves it",
     tq="denormals count as 0; the others by the operator's own formula",
     example=infinite_pool,
     numerics=("xnnpack",),
@@ -82,10 +82,11 @@ def even_bounds(node):
     low, high = limits(output)
     name = getattr(node.options["fused_activation_function"], "name", "NONE")
     reals = {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(name, (None, None))
-    codes = [
-        None if real is None else int(np.rint(f32(real) / output.scale[0] + f32(output.zero_point[0]))) for real in reals
-    ]
-    return low if codes[0] is None else max(low, codes[0]), high if codes[1] is None else min(high, codes[1])
+    least, most = (
+        None if real is None else int(np.rint(f32(real) / output.scale[0] + f32(output.zero_point[0])))
+        for real in reals
+    )
+    return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
 def layer_sums(node):

@@ -17,9 +17,12 @@ FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(10)[0])
 
 
+def opened(model):
+    return model if isinstance(model, tq.Model) else tq.Model(model)
+
+
 def outputs(model, samples, of=None):
-    opened = tq.Model(model)
-    return measuring.outputs(opened, measuring.Samples(tq.Model(of or model), samples))
+    return measuring.outputs(opened(model), measuring.Samples(opened(of or model), samples))
 
 
 def sqnr(model, data, samples):
@@ -167,6 +170,22 @@ def test_a_chain_settles():
     options = {"calibration": PICTURES, "per_axis": False}
     better = tq.quantize_model(tq.equalize(FLOAT, per_axis=False), "int8", **options)
     assert sqnr(FLOAT, better, PICTURES) > sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", **options), PICTURES) + 3
+
+
+def test_weights_of_float16_are_scaled_too():
+    half = tq.quantize_model(FLOAT, "float16")
+    for samples in (None, PICTURES):
+        made = tq.equalize(half, samples=samples)
+        weights = tq.Model(FLOAT).tensors["edges/weights"].data.astype(np.float16).astype(np.float32)
+        scaled = next(op for op in tq.Model(made).operators if op.name == "CONV_2D").inputs[1]
+        assert scaled.name.startswith("edges/weights") and not np.array_equal(scaled.data, weights)
+        for row, other in zip(outputs(half, PICTURES), outputs(made, PICTURES), strict=True):
+            assert row[0].tobytes() == other[0].tobytes()
+    alone = tq.quantize_model(SCALED["conv"](), "float16", rules=[Rule("float", tensor="^y$")])
+    with tq.edit(alone) as e:
+        e.main.outputs = [*e.outputs, "t"]  # nothing to scale any more
+        alone = e.to_bytes()
+    assert tq.equalize(alone) == tq.edit(alone).to_bytes()
 
 
 def test_layers_that_others_read_are_left_alone():
@@ -361,6 +380,20 @@ def test_variables_do_not_carry_over():
         assert sqnr(model, alone, samples) == pytest.approx(row.sqnr_db, abs=1e-6)
 
 
+def test_what_depends_on_no_input_is_left_out():
+    b = tq.ModelBuilder()
+    x, scaled, y = b.input("x", [1, 8]), b.tensor("scaled", [8]), b.tensor("y", [1, 8])
+    b.operator("MUL", [b.constant("c", normal(8)), b.constant("d", normal(8, seed=1))], [scaled])
+    b.operator("ADD", [x, scaled], [y])
+    shape, flat = b.tensor("shape", [2], "int32"), b.tensor("flat", [1, 8])
+    b.operator("SHAPE", [y], [shape], out_type="INT32")
+    b.operator("RESHAPE", [y, shape], [flat])
+    b.output(flat)
+    model = b.to_bytes()
+    for by in ("operator", "tensor"):
+        assert {row.name for row in tq.sensitivity(model, images(model), by=by)} <= {"x", "y", "flat"}
+
+
 def test_sensitivity_refuses():
     calibration = tq.calibrate(FLOAT, PICTURES)
     with pytest.raises(ValueError, match="holds no samples: samples= is needed"):
@@ -435,6 +468,32 @@ def test_options_refuse(tmp_path):
     assert not list(tmp_path.iterdir())
     data = tq.quantize_model(FLOAT, calibration=PICTURES, bias_correction=True, output=tmp_path / "m.tflite")
     assert (tmp_path / "m.tflite").read_bytes() == data
+
+
+def test_operators_fall_back_to_16_bits():
+    plain = sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", calibration=PICTURES), PICTURES)
+    options = {"calibration": PICTURES, "target_sqnr": plain + 3, "fallback": "int16x8"}
+    made = tq.quantize_model(FLOAT, "int8", **options)
+    assert sqnr(FLOAT, made, PICTURES) >= plain + 3
+    types = {op.outputs[0].type.name for op in tq.Model(made).operators}
+    assert {"INT8", "INT16"} <= types and not float_operators(made)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_written_out_clamps_cost_no_range(recipe):
+    model = network(activation="RELU6")
+    samples = [[8 * item[0]] for item in images(model, 8)]
+    made = tq.Model(tq.quantize_model(model, recipe, calibration=samples, per_axis=False, equalize=True))
+    clamp = next(op for op in made.operators if op.name == "MINIMUM")
+    assert clamp.inputs[0].quantization.scale == clamp.outputs[0].quantization.scale
+    equal = tq.Model(tq.equalize(model, per_axis=False, relu6="minimum"))
+    seen = tq.calibrate(equal, samples).range("t")[1]
+    top = 127 if recipe == "int8" else 32767
+    zero = clamp.outputs[0].quantization.zero_point[0]
+    assert (top - zero) * clamp.outputs[0].quantization.scale[0] == pytest.approx(seen, rel=0.02)
+    assert equal.tensors["t_top"].data.max() > 2 * seen
+    plain = tq.quantize_model(model, recipe, calibration=samples, per_axis=False)
+    assert sqnr(model, made, samples) > sqnr(model, plain, samples)
 
 
 def test_rules_by_place():

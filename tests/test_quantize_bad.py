@@ -58,11 +58,10 @@ def test_weights_that_are_no_numbers(recipe, tmp_path):
     refused("'w'.*(?i:nan)", dense(weights), recipe, tmp_path)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_biases_that_are_no_numbers(bad, tmp_path):
+def test_biases_that_are_no_numbers(tmp_path):
     bias = normal(32)
-    bias[3] = bad
-    refused("of operator FULLY_CONNECTED: .*(nan|inf)", dense(bias=bias), "int8", tmp_path)
+    bias[3] = np.nan
+    refused("of operator FULLY_CONNECTED: .*nan", dense(bias=bias), "int8", tmp_path)
 
 
 def unknown(b, y):

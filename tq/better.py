@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tq import measuring
-from tq._core import Model
+from tq._core import Model, QuantizationParams, choose_quantization_params
 from tq.calibration import Calibration, calibrate
 from tq.editor import write_all, write_atomically
 from tq.matching import is_computed
@@ -43,6 +43,8 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
     if equalizes:
         model = _equalized(model, rest)
     rest["calibration"] = _calibration(model, fed, rest)
+    if equalizes:
+        rest["overrides"] = {**_clamps(model, rest), **(rest["overrides"] or {})}
 
     def build(rules: Iterable[Rule]) -> bytes:
         made = quantize_model(model, **{**rest, "rules": (*rest["rules"], *rules)})
@@ -77,7 +79,27 @@ def _equalized(model: Model, rest: dict[str, Any]) -> Model:
 
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
-    return Model(equalize(model, per_axis=rest["per_axis"]))
+    # Where weights have one scale, equal channels are worth a MINIMUM beside each RELU6; else they cost more than that.
+    return Model(equalize(model, per_axis=rest["per_axis"], relu6="keep" if rest["per_axis"] else "minimum"))
+
+
+def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationParams]:
+    """Parameters for what a MINIMUM of equalize reads: those of what it writes.
+
+    The MINIMUM's tensors share parameters.  Without this they would have to reach up to the highest of its constants,
+    which stands for a channel that was made large; but codes end at what the output reaches anyway.
+    """
+    from tq.equalization import CLAMPED
+
+    calibration, recipe = rest["calibration"], find(rest["recipe"])
+    found = {}
+    for op in model.subgraphs[0].operators if isinstance(calibration, Calibration) else ():
+        if op.name == "MINIMUM" and op.inputs[0] is not None and op.inputs[0].name.endswith(CLAMPED):
+            low, high = calibration.range(op.output_indices[0])
+            centered = recipe.activations == "int16"
+            made = choose_quantization_params(low, high, recipe.activations, symmetric=centered, rule="mlir")
+            found[op.inputs[0].name] = made
+    return found if recipe.form == STATIC else {}
 
 
 def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibration | None:

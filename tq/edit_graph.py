@@ -95,8 +95,8 @@ class SubgraphPart(Part):
             raise ValueError("the tensor was removed from its subgraph, or belongs to another") from None
 
     def _tensors_at(self, indices: Iterable[int]) -> tuple[TensorPart | None, ...]:
-        count = len(self._tensors)
-        return tuple(self._tensors[index] if 0 <= index < count else None for index in indices)
+        tensors, count = self._tensors, len(self._tensors)
+        return tuple([tensors[index] if 0 <= index < count else None for index in indices])
 
     def find(self, what: TensorLike) -> TensorPart:
         """A tensor by itself, its index or its name; ValueError where the subgraph has none such."""

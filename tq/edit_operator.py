@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 from tq import enums, fields
 from tq._core import _Node
 from tq.edit_tensor import TensorPart
-from tq.parts import Part, as_tuple
+from tq.parts import OnlyPart, as_tuple
 
 if TYPE_CHECKING:
     from tq.edit_graph import SubgraphPart
@@ -79,7 +79,7 @@ class Options(MutableMapping[str, Any]):
         return repr(dict(self))
 
 
-class OperatorPart(Part):
+class OperatorPart(OnlyPart):
     """An operator of a model that is being edited."""
 
     def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tq import _core, enums, fields
 from tq._core import ModelError, Quantization, _Node
 from tq.constants import dtype_of, encode, type_number, type_row
-from tq.parts import Part, as_tuple
+from tq.parts import OnlyPart, as_tuple
 
 if TYPE_CHECKING:
     from tq.edit_graph import SubgraphPart
@@ -124,7 +124,7 @@ class QuantizationPart:
         return f"<tq quantization: scale {self.scale.tolist()}, zero_point {self.zero_point.tolist()}>"
 
 
-class TensorPart(Part):
+class TensorPart(OnlyPart):
     """A tensor of a model that is being edited."""
 
     def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:

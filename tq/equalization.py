@@ -25,6 +25,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor, Source, write_all, write_atomically
+from tq.folding import fold_constants
 
 Array = NDArray[Any]
 
@@ -38,6 +39,7 @@ _SCALING = {
     "ABS", "AVERAGE_POOL_2D", "LEAKY_RELU", "MAX_POOL_2D", "MEAN", "PAD", "PRELU", "RELU", "RESIZE_BILINEAR",
     "RESIZE_NEAREST_NEIGHBOR",
 }  # fmt: skip
+CLAMPED = "_before_minimum"  # behind the name of what a RELU6 wrote: the tensor that MINIMUM reads
 _LIMIT = 16  # of a scale's exponent: numbers stay far from the ends of float32
 _ROUNDS = 8  # over all pairs: chains settle in two or three
 _ENOUGH = 0.6  # of a power of two: less is not worth moving, and two pairs would move it to and fro
@@ -70,7 +72,8 @@ def equalize(
 ) -> bytes:
     """A float model whose channels are scaled so that they quantize better; it computes the same to the last bit.
 
-    Layers are CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED with constant weights that nothing else reads; between two
+    Layers are CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED with constant weights that nothing else reads (those that
+    the file keeps as float16 or sparse, behind DEQUANTIZE or DENSIFY, become plain float32); between two
     of them may stand RELU, LEAKY_RELU, PRELU, ABS, pools, PAD, MEAN over other axes than the channels', resizing and,
     before FULLY_CONNECTED, RESHAPE.
 
@@ -86,15 +89,23 @@ def equalize(
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
     opened = model if isinstance(model, Model) else Model(bytes(model) if isinstance(model, bytearray) else model)
-    editor = Editor(opened)
-    graph = editor.main
-    found = pairs(graph, with_relu6=relu6 == "minimum")
-    ranges = _ranges(opened, found, samples) if samples is not None else {}
-    _Scaling(found, ranges, per_axis).write(graph)
-    result = editor.to_bytes()
+    folded = _folded(opened)
+    editor = Editor(folded)
+    found = pairs(editor.main, with_relu6=relu6 == "minimum")
+    ranges = _ranges(folded, found, samples) if samples is not None else {}
+    _Scaling(found, ranges, per_axis).write(editor.main)
+    result = (editor if found else Editor(opened)).to_bytes()
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
+
+
+def _folded(model: Model) -> Model:
+    """A model whose layers' weights are constants, where it keeps them as float16 or sparse."""
+    editor = Editor(model)
+    layers = [op for op in editor.main._operators if op.name in _OUTPUT_AXIS]
+    fold_constants(editor.main, model, layers)
+    return editor.to_model() if len(editor.main._operators) < len(model.subgraphs[0].operators) else model
 
 
 # ---- pairs ----
@@ -187,9 +198,6 @@ def _scales_through(op: OperatorPart, tensor: TensorPart, channels: int) -> bool
         axes = op.inputs[1].data if len(op.inputs) > 1 and op.inputs[1] is not None else None
         rank = len(tensor.shape)
         return axes is not None and all(-rank <= int(a) < rank and int(a) % rank != rank - 1 for a in np.ravel(axes))
-    if op.name == "PAD":
-        sizes = op.inputs[1].data if len(op.inputs) > 1 and op.inputs[1] is not None else None
-        return sizes is not None and sizes.ndim == 2 and not sizes[-1].any()
     if op.name == "PRELU":
         return len(op.inputs) > 1 and op.inputs[1] is not None and op.inputs[1].is_constant
     return True
@@ -328,7 +336,7 @@ def _write_clamp(graph: SubgraphPart, pair: Pair, tops: Array) -> None:
     clamped = pair.between
     name = clamped.name
     pair.first.options["fused_activation_function"] = "RELU"
-    open_end = graph.add_tensor(f"{name}_relu", clamped.shape, shape_signature=clamped.shape_signature)
+    open_end = graph.add_tensor(f"{name}{CLAMPED}", clamped.shape, shape_signature=clamped.shape_signature)
     pair.first.outputs = [open_end]
     constant = graph.add_tensor(f"{name}_top", data=tops.astype(np.float32))
     graph.add_operator("MINIMUM", [open_end, constant], [clamped], at=pair.first.index + 1)

@@ -46,6 +46,13 @@ class Part:
         return hash(self._node)
 
 
+class OnlyPart(Part):
+    """One of the parts of which the editor keeps the only object for their table: it is compared at once."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 class Parts(Sequence[_P], Generic[_P]):
     """Parts by index or by name: read it as a tuple; the editor's methods add and remove."""
 

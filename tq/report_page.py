@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from tq.reporting import Report, TensorReport
 
 OPEN = 12  # tensors whose pictures are shown at once, the worst ones
-PICTURES = 150  # activations, and constants, that have pictures
+PICTURES = 120  # activations that have pictures
+WEIGHTS = 60  # constants that do
 ROWS = 3000  # of a table
 _DASH = "–"
 
@@ -277,7 +278,7 @@ def _constants(report: Report) -> str:
     worst = sorted(report.constants, key=lambda row: row.sqnr_db)
     if not worst:
         return ""
-    pictured = {row.index for row in worst[:PICTURES]}
+    pictured = {row.index for row in worst[:WEIGHTS]}
     rows = []
     for row in worst[:ROWS]:
         name = words(row.name) or f"tensor {row.index}"
@@ -293,7 +294,7 @@ def _constants(report: Report) -> str:
         )
     heads = ("^SQNR dB", "^Op", "Read by", "Tensor", "Type", "Shape", "#Scales", "#Largest error", "Values, codes",
              "^Worst channel")  # fmt: skip
-    pictures = "".join(_picture(row, "c") for row in worst[:PICTURES])
+    pictures = "".join(_picture(row, "c") for row in worst[:WEIGHTS])
     return (
         _table(heads, rows)
         + _cut(len(worst))

@@ -21,7 +21,7 @@ from tq import measuring
 from tq._core import Error, Model
 from tq.editor import Source, write_all, write_atomically
 from tq.interpreter import Interpreter
-from tq.matching import match
+from tq.matching import is_computed, match
 from tq.observers import HistogramObserver
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ def report(
         ends.add(one, two)
     activations = [found for row in rows if (found := row.result()) is not None]
     matched = {row.index for row in activations}
-    floats = {t.index: t.name for op in a.subgraphs[0].operators for t in op.outputs if t is not None and _is_float(t)}
+    written = [t for op in a.subgraphs[0].operators if is_computed(op) for t in op.outputs if t is not None]
+    floats = {tensor.index: tensor.name for tensor in written if tensor.dtype.kind == "f"}
     if floats and not matched:
         raise ValueError("the models do not belong together: they have no operators in common")
     made = Report(
@@ -182,10 +183,6 @@ def _open(source: Source) -> Model:
 def _name(source: Source, otherwise: str) -> str:
     path = source.path if isinstance(source, Model) else source
     return os.path.basename(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else otherwise
-
-
-def _is_float(tensor: Tensor) -> bool:
-    return tensor.dtype.kind == "f"
 
 
 def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:

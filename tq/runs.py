@@ -152,8 +152,11 @@ class MemoryPlan:
     def lower_bound(self) -> int:
         """Bytes of what lives at the same time, at the operator where that is most: no plan takes less."""
         steps: dict[int, int] = {}
+        ends = {(item.offset, item.last): item for item in self.placed if item.nbytes}
         for item in self.placed:
-            steps[item.first] = steps.get(item.first, 0) + item.nbytes
+            # An output that takes over its input's place is there once.
+            taken = ends.get((item.offset, item.first), item) is not item
+            steps[item.first + taken] = steps.get(item.first + taken, 0) + item.nbytes
             steps[item.last + 1] = steps.get(item.last + 1, 0) - item.nbytes
         most = now = 0
         for step in sorted(steps):

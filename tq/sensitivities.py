@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tq._core import Tensor
 
 Array = NDArray[Any]
+_SHAPES = ("SHAPE", "RANK")  # what they write is known before the inputs are
 WAYS = ("operator", "tensor")
 
 
@@ -171,6 +172,7 @@ class _Runs:
         self.has_state = any(tensor.is_variable for tensor in model.tensors)
         self.written = {index: op for op in model.subgraphs[0].operators for index in op.output_indices}
         self.threads = num_threads
+        self.moving, self.moving_codes = _moving(model), _moving(quantized)
         self.weighed: Interpreter | None = None
 
     # -- parts
@@ -180,7 +182,7 @@ class _Runs:
         found = []
         for one, two in self.matching.operators:
             out = next((tensor for tensor in one.outputs if tensor is not None), None)
-            if out is not None and _is_quantized(two):
+            if out is not None and out.index in self.moving and _is_quantized(two):
                 change = self._by_operator(one, two)
                 found.append(_Part("operator", one.index, one.name, out.index, out.name, one.index + 1, change))
         return found
@@ -189,7 +191,8 @@ class _Runs:
         """Every activation that becomes codes, and the constants of every operator that do."""
         found = []
         for left, right in self.matching.activations:
-            if left.dtype.kind == "f" and right.dtype.kind in "iu" and len(right.quantization.scale) == 1:
+            single = right.dtype.kind in "iu" and len(right.quantization.scale) == 1
+            if left.dtype.kind == "f" and single and left.index in self.moving:
                 writer = self.written.get(left.index)
                 index, name = (None, "input") if writer is None else (writer.index, writer.name)
                 change = self._by_rounding(left, right)
@@ -201,7 +204,7 @@ class _Runs:
         }
         for op in self.model.subgraphs[0].operators:
             own = [pairs[index] for index in op.input_indices if index in pairs]
-            if own and op.name != "DEQUANTIZE":
+            if own and op.name != "DEQUANTIZE" and self.moving.issuperset(op.output_indices):
                 tensor = own[0][0]
                 found.append(
                     _Part("weights", op.index, op.name, tensor.index, tensor.name, op.index + 1, self._by_weights(op))
@@ -232,7 +235,9 @@ class _Runs:
     def _by_operator(self, one: Operator, two: Operator) -> Callable[[], Iterable[tuple[int, Array]]]:
         def change() -> Iterable[tuple[int, Array]]:
             for left, right in zip(one.inputs, two.inputs, strict=False):
-                if left is not None and right is not None and self._is_moving(left) and not right.is_constant:
+                if left is None or right is None or left.is_variable:
+                    continue
+                if left.index in self.moving and right.index in self.moving_codes:
                     self.rounded.set_tensor(right.index, measuring.as_input(self._exact(left.index), right))
             self.rounded.run(two.index, two.index + 1)
             return list(self._results(self.rounded, one, two))
@@ -244,18 +249,12 @@ class _Runs:
             run = self.weighed
             assert run is not None
             for tensor in operator.inputs:
-                if tensor is not None and self._is_moving(tensor):
+                if tensor is not None and tensor.index in self.moving and not tensor.is_variable:
                     run.set_tensor(tensor.index, self._exact(tensor.index))
             run.run(operator.index, operator.index + 1)
             return list(self._results(run, operator, operator))
 
         return change
-
-    def _is_moving(self, tensor: Tensor) -> bool:
-        """Whether a tensor of the float model is computed from the inputs, and no DEQUANTIZE of a constant."""
-        writer = self.written.get(tensor.index)
-        source = writer.inputs[0] if writer is not None and writer.name == "DEQUANTIZE" and writer.inputs else None
-        return not tensor.is_constant and not tensor.is_variable and not (source is not None and source.is_constant)
 
     @staticmethod
     def _results(run: Interpreter, one: Operator, two: Operator) -> Iterator[tuple[int, Array]]:
@@ -305,6 +304,16 @@ class _Runs:
         for index, value in inputs.items():
             run.set_tensor(index, value)
         run.invoke()
+
+
+def _moving(model: Model) -> set[int]:
+    """The tensors that depend on inputs or variables; an interpreter computes the others once, and keeps them."""
+    found = {tensor.index for tensor in model.inputs if tensor is not None}
+    found |= {tensor.index for tensor in model.tensors if tensor.is_variable}
+    for op in model.subgraphs[0].operators:
+        if op.name not in _SHAPES and (found.intersection(op.input_indices) or not op.input_indices):
+            found.update(op.output_indices)
+    return found
 
 
 def _add(noises: list[Noise], exact: list[Array], found: Iterable[Array | None]) -> None:

@@ -10,6 +10,7 @@
 #endif
 
 #include "base/checked.h"
+#include "base/pages.h"
 
 static void *default_allocate(void *context, size_t size)
 {
@@ -28,7 +29,10 @@ static void *map_pages(void *context, size_t size)
 {
     (void)context;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == MAP_FAILED)
+        return NULL;
+    tq_pages_prefer_large(memory, size);
+    return memory;
 }
 
 static void unmap_pages(void *context, void *memory, size_t size)

@@ -8,21 +8,36 @@
  */
 #include "kernels/fixed_simd.h"
 
-/* n codes, n < 4 * LANES, out of a block that has them all. */
-static inline void store_part(char *to, const char *from, size_t n)
+/* The first n codes of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
+   there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
+   waits until the store is done. */
+INLINE void store_codes(void *to, vi codes, size_t n, const size_t vectors)
 {
-    if (4 * LANES > 32 && n >= 32) {
-        memcpy(to, from, 32);
-        memcpy(to + n - 32, from + n - 32, 32);
-    } else if (4 * LANES > 16 && n >= 16) {
-        memcpy(to, from, 16);
-        memcpy(to + n - 16, from + n - 16, 16);
-    } else if (n >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + n - 8, from + n - 8, 8);
+    char part[4 * LANES];
+    const size_t whole = n / LANES;
+    if (n == 4 * LANES) {
+        put(to, codes, false);
+        return;
+    }
+    if (whole == vectors) {
+        store_vectors(to, codes, vectors);
+        return;
+    }
+    put(part, codes, false);
+    if (vectors > 1)
+        store_vectors(to, codes, vectors - 1);
+    char *rest = (char *)to + whole * LANES;
+    const char *from = part + whole * LANES;
+    n -= whole * LANES;
+    if (n >= 8) {
+        memcpy(rest, from, 8);
+        memcpy(rest + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(rest, from, 4);
+        memcpy(rest + n - 4, from + n - 4, 4);
     } else {
         for (size_t i = 0; i < n; i++)
-            to[i] = from[i];
+            rest[i] = from[i];
     }
 }
 
@@ -97,19 +112,21 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
             columns[k] = load_columns(s, t->first + c + k * LANES);                                           \
         for (size_t r = 0; r < t->rows; r++) {                                                                \
             const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
-            type *y = (type *)t->out + r * t->out_stride + c, part[4 * LANES];                                \
+            type *y = (type *)t->out + r * t->out_stride + c;                                                 \
             const vi adjust = splat_s32(t->adjust[r]);                                                        \
             vi v[4];                                                                                          \
             for (size_t k = 0; k < 4; k++)                                                                    \
                 v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust)                    \
                                    : splat_s32(0x8000);                                                       \
-            if (!store_fixed_##out_t(n == 4 * LANES ? y : part, v, clamp, low, high, false)) {                \
+            const struct fixed_block block = fixed_narrow(v);                                                 \
+            if (fixed_doubts(block.least)) {                                                                  \
                 int32_t fixed[4 * LANES];                                                                     \
                 store4_i32(fixed, v, false);                                                                  \
                 store_exactly(t, r, c, n, fixed);                                                             \
-            } else if (n < 4 * LANES) {                                                                       \
-                store_part((char *)y, (const char *)part, n);                                                 \
+                continue;                                                                                     \
             }                                                                                                 \
+            const vi codes = fixed_codes_##out_t(&block);                                                     \
+            store_codes(y, clamp ? clamp_##out_t(codes, splat_s8(low), splat_s8(high)) : codes, n, vectors);  \
         }                                                                                                     \
     }                                                                                                         \
     INLINE void gemm_even_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)     \
@@ -122,15 +139,12 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
             by[k] = load_f32(s->slope + t->first + c + k * LANES);                                            \
         for (size_t r = 0; r < t->rows; r++) {                                                                \
             const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
-            type *y = (type *)t->out + r * t->out_stride + c, part[4 * LANES];                                \
+            type *y = (type *)t->out + r * t->out_stride + c;                                                 \
             const vi adjust = splat_s32(t->adjust[r]);                                                        \
             vi v[4];                                                                                          \
             for (size_t k = 0; k < 4; k++)                                                                    \
                 v[k] = k < vectors ? store_even_of(sums + k * LANES, adjust, by[k], most) : splat_s32(0);     \
-            const vi codes = clamp_##out_t(codes_##out_t(v, zero), low, high);                                \
-            put(n == 4 * LANES ? y : part, codes, false);                                                     \
-            if (n < 4 * LANES)                                                                                \
-                store_part((char *)y, (const char *)part, n);                                                 \
+            store_codes(y, clamp_##out_t(codes_##out_t(v, zero), low, high), n, vectors);                     \
         }                                                                                                     \
     }                                                                                                         \
     DEFINE_GEMM_WALK(gemm_even_##out_t, gemm_even_block_##out_t)                                              \

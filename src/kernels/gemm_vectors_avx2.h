@@ -7,6 +7,17 @@
 INLINE void store_f32(float *p, vf x) { _mm256_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 
+/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
+INLINE void store_vectors(void *p, vi codes, size_t vectors)
+{
+    if (vectors == 1)
+        _mm_storel_epi64(p, _mm256_castsi256_si128(codes));
+    else
+        _mm_storeu_si128(p, _mm256_castsi256_si128(codes));
+    if (vectors == 3)
+        _mm_storel_epi64((__m128i *)p + 1, _mm256_extracti128_si256(codes, 1));
+}
+
 /* 4 bytes, 2 bytes and a float for all lanes. */
 INLINE vi load_four(const void *p)
 {

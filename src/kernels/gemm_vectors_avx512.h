@@ -7,6 +7,17 @@
 INLINE void store_f32(float *p, vf x) { _mm512_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 
+/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
+INLINE void store_vectors(void *p, vi codes, size_t vectors)
+{
+    if (vectors == 1)
+        _mm_storeu_si128(p, _mm512_castsi512_si128(codes));
+    else
+        _mm256_storeu_si256(p, _mm512_castsi512_si256(codes));
+    if (vectors == 3)
+        _mm_storeu_si128((__m128i *)p + 2, _mm512_extracti32x4_epi32(codes, 2));
+}
+
 /* 4 bytes, 2 bytes and a float for all lanes. */
 INLINE vi load_four(const void *p)
 {

@@ -6,6 +6,14 @@
 
 INLINE void store_f32(float *p, vf x) { vst1q_f32(p, x); }
 
+/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
+INLINE void store_vectors(void *p, vi codes, size_t vectors)
+{
+    int32_t words[4];
+    vst1q_s32(words, codes);
+    memcpy(p, words, vectors * LANES);
+}
+
 /* Sums of 8 channels. */
 typedef struct {
     int32x4_t low, high;

@@ -11,6 +11,7 @@
 
 #include "base/threads.h"
 #include "kernels/isa.h"
+#include "kernels/observe.h"
 #include "quant/packing.h"
 #include "quant/rounding.h"
 
@@ -305,4 +306,21 @@ void tq_weight_packed_codes(const tq_weight_target *target, const float *w, cons
 {
     codes_job job = {walk_of(w, l), coder_of(target), factors, tq_code_bits(target->code), NULL, NULL, packed};
     run_codes(&job, threads);
+}
+
+/* ---- rule TOCO ---- */
+
+tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error)
+{
+    tq_reals reals = {w, false, {1, 1, n}};
+    tq_observed seen;
+    tq_observe(&reals, 1, &seen);
+    if (seen.nan || seen.infinite)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "w holds %s; weights must be finite",
+                       seen.nan ? "nan" : "inf");
+    *min = fmin(seen.min, 0); /* of nothing: infinity */
+    *max = fmax(seen.max, 0);
+    if (*min == *max)
+        *max = 1;
+    return TQ_OK;
 }

@@ -21,4 +21,7 @@ void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_we
 void tq_weight_packed_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
                             const float *factors, int threads, uint8_t *packed);
 
+/* Of rule TOCO: the range of n weights, which are finite or the call fails. */
+tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error);
+
 #endif

@@ -16,7 +16,8 @@
 static tq_status eval_copy(tq_node *node, tq_error *error)
 {
     (void)error;
-    memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
+    if (node->out[0]->data != node->in[0]->data) /* BITCAST is TQ_OP_SAME */
+        memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
     return TQ_OK;
 }
 

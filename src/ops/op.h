@@ -45,7 +45,8 @@ enum {
     TQ_OP_IMPURE = 1, /* its outputs are not a function of its inputs alone: never computed in prepare */
     TQ_OP_PACKED = 2, /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
     TQ_OP_SPARSE = 4, /* the same for sparse constants */
-    TQ_OP_LATER = 8   /* prepare reads no floats that its inputs hold: those of constants may be computed in the first run */
+    TQ_OP_LATER = 8,  /* prepare reads no floats that its inputs hold: those of constants may be computed in the first run */
+    TQ_OP_SAME = 16 /* its output is input 0's bytes, and may lie where these do: eval then has nothing to do */
 };
 
 typedef struct tq_op {

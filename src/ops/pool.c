@@ -12,6 +12,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/threads.h"
 #include "kernels/isa.h"
@@ -73,9 +74,14 @@ TQ_BODY void average_f32(const pool *p, const window *w, const void *in, void *o
         y_out[i] = clamp_float(p, sum[i] / cells);
 }
 
-/* Cells count column by column, those of padding too, and nine at a time make a sum. */
-TQ_BODY void add_nine(const float *const x[9], float *sum, size_t n)
+/* Cells count column by column, those of padding too, and nine at a time make a sum; `last`: of those that are not 0. */
+TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t n)
 {
+    if (last < 4) { /* the rest would add zeros */
+        for (size_t i = 0; i < n; i++)
+            sum[i] += (x[2][i] + x[3][i]) + (x[0][i] + x[1][i]);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
         sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) +
                   (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
@@ -85,22 +91,24 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const void *in, voi
 {
     static const float zeros[CHANNELS];
     const float *x[9], inverse = 1 / (float)w->cells;
-    float sum[CHANNELS] = {0}, *restrict y_out = out;
-    int64_t held = -1;
+    float sum[CHANNELS], *restrict y_out = out;
+    int64_t held = -1, last = 0;
+    memset(sum, 0, n * sizeof *sum);
     for (int64_t c = 0; c < w->width; c++)
         for (int64_t y = 0; y < w->height; y++) {
             const int64_t at = (w->left + c) * p->filter_h + w->top + y;
             if (at / 9 != held) {
                 if (held >= 0)
-                    add_nine(x, sum, n);
+                    add_nine(x, last, sum, n);
                 for (int k = 0; k < 9; k++)
                     x[k] = zeros;
                 held = at / 9;
             }
-            x[at % 9] = (const float *)in + (size_t)y * w->row_step + (size_t)c * w->step;
+            last = at % 9;
+            x[last] = (const float *)in + (size_t)y * w->row_step + (size_t)c * w->step;
         }
     if (held >= 0)
-        add_nine(x, sum, n);
+        add_nine(x, last, sum, n);
     for (size_t i = 0; i < n; i++)
         y_out[i] = clamp_float(p, sum[i] * inverse);
 }

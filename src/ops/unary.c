@@ -158,7 +158,7 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
     s->map.params = &s->o;
     s->map.run = row->run[tq_isa()];
     s->map.cost = row->cost;
-    if (node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 && !s->o.approximate) {
+    if (!other && node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 && !s->o.approximate) {
         s->map.run = run_gelu_by_erfc;
         s->map.cost = 15;
     }

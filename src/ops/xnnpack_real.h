@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of float32 to the bit as XNNPACK computes them on x86 with AVX2 and FMA.  With AVX-512 it computes tanh alike,
- * the others by other steps: there they differ by some units in the last place.  NaN stays NaN.
+ * Functions of float32 to the bit as XNNPACK computes them on x86 with AVX2 and FMA.  With AVX-512 it takes the same steps,
+ * but for logistic and the sum of a row of exponentials: there these differ by some units in the last place.  What
+ * becomes of NaN and infinities is XNNPACK's too: the logarithm of an infinity is that of 2^128.
  *
  * Source: XNNPACK 75db3c09, src/f32-vtanh/rational-9-8.c.in, src/f32-vsigmoid/avx2-rr1-p5.c.in,
- * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in.
+ * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-vlog, f32-vsin, f32-vcos, f32-vgelu,
+ * f32-vapproxgelu, f32-vhswish.
  */
 #ifndef TQ_OPS_XNNPACK_REAL_H
 #define TQ_OPS_XNNPACK_REAL_H
@@ -58,6 +60,98 @@ TQ_BODY float xnnpack_logistic(float x)
     const float e = xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
     return signbit(x) ? below : above;
 }
+
+/* ---- ratios of polynomials ---- */
+
+TQ_BODY float xnnpack_hard_swish(float x)
+{
+    const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), raised = gate > 0 ? gate : 0;
+    return (raised < 1 ? raised : 1) * x;
+}
+
+/* The exponent of x sqrt(2), -infinity of 0, and the logarithm of what is left, in [sqrt(1/2), sqrt(2)). */
+TQ_BODY float xnnpack_log(float x)
+{
+    float scaled = x * 1.4142134190f, exponent, fraction;
+    int32_t bits, high;
+    memcpy(&bits, &scaled, sizeof bits);
+    high = scaled == 0 ? INT32_MIN : bits & INT32_C(-0x800000);
+    high = (high >> 8) | 0x43800000; /* the exponent's bits behind those of 256 */
+    memcpy(&exponent, &high, sizeof exponent);
+    bits = (bits & 0x7FFFFF) | 0x3F800000;
+    memcpy(&fraction, &bits, sizeof fraction);
+    const float y = fraction * 7.0710688829e-01f - 1.0f;
+    float p = fmaf(y, 1.824996918440e-01f, 1.0f);
+    p = y * fmaf(y, p, 1.0f);
+    float q = fmaf(y, 0.049584995955f, 0.599170029163f);
+    q = fmaf(y, q, 1.5f);
+    q = fmaf(y, q, 1.0f);
+    return fmaf(exponent - 383.0f, 0.69314718055994531f, p / q);
+}
+
+/* sin(x) of x less its whole turns, folded into a quarter to either side. */
+TQ_BODY float xnnpack_sin_of_folded(float x)
+{
+    const float pi = 3.1415927f;
+    x = x < pi - x ? x : pi - x;
+    x = x > -pi - x ? x : -pi - x;
+    x = x < pi - x ? x : pi - x;
+    const float x2 = x * x;
+    float p = fmaf(x2, 3.2340581529e-03f, -1.3314664364e-01f);
+    p = x * fmaf(x2, p, 1.0f);
+    float q = fmaf(x2, 4.8770775902e-04f, 3.3519912511e-02f);
+    q = fmaf(x2, q, 1.0f);
+    return p / q;
+}
+
+TQ_BODY float xnnpack_less_turns(float x)
+{
+    const float turns = rintf(x * 0.15915494f);
+    return fmaf(-turns, 1.9353072e-3f, fmaf(-turns, 6.28125f, x)); /* 2 pi in two parts */
+}
+
+TQ_BODY float xnnpack_sin(float x)
+{
+    return xnnpack_sin_of_folded(xnnpack_less_turns(x));
+}
+
+TQ_BODY float xnnpack_cos(float x)
+{
+    return xnnpack_sin_of_folded((1.5707963705f - xnnpack_less_turns(x)) + -4.3711388e-08f); /* pi / 2 in two parts */
+}
+
+/* x / 2 (1 + the odd function that a polynomial over another makes of x within a bound). */
+TQ_BODY float xnnpack_gelu(float x, float bound, const float *odd, const float *even)
+{
+    float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
+    const float y2 = y * y;
+    float p = odd[0], q = even[0];
+    for (int i = 1; i < 6; i++)
+        p = fmaf(y2, p, odd[i]);
+    for (int i = 1; i < 6; i++)
+        q = fmaf(y2, q, even[i]);
+    return x * 0.5f * (y * p / q + 1.0f);
+}
+
+TQ_BODY float xnnpack_gelu_by_erf(float x)
+{
+    static const float odd[] = {4.5835321316e-08f, 1.2609783880e-05f, 3.2973114867e-04f,
+                                9.3065137044e-03f, 6.6972173750e-02f, 7.9788452387e-01f};
+    static const float even[] = {1.1988805682e-06f, 7.2267655923e-05f, 1.8622842617e-03f,
+                                 2.8431978077e-02f, 2.5060352683e-01f, 1.0f};
+    return xnnpack_gelu(x, 5.1638283730f, odd, even);
+}
+
+TQ_BODY float xnnpack_gelu_by_tanh(float x)
+{
+    static const float odd[] = {4.9544411240e-08f, 1.4302649106e-05f, 2.6887017884e-04f,
+                                7.2898347862e-03f, 6.0803253204e-02f, 7.9788458347e-01f};
+    static const float even[] = {1.3433452750e-06f, 7.6477612311e-05f, 1.3060354395e-03f,
+                                 2.4381054565e-02f, 2.4369759858e-01f, 1.0f};
+    return xnnpack_gelu(x, 4.84974098f, odd, even);
+}
+
+/* ---- rows of exponentials ---- */
 
 #define XNNPACK_LANES 8
 

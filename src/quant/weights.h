@@ -51,9 +51,6 @@ float tq_weight_factor(const tq_weight_target *target, float scale);
 
 /* ---- rule TOCO ---- */
 
-/* The range of n weights, which are finite or the call fails. */
-tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error);
-
 /* Codes of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.  Fails
    where the code is neither, and where min = max = 0 and a weight is not 0. */
 tq_status tq_weight_toco(tq_code code, bool narrow, double min, double max, const float *w, size_t n,

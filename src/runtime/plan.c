@@ -3,6 +3,9 @@
  * The arena: every tensor whose size is known gets a place, such that two that live at the same time do not
  * overlap.  Greedy by size: the largest first, each at the lowest offset that is free for its whole life
  * (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
+ *
+ * The output of an operator that changes no byte (TQ_OP_SAME) takes over the place of an input that nothing reads after
+ * it, so that there is nothing to copy.
  */
 #include <string.h>
 
@@ -43,7 +46,41 @@ static void find_lifetimes(tq_graph_run *graph)
     }
 }
 
-static uint32_t collect(tq_graph_run *graph, item *items)
+static bool is_planned(const tq_graph_run *graph, const tq_tensor *tensor)
+{
+    return tensor && tensor->storage == TQ_STORAGE_ARENA && tensor->has_shape && !graph->slots[tensor->index].is_orphan;
+}
+
+/* What a caller sets stays where it is: the inputs of the graph. */
+static bool takes_over(const tq_graph_run *graph, uint32_t k)
+{
+    const tq_step *step = &graph->steps[k];
+    const tq_node *node = &step->node;
+    if (step->phase != TQ_NODE_READY || !(node->op->flags & TQ_OP_SAME) || !is_planned(graph, node->in[0]) ||
+        !is_planned(graph, node->out[0]) || node->in[0]->bytes != node->out[0]->bytes)
+        return false;
+    const tq_slot *in = &graph->slots[node->in[0]->index], *out = &graph->slots[node->out[0]->index];
+    return !in->is_input && in->last == (int32_t)k && out->first == (int32_t)k;
+}
+
+/* lives: of the tensor that has a place, the last operator for which the place is taken. */
+static void share_places(tq_graph_run *graph, int32_t *lives)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        graph->slots[i].place = i;
+        lives[i] = graph->slots[i].last;
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        if (!takes_over(graph, k))
+            continue;
+        const tq_node *node = &graph->steps[k].node;
+        tq_slot *out = &graph->slots[node->out[0]->index];
+        out->place = graph->slots[node->in[0]->index].place;
+        lives[out->place] = out->last;
+    }
+}
+
+static uint32_t collect(tq_graph_run *graph, item *items, const int32_t *lives)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -52,7 +89,8 @@ static uint32_t collect(tq_graph_run *graph, item *items)
         if (tensor->storage != TQ_STORAGE_ARENA || !tensor->has_shape)
             continue;
         slot->in_arena = true;
-        items[count++] = (item){align(tensor->bytes), 0, slot->first, slot->last, i};
+        if (slot->place == i)
+            items[count++] = (item){align(tensor->bytes), 0, slot->first, lives[i], i};
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
@@ -185,6 +223,13 @@ static void bind(tq_graph_run *graph, const item *items, uint32_t count)
             step->node.scratch = base + items[i].offset;
         }
     }
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_slot *slot = &graph->slots[i];
+        if (slot->in_arena && slot->place != i) {
+            slot->offset = graph->slots[slot->place].offset;
+            graph->tensors[i].data = base + slot->offset;
+        }
+    }
 }
 
 static tq_status make_columns(placed *p, uint64_t most, tq_pool *pool, tq_block **work, tq_error *error)
@@ -202,6 +247,7 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
     item *items;
     placed placed = {.count = 0};
     uint32_t *order;
+    int32_t *lives;
     uint64_t most = (uint64_t)graph->tensor_count + graph->step_count;
     find_lifetimes(graph);
     tq_status status = tq_blocks_add(&work, graph->run->pool, most, sizeof *items, &items, error);
@@ -209,8 +255,11 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
         status = make_columns(&placed, most, graph->run->pool, &work, error);
     if (status == TQ_OK)
         status = tq_blocks_add(&work, graph->run->pool, most, sizeof *order, &order, error);
+    if (status == TQ_OK)
+        status = tq_blocks_add(&work, graph->run->pool, most, sizeof *lives, &lives, error);
     if (status == TQ_OK) {
-        uint32_t count = collect(graph, items);
+        share_places(graph, lives);
+        uint32_t count = collect(graph, items, lives);
         status = plan(items, order, count, &placed, &graph->arena_bytes, error);
         if (status == TQ_OK)
             status = tq_block_new(graph->run->pool, graph->arena_bytes, &graph->arena, error);

@@ -44,6 +44,7 @@ typedef struct tq_step {
 typedef struct tq_slot {
     tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
     uint64_t offset;    /* in the arena */
+    uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
     int32_t producer;   /* -1: none */
     bool is_input, is_output;

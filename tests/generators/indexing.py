@@ -255,9 +255,10 @@ def dilate(m, kind):
 # ---- products of two tensors ----
 
 
-@generator("BATCH_MATMUL", "float32", "int8", "int16", "int8-int32")
+@generator("BATCH_MATMUL", "float32", "int8", "int16", "int8-int32", "int8-symmetric")
 def batch_matmul(m, kind):
-    source, *target = kind.split("-")
+    symmetric = kind.endswith("-symmetric")  # on the right, as XNNPACK wants it
+    source, *target = kind.removesuffix("-symmetric").split("-")
     lead_a, lead_b = m.broadcast_pair(0, 3, 12) if m.chance(0.7) else ([], [])
     rows, depth, columns = m.dimension(20), m.dimension(40), m.dimension(20)
     adj_x, adj_y = m.chance(0.3), m.chance(0.3)
@@ -265,7 +266,7 @@ def batch_matmul(m, kind):
     b = [*lead_b, columns, depth] if adj_y else [*lead_b, depth, columns]
     parameters = m.affine(source) if source in QUANTIZED else {}
     x = m.input(source, a, **parameters)
-    y = m.input_or_constant(source, b)
+    y = m.input_or_constant(source, b, **({"scale": m.scale(), "zero_point": 0} if symmetric else {}))
     if target:
         z = m.output(target[0])
     elif source in QUANTIZED:

@@ -160,7 +160,7 @@ def conv_2d(m, kind):
     m.operator("CONV_2D", [x, w, bias(m, kind, x, w, count, terms)], [result(m, kind, x, w, terms)], options, 8)
 
 
-@generator("DEPTHWISE_CONV_2D", "float32", "float16", "int8", "uint8", "int16", "hybrid")
+@generator("DEPTHWISE_CONV_2D", "float32", "float16", "int8", "uint8", "int16", "int4", "hybrid")
 def depthwise_conv_2d(m, kind):
     (height, width), (kh, kw), (sh, sw), (dh, dw), padding = plane(m, 150)
     w_type = KINDS[kind][1]

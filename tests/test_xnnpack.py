@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""numerics="xnnpack" against LiteRT's default kernels, on models of one operator that XNNPACK takes.
+
+Codes are compared bit for bit; floats too, where every x86 processor with FMA makes the same of them (BITS) or those
+with AVX2 and without AVX-512 do (AVX2)."""
+
+from itertools import islice
+from pathlib import Path
+
+import ai_edge_litert.schema_py_generated as schema
+import differential
+import generators
+import numpy as np
+import oracle
+import pytest
+from generators.draft import Draft
+
+import tq
+
+generators.rows()  # enters them all
+QUICK, SLOW = 6, 1000  # cases a row
+EIGHT = ("int8", "uint8")
+CODES = {
+    "ADD": EIGHT,
+    "BATCH_MATMUL": ("int8-symmetric",),
+    "CONCATENATION": ("int8",),
+    "CONV_2D": EIGHT,
+    "DEPTHWISE_CONV_2D": EIGHT,
+    "DEQUANTIZE": EIGHT,
+    "ELU": ("int8",),
+    "FULLY_CONNECTED": (*EIGHT, "int4", "int2"),
+    "LEAKY_RELU": EIGHT,
+    "LOGISTIC": EIGHT,
+    "MAX_POOL_2D": EIGHT,
+    "MEAN": EIGHT,
+    "MUL": EIGHT,
+    "PAD": EIGHT,
+    "QUANTIZE": ("float32-int8", "float32-uint8", "int8-int8", "uint8-uint8"),
+    "REDUCE_MAX": EIGHT,
+    "REDUCE_MIN": EIGHT,
+    "RESIZE_BILINEAR": EIGHT,
+    "SUB": EIGHT,
+    "SUM": EIGHT,
+    "TANH": EIGHT,
+    "TRANSPOSE_CONV": EIGHT,
+}
+PLAIN = """
+    ABS ADD AVERAGE_POOL_2D CEIL COS DIV FLOOR GELU HARD_SWISH LEAKY_RELU LOG MAXIMUM MAX_POOL_2D MINIMUM MUL NEG PRELU
+    REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_N1_TO_1 RESIZE_BILINEAR ROUND SIN SQUARED_DIFFERENCE SUB TANH
+"""
+BITS = {
+    **dict.fromkeys(PLAIN.split(), ("float32",)),
+    "BATCH_MATMUL": ("float32", "hybrid"),
+    "CONV_2D": ("float32", "float16", "hybrid"),
+    "DEPTHWISE_CONV_2D": ("float32", "float16"),
+    "FULLY_CONNECTED": ("float32", "float16", "hybrid", "hybrid-int4", "hybrid-int2"),
+    "TRANSPOSE_CONV": ("float32", "hybrid"),
+}
+AVX2 = {"FULLY_CONNECTED": ("blockwise-int4",), "LOGISTIC": ("float32",), "SOFTMAX": ("float32",)}
+NEAR = dict.fromkeys(("ELU", "EXP", "MEAN", "RSQRT", "SQRT", "SUM"), ("float32",))  # within the harness's tolerance
+
+
+def rows(*tables):
+    return [(name, kind) for table in tables for name, kinds in table.items() for kind in kinds]
+
+
+def processor():
+    try:
+        return set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return set()
+
+
+def taken(operator, kind, count, seed):
+    """The drawn models of which XNNPACK takes every operator that LiteRT's delegate has not computed before."""
+    for number in range(count):
+        case = differential.shaped(differential.draw(operator, kind, seed, number))
+        if case.shapes:
+            continue
+        model = tq.Model(case.model)
+        whose = differential.backends(model, "xnnpack")
+        left = [item for item in model.subgraphs[0].operators if not differential.is_folded(item, "xnnpack")]
+        if left and all(whose[item.index] == "xnnpack" for item in left):
+            yield case
+
+
+def check(operator, kind, count, seed):
+    cases = list(islice(taken(operator, kind, 8 * count, seed), count))
+    assert len(cases) >= count / 2, f"XNNPACK takes {len(cases)} of {8 * count} models"
+    indices = [differential.compared(tq.Model(case.model)) for case in cases]
+    asked = list(zip(cases, indices, strict=True))
+    theirs, mine = (
+        oracle.ask("tensors", [differential.question(c.model, who, c.runs, c.shapes, i) for c, i in asked])
+        for who in ("BUILTIN", "TQ xnnpack")
+    )
+    agree = 0
+    for case, a, b in zip(cases, mine, theirs, strict=True):
+        if isinstance(b, oracle.Abort | oracle.Refusal):
+            continue
+        wrong, _ = differential.compare_runs(tq.Model(case.model), case.runs, a, b, "xnnpack")
+        if wrong:
+            pytest.fail(differential.explain(case, str(wrong)), pytrace=False)
+        agree += 1
+    assert agree >= 0.8 * len(cases)
+
+
+@pytest.fixture
+def plain_floats(monkeypatch):
+    """Numbers that are finite and not denormal."""
+    floats = Draft.floats
+    monkeypatch.setattr(
+        Draft,
+        "floats",
+        lambda self, shape, type="float32", special=0, magnitude=1.0: floats(self, shape, type, 0, magnitude),
+    )
+
+
+def exactly(monkeypatch, *features):
+    if not processor() >= {"fma", *features}:
+        pytest.skip(f"LiteRT's float kernels differ without {', '.join(['fma', *features])}")
+    monkeypatch.setattr(differential, "TOLERANCE", 0)
+
+
+@pytest.mark.parametrize(("operator", "kind"), rows(CODES))
+def test_codes(operator, kind):
+    check(operator, kind, QUICK, seed=1)
+
+
+@pytest.mark.parametrize(("operator", "kind"), rows(BITS))
+def test_floats_bit_for_bit(operator, kind, plain_floats, monkeypatch):
+    exactly(monkeypatch)
+    check(operator, kind, QUICK, seed=1)
+
+
+@pytest.mark.parametrize(("operator", "kind"), rows(AVX2))
+def test_floats_bit_for_bit_without_avx512(operator, kind, plain_floats, monkeypatch):
+    if "avx512f" not in processor():  # else within the harness's tolerance
+        exactly(monkeypatch, "avx2")
+    check(operator, kind, 3 * QUICK, seed=1)
+
+
+@pytest.mark.parametrize(("operator", "kind"), rows(NEAR))
+def test_floats_nearly(operator, kind, plain_floats):
+    check(operator, kind, QUICK, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operator", "kind"), rows(CODES, NEAR, AVX2))
+def test_thousands_of_codes_and_floats_nearly(operator, kind, plain_floats):
+    check(operator, kind, SLOW, seed=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operator", "kind"), rows(BITS))
+def test_thousands_of_floats_bit_for_bit(operator, kind, plain_floats, monkeypatch):
+    exactly(monkeypatch)
+    check(operator, kind, SLOW, seed=2)
+
+
+# ---- what the rules are, on numbers that show them ----
+
+
+def run(draft, numerics="xnnpack", threads=1):
+    case = draft.case()
+    interpreter = tq.Interpreter(model_content=case.model, numerics=numerics, num_threads=threads)
+    interpreter.allocate_tensors()
+    for index, value in case.runs[0].items():
+        interpreter.set_tensor(index, value)
+    interpreter.invoke()
+    assert {backend for backend, _ in interpreter._backends()} <= {numerics, "xnnpack"}
+    return interpreter.get_tensor(draft.outputs[0])
+
+
+def layer(values, scale, activation=0):
+    """FULLY_CONNECTED of one column with the weight 1: what its requantization makes of the values."""
+    m = Draft(0)
+    m.fixed = True
+    x = m.input("int8", [len(values), 1], values, scale=1.0, zero_point=0)
+    w = m.constant("int8", [[1]], scale=1.0, zero_point=0)
+    b = m.constant("int32", [0], scale=1.0, zero_point=0)
+    y = m.output("int8", [len(values), 1], scale=scale, zero_point=1)
+    options = schema.FullyConnectedOptionsT(fusedActivationFunction=activation)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y], options, 1)
+    return m
+
+
+def test_sums_round_ties_to_even_before_the_zero_point():
+    codes = np.int8([-5, -3, -1, 1, 3, 5])
+    assert run(layer(codes, 2.0)).reshape(-1).tolist() == [-1, -1, 1, 1, 3, 3]  # of -2.5, -1.5, -0.5, 0.5, 1.5, 2.5
+    assert run(layer(codes, 2.0), "reference").reshape(-1).tolist() == [-2, -1, 0, 2, 3, 4]
+
+
+def test_bounds_of_activations_have_the_zero_point_inside_the_rounding():
+    codes = np.int8([100, -100])
+    relu6 = schema.ActivationFunctionType.RELU6
+    assert run(layer(codes, 4.0, relu6)).reshape(-1).tolist() == [2, 1]  # even(6 / 4 + 1)
+    assert run(layer(codes, 4.0, relu6), "reference").reshape(-1).tolist() == [3, 1]  # 1 + away(6 / 4)
+
+
+def product(values, factor):
+    m = Draft(0)
+    m.fixed = True
+    x = m.input("float32", np.shape(values), values)
+    y = m.input("float32", np.shape(values), np.full(np.shape(values), factor))
+    m.operator("MUL", [x, y], [m.output("float32", np.shape(values))], schema.MulOptionsT(), 1)
+    return m
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_denormal_numbers_are_zero_on_every_thread_and_only_there(threads):
+    values = np.full(1 << 20, 1e-30, np.float32)
+    assert not run(product(values, 1e-10), threads=threads).any()
+    assert run(product(values, 1e-10), "reference", threads).all()
+    assert (np.full(4, 1e-30, np.float32) * np.float32(1e-10)).all()  # the caller's arithmetic is as it was
+
+
+def test_an_infinity_stays_one_without_an_activation():
+    assert np.isinf(run(product(np.float32([3e38]), 10))).all()
+    assert run(product(np.float32([3e38]), 10), "reference") == np.finfo(np.float32).max
