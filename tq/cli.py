@@ -304,6 +304,17 @@ def _rule(text: str) -> tuple[str, str]:
 _rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
 
 
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, ends = text.rpartition("=")
+    low, comma, high = ends.partition(",")
+    if not (equals and name and comma):
+        raise ValueError
+    return name, (float(low), float(high))
+
+
+_range.__name__ = "range, as conv1/relu=-1,6"
+
+
 def _calibration(args: argparse.Namespace, model: Model) -> Any:
     """What --calibration or --samples name; None without."""
     from tq.calibration import Calibration
@@ -340,6 +351,7 @@ def _quantize(args: argparse.Namespace) -> Result:
             io=args.io,
             per_axis=not args.per_tensor,
             rules=rules,
+            overrides=dict(args.range or ()),
             min_elements=args.min_elements,
             block_size=args.block_size,
             observer=args.observer,
@@ -558,6 +570,9 @@ def _parser() -> _Parser:
         type=_rule,
         metavar="REGEX=RECIPE",
         help="another recipe for operators whose constants or outputs have such a name",
+    )
+    quantize.add_argument(
+        "--range", action="append", type=_range, metavar="NAME=LOW,HIGH", help="for int8, int16x8: of an activation"
     )
     quantize.add_argument(
         "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"
