@@ -80,6 +80,7 @@ NUMERICS = {
     OpResolverType.BUILTIN_REF: "reference",
 }
 
+
 def _numerics(numerics: str | None, resolver: Any) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
