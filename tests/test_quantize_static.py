@@ -545,6 +545,13 @@ def test_command(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "out.tflite").read_bytes() == quantized(network(), io="int8")
+    command = [*TQ, "quantize", "in.tflite", "out.tflite", "--recipe", "int16x8", "--calibration", "ranges.npz"]
+    done = subprocess.run([*command, "--range", "conv=-1,9"], cwd=tmp_path, env=environment(), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.tflite").read_bytes() == quantized(network(), "int16x8", overrides={"conv": (-1, 9)})
+    for given, words in (("conv=1", b"invalid range, as conv1/relu=-1,6"), ("cone=0,1", b"no tensor 'cone'")):
+        done = subprocess.run([*command, "--range", given], cwd=tmp_path, env=environment(), capture_output=True)
+        assert done.returncode == 2 and words in done.stderr
 
 
 def test_oracle_runs_the_integer_interface():
