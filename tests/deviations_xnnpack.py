@@ -68,6 +68,35 @@ def roots_of_zero(node):
     return [(y, 1e-6 * float(np.abs(y[np.isfinite(y)]).max(initial=0)))]
 
 
+def constant_of_more_dimensions(m):
+    x = m.input("int8", [5], scale=0.02, zero_point=0)
+    y = m.constant("int8", [[3]], scale=0.03, zero_point=0)
+    z = m.output("int8", [1, 5], scale=0.05, zero_point=0)
+    options = schema().AddOptionsT(fusedActivationFunction=schema().ActivationFunctionType.RELU)
+    m.operator("ADD", [x, y], [z], options, 1)
+
+
+@deviation(
+    "ADD",
+    "MUL",
+    "SUB",
+    when="INT8 or UINT8, a constant of one element that has more dimensions than the other input, an activation",
+    litert="XNNPACK makes a table of both, and gives the other input's shape",
+    tq="the shape that they broadcast to",
+    example=constant_of_more_dimensions,
+    numerics=("xnnpack",),
+)
+def shape_of_table(node):
+    x, y = node.inputs
+    value = node.outputs[0].value
+    if value is None or kind(x) not in ("int8", "uint8"):
+        return None
+    few, many = sorted((x.shape, y.shape), key=len)
+    if len(few) == len(many) or np.prod(many) != 1:
+        return None
+    return [value.reshape(np.broadcast_shapes(few, many))]
+
+
 # ---- products of codes ----
 
 
@@ -153,3 +182,30 @@ def sparse_layers(node):
     if len(node.inputs) < 2 or not node.inputs[1].is_sparse or not is_known(node):
         return None
     return [even_layer(node) if kind(node.inputs[0]) == "int8" else UNPROMISED]
+
+
+def slice_to_nothing(m):
+    x = m.input("int8", [2, 6], scale=0.1, zero_point=0)
+    parts = [m.constant("int32", values) for values in ([0, 0], [2, 0], [1, 1])]
+    y = m.output("int8", [2, 0], scale=0.1, zero_point=0)
+    m.operator("STRIDED_SLICE", [x, *parts], [y], schema().StridedSliceOptionsT(), 2)
+
+
+@deviation(
+    "STRIDED_SLICE",
+    when="an end of 0 that is not masked",
+    litert="XNNPACK takes it for the dimension's end",
+    tq="0: nothing",
+    example=slice_to_nothing,
+    numerics=("xnnpack",),
+)
+def slices_to_nothing(node):
+    if not is_known(node):
+        return None
+    x, begin, end = (operand.value for operand in node.inputs[:3])
+    masked = [bool(node.options["end_mask"] >> i & 1) for i in range(len(end))]
+    begin = [0 if node.options["begin_mask"] >> i & 1 else int(b) for i, b in enumerate(begin)]
+    ends = [int(e) + (b if node.options["offset"] else 0) for b, e in zip(begin, end, strict=True)]
+    if not any(e == 0 and not m for e, m in zip(ends, masked, strict=True)):
+        return None
+    return [x[tuple(slice(b, None if m else e) for b, e, m in zip(begin, ends, masked, strict=True))]]

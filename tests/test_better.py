@@ -2,10 +2,15 @@
 """Equalization keeps every bit of a float model; bias correction keeps means; sensitivity is what a model shows in
 which one part alone is quantized; a target is reached, or refused with the best that there is."""
 
+import contextlib
+
 import numpy as np
 import pytest
+import test_quantize_static
 from test_cli import failed, fine, run  # noqa: F401
+from test_hostile import damaged
 from test_quantize_model import normal
+from test_quantize_static import draws
 
 import tq
 from tq import bias_correction, demo_float, equalization, measuring
@@ -186,6 +191,15 @@ def test_weights_of_float16_are_scaled_too():
         e.main.outputs = [*e.outputs, "t"]  # nothing to scale any more
         alone = e.to_bytes()
     assert tq.equalize(alone) == tq.edit(alone).to_bytes()
+
+
+def test_stored_ranges_go():
+    with tq.edit(SCALED["relu"]()) as e:
+        for name in ("t", "m0", "w", "y"):
+            e.tensors[name].quantization.min, e.tensors[name].quantization.max = [-1], [1]
+        model = e.to_bytes()
+    made = tq.Model(tq.equalize(model))
+    assert [len(made.tensors[name].quantization.min) for name in ("t", "m0", "w", "y")] == [0, 0, 0, 1]
 
 
 def test_layers_that_others_read_are_left_alone():
@@ -416,7 +430,7 @@ def float_operators(data):
 
 def test_a_target_is_reached_with_few_operators():
     plain = sqnr(FLOAT, tq.quantize_model(FLOAT, "int8", calibration=PICTURES), PICTURES)
-    low = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain - 1)
+    low = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain - 1, rules=iter(()))
     assert low == tq.quantize_model(FLOAT, "int8", calibration=PICTURES)
     made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, target_sqnr=plain + 3)
     assert sqnr(FLOAT, made, PICTURES) >= plain + 3 and 0 < len(float_operators(made)) <= 3
@@ -452,6 +466,25 @@ def test_options_are_the_functions():
     options = {"calibration": PICTURES, "per_axis": False}
     equal = tq.quantize_model(FLOAT, "int8", equalize=True, **options)
     assert equal == tq.quantize_model(tq.equalize(FLOAT, per_axis=False), "int8", **options)
+    equal = tq.quantize_model(FLOAT, "int8", equalize=True, calibration=PICTURES)
+    assert equal == tq.quantize_model(tq.equalize(FLOAT, samples=PICTURES), "int8", calibration=PICTURES)
+
+
+RUN = {
+    "equalized": {"equalize": True},
+    "clamps": {"equalize": True, "per_axis": False},
+    "corrected": {"bias_correction": True},
+    "16 bits": {"rules": [Rule("int16x8", index=(1,))], "bias_correction": True},
+    "target": {"target_sqnr": 40.0, "equalize": True, "bias_correction": True},
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_litert_runs_what_is_made(name):
+    """Under its default and reference kernels; tq gives the reference's bits."""
+    activation = "RELU6" if name == "clamps" else "RELU"
+    model = network([("MAX_POOL_2D", [], (1, 2, 2, 8), POOL)], activation=activation)
+    test_quantize_static.check(model, tq.quantize_model(model, "int8", calibration=draws(model), **RUN[name]), least=20)
 
 
 def test_options_refuse(tmp_path):
@@ -463,6 +496,8 @@ def test_options_refuse(tmp_path):
             tq.quantize_model(FLOAT, "dynamic_int8", **option)
     with pytest.raises(ValueError, match="before it is equalized"):
         tq.quantize_model(FLOAT, "int8", calibration=calibration, samples=PICTURES, equalize=True)
+    with pytest.raises(TypeError, match="Rule objects"):
+        tq.quantize_model(FLOAT, calibration=PICTURES, bias_correction=True, rules=["float"])
     with pytest.raises(ValueError, match="target_sqnr is 150"):
         tq.quantize_model(FLOAT, calibration=PICTURES, target_sqnr=150, output=tmp_path / "m.tflite")
     assert not list(tmp_path.iterdir())
@@ -515,3 +550,23 @@ def test_command_line(run, tmp_path):  # noqa: F811
     assert "DEPTHWISE_CONV_2D" in text and "all of it" in text
     fine(run("equalize", "demo_float.tflite", "equal.tflite"))
     assert (tmp_path / "equal.tflite").read_bytes() == tq.equalize(FLOAT)
+
+
+def test_damaged_models():
+    """What a damaged model gives is a result or an error of tq's, from every function here and from the report."""
+    model = network(activation="RELU6")
+    samples = images(model, 1)
+    codes = tq.quantize_model(model, "int8", calibration=samples)
+    made = 0
+    for seed in range(60):
+        bad, worse = damaged(model, seed), damaged(codes, seed)
+        for function in (
+            lambda bad=bad: tq.equalize(bad, relu6="minimum", samples=samples),
+            lambda bad=bad: tq.sensitivity(bad, samples),
+            lambda bad=bad: tq.report(bad, codes, samples).to_html(),
+            lambda worse=worse: tq.report(model, worse, samples).to_html(),
+            lambda worse=worse: correct_biases(model, worse, samples),
+        ):
+            with contextlib.suppress(tq.Error, ValueError):
+                made += bool(function())
+    assert made > 60

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -292,11 +293,15 @@ def test_the_browser_would_tell(tmp_path):
 
 
 def test_three_commands(run, tmp_path):  # noqa: F811
-    assert fine(run("demo", "--write", ".")).split() == ["./demo_float.tflite", "./demo_samples.npz"]
-    fine(run("quantize", "demo_float.tflite", "int8.tflite", "--recipe", "int8", "--samples", "demo_samples.npz"))
-    text = fine(run("report", "demo_float.tflite", "int8.tflite", "--inputs", "demo_samples.npz", "-o", "r.html"))
-    assert "32 samples" in text and text.startswith("r.html")
-    Page((tmp_path / "r.html").read_text("utf-8"))
+    """Those that the README gives a newcomer."""
+    text = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    block = re.search(r"in three commands:\n\n```sh\n(.*?)```", text, re.DOTALL)[1]
+    commands = [line.split("#")[0].split() for line in block.splitlines()]
+    assert len(commands) == 3 and all(command[0] == "tq" for command in commands)
+    said = [fine(run(*command[1:])) for command in commands]
+    assert said[0].split() == ["./demo_float.tflite", "./demo_samples.npz"]
+    assert "32 samples" in said[2] and said[2].startswith("report.html")
+    Page((tmp_path / "report.html").read_text("utf-8"))
 
 
 def test_command_refusals(run, tmp_path):  # noqa: F811

@@ -106,15 +106,20 @@ def test_what_is_made_while_a_model_is_written(shape, recipe, dtype, block, tmp_
     np.testing.assert_array_equal(np.asarray(found.quantization.scale, np.float32).ravel(), np.ravel(expected.scale))
 
 
-def test_codes_that_are_looked_at_before_they_are_written(tmp_path):
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_codes_that_are_looked_at_before_they_are_written(looked_at, tmp_path):
     w = weights((64, 96))
     expected = tq.quantize_weights(w, 0, "int4")
     with tq.edit(model(w)) as e:
-        buffer, scale = e._add_codes(w, 0, "int4", None)
-        again, _ = e._add_codes(w, 0, "int8", None)
-        np.testing.assert_array_equal(scale, expected.scale)
+        buffer, shape = e._add_codes(w, 0, "int4", None, "these")
+        again, _ = e._add_codes(w, 0, "int8", None, "those")
         for name, index in (("codes", buffer), ("others", again)):
-            e.main.add_tensor(name, w.shape, "int4" if name == "codes" else "int8", buffer=index)
+            made = e.main.add_tensor(name, w.shape, "int4" if name == "codes" else "int8", buffer=index)
+            made.quantization._take_scales(index)
+            assert made.quantization.scale_count == 64 == shape[0]
+        if looked_at:
+            np.testing.assert_array_equal(e.tensors["codes"].quantization.scale, expected.scale)
+            np.testing.assert_array_equal(e._scales(buffer), expected.scale)
         written = e.to_bytes()  # made in place
         e.save(tmp_path / "a.tflite")  # made on the way to a file
         shared = e.to_bytes(share_constants=True)
@@ -122,26 +127,59 @@ def test_codes_that_are_looked_at_before_they_are_written(tmp_path):
         assert e.to_bytes() == written == (tmp_path / "a.tflite").read_bytes() == shared
     found = tq.Model(written).tensors
     np.testing.assert_array_equal(np.asarray(found["codes"].data, np.int8), expected.codes)
+    np.testing.assert_array_equal(found["codes"].quantization.scale, expected.scale)
     np.testing.assert_array_equal(found["others"].data, tq.quantize_weights(w, 0).codes)
+    np.testing.assert_array_equal(found["others"].quantization.scale, tq.quantize_weights(w, 0).scale)
 
 
 def test_codes_are_refused_where_they_cannot_be():
     with tq.edit(model(weights((4, 4)))) as e:
-        with pytest.raises(ValueError, match="nan"):
-            e._add_codes(np.full((2, 2), np.nan, np.float32), 0, "int8", None)
+        ones = np.ones((2, 2), np.float32)
         with pytest.raises(ValueError, match="16 bits"):
-            e._add_codes(np.ones((2, 2), np.float32), 0, "int16", None)
-        with pytest.raises(TypeError, match="a table Buffer is needed"):
-            tq._core._quantize_into(e._root, np.ones((2, 2), np.float32), 0, "int8", None)
-        with pytest.raises(TypeError, match="a table Buffer is needed"):
-            tq._core._quantize_into(None, np.ones((2, 2), np.float32), 0, "int8", None)
+            e._add_codes(ones, 0, "int16", None, "these")
+        with pytest.raises(ValueError, match="needs 'int8'"):
+            e._add_codes(ones, 0, "uint8", None, "these")
+        for node in (e._root, None):
+            with pytest.raises(TypeError, match="a table Buffer is needed"):
+                tq._core._codes_into(node, ones, 0, "int8", None, "these")
+            with pytest.raises(TypeError, match="a table QuantizationParameters is needed"):
+                tq._core._scales_into(node, e._buffers[0])
+            with pytest.raises(TypeError, match="a table Buffer is needed"):
+                tq._core._scales_of(node)
+        with pytest.raises(ValueError, match="no codes that are yet to be made"):
+            e.tensors["w"].quantization._take_scales(0)
+        e.tensors["w"].quantization = None
+        other = tq.edit(model(ones))
+        with pytest.raises(ValueError, match="another model"):
+            tq._core._scales_into(e.tensors["w"].quantization._made(), other._buffers[0])
+        e.tensors["w"].quantization = None
         e.to_bytes()
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (5, 300)), (1, (5, 300)), (None, (5, 300)), (0, (3, 200000))])
+def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape, tmp_path):
+    w = np.ones(shape, np.float32)
+    w[2, 3] = np.nan
+    channel = {0: 2, 1: 3, None: 0}[axis]
+    with tq.edit(model(np.ones((4, 4), np.float32))) as e:
+        index, _ = e._add_codes(w, axis, "int8", None, "these weights")
+        tensor = e.main.add_tensor("codes", shape, "int8", buffer=index)
+        tensor.quantization._take_scales(index)
+        words = f"these weights: w holds nan in channel {channel}; weights must be finite"
+        for action in (e.to_bytes, lambda: e.save(tmp_path / "out"), lambda: tensor.data, lambda: e._scales(index)):
+            with pytest.raises(ValueError, match=words):
+                action()
+        tensor.buffer = 0
+        tensor.quantization = None
+        e._buffers[index].set("data", None)
+        e.to_bytes()
+    assert os.listdir(tmp_path) == []
 
 
 def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
     w = weights((64, 96))
     with tq.edit(model(w)) as e:
-        index, _ = e._add_codes(w, 0, "int8", None)
+        index, _ = e._add_codes(w, 0, "int8", None, "w")
         e.tensors["w"].buffer = index
         e.tensors["w"].type = "int8"
         e._store()

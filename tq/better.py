@@ -38,10 +38,11 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
     model = source if isinstance(source, Model) else Model(source)
     equalizes, corrects, target = (rest.pop(name) for name in ("equalize", "bias_correction", "target_sqnr"))
     fallback, samples = rest.pop("fallback"), rest.pop("samples")
+    rest["rules"] = tuple(rest["rules"])
     _check(target, fallback)
     fed = _samples(model, rest["calibration"], samples)
     if equalizes:
-        model = _equalized(model, rest)
+        model = _equalized(model, fed, rest)
     rest["calibration"] = _calibration(model, fed, rest)
     if equalizes:
         rest["overrides"] = {**_clamps(model, rest), **(rest["overrides"] or {})}
@@ -74,13 +75,17 @@ def _samples(model: Model, calibration: Any, samples: Any) -> Samples:
     return Samples(model, calibration if samples is None else samples)
 
 
-def _equalized(model: Model, rest: dict[str, Any]) -> Model:
+def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model:
+    """With a scale for each channel of the weights, what is left to make alike are the activations, which samples show.
+    With one scale the weights matter most, and a MINIMUM beside each RELU6 is worth it.  So it was measured
+    (benchmarks/bench_better.py): the other way round is worse for both."""
     from tq.equalization import equalize
 
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
-    # Where weights have one scale, equal channels are worth a MINIMUM beside each RELU6; else they cost more than that.
-    return Model(equalize(model, per_axis=rest["per_axis"], relu6="keep" if rest["per_axis"] else "minimum"))
+    if rest["per_axis"]:
+        return Model(equalize(model, samples=samples.lists()))
+    return Model(equalize(model, per_axis=False, relu6="minimum"))
 
 
 def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationParams]:
@@ -105,7 +110,7 @@ def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationPara
 def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibration | None:
     """A calibration that every build can use; None where no recipe asks for one."""
     given = rest["calibration"]
-    recipes = [rest["recipe"], *(rule.recipe for rule in rest["rules"])]
+    recipes = [rest["recipe"], *(rule.recipe for rule in rest["rules"] if isinstance(rule, Rule))]
     if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
         return given if isinstance(given, Calibration) else None
     observer = rest["observer"] or "minmax"

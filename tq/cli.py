@@ -36,6 +36,7 @@ RECIPE_NAMES = (
     "float",
 )
 IO_TYPES = ("float32", "int8", "uint8", "int16")
+NUMERICS = ("reference", "optimized", "xnnpack")
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
 
@@ -229,7 +230,7 @@ def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
 def _run_model(args: argparse.Namespace) -> Result:
     import numpy as np
 
-    interpreter = _fed(_interpreter(args.file, args, keep=args.all), args)
+    interpreter = _fed(_interpreter(args.file, args, keep=args.all, numerics=args.numerics), args)
     interpreter.invoke()
     details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
     outputs: dict[str, Any] = {}
@@ -266,13 +267,25 @@ def _compare(args: argparse.Namespace) -> Result:
 
 
 def _profile(args: argparse.Namespace) -> Result:
-    interpreter = _fed(_interpreter(args.file, args), args)
+    interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
     return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+
+
+def _backends(args: argparse.Namespace) -> Result:
+    from tq.interpreter import Interpreter
+
+    interpreter = Interpreter(model=_open(args.file), numerics=args.numerics)
+    if args.subgraph >= interpreter.num_subgraphs():
+        raise _Failure(f"the model has {interpreter.num_subgraphs()} subgraphs")
+    rows = interpreter.backends(args.subgraph)
+    if args.json:
+        return _dumps({"operators": [vars(row) for row in rows]}), FINE
+    return str(rows), FINE
 
 
 def _two_names(text: str) -> tuple[str, str]:
     one, two = text.split(",")
-    if not {one, two} <= {"reference", "optimized", "xnnpack"}:
+    if not {one, two} <= set(NUMERICS):
         raise ValueError
     return one, two
 
@@ -513,8 +526,13 @@ def _parser() -> _Parser:
         parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of random inputs (0)")
         parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
 
+    def numerics(parser: _Parser, default: str | None = None) -> None:
+        text = "whose arithmetic" if default is None else f"whose arithmetic ({default})"
+        parser.add_argument("--numerics", choices=NUMERICS, default=default, help=text)
+
     run = command("run", _run_model, "run a model and print or save its outputs", "FILE")
     inputs(run)
+    numerics(run)
     run.add_argument("-o", "--output", metavar="OUT.npz", help="the file to write")
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
     compare = command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A")
@@ -528,7 +546,12 @@ def _parser() -> _Parser:
     inputs(compare)
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
+    numerics(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
+    backends = command("backends", _backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
+    numerics(backends, "xnnpack")
+    backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
+    json(backends)
     quantize = command("quantize", _quantize, "write a quantized model", "FILE")
     quantize.add_argument("out", metavar="OUT", help="the file to write")
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")

@@ -126,7 +126,10 @@ class _Node:
         """An input's codes less its zero point, as int64."""
         tensor = self.tensor(place)
         assert tensor is not None
-        value = tensor.data if tensor.is_constant else self.interpreter.get_tensor(tensor.index)
+        if not tensor.is_constant:
+            value = self.interpreter.get_tensor(tensor.index)
+        else:
+            value = tensor.data if tensor.sparsity is None else tensor.densify()
         return np.asarray(value).astype(np.int64) - self.zero_point(tensor)
 
     @staticmethod
@@ -234,6 +237,8 @@ def _accumulate(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -
     """The exact sum behind an element, where the operator has one that int32 holds."""
     out = node.op.outputs[0]
     codes = [node.tensor(0), node.tensor(1), out] if node.op.name != "QUANTIZE" else [node.tensor(0), out]
+    if getattr(node.options.get("weights_format"), "name", "DEFAULT") != "DEFAULT":
+        return None  # shuffled
     if node.op.name not in _ACCUMULATORS or any(t is None or len(t.quantization.scale) == 0 for t in codes):
         return None
     found = _ACCUMULATORS[node.op.name](node, element, shape)

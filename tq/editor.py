@@ -254,12 +254,17 @@ class Editor:
         return len(self._buffers) - 1
 
     def _add_codes(
-        self, weights: NDArray[np.float32], axis: int | None, dtype: str, block_size: int | None
-    ) -> tuple[int, NDArray[np.float32]]:
-        """A new buffer with the codes of constant weights, which must not change, and their scales: what
-        tq.quantize_weights gives, packed.  The codes are made when the model is written."""
+        self, weights: NDArray[np.float32], axis: int | None, dtype: str, block_size: int | None, label: str
+    ) -> tuple[int, tuple[int, ...]]:
+        """A new buffer with the codes of constant weights, which must not change, and the shape of their scales: what
+        tq.quantize_weights gives, packed.  Both are made when the model is written; weights that are not finite are a
+        ValueError then, which begins with the label."""
         index = self.add_buffer()
-        return index, _core._quantize_into(self._buffers[index], weights, axis, dtype, block_size)
+        return index, _core._codes_into(self._buffers[index], weights, axis, dtype, block_size, label)
+
+    def _scales(self, buffer: int) -> NDArray[np.float32]:
+        """The scales of codes that _add_codes added, now."""
+        return _core._scales_of(self._buffers[buffer])
 
     def _forget_users(self) -> None:
         self._users = None

@@ -53,6 +53,7 @@ class Pair:
     second: OperatorPart
     channels: int
     clamp: bool  # a RELU6 stands between them, fused into the first
+    passed: list[TensorPart]  # from the first layer's output to the second's input
 
     @property
     def between(self) -> TensorPart:
@@ -169,7 +170,7 @@ def _pair(op: OperatorPart, readers: dict[int, list[OperatorPart]], ends: set[in
     channels = weights.shape[_OUTPUT_AXIS[op.name]]
     if not tensor.shape or tensor.shape[-1] != channels or channels < 1:
         return None
-    flat = False
+    flat, passed = False, [tensor]
     after = _alone(tensor, readers, ends)
     while after is not None and after.name not in _OUTPUT_AXIS:
         if after.name == "RESHAPE":
@@ -179,12 +180,13 @@ def _pair(op: OperatorPart, readers: dict[int, list[OperatorPart]], ends: set[in
         if len(after.outputs) != 1 or after.input_indices[0] != tensor.index or after.outputs[0] is None:
             return None
         tensor = after.outputs[0]
+        passed.append(tensor)
         after = _alone(tensor, readers, ends)
     if after is None or after.input_indices[0] != tensor.index or not _is_layer(after, readers, ends):
         return None
     if not _takes(after, channels, flat):
         return None
-    return Pair(op, after, channels, activation == "RELU6")
+    return Pair(op, after, channels, activation == "RELU6", passed)
 
 
 def _scales_through(op: OperatorPart, tensor: TensorPart, channels: int) -> bool:
@@ -315,9 +317,18 @@ class _Scaling:
         for tensor, data in self.data.items():
             if data is not self.first_data[tensor]:
                 tensor.data = data
+                _forget_range(tensor)
         for pair, exponents in zip(self.pairs, self.exponents, strict=True):
+            for tensor in pair.passed if exponents.any() else ():
+                _forget_range(tensor)
             if pair.clamp and exponents.any():
                 _write_clamp(graph, pair, np.ldexp(np.float32(6), -exponents))
+
+
+def _forget_range(tensor: TensorPart) -> None:
+    """The file may tell the range of a float tensor, which is another now."""
+    if tensor.quantization:
+        tensor.quantization = None
 
 
 def _finite(tensor: TensorPart) -> Array:

@@ -23,6 +23,7 @@ import numpy as np
 from tq import _core
 
 if TYPE_CHECKING:
+    from tq.backends import Backends
     from tq.runs import MemoryPlan, Profile, Step
 
 Details = dict[str, Any]
@@ -120,7 +121,10 @@ class Interpreter(_core.Interpreter):
     experimental_preserve_all_tensors: keep every intermediate tensor, at the cost of memory.  Changes no result.
 
     model: an open tq.Model, which any number of interpreters in any threads may share.
-    numerics: "reference": integers are TFLite's reference kernels' to the bit.
+    numerics: whose bits integer results have: "reference", TFLite's reference kernels'; "optimized", its optimized
+        kernels' on one x86 thread; "xnnpack", XNNPACK's on x86, and the optimized kernels' where XNNPACK refuses an
+        operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
+        in their last bits.
     max_memory: bytes that tensors and packed weights may take; the machine's memory by default.
 
     The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor
@@ -205,6 +209,17 @@ class Interpreter(_core.Interpreter):
         from tq.runs import profile
 
         return profile(self, runs, warm_up)
+
+    def backends(self, subgraph_index: int = 0) -> Backends:
+        """Whose kernels LiteRT would run each operator of a subgraph with, and why.
+
+        A list of rows with `index`, `operator` (a name), `numerics`, `rule` (the condition that decided, in words) and
+        `litert`: what LiteRT does where it is known not to run the operator, else None.  `print` of it is a table.
+        Before allocate_tensors too: the file decides.  IndexError: there is no such subgraph.
+        """
+        from tq.backends import backends
+
+        return backends(self, subgraph_index)
 
     def memory_plan(self, subgraph_index: int = 0) -> MemoryPlan:
         """Where the tensors of a subgraph lie in the arena, and between which operators they live.

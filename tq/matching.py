@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from tq._core import Model, Operator, Subgraph, Tensor
@@ -71,6 +71,12 @@ def constant_of(operator: Operator, place: int) -> Tensor | None:
         return tensor
     producer = tensor.producer
     return producer.inputs[0] if producer is not None and producer.name == "DEQUANTIZE" and producer.inputs else None
+
+
+def type_kind(tensor: Tensor) -> str:
+    """The letter of a tensor's dtype, as NumPy has it: "f", "i", "u" ...; "" for types that are not known."""
+    dtype: Any = tensor.dtype
+    return "" if dtype is None else str(dtype.kind)
 
 
 def is_computed(operator: Operator) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.interpreter import Interpreter
+from tq.matching import type_kind
 from tq.samples import Inputs
 
 if TYPE_CHECKING:
@@ -37,23 +38,23 @@ class Noise:
     def add(self, a: Array, b: Array) -> None:
         """Takes in the numbers a and what stands for them."""
         one, two = np.ravel(a), np.ravel(b)
-        for start in range(0, one.size, _PART):
-            self._add(one[start : start + _PART].astype(np.float64), two[start : start + _PART].astype(np.float64))
+        with np.errstate(all="ignore"):  # NaN and infinities are no news here
+            for start in range(0, one.size, _PART):
+                self._add(one[start : start + _PART].astype(np.float64), two[start : start + _PART].astype(np.float64))
         self.count += one.size
 
     def _add(self, x: Array, y: Array) -> None:
-        with np.errstate(all="ignore"):
-            error = y - x
+        error = y - x
+        noise = _dot(error)
+        if not math.isfinite(noise):  # elements that are equal have no error, be they not finite
+            error[(x == y) | ((x != x) & (y != y))] = 0
+            x = np.where(np.isfinite(x), x, 0)
             noise = _dot(error)
-            if not math.isfinite(noise):  # NaN and infinities, which are no error where both have them
-                error[(x == y) | ((x != x) & (y != y))] = 0
-                x = np.where(np.isfinite(x), x, 0)
-                noise = _dot(error)
-            self.signal += _dot(x)
-            self.noise += noise
-            self.error += float(error.sum())
-            np.abs(error, out=error)
-            self.largest = float(np.maximum(self.largest, error.max()))
+        self.signal += _dot(x)
+        self.noise += noise
+        self.error += float(error.sum())
+        np.abs(error, out=error)
+        self.largest = float(np.maximum(self.largest, error.max()))
 
     @property
     def ratio(self) -> float:
@@ -167,7 +168,7 @@ def as_input(value: Array, tensor: Tensor) -> Array:
     """A sample's value as an input takes it: codes where it is of codes."""
     if value.dtype == tensor.dtype:
         return value
-    if value.dtype.kind == "f" and tensor.dtype.kind in "iu" and len(tensor.quantization.scale):
+    if value.dtype.kind == "f" and type_kind(tensor) in ("i", "u") and len(tensor.quantization.scale):
         codes: Array = tensor.quantization.quantize(value)
         return codes
     raise ValueError(f"input {tensor.name!r} is of {tensor.dtype}, and the samples are of {value.dtype}")

@@ -371,6 +371,7 @@ class _Quantized(NamedTuple):
     parameters: dict[str, Any] | None  # of the tensor's quantization
     block_scales: NDArray[Any] | None
     scales_buffer: int
+    takes_scales: bool = False  # which are made with the codes
 
 
 class _Constants:
@@ -384,31 +385,30 @@ class _Constants:
     def of(self, tensor: TensorPart, target: _Target) -> _Quantized:
         key = (tensor.buffer, tensor.shape, target._replace(form=""))
         if key not in self._made:
-            try:
-                self._made[key] = self._quantize(tensor, target)
-            except ValueError as error:
-                raise ValueError(f"{tensor!r}: {error}") from None
+            self._made[key] = self._quantize(tensor, target)
             self._old.add(tensor.buffer)
         return self._made[key]
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
         data = tensor.data
         if data is None:
-            raise ModelError("it has no data")
+            raise ModelError(f"{tensor!r} has no data")
         if target.type == "float16":
+            if np.isnan(data).any():
+                raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
             return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
         block = target.block_size or None
         axis = data.ndim - 1 if block else target.axis
-        buffer, scale = self._editor._add_codes(data, axis, target.type, block)
+        buffer, shape = self._editor._add_codes(data, axis, target.type, block, repr(tensor))
         if block:
-            scales = np.asarray(scale, np.float16)
+            scales = self._editor._scales(buffer).reshape(shape).astype(np.float16)
             return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
-        scale = np.ravel(scale)
         if target.channels:
-            scale = np.repeat(scale, target.channels)
-        axis = target.channel_axis if target.channels else target.axis or 0
-        zeros = np.zeros(len(scale), np.int64)
-        return _Quantized(buffer, {"scale": scale, "zero_point": zeros, "quantized_dimension": axis}, None, 0)
+            scale = np.repeat(self._editor._scales(buffer), target.channels)
+            parameters = {"scale": scale, "zero_point": np.zeros(len(scale), np.int64)}
+            return _Quantized(buffer, parameters | {"quantized_dimension": target.channel_axis}, None, 0)
+        parameters = {"zero_point": np.zeros(shape or 1, np.int64), "quantized_dimension": target.axis or 0}
+        return _Quantized(buffer, parameters, None, 0, True)
 
     def release(self) -> None:
         """Empties the buffers of float constants that nothing reads any more."""
@@ -418,8 +418,6 @@ class _Constants:
 
 
 def _half(data: NDArray[Any]) -> bytes:
-    if np.isnan(data).any():
-        raise ValueError("it holds NaN; weights must be numbers")
     return bytes(np.clip(data, -_HALF_MAX, _HALF_MAX).astype("<f2").data)
 
 
@@ -438,6 +436,8 @@ def _become(tensor: TensorPart, target: _Target, made: _Quantized) -> None:
     tensor.buffer = made.buffer
     tensor.type = target.type
     tensor.quantization = made.parameters
+    if made.takes_scales:
+        tensor.quantization._take_scales(made.buffer)
     if made.block_scales is None:
         return
     scales = tensor.subgraph.add_tensor(

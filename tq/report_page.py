@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tq import report_svg
-from tq.matching import BETWEEN, is_computed
+from tq.matching import BETWEEN, is_computed, type_kind
 from tq.notebook_html import count, shape_words, size_words, words
 from tq.notebook_svg import number
 from tq.report_style import SCRIPT, style_sheet
@@ -309,9 +309,9 @@ def kind_of(operator: Operator) -> str:
     """ "integer": it reads or writes codes; "hybrid": its weights are codes; "float"; "other": neither numbers."""
     tensors = [tensor for tensor in (*operator.inputs, *operator.outputs) if tensor is not None]
     moving = [tensor for tensor in tensors if not tensor.is_constant]
-    if any(tensor.dtype.kind in "iu" and len(tensor.quantization.scale) for tensor in moving):
+    if any(type_kind(tensor) in ("i", "u") and len(tensor.quantization.scale) for tensor in moving):
         return "integer"
-    if not any(tensor.dtype.kind == "f" for tensor in moving):
+    if not any(type_kind(tensor) == "f" for tensor in moving):
         return "other"
     return "hybrid" if any(tensor.is_constant and tensor.quantization for tensor in tensors) else "float"
 

@@ -21,7 +21,7 @@ from tq import measuring
 from tq._core import Error, Model
 from tq.editor import Source, write_all, write_atomically
 from tq.interpreter import Interpreter
-from tq.matching import is_computed, match
+from tq.matching import is_computed, match, type_kind
 from tq.observers import HistogramObserver
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def report(
     activations = [found for row in rows if (found := row.result()) is not None]
     matched = {row.index for row in activations}
     written = [t for op in a.subgraphs[0].operators if is_computed(op) for t in op.outputs if t is not None]
-    floats = {tensor.index: tensor.name for tensor in written if tensor.dtype.kind == "f"}
+    floats = {tensor.index: tensor.name for tensor in written if type_kind(tensor) == "f"}
     if floats and not matched:
         raise ValueError("the models do not belong together: they have no operators in common")
     made = Report(
@@ -213,7 +213,7 @@ class _Activation:
         self.noise = measuring.Noise()
         self.observer, self.errors = HistogramObserver(bins=1024), HistogramObserver(bins=1024)
         scale = right.quantization.scale
-        self.is_codes = right.dtype.kind in "iu" and len(scale) == 1
+        self.is_codes = type_kind(right) in ("i", "u") and len(scale) == 1
         self.range = _representable(right)
         self.outside = 0
         self.counts = np.zeros(0, np.int64)
@@ -361,7 +361,8 @@ def _constant(left: Tensor, right: Tensor, reader: Operator | None) -> TensorRep
         row.low, row.high = float(finite.min()), float(finite.max())
     row.range_low, row.range_high = _representable(right)
     row.values = _histogram(finite)
-    row.errors = _histogram(y - x)
+    with np.errstate(all="ignore"):
+        row.errors = _histogram(y - x)
     row.codes = _histogram(y[np.isfinite(y)], None if row.values is None else row.values[1])
     axis = right.quantization.quantized_dimension
     if right.quantization.kind == "per-axis" and 0 <= axis < x.ndim and x.shape[axis] == row.scales:

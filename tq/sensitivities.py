@@ -22,7 +22,7 @@ from tq._core import Model, Operator
 from tq.calibration import Calibration
 from tq.editor import Editor, Source
 from tq.interpreter import Interpreter
-from tq.matching import Matching, match
+from tq.matching import Matching, match, type_kind
 from tq.measuring import Noise, Samples
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ class _Runs:
         """Every activation that becomes codes, and the constants of every operator that do."""
         found = []
         for left, right in self.matching.activations:
-            single = right.dtype.kind in "iu" and len(right.quantization.scale) == 1
-            if left.dtype.kind == "f" and single and left.index in self.moving:
+            single = type_kind(right) in ("i", "u") and len(right.quantization.scale) == 1
+            if type_kind(left) == "f" and single and left.index in self.moving:
                 writer = self.written.get(left.index)
                 index, name = (None, "input") if writer is None else (writer.index, writer.name)
                 change = self._by_rounding(left, right)
@@ -200,7 +200,7 @@ class _Runs:
         pairs = {
             left.index: (left, right)
             for left, right in self.matching.constants
-            if right.quantization and left.dtype.kind == "f"
+            if right.quantization and type_kind(left) == "f"
         }
         for op in self.model.subgraphs[0].operators:
             own = [pairs[index] for index in op.input_indices if index in pairs]
@@ -329,9 +329,9 @@ def _is_quantized(operator: Operator) -> bool:
     for tensor in (*operator.inputs, *operator.outputs):
         if tensor is None:
             continue
-        if tensor.quantization and len(tensor.quantization.scale) and tensor.dtype.kind != "f":
+        if tensor.quantization and len(tensor.quantization.scale) and type_kind(tensor) != "f":
             return True
-        if tensor.quantization.kind == "blockwise" or tensor.dtype.name in ("int4", "int2", "uint4"):
+        if tensor.quantization.kind == "blockwise" or str(tensor.dtype) in ("int4", "int2", "uint4"):
             return True
         writer = None if tensor.is_constant else tensor.producer
         source = writer.inputs[0] if writer is not None and writer.name == "DEQUANTIZE" and writer.inputs else None

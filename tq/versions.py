@@ -17,7 +17,7 @@ from tq.edit_tensor import TensorPart
 
 
 def _scale(tensor: TensorPart | None) -> float:
-    if tensor is None or not len(tensor.quantization.scale):
+    if tensor is None or not tensor.quantization.scale_count:
         return 0.0
     return float(tensor.quantization.scale[0])
 
@@ -44,7 +44,7 @@ class Signature:
 
     def is_per_channel(self, index: int) -> bool:
         tensor = self._tensor(index)
-        return tensor is not None and len(tensor.quantization.scale) > 1
+        return tensor is not None and tensor.quantization.scale_count > 1
 
     def shape(self, index: int) -> tuple[int, ...]:
         tensor = self._tensor(index)

@@ -102,7 +102,9 @@ tq_status tq_cell_settle(tq_tree *tree, tq_cell *cell, tq_error *error)
     tq_status status = tq_region_get(&tree->region, cell->length, 1, &bytes, error);
     if (status != TQ_OK)
         return status;
-    cell->maker->make(cell->maker, bytes);
+    status = cell->maker->make(cell->maker, bytes, error);
+    if (status != TQ_OK)
+        return status;
     cell->bytes = bytes;
     cell->is_made = false;
     return TQ_OK;

@@ -325,6 +325,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     const tq_depthwise *d = run->d;
     const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
     const size_t n = min_size(width, d->channels - channel);
+    const bool in_place = d->in == TQ_f32 && n == width;
     _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_depthwise_tile tile = {
         .row = row,
@@ -336,11 +337,15 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
         .weights = (const char *)d->weights + vector * vector_bytes(d),
         .vector_bytes = vector_bytes(d),
         .bias = (const char *)d->bias + channel * 4,
-        .sums = sums,
+        .sums = in_place ? run->out + (out_row * run->out_stride + channel) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? run->out_stride : width) * 4,
+        .floor = run->store->floor,
+        .ceiling = run->store->ceiling,
     };
     if (!d->wide) {
         d->kernel->tile(&tile);
-        store_tile(run, sums, out_row, rows, channel, n, width);
+        if (!in_place)
+            store_tile(run, sums, out_row, rows, channel, n, width);
         return;
     }
     uint64_t wide[TQ_TILE_ROWS * TQ_TILE_CHANNELS];

@@ -313,6 +313,7 @@ struct run {
     char *scratch;
     size_t job_bytes, block; /* of scratch a job; rows a block */
     size_t row_parts, panel_parts;
+    size_t line;       /* taps of a line of the filter, which may be neighbours; else 1 */
     const char *limit; /* the end of the rows' memory */
     bool plain;
 };
@@ -379,19 +380,64 @@ static inline char *copy_elements(const struct run *run, char *to, const char *f
     return to + n * g->kernel->row_bytes;
 }
 
-/* Row `at` of the block, whose taps are table[t * step]: neighbours in one go. */
-static void copy_row(const struct run *run, const void *const *table, size_t step, char *to)
+/* Whether the taps of a line of the filter, table[i * step], are neighbours: the first and the last are inside the image
+   and lie as far apart as neighbours do. */
+static inline bool is_line(const void *const *table, size_t last, size_t step, size_t bytes, const void *padding)
+{
+    const char *from = table[0], *to = table[last * step];
+    return to == from + last * bytes && from != padding && to != padding;
+}
+
+/* A line of the filter; returns where the next one goes. */
+static char *copy_line(const struct run *run, const void *const *table, size_t step, char *to)
 {
     const tq_gemm *g = run->gemm;
     const size_t bytes = g->depth * g->in_bytes;
     const char *pad_limit = (const char *)g->padding + bytes + SLACK;
-    for (size_t t = 0; t < g->taps;) {
-        const char *from = table[t * step];
-        size_t n = 1;
-        while (t + n < g->taps && (const char *)table[(t + n) * step] == from + n * bytes)
-            n++;
-        to = copy_elements(run, to, from, n * g->depth, from == g->padding ? pad_limit : run->limit);
-        t += n;
+    if (is_line(table, run->line - 1, step, bytes, g->padding))
+        return copy_elements(run, to, table[0], run->line * g->depth, run->limit);
+    for (size_t i = 0; i < run->line; i++) {
+        const char *from = table[i * step];
+        to = copy_elements(run, to, from, g->depth, from == g->padding ? pad_limit : run->limit);
+    }
+    return to;
+}
+
+/* Rows whose lines are short and copied as they are: what is the same for all stays in registers. */
+static void copy_short_lines(const struct run *run, const void *const *table, size_t step, size_t count, char *to,
+                             size_t row_bytes)
+{
+    const tq_gemm *g = run->gemm;
+    const void *const padding = g->padding;
+    const size_t line = run->line, bytes = g->depth * g->in_bytes, lines = g->taps / line, line_bytes = line * bytes;
+    const size_t whole = round_up(line_bytes, 16);
+    const uintptr_t safe = (uintptr_t)run->limit - whole; /* the last place from which so much may be read */
+    for (size_t i = 0; i < count; i++, to += row_bytes)
+        for (size_t n = 0; n < lines; n++) {
+            const void *const *taps = table + n * line * step + i;
+            char *at = to + n * line_bytes;
+            const char *from = taps[0];
+            if (is_line(taps, line - 1, step, bytes, padding) && (uintptr_t)from <= safe)
+                for (size_t k = 0; k < whole; k += 16)
+                    memcpy(at + k, from + k, 16);
+            else
+                copy_line(run, taps, step, at);
+        }
+}
+
+/* `count` rows of the block, whose taps are table[t * step + i]. */
+static void copy_rows(const struct run *run, const void *const *table, size_t step, size_t count, char *to,
+                      size_t row_bytes)
+{
+    const tq_gemm *g = run->gemm;
+    if (g->in_bytes == g->kernel->row_bytes && run->line * g->depth * g->in_bytes <= SLACK) {
+        copy_short_lines(run, table, step, count, to, row_bytes);
+        return;
+    }
+    for (size_t i = 0; i < count; i++, to += row_bytes) {
+        char *at = to;
+        for (size_t t = 0; t < g->taps; t += run->line)
+            at = copy_line(run, table + t * step + i, step, at);
     }
 }
 
@@ -409,11 +455,9 @@ static void place_rows(const struct run *run, const struct space *space, size_t 
     if (!g->copies)
         return;
     const size_t row = copied_row_bytes(g);
-    for (size_t i = 0; i < count; i++) {
-        char *to = space->copies + i * row;
-        copy_row(run, taps + i, block, to);
-        space->table[i] = to;
-    }
+    copy_rows(run, taps, block, count, space->copies, row);
+    for (size_t i = 0; i < count; i++)
+        space->table[i] = space->copies + i * row;
 }
 
 /* What weights' zero points add to a row's sums: row_factor * sum of (element - row zero point). */
@@ -565,7 +609,9 @@ static void run_tile(const struct run *run, const struct space *space, const str
 {
     const tq_gemm *g = run->gemm;
     const size_t lanes = g->kernel->lanes;
+    const size_t first = at->panel * lanes, width = at->panels * lanes;
     _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    const bool in_place = g->in == TQ_f32 && first + width <= g->channels;
     tq_tile tile = {
         .row = space->table + at->row,
         .step = run->block,
@@ -575,10 +621,14 @@ static void run_tile(const struct run *run, const struct space *space, const str
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * lanes * 4,
         .flip = flip_of(g),
-        .sums = sums,
+        .sums = in_place ? run->out + (at->out_row * run->out_stride + first) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? run->out_stride : width) * 4,
+        .floor = run->store->floor,
+        .ceiling = run->store->ceiling,
     };
     g->kernel->tile(at->rows, at->panels)(&tile);
-    store_tile(run, sums, space->adjust + at->row, at);
+    if (!in_place)
+        store_tile(run, sums, space->adjust + at->row, at);
 }
 
 /* As run_tile, with the rows cut into pieces whose sums fit 32 bits. */
@@ -604,6 +654,7 @@ static void run_wide_tile(const struct run *run, const struct space *space, cons
             .panel_bytes = g->panel_bytes,
             .bias = zeros,
             .sums = part,
+            .sums_stride = width * 4,
         };
         g->kernel->tile(at->rows, at->panels)(&tile);
         for (size_t i = 0; i < at->rows * width; i++)
@@ -691,6 +742,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .scratch = scratch,
         .job_bytes = (size_t)job_bytes(gemm),
         .block = block_rows(gemm),
+        .line = rows->scan && !rows->scan->columns_first ? (size_t)rows->scan->filter_w : 1,
         .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
     const tq_scan *w = rows->scan;

@@ -8,6 +8,9 @@
  */
 #include "kernels/fixed_simd.h"
 
+/* What becomes of float sums, in the tiles of gemm_simd.h and depthwise_simd.h, whose record is t; NaN stays. */
+#define BOUNDED(x) clamp_f32(x, splat_f32(t->floor), splat_f32(t->ceiling))
+
 /* The first n codes of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
    there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
    waits until the store is done. */

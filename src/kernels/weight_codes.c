@@ -6,6 +6,7 @@
 #include "kernels/weight_codes.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -306,6 +307,45 @@ void tq_weight_packed_codes(const tq_weight_target *target, const float *w, cons
 {
     codes_job job = {walk_of(w, l), coder_of(target), factors, tq_code_bits(target->code), NULL, NULL, packed};
     run_codes(&job, threads);
+}
+
+/* ---- all at once ---- */
+
+typedef struct walk_job {
+    codes_job codes;
+    const tq_weight_target *target;
+    float *factors, *scales;
+    atomic_bool failed;
+} walk_job;
+
+static void walk_channels(void *context, size_t begin, size_t end)
+{
+    walk_job *job = context;
+    const tq_axis_view view = job->codes.walk.view;
+    for (size_t c = begin; c < end; c++) {
+        const size_t at = c * view.inner, next = at + view.inner;
+        job->factors[c] = 0;
+        bounds_of[tq_isa()](job->codes.walk.w, view, at, next, job->factors);
+        if (tq_weight_scales(job->target, &job->factors[c], 1, &job->scales[c], NULL) != TQ_OK) {
+            atomic_store_explicit(&job->failed, true, memory_order_relaxed);
+            return;
+        }
+        codes_range(&job->codes, at, next);
+    }
+}
+
+bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_weight_layout *l, int threads,
+                    float *factors, float *scales, int8_t *q8, uint8_t *packed)
+{
+    const tq_axis_view view = l->region;
+    const int bits = tq_code_bits(target->code);
+    const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its codes are made */
+    if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most || (packed && view.inner * (size_t)bits % 8))
+        return false;
+    walk_job job = {{walk_of(w, l), coder_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
+    const size_t grain = GRAIN / view.inner + 1; /* channels */
+    tq_parallel_for(view.channels, grain, threads_of(&job.codes.walk, threads), walk_channels, &job);
+    return !atomic_load(&job.failed);
 }
 
 /* ---- rule TOCO ---- */

@@ -7,6 +7,8 @@
 #ifndef TQ_KERNELS_WEIGHT_CODES_H
 #define TQ_KERNELS_WEIGHT_CODES_H
 
+#include <stdbool.h>
+
 #include "quant/weights.h"
 
 /* The greatest |w| for each scale; NaN where there is one among them. */
@@ -20,6 +22,12 @@ void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_we
 /* Codes of fewer than 8 bits, packed as quant/packing.h says: tq_packed_size bytes. */
 void tq_weight_packed_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
                             const float *factors, int threads, uint8_t *packed);
+
+/* Bounds, scales and codes in one walk, so that weights come from memory once, and in the factors' place what the other
+   two would leave there.  q8 and packed as above, one of them NULL.  False, and what was written means nothing: the
+   layout has channels in several pieces, or tq_weight_scales would fail. */
+bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_weight_layout *layout, int threads,
+                    float *factors, float *scales, int8_t *q8, uint8_t *packed);
 
 /* Of rule TOCO: the range of n weights, which are finite or the call fails. */
 tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error);

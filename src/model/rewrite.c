@@ -162,7 +162,7 @@ tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_
     return TQ_OK;
 }
 
-tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, const tq_maker *maker, uint64_t size, tq_error *error)
+tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error)
 {
     tq_cell cell = data_cell(size);
     cell.maker = maker;

@@ -22,7 +22,7 @@ tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *
 tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error);
 
 /* Gives a buffer bytes that are made when they are written. */
-tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, const tq_maker *maker, uint64_t size, tq_error *error);
+tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error);
 
 /* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata
    inside alone. */

@@ -683,6 +683,83 @@ static bool need_constant_permutation(const tq_node *node)
     return is_in_file(input(node, 1));
 }
 
+/* ---- what LiteRT does not run ---- */
+
+static bool fault_no_kernel(const tq_node *node)
+{
+    (void)node;
+    return true;
+}
+
+static bool fault_no_bias(const tq_node *node)
+{
+    return !input(node, 2);
+}
+
+static bool fault_one_bias_scale(const tq_node *node)
+{
+    const tq_tensor *w = input(node, 1), *bias = input(node, 2);
+    if (type_of(w) != TQ_TensorType_INT8 || type_of(bias) != TQ_TensorType_INT32)
+        return false;
+    return tq_tensor_quantization(&w->table).scale.count > 1 && tq_tensor_quantization(&bias->table).scale.count == 1;
+}
+
+static bool fault_large_multiplier(const tq_node *node)
+{
+    if (!is_codes(input(node, 0)) || !is_codes(output(node, 0)))
+        return false;
+    tq_quantization q = tq_tensor_quantization(&node->in[1]->table);
+    for (uint32_t c = 0; c < q.scale.count; c++)
+        if (scale_of(node->in[0]) * tq_vector_f32(&q.scale, c) / scale_of(node->out[0]) >= 256)
+            return true;
+    return false;
+}
+
+static bool fault_unsigned_codes(const tq_node *node)
+{
+    return type_of(input(node, 0)) == TQ_TensorType_UINT8;
+}
+
+/* Codes that XNNPACK takes by their type, and cannot describe. */
+static bool has_unsound_codes(const tq_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (is_codes(node->in[i]) && is_value(node, i) && !is_sound(node->in[i]))
+            return true;
+    for (int i = 0; i < node->out_count; i++)
+        if (is_codes(node->out[i]) && !is_sound(node->out[i]))
+            return true;
+    return false;
+}
+
+typedef struct fault {
+    bool (*has)(const tq_node *node);
+    const char *text;
+} fault;
+
+#define FAULT(name, text) static const fault name[] = {{fault_##name, text}};
+#include "ops/backends.def"
+
+static const struct {
+    int64_t code;
+    tq_numerics numerics;
+    const fault *fault;
+} failures[] = {
+#define FAILS(operator, numerics, fault) {TQ_BuiltinOperator_##operator, TQ_NUMERICS_##numerics, fault},
+#include "ops/backends.def"
+};
+
+static const char *fault_of(const tq_node *node, tq_numerics numerics)
+{
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        if (failures[i].code == node->row.code && failures[i].numerics == numerics && failures[i].fault->has(node))
+            return failures[i].fault->text;
+    if (numerics == TQ_NUMERICS_XNNPACK && has_unsound_codes(node))
+        return "LiteRT raises: XNNPACK accepts codes, but not a scale that is 0 or denormal, or a zero point that they "
+               "cannot hold";
+    return NULL;
+}
+
 /* ---- rows ---- */
 
 typedef struct need {
@@ -741,20 +818,30 @@ bool tq_backend_unpacks(const tq_node *node)
            (is_float(x) || type_of(x) == TQ_TensorType_INT8);
 }
 
-tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
+/* The text of what keeps XNNPACK from taking the node, or NULL. */
+static const char *refusal(const tq_node *node)
 {
-    if (asked == TQ_NUMERICS_REFERENCE)
-        return (tq_backend){asked, "reference kernels were asked for"};
-    if (asked == TQ_NUMERICS_OPTIMIZED)
-        return (tq_backend){asked, "optimized kernels were asked for"};
-    const tq_numerics otherwise = TQ_NUMERICS_OPTIMIZED;
     if (tq_backend_unpacks(node))
-        return (tq_backend){otherwise, "computed once, by the delegate with the optimized kernel: its input is constant"};
+        return "computed once, by the delegate with the optimized kernel: its input is constant";
     const need *const *needs = needs_of(node);
     if (!needs)
-        return (tq_backend){otherwise, "XNNPACK does not have the operator"};
+        return "XNNPACK does not have the operator";
     for (; *needs; needs++)
         if (!(*needs)->holds(node))
-            return (tq_backend){otherwise, (*needs)->text};
-    return (tq_backend){TQ_NUMERICS_XNNPACK, "XNNPACK takes it"};
+            return (*needs)->text;
+    return NULL;
+}
+
+tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
+{
+    tq_backend backend = {asked, "reference kernels were asked for", NULL};
+    if (asked == TQ_NUMERICS_OPTIMIZED)
+        backend.rule = "optimized kernels were asked for";
+    if (asked == TQ_NUMERICS_XNNPACK) {
+        const char *why = refusal(node);
+        backend.numerics = why ? TQ_NUMERICS_OPTIMIZED : TQ_NUMERICS_XNNPACK;
+        backend.rule = why ? why : "XNNPACK takes it";
+    }
+    backend.litert = fault_of(node, backend.numerics);
+    return backend;
 }

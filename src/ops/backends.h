@@ -15,6 +15,7 @@
 typedef struct tq_backend {
     tq_numerics numerics; /* whose arithmetic the node follows */
     const char *rule;     /* why, in words: a row's text */
+    const char *litert;   /* what LiteRT does in place of running the node; NULL: it runs it, as far as is known */
 } tq_backend;
 
 /* Of a node whose tensors have what the file says of them.  `asked`: what the interpreter's user named. */

@@ -169,7 +169,7 @@ int tq_py_numerics(const char *name, tq_numerics *out)
     return -1;
 }
 
-/* _backends(subgraph=0) -> [(numerics, rule)] by operator */
+/* _backends(subgraph=0) -> [(numerics, rule, what LiteRT does in place of running it or None)] by operator */
 PyObject *tq_py_backends(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;
@@ -179,7 +179,7 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
     PyObject *list = PyList_New(0);
     for (uint32_t k = 0; list && k < graph->step_count; k++) {
         const tq_backend *backend = &graph->steps[k].backend;
-        if (append(list, Py_BuildValue("(ss)", numerics_names[backend->numerics], backend->rule)) < 0)
+        if (append(list, Py_BuildValue("(ssz)", numerics_names[backend->numerics], backend->rule, backend->litert)) < 0)
             Py_CLEAR(list);
     }
     tq_py_leave(self);

@@ -424,6 +424,16 @@ static PyObject *store(NodeObject *self, PyObject *const *args, Py_ssize_t count
     return stored < 0 ? NULL : PyBool_FromLong(stored);
 }
 
+/* How many elements a vector has; 0 where it is not stored.  Nothing is made for it. */
+static PyObject *length_of(NodeObject *self, PyObject *name)
+{
+    const tq_field *field = find_field(self, name);
+    const tq_cell *cell = field ? tq_node_cell(self->node, field->slot) : NULL;
+    if (!field)
+        return NULL;
+    return PyLong_FromUnsignedLong(cell && cell->kind != TQ_CELL_INLINE ? cell->count : 0);
+}
+
 /* A vector of integers as a tuple; what is not stored has none. */
 static PyObject *numbers(NodeObject *self, PyObject *name)
 {
@@ -635,6 +645,7 @@ static PyMethodDef node_methods[] = {
      "get($self, field, /)\n--\n\nA scalar, or its default where it is not stored; an str; a read-only array; a _Node; a list of\nthem or of str.  None where what is no scalar is not stored."},
     {"has", (PyCFunction)has, METH_O, "has($self, field, /)\n--\n\nWhether the field is stored."},
     {"numbers", (PyCFunction)numbers, METH_O, "numbers($self, field, /)\n--\n\nA vector of integers as a tuple; empty where it is not stored."},
+    {"length", (PyCFunction)length_of, METH_O, "length($self, field, /)\n--\n\nHow many elements a vector has; 0 where it is not stored."},
     {"store", (PyCFunction)(void (*)(void))store, METH_FASTCALL,
      "store($self, field, value, /)\n--\n\nSets a field to an int, a short list of ints or an array of its own dtype; False, and nothing is\ndone, for all else and for what does not fit."},
     {"set", (PyCFunction)set, METH_VARARGS,
