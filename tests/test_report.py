@@ -2,6 +2,7 @@
 """tq.report: what it measures, by hand-made sums; its page, in a browser; tq report; tq demo --write."""
 
 import contextlib
+import html
 import http.server
 import re
 import shutil
@@ -214,6 +215,13 @@ def test_page_is_well_formed_and_fetches_nothing(report):
     for words in ("soft", "energy/weights", "DEPTHWISE_CONV_2D", "SQNR", "6 of 6"):
         assert words in text
     assert len(text) < 200_000
+
+
+def test_a_notebook_shows_the_page(report):
+    shown = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"[^>]*></iframe>', report._repr_html_())
+    assert html.unescape(shown[1]) == report.to_html()
+    assert repr(report).startswith("<tq report: 7 tensors") and len(repr(report)) < 100
+    assert len(repr(tq.sensitivity(FLOAT, PICTURES[:1]))) < 100
 
 
 def test_hostile_names():

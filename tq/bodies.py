@@ -109,10 +109,10 @@ class Bodies:
         found = callees(self._model, operator)
         if not found or interpreter is self._interpreter:  # a body that calls others is watched as a whole
             return
-        values = [interpreter._view(index, graph).copy() for index in operator.input_indices if index >= 0]
+        values = [interpreter._view(index, graph).copy() for index in _indices(operator.inputs)]
         try:
             if operator.name == "IF":
-                self._call(found[0 if values[0].ravel()[0] else 1], values[1:], update)
+                self._call(found[0] if values[0].ravel()[0] else found[1], values[1:], update)
             elif operator.name == "STABLEHLO_CASE":
                 place = int(values[0].ravel()[0])
                 self._call(found[place if 0 <= place < len(found) else -1], values[1:], update)

@@ -61,6 +61,8 @@ def observed_tensors(model: Model) -> dict[int, str]:
 
     key: the tensor's index; of the others, see tq/bodies.py.
     """
+    if not model.subgraphs:
+        raise ValueError("the model has no subgraphs")
     found: dict[int, str] = {}
     for place in bodies.reached(model):
         graph = model.subgraphs[place]

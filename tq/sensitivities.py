@@ -46,7 +46,7 @@ class SensitivityRow:
     ratio: float  # that mean; those of several parts add up, nearly, to that of all of them
 
 
-@dataclass
+@dataclass(repr=False)
 class Sensitivity:
     """The parts of a model, the one that costs most first.  `str()` is a table."""
 
@@ -62,6 +62,9 @@ class Sensitivity:
 
     def __getitem__(self, place: int) -> SensitivityRow:
         return self.rows[place]
+
+    def __repr__(self) -> str:
+        return f"<tq sensitivity: {len(self.rows)} parts, together {self.sqnr_db:.2f} dB over {self.samples} samples>"
 
     def __str__(self) -> str:
         lines = ["SQNR dB  part        #  operator             tensor"]
