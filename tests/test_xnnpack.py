@@ -71,6 +71,11 @@ def processor():
         return set()
 
 
+def is_tall(item):
+    """Pools by a filter that is higher than the image, of which XNNPACK adds the rows in another order."""
+    return item.name == "AVERAGE_POOL_2D" and item.options["filter_height"] > item.inputs[0].shape[1]
+
+
 def taken(operator, kind, count, seed):
     """The drawn models of which XNNPACK takes every operator that LiteRT's delegate has not computed before."""
     for number in range(count):
@@ -80,7 +85,7 @@ def taken(operator, kind, count, seed):
         model = tq.Model(case.model)
         whose = differential.backends(model, "xnnpack")
         left = [item for item in model.subgraphs[0].operators if not differential.is_folded(item, "xnnpack")]
-        if left and all(whose[item.index] == "xnnpack" for item in left):
+        if left and all(whose[item.index] == "xnnpack" and not is_tall(item) for item in left):
             yield case
 
 
