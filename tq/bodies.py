@@ -126,7 +126,7 @@ class Bodies:
 
     def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update) -> list[NDArray[Any]]:
         if self._interpreter is None:
-            self._interpreter = Interpreter(model=self._model, num_threads=1)
+            self._interpreter = Interpreter(model=self._model, num_threads=1, numerics="reference")
             self._interpreter.allocate_tensors()
         interpreter = self._interpreter
         inputs = [tensor.index for tensor in self._model.subgraphs[graph].inputs if tensor is not None]

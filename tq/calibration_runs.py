@@ -115,7 +115,7 @@ class _Runner:
     def _fed(self, values: Values) -> Interpreter:
         shapes = {index: value.shape for index, value in values.items()}
         if self._interpreter is None or self._is_stateful:
-            self._interpreter, self._shapes = Interpreter(model=self._model), None
+            self._interpreter, self._shapes = Interpreter(model=self._model, numerics="reference"), None
             self._bodies = bodies.Bodies(self._model)
         interpreter = self._interpreter
         if shapes != self._shapes:
