@@ -27,8 +27,10 @@ do operators whose tensors have no known range, or one without an end (1e30 and 
 that only move data where no other integer operator reads or writes it, and operators with a fused activation that
 integer kernels do not have. Weights are int8, with a scale for each channel where the kernel takes them; biases are
 int32, or int64 beside int16 activations, of scale s_input * s_weights, and where a bias would have no code the weights'
-scale grows. Weights that are computed are quantized as activations, with zero point 0. Constants that several operators
-share are written once for each pair of parameters. This file is made by `tests/quantization_table.py`.
+scale grows. Weights that are computed are quantized as activations, with zero point 0, beside int8. Constants that
+several operators share are written once for each pair of parameters. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+BIDIRECTIONAL operators have no integer kernels. The inputs and outputs of branches and loop bodies stay float. This
+file is made by `tests/quantization_table.py`.
 
 What an output's parameters are:
 
