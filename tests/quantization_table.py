@@ -70,6 +70,52 @@ as float16, or sparse, count as float32.
 |---|---|---|---|
 """
 
+PEERS_HEAD = """
+## Beside TFLiteConverter and ai-edge-quantizer
+
+From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their codes but for
+single ones that differ by one; int4 weights are ai-edge-quantizer's; the scales of activations are TFLiteConverter's but
+for the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
+`tests/test_quantize_model.py`). What differs:
+
+| what | tq | others |
+|---|---|---|
+"""
+
+PEERS = (
+    (
+        "tensors that share parameters",
+        "the range of all of them",
+        "TFLiteConverter: that of the last, which cuts off what a first one has beyond it; QUANTIZE between with int16",
+    ),
+    (
+        "an operand that TFLite overwrites with the sum",
+        "its own range",
+        "TFLiteConverter's calibrator sees the sum there too",
+    ),
+    (
+        "versions of int16 operators",
+        "those that brought int16",
+        "TFLiteConverter: those of int8; ai-edge-quantizer: as they were",
+    ),
+    ("biases whose codes pass int32", "the channel's scales grow until they fit", "ai-edge-quantizer: -2^31"),
+    (
+        "NEG, SQUARE, SUM, DIV by a constant",
+        "written as MUL or MEAN",
+        "kernels that compute something else, or float",
+    ),
+    (
+        "masks, and logarithms of small numbers",
+        "float, with what leads to the logarithm",
+        "integers: what stands beside a mask is lost, and small numbers are 0",
+    ),
+    (
+        "LOGISTIC",
+        "the scale that LiteRT's kernels ask for",
+        "ai-edge-quantizer: the output's own, which only XNNPACK takes",
+    ),
+)
+
 WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None: "none"}
 # Of tests/generators, what is no operator that a file has beside others.
 _NOT_IN_FILES = ("GRAPH",)
@@ -119,7 +165,7 @@ def document():
         axis = "one" if row.axis is None else f"along axis {row.axis}"
         hybrid = ", ".join((*row.hybrid, *(["int4 in blocks"] if row.in_blocks else []))) or "none"
         text += f"| {name} | {', '.join(map(str, row.inputs))} | {axis} | {hybrid} |\n"
-    return text
+    return text + PEERS_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in PEERS)
 
 
 if __name__ == "__main__":
