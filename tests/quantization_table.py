@@ -74,8 +74,8 @@ PEERS_HEAD = """
 ## Beside TFLiteConverter and ai-edge-quantizer
 
 From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their codes but for
-single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's but for
-the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
+single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's but
+for the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
 `tests/test_quantize_model.py`). What differs:
 
 | what | tq | others |
