@@ -402,6 +402,22 @@ def test_a_size_beyond_memory_is_an_error():
     made.invoke()
 
 
+def test_memory_that_data_ask_for_is_blamed_on_the_operator():
+    data = build_model(
+        tensors=[tensor("dims", [2], "INT32"), tensor("value", []), tensor("y", [])],
+        operators=[operator("FILL", [0, 1], [2], options=schema.FillOptionsT())],
+        inputs=[0, 1],
+        outputs=[2],
+    )
+    made = allocated(data, max_memory=1 << 20)
+    made.set_tensor(0, np.array([1 << 20, 1 << 20], np.int32))
+    with pytest.raises(RuntimeError, match=r"operator 0 \(FILL\): output 0 of shape \[1048576,1048576\]: .*max_memory"):
+        made.invoke()
+    made.set_tensor(0, np.array([2, 3], np.int32))
+    made.invoke()
+    assert made.get_tensor(2).shape == (2, 3)
+
+
 # ---- signatures ----
 
 

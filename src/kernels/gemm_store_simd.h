@@ -113,7 +113,29 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
         struct store_columns columns[4];                                                                      \
         for (size_t k = 0; k < vectors; k++)                                                                  \
             columns[k] = load_columns(s, t->first + c + k * LANES);                                           \
-        for (size_t r = 0; r < t->rows; r++) {                                                                \
+        size_t r = 0;                                                                                         \
+        const size_t together = n == vectors * LANES ? 4 / vectors : 1; /* rows that fill a block */          \
+        for (; together > 1 && r + together <= t->rows; r += together) {                                      \
+            vi v[4];                                                                                          \
+            for (size_t k = 0; k < 4; k++) {                                                                  \
+                const size_t row = r + k / vectors;                                                           \
+                const int32_t *sums = (const int32_t *)t->sums + row * t->sums_stride + c;                    \
+                v[k] = store_fixed_of(&columns[k % vectors], sums + k % vectors * LANES,                      \
+                                      splat_s32(t->adjust[row]));                                             \
+            }                                                                                                 \
+            const struct fixed_block block = fixed_narrow(v);                                                 \
+            if (fixed_doubts(block.least)) {                                                                  \
+                int32_t fixed[4 * LANES];                                                                     \
+                store4_i32(fixed, v, false);                                                                  \
+                for (size_t k = 0; k < together; k++)                                                         \
+                    store_exactly(t, r + k, c, n, fixed + k * n);                                             \
+                continue;                                                                                     \
+            }                                                                                                 \
+            const vi codes = fixed_codes_##out_t(&block);                                                     \
+            store_rows((char *)t->out + r * t->out_stride + c, t->out_stride,                                 \
+                       clamp ? clamp_##out_t(codes, splat_s8(low), splat_s8(high)) : codes, vectors);         \
+        }                                                                                                     \
+        for (; r < t->rows; r++) {                                                                            \
             const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
             type *y = (type *)t->out + r * t->out_stride + c;                                                 \
             const vi adjust = splat_s32(t->adjust[r]);                                                        \

@@ -100,6 +100,10 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 /* `bytes` of node->kept for eval: once, in prepare. */
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error);
 
+/* TQ_INTERRUPTED where the caller wants a stop: for evals whose time grows with the square of their inputs, now and then,
+   outside of parallel loops. */
+tq_status tq_node_poll(const tq_node *node, tq_error *error);
+
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */
 tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error *error);
