@@ -53,6 +53,7 @@ def candidates(folder, most, match):
             plain = not any(len(t.quantization.scale) for t in graph.tensors)
             small = sum(t.nbytes for t in graph.inputs) <= 1_200_000
             layers = any(op.name in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED") for op in graph.operators)
+            small = small and len(graph.operators) <= 1000
             if floats and small and graph.inputs and plain and layers and len(model.subgraphs) == 1:
                 yield path, model
 

@@ -2,6 +2,7 @@
 """tq.report: what it measures, by hand-made sums; its page, in a browser; tq report; tq demo --write."""
 
 import contextlib
+import html
 import http.server
 import re
 import shutil
@@ -70,7 +71,10 @@ def test_matches_what_is_left_where_operators_differ():
 
 
 def test_errors_are_those_of_the_runs(report):
-    interpreters = [tq.Interpreter(model_content=m, experimental_preserve_all_tensors=True) for m in (FLOAT, INT8)]
+    interpreters = [
+        tq.Interpreter(model_content=m, experimental_preserve_all_tensors=True, numerics="reference")
+        for m in (FLOAT, INT8)
+    ]
     row = next(row for row in report.activations if row.name == "soft")
     a, b, codes = [], [], []
     for picture in PICTURES:
@@ -211,6 +215,13 @@ def test_page_is_well_formed_and_fetches_nothing(report):
     for words in ("soft", "energy/weights", "DEPTHWISE_CONV_2D", "SQNR", "6 of 6"):
         assert words in text
     assert len(text) < 200_000
+
+
+def test_a_notebook_shows_the_page(report):
+    shown = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"[^>]*></iframe>', report._repr_html_())
+    assert html.unescape(shown[1]) == report.to_html()
+    assert repr(report).startswith("<tq report: 7 tensors") and len(repr(report)) < 100
+    assert len(repr(tq.sensitivity(FLOAT, PICTURES[:1]))) < 100
 
 
 def test_hostile_names():

@@ -106,7 +106,7 @@ def scales(count, axis, **more):
         (dense(x={"shape": [3, 7]}), "rows of 8 are needed"),
         (dense(w={"shape": [5, 2, 4]}), "has 3 dimensions"),
         (dense(b={"shape": [4]}), "has 4 elements"),
-        (dense(options={"weightsFormat": 1}), "weights_format"),
+        (dense(options={"weightsFormat": 2}), "weights_format"),
         (dense(options={"fusedActivationFunction": TANH}), "activation"),
         (dense(options={"quantizedBiasType": schema.TensorType.INT8}, x={"type": "INT16", "zero_point": 0},
                y={"type": "INT16", "zero_point": 0}), "quantized_bias_type"),

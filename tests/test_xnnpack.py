@@ -84,7 +84,7 @@ def taken(operator, kind, count, seed):
             yield case
 
 
-def check(operator, kind, count, seed):
+def check(operator, kind, count, seed, tolerance=None):
     cases = list(islice(taken(operator, kind, 8 * count, seed), count))
     assert len(cases) >= count / 2, f"XNNPACK takes {len(cases)} of {8 * count} models"
     indices = [differential.compared(tq.Model(case.model)) for case in cases]
@@ -97,7 +97,7 @@ def check(operator, kind, count, seed):
     for case, a, b in zip(cases, mine, theirs, strict=True):
         if isinstance(b, oracle.Abort | oracle.Refusal):
             continue
-        wrong, _ = differential.compare_runs(tq.Model(case.model), case.runs, a, b, "xnnpack")
+        wrong, _ = differential.compare_runs(tq.Model(case.model), case.runs, a, b, "xnnpack", tolerance)
         if wrong:
             pytest.fail(differential.explain(case, str(wrong)), pytrace=False)
         agree += 1
@@ -115,10 +115,9 @@ def plain_floats(monkeypatch):
     )
 
 
-def exactly(monkeypatch, *features):
-    if not processor() >= {"fma", *features}:
-        pytest.skip(f"LiteRT's float kernels differ without {', '.join(['fma', *features])}")
-    monkeypatch.setitem(differential.TOLERANCES, "xnnpack", 0)
+def needs(*features):
+    if not processor() >= {*features}:
+        pytest.skip(f"LiteRT's float kernels differ without {', '.join(features)}")
 
 
 @pytest.mark.parametrize(("operator", "kind"), rows(CODES))
@@ -127,34 +126,33 @@ def test_codes(operator, kind):
 
 
 @pytest.mark.parametrize(("operator", "kind"), rows(BITS))
-def test_floats_bit_for_bit(operator, kind, plain_floats, monkeypatch):
-    exactly(monkeypatch)
-    check(operator, kind, QUICK, seed=1)
+def test_floats_bit_for_bit(operator, kind, plain_floats):
+    needs("fma")
+    check(operator, kind, QUICK, seed=1, tolerance=0)
 
 
 @pytest.mark.parametrize(("operator", "kind"), rows(AVX2))
-def test_floats_bit_for_bit_without_avx512(operator, kind, plain_floats, monkeypatch):
-    if "avx512f" not in processor():  # else within the harness's tolerance
-        exactly(monkeypatch, "avx2")
-    check(operator, kind, 3 * QUICK, seed=1)
+def test_floats_bit_for_bit_without_avx512(operator, kind, plain_floats):
+    needs("fma", "avx2")
+    check(operator, kind, QUICK, seed=1, tolerance=1e-6 if "avx512f" in processor() else 0)
 
 
 @pytest.mark.parametrize(("operator", "kind"), rows(NEAR))
 def test_floats_nearly(operator, kind, plain_floats):
-    check(operator, kind, QUICK, seed=1)
+    check(operator, kind, QUICK, seed=1, tolerance=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("operator", "kind"), rows(CODES, NEAR, AVX2))
 def test_thousands_of_codes_and_floats_nearly(operator, kind, plain_floats):
-    check(operator, kind, SLOW, seed=2)
+    check(operator, kind, SLOW, seed=2, tolerance=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("operator", "kind"), rows(BITS))
-def test_thousands_of_floats_bit_for_bit(operator, kind, plain_floats, monkeypatch):
-    exactly(monkeypatch)
-    check(operator, kind, SLOW, seed=2)
+def test_thousands_of_floats_bit_for_bit(operator, kind, plain_floats):
+    needs("fma")
+    check(operator, kind, SLOW, seed=2, tolerance=0)
 
 
 # ---- what the rules are, on numbers that show them ----
@@ -195,6 +193,37 @@ def test_bounds_of_activations_have_the_zero_point_inside_the_rounding():
     relu6 = schema.ActivationFunctionType.RELU6
     assert run(layer(codes, 4.0, relu6)).reshape(-1).tolist() == [2, 1]  # even(6 / 4 + 1)
     assert run(layer(codes, 4.0, relu6), "reference").reshape(-1).tolist() == [3, 1]  # 1 + away(6 / 4)
+
+
+def codes(operator, values, scale, zero_point, options=None, again=False):
+    """An operator of codes of scale 1, and of itself again or not."""
+    m = Draft(0)
+    m.fixed = True
+    x = m.input("int8", [len(values)], np.int8(values), scale=1.0, zero_point=0)
+    y = m.output("int8", [len(values)], scale=scale, zero_point=zero_point)
+    inputs = [x, x] if again else [x]
+    if operator in ("ADD", "SUB"):
+        inputs.append(m.input("int8", [len(values)], np.zeros(len(values)), scale=1.0, zero_point=0))
+    m.operator(operator, inputs, [y], options, 1)
+    return m
+
+
+def test_sums_of_two_tensors_round_ties_up():
+    assert run(codes("ADD", [-3, -1, 1, 3], 2.0, 0, schema.AddOptionsT())).tolist() == [-1, 0, 1, 2]
+    assert run(codes("SUB", [-3, -1, 1, 3], 2.0, 0, schema.SubOptionsT())).tolist() == [-1, 0, 1, 2]
+
+
+def test_tables_have_the_zero_point_inside_the_rounding():
+    assert run(codes("ELU", [1, 3, 5], 2.0, 1)).tolist() == [2, 2, 4]  # even of 1.5, 2.5, 3.5
+    assert run(codes("ELU", [1, 3, 5], 2.0, 0)).tolist() == [0, 2, 2]
+
+
+def test_the_square_of_a_tensor_is_a_table_and_a_product_of_two_is_none():
+    options = schema.MulOptionsT(fusedActivationFunction=schema.ActivationFunctionType.RELU6)
+    assert run(codes("MUL", [1, 3, 9], 2.0, 1, options, again=True)).tolist() == [2, 4, 4]  # even(1.5), even(5.5) and 4
+    m = codes("MUL", [1, 3, 9], 2.0, 1, options)
+    m.operators[0].inputs = [0, m.input("int8", [3], np.int8([1, 3, 9]), scale=1.0, zero_point=0)]
+    assert run(m).tolist() == [1, 4, 4]  # 1 + even(0.5), and bounds
 
 
 def product(values, factor):

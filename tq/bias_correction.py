@@ -94,7 +94,9 @@ def _numbers(operator: Operator) -> Array:
 
 def _means(model: Model, layers: list[Operator], samples: Samples, num_threads: int | None) -> list[Array]:
     """For each layer the mean of its input at each place of the filter."""
-    interpreter = Interpreter(model=model, num_threads=num_threads, experimental_preserve_all_tensors=True)
+    interpreter = Interpreter(
+        model=model, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
+    )
     sums: list[Array | None] = [None] * len(layers)
     for _ in samples.each(interpreter):
         interpreter.invoke()

@@ -109,10 +109,10 @@ class Bodies:
         found = callees(self._model, operator)
         if not found or interpreter is self._interpreter:  # a body that calls others is watched as a whole
             return
-        values = [interpreter._view(index, graph).copy() for index in operator.input_indices if index >= 0]
+        values = [interpreter._view(index, graph).copy() for index in _indices(operator.inputs)]
         try:
             if operator.name == "IF":
-                self._call(found[0 if values[0].ravel()[0] else 1], values[1:], update)
+                self._call(found[0] if values[0].ravel()[0] else found[1], values[1:], update)
             elif operator.name == "STABLEHLO_CASE":
                 place = int(values[0].ravel()[0])
                 self._call(found[place if 0 <= place < len(found) else -1], values[1:], update)
@@ -126,7 +126,7 @@ class Bodies:
 
     def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update) -> list[NDArray[Any]]:
         if self._interpreter is None:
-            self._interpreter = Interpreter(model=self._model, num_threads=1)
+            self._interpreter = Interpreter(model=self._model, num_threads=1, numerics="reference")
             self._interpreter.allocate_tensors()
         interpreter = self._interpreter
         inputs = [tensor.index for tensor in self._model.subgraphs[graph].inputs if tensor is not None]

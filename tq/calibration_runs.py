@@ -61,6 +61,8 @@ def observed_tensors(model: Model) -> dict[int, str]:
 
     key: the tensor's index; of the others, see tq/bodies.py.
     """
+    if not model.subgraphs:
+        raise ValueError("the model has no subgraphs")
     found: dict[int, str] = {}
     for place in bodies.reached(model):
         graph = model.subgraphs[place]
@@ -113,7 +115,7 @@ class _Runner:
     def _fed(self, values: Values) -> Interpreter:
         shapes = {index: value.shape for index, value in values.items()}
         if self._interpreter is None or self._is_stateful:
-            self._interpreter, self._shapes = Interpreter(model=self._model), None
+            self._interpreter, self._shapes = Interpreter(model=self._model, numerics="reference"), None
             self._bodies = bodies.Bodies(self._model)
         interpreter = self._interpreter
         if shapes != self._shapes:

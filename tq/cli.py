@@ -341,6 +341,8 @@ def _quantize(args: argparse.Namespace) -> Result:
     from tq.recipes import Rule
 
     model = _open(args.file)
+    if not args.samples and (args.equalize or args.bias_correction or args.target_sqnr is not None):
+        raise _Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
     try:
         rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
         rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
@@ -458,7 +460,7 @@ def _demo_run(model: Model) -> str:
     assert tensor is not None and output is not None
     picture = np.ones(tensor.shape, np.float32)
     picture[:, :, tensor.shape[2] // 2 :] = -1
-    interpreter = Interpreter(model=model)
+    interpreter = Interpreter(model=model, numerics="reference")
     interpreter.allocate_tensors()
     interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
     interpreter.invoke()

@@ -227,7 +227,7 @@ def _ranges(model: Model, found: list[Pair], samples: Iterable[Any]) -> dict[int
     wanted = {pair.between.index: np.zeros(pair.channels) for pair in found}
     if not wanted:
         return {}
-    interpreter = Interpreter(model=model, experimental_preserve_all_tensors=True)
+    interpreter = Interpreter(model=model, experimental_preserve_all_tensors=True, numerics="reference")
     for _ in Samples(model, samples).each(interpreter):
         interpreter.invoke()
         for index, have in wanted.items():

@@ -80,16 +80,11 @@ NUMERICS = {
     OpResolverType.BUILTIN_REF: "reference",
 }
 
-#: Whether an interpreter without `numerics` follows its resolver; else it has the reference's.
-_FOLLOWS_RESOLVER = False
-
 
 def _numerics(numerics: str | None, resolver: Any) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
-    if numerics is not None:
-        return numerics
-    return NUMERICS[OpResolverType[resolver.name]] if _FOLLOWS_RESOLVER else "reference"
+    return NUMERICS[OpResolverType[resolver.name]] if numerics is None else numerics
 
 
 def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
@@ -124,7 +119,8 @@ class Interpreter(_core.Interpreter):
     numerics: whose bits integer results have: "reference", TFLite's reference kernels'; "optimized", its optimized
         kernels' on one x86 thread; "xnnpack", XNNPACK's on x86, and the optimized kernels' where XNNPACK refuses an
         operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
-        in their last bits.
+        in their last bits.  Without it the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
+        BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
     max_memory: bytes that tensors and packed weights may take; the machine's memory by default.
 
     The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor

@@ -176,7 +176,7 @@ def as_input(value: Array, tensor: Tensor) -> Array:
 
 def outputs(model: Model, samples: Samples, num_threads: int | None = None) -> list[list[Array]]:
     """For each sample a model's outputs, as real numbers; empty arrays for what is no number."""
-    interpreter = Interpreter(model=model, num_threads=num_threads)
+    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference")
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
     for _ in samples.each(interpreter):

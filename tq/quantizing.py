@@ -129,6 +129,8 @@ def quantize_model(
     opened = source if isinstance(source, Model) else Model(source)
     editor = Editor(opened)
     _check_float(editor)
+    if not editor._subgraphs:
+        raise ValueError("the model has no subgraphs")
     options = options._replace(places=_places(editor, options.rules))
     given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
     known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]

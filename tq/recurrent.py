@@ -51,14 +51,14 @@ Tensors = Callable[[int], "NDArray[Any] | None"]
 
 def inner_indices(operator: Operator) -> list[int]:
     """The tensors under whose indices `inner` gives values."""
-    indices = operator.input_indices
     if operator.name == "SVDF":
         places = [_SVDF_STATE]
     elif operator.name in LSTMS:
         places = [_PROJECTION, _CELL_STATE, *range(_NORM, _NORM + _GATES)]
     else:
         return []
-    return [indices[place] for place in places if place < len(indices) and indices[place] >= 0]
+    inputs = operator.inputs
+    return [tensor.index for i in places if i < len(inputs) and (tensor := inputs[i]) is not None]
 
 
 def inner(operator: Operator, view: Callable[[int], NDArray[Any]]) -> Iterator[tuple[int, Floats]]:
@@ -67,28 +67,28 @@ def inner(operator: Operator, view: Callable[[int], NDArray[Any]]) -> Iterator[t
 
     view: the array of a tensor's index.  An operator whose tensors do not fit gives nothing.
     """
-    indices = operator.input_indices
+    indices = [-1 if tensor is None else tensor.index for tensor in operator.inputs]
 
     def tensor(place: int) -> NDArray[Any] | None:
         there = place < len(indices) and indices[place] >= 0
         return np.asarray(view(indices[place])) if there else None
 
     try:
-        if operator.name == "SVDF":
-            x, features = tensor(0), tensor(_FEATURES)
-            if x is not None and features is not None:
-                yield indices[_SVDF_STATE], x @ features.T
-        elif operator.name in LSTMS:
-            for place, values in _lstm(operator.options, tensor):
-                yield indices[place], values
-    except (ValueError, IndexError):
+        with np.errstate(all="ignore"):
+            if operator.name == "SVDF":
+                x, features = tensor(0), tensor(_FEATURES)
+                found = [] if x is None or features is None else [(_SVDF_STATE, x @ features.T)]
+            else:
+                found = list(_lstm(operator.options, tensor))
+    except (ValueError, IndexError, TypeError):
         return
+    for place, values in found:
+        yield indices[place], values
 
 
 def _logistic(x: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        made: Floats = np.float32(1) / (np.float32(1) + np.exp(-x))
-        return made
+    made: Floats = np.float32(1) / (np.float32(1) + np.exp(-x))
+    return made
 
 
 def _lstm(options: Mapping[str, Any], tensor: Tensors) -> Iterator[tuple[int, Floats]]:
@@ -147,7 +147,11 @@ class _Gate:
 
 def can(op: OperatorPart, static: Static) -> bool:
     """Whether it has an integer kernel as it is: constant weights, states that nothing else reads, known ranges."""
-    inputs = op.inputs
+    inputs, outputs = op.inputs, op.outputs
+    if len(outputs) != 1 or outputs[0] is None or not _is_complete(op.name, inputs):
+        return False
+    if inputs[0] is None or inputs[0].is_constant:
+        return False
     if op.name == "SVDF":
         states, constants, fits = [_SVDF_STATE], [_FEATURES, _TIME, _SVDF_BIAS], _activation(op) == "RELU"
         inner_places = states
@@ -170,6 +174,19 @@ def can(op: OperatorPart, static: Static) -> bool:
     if any(int(t.type) != 0 or not t.is_constant or t._node.has("sparsity") for t in weights):
         return False
     return all((t := _at(inputs, place)) is not None and static.ranges.knows(t) for place in inner_places)
+
+
+def _is_complete(name: str, inputs: tuple[TensorPart | None, ...]) -> bool:
+    """Whether there is what the kernel cannot do without; a whole input gate may be left out."""
+    if name == "SVDF":
+        return all(_at(inputs, place) is not None for place in (0, _FEATURES, _TIME, _SVDF_STATE))
+    normed = [_at(inputs, _NORM + gate) is not None for gate in range(_GATES)]
+    for gate in range(_GATES):
+        parts = [_at(inputs, first + gate) is not None for first in (_WEIGHTS, _RECURRENT, _BIAS)]
+        left_out = gate == 0 and not any(parts)
+        if not left_out and (not all(parts) or normed[gate] != normed[1]):
+            return False
+    return True
 
 
 def _activation(op: OperatorPart) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OPEN = 12  # tensors whose pictures are shown at once, the worst ones
 PICTURES = 120  # activations that have pictures
 WEIGHTS = 60  # constants that do
-ROWS = 3000  # of a table
+ROWS = 1000  # of a table
 _DASH = "–"
 
 # With this a browser loads nothing from anywhere, whatever the page holds.

@@ -8,6 +8,7 @@ Both models run on the same samples; what is told of each tensor is over all of 
 
 from __future__ import annotations
 
+import html
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -77,9 +78,9 @@ class OutputReport:
     same_top: float  # the part of samples whose greatest element is the same; NaN where that says nothing
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
-    """What tq.report measured.  `str()` is a table; `to_html()` and `save()` make the page."""
+    """What tq.report measured.  `str()` is a table; `to_html()` and `save()` make the page, which a notebook shows."""
 
     float_model: Model
     quantized: Model
@@ -108,6 +109,17 @@ class Report:
         lines.append(f"outputs {self.sqnr_db:.2f} dB over {self.samples} samples")
         lines.append(f"{self.float_model.nbytes} bytes -> {self.quantized.nbytes}")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"<tq report: {len(self.activations)} tensors, outputs {self.sqnr_db:.2f} dB over {self.samples} samples>"
+        )
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" style="width: 100%; height: 48rem; border: 0"></iframe>'
+        )
 
     def to_html(self) -> str:
         """The page: one file without links to anything else."""
@@ -142,7 +154,10 @@ def report(
     a, b = _open(float_model), _open(quantized)
     samples = measuring.Samples(a, inputs, max_samples)
     matching = match(a, b)
-    one, two = (Interpreter(model=m, num_threads=num_threads, experimental_preserve_all_tensors=True) for m in (a, b))
+    one, two = (
+        Interpreter(model=m, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference")
+        for m in (a, b)
+    )
     writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
     rows = [_Activation(left, right, writers.get(left.index)) for left, right in matching.activations]
     ends = _Outputs(a, b)
@@ -194,7 +209,7 @@ def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:
 
 def _arena(model: Model) -> int:
     """Bytes of activations where tensors share memory; 0 where shapes are not known beforehand."""
-    interpreter = Interpreter(model=model)
+    interpreter = Interpreter(model=model, numerics="reference")
     try:
         interpreter.allocate_tensors()
         return interpreter.memory_plan().arena

@@ -46,7 +46,7 @@ class SensitivityRow:
     ratio: float  # that mean; those of several parts add up, nearly, to that of all of them
 
 
-@dataclass
+@dataclass(repr=False)
 class Sensitivity:
     """The parts of a model, the one that costs most first.  `str()` is a table."""
 
@@ -62,6 +62,9 @@ class Sensitivity:
 
     def __getitem__(self, place: int) -> SensitivityRow:
         return self.rows[place]
+
+    def __repr__(self) -> str:
+        return f"<tq sensitivity: {len(self.rows)} parts, together {self.sqnr_db:.2f} dB over {self.samples} samples>"
 
     def __str__(self) -> str:
         lines = ["SQNR dB  part        #  operator             tensor"]
@@ -164,7 +167,9 @@ class _Runs:
     def __init__(self, model: Model, quantized: Model, matching: Matching, num_threads: int | None) -> None:
         self.model, self.quantized, self.matching = model, quantized, matching
         self.exact, self.rounded = (
-            Interpreter(model=item, num_threads=num_threads, experimental_preserve_all_tensors=True)
+            Interpreter(
+                model=item, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
+            )
             for item in (model, quantized)
         )
         self.outputs = [tensor for tensor in model.outputs if tensor is not None]
@@ -218,7 +223,12 @@ class _Runs:
         editor = Editor(self.model)
         for left, right in pairs:
             editor.main._tensors[left.index].data = right.dequantized().astype(left.dtype)
-        return Interpreter(model=editor.to_model(), num_threads=self.threads, experimental_preserve_all_tensors=True)
+        return Interpreter(
+            model=editor.to_model(),
+            num_threads=self.threads,
+            experimental_preserve_all_tensors=True,
+            numerics="reference",
+        )
 
     # -- changes
 

@@ -155,14 +155,16 @@ class Static:
             and getattr(activation, "name", "") not in _ACTIVATIONS
         ):
             return False
-        inputs, outputs = op.inputs, self._outputs(op)
-        read = [inputs[i] for i in self._places(op)]
+        inputs, outputs, places = op.inputs, self._outputs(op), self._places(op)
+        read = [inputs[i] for i in places]
+        if self._name(op) in INSTEAD and 0 not in places:
+            return False
         if not read or bool(outputs) == (rule == READS) or not self._can_weigh(op):
             return False
         if self._name(op) == "DIV" and not self._divides_by_numbers(op):
             return False
         narrow = INTEGER[self._name(op)].narrow
-        if narrow is not None and self.type != "int8" and not _is_constant_float(inputs[narrow]):
+        if narrow is not None and self.type != "int8" and not any(_is_constant_float(t) for t in inputs[narrow:]):
             return False
         return not any(t is not None and (t.is_variable or t._node.has("sparsity")) for t in (*read, *outputs))
 
@@ -170,6 +172,8 @@ class Static:
         row, inputs = INTEGER[self._name(op)], op.inputs
         if row.weights is None:
             return True
+        if all(place == row.weights for place in self._places(op)) or not all(t.shape for t in self._outputs(op)):
+            return False
         weights = inputs[row.weights] if row.weights < len(inputs) else None
         bias = inputs[row.bias] if row.bias is not None and row.bias < len(inputs) else None
         if weights is None or not _is_float(weights) or (bias is not None and not _is_constant_float(bias)):

@@ -355,7 +355,11 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     p->stride_w = tq_get_int(options, TQ_Pool2DOptions_stride_w);
     p->filter_h = tq_get_int(options, TQ_Pool2DOptions_filter_height);
     p->filter_w = tq_get_int(options, TQ_Pool2DOptions_filter_width);
-    bool same = tq_get_int(options, TQ_Pool2DOptions_padding) == TQ_Padding_SAME;
+    const int64_t padding = tq_get_int(options, TQ_Pool2DOptions_padding);
+    if (padding != TQ_Padding_SAME && padding != TQ_Padding_VALID)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "padding is %lld; there are SAME (0) and VALID (1)",
+                          (long long)padding);
+    const bool same = padding == TQ_Padding_SAME;
     tq_shape shape = node->in[0]->shape;
     TQ_TRY(place(node, same, shape.dims[1], p->stride_h, p->filter_h, &p->pad_h, &shape.dims[1], error));
     TQ_TRY(place(node, same, shape.dims[2], p->stride_w, p->filter_w, &p->pad_w, &shape.dims[2], error));

@@ -246,9 +246,22 @@ static float sum_of_table(const state *s, const uint8_t *codes, size_t n, uint8_
 
 static int32_t share_code(const state *s, float inverse, int below)
 {
-    float share = s->table[below] * inverse;
-    float rounded = s->truncates ? truncf(share + 0.5f) : roundf(share);
-    return tq_code_of_rounded(rounded, s->truncates ? 0 : s->out_zero, s->out_low, s->out_high);
+    const float enough = 1 << 20; /* of which every code saturates */
+    const float share = s->table[below] * inverse;
+    const float bounded = share > enough || share != share ? enough : share > -enough ? share : -enough;
+    if (s->truncates)
+        return tq_clamp_i64((int32_t)(bounded + 0.5f), s->out_low, s->out_high);
+    const int32_t whole = (int32_t)bounded, rounded = whole + (bounded - (float)whole >= 0.5f);
+    return tq_clamp_i64((int64_t)rounded + s->out_zero, s->out_low, s->out_high);
+}
+
+/* How many of the table's entries are worth looking at: the rest are 0. */
+static int shares_above_0(const state *s, float inverse)
+{
+    int count = 256;
+    while (count > 0 && s->table[count - 1] * inverse < 0.25f)
+        count--;
+    return count;
 }
 
 static int32_t log_code(const state *s, float offset, int32_t q)
@@ -269,8 +282,10 @@ static int32_t code_at(const state *s, int32_t place)
         T *to = out, codes[256];                                                         \
         const uint8_t max = max_of(s, from, n);                                          \
         const float inverse = 1.0f / (sum_of_table(s, from, n, max) * s->out_scale);     \
+        const int count = n >= 256 ? shares_above_0(s, inverse) : 0;                     \
+        const T none = (T)tq_clamp_i64(s->truncates ? 0 : s->out_zero, s->out_low, s->out_high); \
         for (int below = 0; n >= 256 && below < 256; below++)                            \
-            codes[below] = (T)share_code(s, inverse, below);                             \
+            codes[below] = below < count ? (T)share_code(s, inverse, below) : none;      \
         for (size_t i = 0; i < n; i++) {                                                 \
             const uint8_t below = (uint8_t)(max - place_of(from[i], s));                 \
             to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);          \
