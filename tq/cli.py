@@ -460,7 +460,7 @@ def _demo_run(model: Model) -> str:
     assert tensor is not None and output is not None
     picture = np.ones(tensor.shape, np.float32)
     picture[:, :, tensor.shape[2] // 2 :] = -1
-    interpreter = Interpreter(model=model)
+    interpreter = Interpreter(model=model, numerics="reference")
     interpreter.allocate_tensors()
     interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
     interpreter.invoke()
