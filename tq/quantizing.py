@@ -136,8 +136,8 @@ def quantize_model(
     known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
     _fold(editor, opened, options)
     for graph, operators, found in zip(editor._subgraphs, _static(editor, options), known, strict=True):
-        if operators:
-            found.train(ranges.fold_fake_quant(graph))
+        if options.recipe.form != FLOAT or options.rules:
+            found.train(ranges.fold_fake_quant(graph, bool(operators)))
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
     if any(static):
