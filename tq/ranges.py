@@ -129,7 +129,8 @@ class Ranges:
 
 def _stored(tensor: TensorPart) -> tuple[float, float] | None:
     """The range in the file, of a float tensor without a scale."""
-    if int(tensor.type) != 0:
+    parameters = tensor._node.get("quantization")
+    if parameters is None or not parameters.length("min") or int(tensor.type) != 0:
         return None
     stored = tensor.quantization
     if len(stored.min) != 1 or len(stored.max) != 1 or len(stored.scale):
