@@ -21,6 +21,7 @@ from tq._core import Model, Operator, RunError
 from tq.interpreter import Interpreter
 
 _SHIFT = 32
+_MOST_TURNS = 10_000  # of a loop that are watched
 _MOST_DEPTH = 4  # of calls in calls, each of which takes an interpreter
 # Operators that call subgraphs, and the options that name those.
 _CALLEES = {
@@ -122,7 +123,9 @@ class Bodies:
                 place = int(values[0].ravel()[0])
                 call(found[place if 0 <= place < len(found) else -1], values[1:])
             elif operator.name.endswith("WHILE"):
-                while call(found[0], values)[0].ravel()[0]:
+                for _ in range(_MOST_TURNS):
+                    if not call(found[0], values)[0].ravel()[0]:
+                        break
                     values = call(found[1], values)
             else:
                 call(found[0], values)
