@@ -118,6 +118,14 @@ def test_fake_quant_needs_no_calibration():
     check(trained(narrow_range=True), data, least=30)
 
 
+def test_fake_quant_of_weights_alone():
+    """The other recipes quantize what it made of the weights, and leave the activations' operators."""
+    for recipe in ("dynamic_int8", "weight_only_int8"):
+        data = tq.quantize_model(trained(narrow_range=True), recipe, min_elements=0)
+        assert names(data).count("FAKE_QUANT") == 2 and tensor(data, "w").type.name == "INT8"
+        assert noise_db(outputs(trained(narrow_range=True), "TQ"), outputs(data, "TQ")) > 30
+
+
 def test_fake_quant_comes_before_calibration_and_after_overrides():
     model = trained()
     data = quantized(model, overrides={"y": (-8, 8)})

@@ -236,14 +236,20 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     return tq_node_scratch(node, total, error);
 }
 
+/* XNNPACK's kernel of one channel by itself, of up to 25 taps, goes through them column by column; its others row by
+   row. */
+static bool goes_by_columns(const tq_node *node, const tq_product_plan *plan)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
+           plan->multiplier == 1 && plan->taps <= 25;
+}
+
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
 {
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->plan = *plan;
-    /* XNNPACK goes through the taps of one channel column by column; through those of more, row by row. */
-    p->plan.scan.columns_first = node->numerics == TQ_NUMERICS_XNNPACK && plan->by_channel && plan->multiplier == 1 &&
-                                 node->in[0]->type == TQ_TensorType_FLOAT32;
+    p->plan.scan.columns_first = goes_by_columns(node, plan);
     TQ_TRY(make_store(node, p, error));
     node->eval = eval;
     return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;
