@@ -99,11 +99,14 @@ def silence():
         yield
 
 
+clock = time.perf_counter
+
+
 def seconds(function):
     with silence():
-        start = time.perf_counter()
+        start = clock()
         function()
-        return time.perf_counter() - start
+        return clock() - start
 
 
 def measure_time(path, recipe, makers, runs):
@@ -171,15 +174,19 @@ def measure_memory(path, recipe, makers):
 
 
 def main():
+    global clock
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--mb", type=float, help="also a model of this size")
     parser.add_argument("--recipe", action="append", choices=PEERS, help="only these")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--cpu", action="store_true", help="processor time of all threads, for a busy machine")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--converter", action="store_true")
     parser.add_argument("--memory-of", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.cpu:
+        clock = time.process_time
     if args.memory_of:
         return report_memory(args.memory_of[0], args.models[0], args.memory_of[1])
     makers = [with_tq]

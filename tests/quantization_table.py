@@ -27,8 +27,10 @@ do operators whose tensors have no known range, or one without an end (1e30 and 
 that only move data where no other integer operator reads or writes it, and operators with a fused activation that
 integer kernels do not have. Weights are int8, with a scale for each channel where the kernel takes them; biases are
 int32, or int64 beside int16 activations, of scale s_input * s_weights, and where a bias would have no code the weights'
-scale grows. Weights that are computed are quantized as activations, with zero point 0. Constants that several operators
-share are written once for each pair of parameters. This file is made by `tests/quantization_table.py`.
+scale grows. Weights that are computed are quantized as activations, with zero point 0, beside int8. Constants that
+several operators share are written once for each pair of parameters. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+BIDIRECTIONAL operators have no integer kernels. The inputs and outputs of branches and loop bodies stay float. This
+file is made by `tests/quantization_table.py`.
 
 What an output's parameters are:
 
@@ -67,6 +69,52 @@ as float16, or sparse, count as float32.
 | operator | inputs | scales | codes beside float activations |
 |---|---|---|---|
 """
+
+PEERS_HEAD = """
+## Beside TFLiteConverter and ai-edge-quantizer
+
+From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their codes but for
+single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's but
+for the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
+`tests/test_quantize_model.py`). What differs:
+
+| what | tq | others |
+|---|---|---|
+"""
+
+PEERS = (
+    (
+        "tensors that share parameters",
+        "the range of all of them",
+        "TFLiteConverter: that of the last, which cuts off what a first one has beyond it; QUANTIZE between with int16",
+    ),
+    (
+        "an operand that TFLite overwrites with the sum",
+        "its own range",
+        "TFLiteConverter's calibrator sees the sum there too",
+    ),
+    (
+        "versions of int16 operators",
+        "those that brought int16",
+        "TFLiteConverter: those of int8; ai-edge-quantizer: as they were",
+    ),
+    ("biases whose codes pass int32", "the channel's scales grow until they fit", "ai-edge-quantizer: -2^31"),
+    (
+        "NEG, SQUARE, SUM, DIV by a constant",
+        "written as MUL or MEAN",
+        "kernels that compute something else, or float",
+    ),
+    (
+        "masks, and logarithms of small numbers",
+        "float, with what leads to the logarithm",
+        "integers: what stands beside a mask is lost, and small numbers are 0",
+    ),
+    (
+        "LOGISTIC",
+        "the scale that LiteRT's kernels ask for",
+        "ai-edge-quantizer: the output's own, which only XNNPACK takes",
+    ),
+)
 
 WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None: "none"}
 # Of tests/generators, what is no operator that a file has beside others.
@@ -117,7 +165,7 @@ def document():
         axis = "one" if row.axis is None else f"along axis {row.axis}"
         hybrid = ", ".join((*row.hybrid, *(["int4 in blocks"] if row.in_blocks else []))) or "none"
         text += f"| {name} | {', '.join(map(str, row.inputs))} | {axis} | {hybrid} |\n"
-    return text
+    return text + PEERS_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in PEERS)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 models against LiteRT are in test_ops.py."""
 
 import ai_edge_litert.schema_py_generated as schema
+import generators
 import numpy as np
 import pytest
+from generators.draft import Draft
 from models import build_model, operator, tensor
 
 import tq
@@ -232,3 +234,48 @@ def test_a_scale_for_each_row_of_codes_is_that_of_its_unit(make, weights):
     assert by_row.any() and (by_row != alone[0]).any()
     for unit in range(CELLS):
         np.testing.assert_array_equal(by_row[:, unit], alone[unit][:, unit])
+
+
+def products_of_8_bits(change):
+    """An LSTM of 12 intermediate tensors, changed by change(draft, operator, tensors of its inputs)."""
+    generators.rows()
+    draft = Draft(1, "LSTM", "int8-products8", 0, name="LSTM")
+    generators.ROWS["LSTM", "int8-products8"](draft, "int8-products8")
+    item = draft.operators[0]
+    change(draft, item, [draft.tensors[i] if i >= 0 else None for i in item.inputs])
+    return draft.case().model
+
+
+def with_input_gate(_, item, tensors):
+    for place in (1, 5, 12, 20):
+        item.inputs[place] = item.inputs[place + 1]
+
+
+def without_norms(_, item, tensors):
+    item.inputs[20:24] = [-1] * 4
+
+
+def with_another_cell(_, item, tensors):
+    tensors[19].quantization.scale = [2.0**-14]
+
+
+def with_one_less(_, item, tensors):
+    item.intermediates = item.intermediates[:11]
+
+
+def with_a_wide_zero_point(draft, item, tensors):
+    draft.tensors[item.intermediates[4]].quantization.zeroPoint = [300]
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (with_input_gate, "no input gate and no peepholes"),
+        (without_norms, "it must have layer normalizations and a projection"),
+        (with_another_cell, "the cell state's scale is 6.10352e-05; it must be 2^-15"),
+        (with_one_less, "there are 11 intermediate tensors; with int8 it has 5 or 12"),
+        (with_a_wide_zero_point, "intermediate tensor 4 has the zero point 300, no int8"),
+    ],
+)
+def test_what_products_of_8_bits_need(change, text):
+    assert text in refused(products_of_8_bits(change))

@@ -278,9 +278,12 @@ def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Any: ..
 
 # ---- parameters ----
 
-class QuantizationParams(NamedTuple):
-    scale: Any
-    zero_point: Any
+class QuantizationParams(tuple[Any, Any]):
+    def __new__(cls, sequence: Iterable[Any], /) -> QuantizationParams: ...
+    @property
+    def scale(self) -> Any: ...
+    @property
+    def zero_point(self) -> Any: ...
 
 class QuantizedWeights(NamedTuple):
     codes: NDArray[np.integer[Any]]

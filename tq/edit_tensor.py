@@ -26,6 +26,11 @@ def _types() -> dict[int, Any]:
     return dict(enums.members_by_value("TensorType"))
 
 
+@cache
+def _type_names() -> dict[int, str]:
+    return {number: member.name for number, member in _types().items()}
+
+
 class QuantizationPart:
     """A tensor's quantization parameters.  Each is a read-only array, empty where none is stored; assign to change.
 
@@ -181,6 +186,11 @@ class TensorPart(OnlyPart):
     @type.setter
     def type(self, value: Any) -> None:
         self._put("type", type_number(value))
+
+    @property
+    def type_name(self) -> str:
+        """The type's name in the schema, "" for one that it does not know."""
+        return _type_names().get(self._node.get("type"), "")
 
     @property
     def is_variable(self) -> bool:

@@ -2,7 +2,7 @@
 """Which operators have integer kernels, and what those ask of their tensors: a row an operator.
 
 INTEGER has the operators that tq.quantize_model can make integer ones; FLOAT has those that stay float although some
-kernel takes codes, with the reason.  The quantizer (tq/static.py), the tests and docs/quantization.md
+kernel takes codes, with the reason.  The quantizer (tq/groups.py, tq/static.py), the tests and docs/quantization.md
 (tests/quantization_table.py) walk the rows.
 
 Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc (shared and fixed parameters) and

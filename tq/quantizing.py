@@ -136,8 +136,8 @@ def quantize_model(
     known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
     _fold(editor, opened, options)
     for graph, operators, found in zip(editor._subgraphs, _static(editor, options), known, strict=True):
-        if operators:
-            found.train(ranges.fold_fake_quant(graph))
+        if options.recipe.form != FLOAT or options.rules:
+            found.train(ranges.fold_fake_quant(graph, bool(operators)))
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
     if any(static):
@@ -281,7 +281,7 @@ def _nothing(options: Options) -> str:
 def _check_float(editor: Editor) -> None:
     for graph in editor._subgraphs:
         for tensor in graph._tensors:
-            if str(getattr(tensor.type, "name", "")) in _CODES and len(tensor.quantization.scale):
+            if tensor.type_name in _CODES and len(tensor.quantization.scale):
                 raise ValueError(f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds codes")
 
 
@@ -315,7 +315,7 @@ def _chosen(graph: SubgraphPart, options: Options) -> Iterator[_Use]:
 def _is_plain_float(tensor: TensorPart | None) -> bool:
     return (
         tensor is not None
-        and int(tensor.type) == 0
+        and tensor.type_name == "FLOAT32"
         and tensor.is_constant
         and not tensor.is_variable
         and not tensor._node.has("sparsity")
@@ -496,7 +496,7 @@ def _set_version(operator: OperatorPart, version: int) -> None:
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:
-    return tensor is not None and getattr(tensor.type, "name", "") in _CODES
+    return tensor is not None and tensor.type_name in _CODES
 
 
 def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:

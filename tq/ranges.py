@@ -129,7 +129,8 @@ class Ranges:
 
 def _stored(tensor: TensorPart) -> tuple[float, float] | None:
     """The range in the file, of a float tensor without a scale."""
-    if int(tensor.type) != 0:
+    parameters = tensor._node.get("quantization")
+    if parameters is None or not parameters.length("min") or int(tensor.type) != 0:
         return None
     stored = tensor.quantization
     if len(stored.min) != 1 or len(stored.max) != 1 or len(stored.scale):
@@ -141,8 +142,8 @@ def _stored(tensor: TensorPart) -> tuple[float, float] | None:
 # ---- FAKE_QUANT ----
 
 
-def fold_fake_quant(graph: SubgraphPart) -> dict[TensorPart, tuple[float, float]]:
-    """Takes FAKE_QUANT operators away and gives the ranges that they set.
+def fold_fake_quant(graph: SubgraphPart, activations: bool) -> dict[TensorPart, tuple[float, float]]:
+    """Takes FAKE_QUANT operators away, of constants alone or of `activations` too, and gives the ranges that they set.
 
     A constant becomes what the operator made of it.  One of several that read the same tensor, or that stands between
     an input and an output, stays.
@@ -157,7 +158,7 @@ def fold_fake_quant(graph: SubgraphPart) -> dict[TensorPart, tuple[float, float]
             continue
         if source.is_constant:
             _fold_constant(graph, op, source, target, low, high)
-        elif _skip(graph, op, source, target):
+        elif activations and _skip(graph, op, source, target):
             found.pop(source, None)
             found[target if source not in graph.inputs else source] = (min(low, 0.0), max(high, 0.0))
     return found

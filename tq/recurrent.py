@@ -30,6 +30,7 @@ from tq.edit_tensor import TensorPart
 if TYPE_CHECKING:
     from collections import Counter
 
+    from tq.groups import Groups
     from tq.static import Static
 
 Floats = NDArray[np.float32]
@@ -145,7 +146,7 @@ class _Gate:
 # ---- quantization ----
 
 
-def can(op: OperatorPart, static: Static) -> bool:
+def can(op: OperatorPart, groups: Groups) -> bool:
     """Whether it has an integer kernel as it is: constant weights, states that nothing else reads, known ranges."""
     inputs, outputs = op.inputs, op.outputs
     if len(outputs) != 1 or outputs[0] is None or not _is_complete(op.name, inputs):
@@ -168,12 +169,12 @@ def can(op: OperatorPart, static: Static) -> bool:
             place for place in (_PROJECTION, _CELL_STATE, *range(_NORM, _NORM + _GATES)) if _at(inputs, place)
         ]
     found = [_at(inputs, place) for place in states]
-    if not fits or any(t is None or not t.is_variable or len(static.readers[t]) > 1 for t in found):
+    if not fits or any(t is None or not t.is_variable or len(groups.readers[t]) > 1 for t in found):
         return False
     weights = [t for place in constants if (t := _at(inputs, place)) is not None]
     if any(int(t.type) != 0 or not t.is_constant or t._node.has("sparsity") for t in weights):
         return False
-    return all((t := _at(inputs, place)) is not None and static.ranges.knows(t) for place in inner_places)
+    return all((t := _at(inputs, place)) is not None and groups.ranges.knows(t) for place in inner_places)
 
 
 def _is_complete(name: str, inputs: tuple[TensorPart | None, ...]) -> bool:

@@ -200,8 +200,9 @@ class _Runs:
             if type_kind(left) == "f" and single and left.index in self.moving:
                 writer = self.written.get(left.index)
                 index, name = (None, "input") if writer is None else (writer.index, writer.name)
+                start = 0 if index is None else index + 1
                 change = self._by_rounding(left, right)
-                found.append(_Part("activation", index, name, left.index, left.name, (index or -1) + 1, change))
+                found.append(_Part("activation", index, name, left.index, left.name, start, change))
         pairs = {
             left.index: (left, right)
             for left, right in self.matching.constants
@@ -290,10 +291,14 @@ class _Runs:
         for part, noise in zip(parts, noises, strict=True):
             if self.has_state:
                 self._again(inputs, part.start)
-            for index, value in part.change():
+            changed = list(part.change())
+            before = [(index, self._exact(index).copy()) for index, _value in changed]
+            for index, value in changed:
                 self.exact.set_tensor(index, value)
             self.exact.run(part.start)
             _add(noise, exact, [self._exact(tensor.index) for tensor in self.outputs])
+            for index, value in before:  # another part may start at the same operator
+                self.exact.set_tensor(index, value)
 
     def _again(self, inputs: Mapping[int, Array], start: int) -> None:
         """The float model up to an operator, and variables, as if nothing had run."""

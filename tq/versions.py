@@ -40,7 +40,7 @@ class Signature:
     def type(self, index: int) -> str:
         """Of an input; "" where it is left out."""
         tensor = self._tensor(index)
-        return "" if tensor is None else str(getattr(tensor.type, "name", ""))
+        return "" if tensor is None else tensor.type_name
 
     def is_per_channel(self, index: int) -> bool:
         tensor = self._tensor(index)
@@ -57,7 +57,7 @@ class Signature:
     @property
     def output_type(self) -> str:
         outputs = self._operator.outputs
-        return "" if not outputs or outputs[0] is None else str(getattr(outputs[0].type, "name", ""))
+        return "" if not outputs or outputs[0] is None else outputs[0].type_name
 
     @property
     def output_scale(self) -> float:

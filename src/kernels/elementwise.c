@@ -19,7 +19,7 @@
 #include "kernels/columns.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
-#define STRIP 1024           /* elements of a pattern done at a time: its parameters take 8 KiB or so */
+#define STRIP 2048           /* elements of a pattern done at a time: its parameters take 16 KiB or so */
 #define STRIP_ROWS 16        /* patterns that a strip is taken from, if there is more than one strip */
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
@@ -421,9 +421,9 @@ enum {
 };
 
 /* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
-static float fixed_offset(double real)
+static float fixed_offset(double real, double error)
 {
-    return (float)((real + 0.5) * 65536 + TQ_FIXED_ERROR);
+    return (float)((real + 0.5) * 65536 + error);
 }
 
 /* 2^exponent, -1022 <= exponent <= 1023; ldexp takes long for so little. */
@@ -453,23 +453,40 @@ static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule ru
     return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
 }
 
-bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point, float *slope,
-                       float *offset, float *offset_negative)
+/* As tq_fixed_point_of; error: E of kernels/fixed_simd.h. */
+static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
+                           double error, float *slope, float *offset, float *offset_negative)
 {
     double shift[2], real = effective_multiplier(m, rule);
     int32_t center = center_of(out);
     find_tie_shift(m, rule, shift);
     *slope = (float)(real * 65536);
-    *offset = fixed_offset(zero_point - center + shift[0]);
-    *offset_negative = fixed_offset(zero_point - center + shift[1]);
+    *offset = fixed_offset(zero_point - center + shift[0], error);
+    *offset_negative = fixed_offset(zero_point - center + shift[1], error);
     return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
+}
+
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point, float *slope,
+                       float *offset, float *offset_negative)
+{
+    return fixed_point_of(m, rule, out, zero_point, TQ_FIXED_ERROR, slope, offset, offset_negative);
+}
+
+/* Twice the error of fixed point that is enough for these sets (fixed_simd.h). */
+static uint8_t doubtful_of(const struct source *from, size_t first, size_t sets)
+{
+    const double *multiplier = from->multiplier.data + (from->multiplier.many ? first : 0);
+    bool exact = true;
+    for (size_t i = 0; i < (from->multiplier.many ? sets : 1); i++)
+        exact &= multiplier[i] >= 0x1p-15 || multiplier[i] == 0;
+    return exact ? TQ_FIXED_EXACT_DOUBLED : 2 * TQ_FIXED_ERROR;
 }
 
 static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
                      const struct source *from, int32_t zero_point, int32_t input_zero_point)
 {
-    tq_fixed_point_of(m, from->rule, from->out, zero_point, (float *)data[R_SLOPE] + i, (float *)data[R_OFFSET] + i,
-                      (float *)data[R_OFFSET_NEGATIVE] + i);
+    fixed_point_of(m, from->rule, from->out, zero_point, p->doubtful * 0.5, (float *)data[R_SLOPE] + i,
+                   (float *)data[R_OFFSET] + i, (float *)data[R_OFFSET_NEGATIVE] + i);
     ((double *)data[R_REAL])[i] = m->f64;
     ((float *)data[R_REAL_F32])[i] = m->f32;
     ((int32_t *)data[R_MULTIPLIER])[i] = m->fixed;
@@ -485,6 +502,7 @@ static void fill_requantize(union params *params, char *const *data, const struc
 {
     tq_requantize_params *p = &params->requantize;
     p->wide = p->shifts_left = false;
+    p->doubtful = doubtful_of(from, first, sets);
     for (size_t i = 0; i < sets; i++) {
         size_t set = first + i;
         tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);

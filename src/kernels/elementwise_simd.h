@@ -19,6 +19,10 @@
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 
+/* The longest rows whose parameters vary that are done several at a time: reading longer ones by turns is slower than
+   loading more. */
+#define GROUPED 128
+
 /* What loops seldom need: functions of their own, out of the way of the loops' registers. */
 #define RARELY static __attribute__((noinline, cold)) TARGET
 
@@ -59,8 +63,6 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
             step_##kernel(from, to, p, &row, at, VARY_NOTHING, false);                                             \
         memcpy(y, to, n * sizeof *y);                                                                              \
     }
-
-/* Where the parameters of element i of a row are. */
 
 /* Where the parameters of element i of a row are. */
 #define ENTRY(vary) ((vary) ? first + i : first)
@@ -156,6 +158,7 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
     LAYOUT(operation, in, out, lanes, true)
 
 #include "kernels/fixed_simd.h"
+#include "kernels/fixed_group_simd.h"
 
 #include "kernels/convert_simd.h"
 #include "kernels/dequantize_simd.h"

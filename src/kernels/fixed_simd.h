@@ -17,6 +17,10 @@
  * are less than 2E: the block is then done again by the exact rule.  Spread-out data asks for that in 1 lane of
  * 8192, data made of ties in every block.
  *
+ * Where an integer x is exact in float32 for all codes that do not saturate, v is off by 1 less: then 2E =
+ * TQ_FIXED_EXACT_DOUBLED is enough, with v in (w, w + 2E).  It is so for |x| <= 2^24, and a larger |x| is
+ * a code that saturates if the factor is at least 2^-15 (or 0, whose codes are one and no tie).
+ *
  * A slope below the normal numbers is off by 2^-150 at most, which is as good: |x| <= 2^31 where x is an
  * integer, and |r| < 8 where a scale is that large.  Scales with an infinite slope take the scalar body.
  *
@@ -24,8 +28,13 @@
  * code saturates.  Where the conversion overflows, and for NaN, v is INT32_MIN: its lower bits are 0.
  */
 
-/* Whether a lane cannot be trusted. */
-INLINE bool fixed_doubts(fixed_lows least) { return __builtin_expect(fixed_below(least, 2 * TQ_FIXED_ERROR), 0); }
+INLINE struct fixed_block fixed_narrow(const vi v[4])
+{
+    return fixed_join(fixed_halve(v[0], v[1]), fixed_halve(v[2], v[3]));
+}
+
+/* Whether a lane cannot be trusted; limit: 2 E. */
+INLINE bool fixed_doubts(fixed_lows least, uint8_t limit) { return __builtin_expect(fixed_below(least, limit), 0); }
 
 /* Fixed point is of signed codes: unsigned ones have 128 taken off their offset. */
 INLINE vi fixed_codes_i8(const struct fixed_block *block) { return fixed_codes(block); }
@@ -36,7 +45,7 @@ INLINE vi fixed_codes_u8(const struct fixed_block *block) { return xor_s32(fixed
     INLINE bool store_fixed_##out(type *y, const vi v[4], bool clamp, int32_t low, int32_t high, bool stream) \
     {                                                                                                        \
         struct fixed_block block = fixed_narrow(v);                                                          \
-        if (fixed_doubts(block.least))                                                                       \
+        if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR))                                                                       \
             return false;                                                                                    \
         vi codes = fixed_codes_##out(&block);                                                                \
         put(y, clamp ? clamp_##out(codes, splat_s8(low), splat_s8(high)) : codes, stream);                   \

@@ -124,7 +124,7 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
                                       splat_s32(t->adjust[row]));                                             \
             }                                                                                                 \
             const struct fixed_block block = fixed_narrow(v);                                                 \
-            if (fixed_doubts(block.least)) {                                                                  \
+            if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {                                              \
                 int32_t fixed[4 * LANES];                                                                     \
                 store4_i32(fixed, v, false);                                                                  \
                 for (size_t k = 0; k < together; k++)                                                         \
@@ -144,7 +144,7 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
                 v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust)                    \
                                    : splat_s32(0x8000);                                                       \
             const struct fixed_block block = fixed_narrow(v);                                                 \
-            if (fixed_doubts(block.least)) {                                                                  \
+            if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {                                              \
                 int32_t fixed[4 * LANES];                                                                     \
                 store4_i32(fixed, v, false);                                                                  \
                 store_exactly(t, r, c, n, fixed);                                                             \

@@ -44,6 +44,7 @@ int64_t tq_element_high(tq_element element);
 /* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
    the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */
 #define TQ_FIXED_ERROR 4
+#define TQ_FIXED_EXACT_DOUBLED 5 /* twice the error that is enough where the input is exact in float32 */
 
 /* low <= every zero point <= high; scales are > 0. */
 typedef struct tq_quantize_params {
@@ -72,6 +73,7 @@ typedef struct tq_requantize_params {
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
     int32_t low, high; /* all of the element's range */
+    uint8_t doubtful; /* offsets have half of it added: below it, lower halves of fixed point are in doubt */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
     bool stream;      /* as above */

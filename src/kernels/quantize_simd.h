@@ -89,7 +89,7 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
                                             const tq_quantize_params *p, const struct quantize_lane *row, size_t at,\
                                             bool lanes, bool stream)                                               \
     {                                                                                                              \
-        if (fixed_doubts(block->least))                                                                            \
+        if (fixed_doubts(block->least, 2 * TQ_FIXED_ERROR))                                                                            \
             exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                     \
         else                                                                                                       \
             put_quantize_##rule##_##out(y, block, row, p->clamp, stream);                                          \
@@ -108,7 +108,7 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
     {                                                                                                              \
         struct fixed_block one, two;                                                                               \
         FIXED_PAIR(one, two, struct quantize_fast, quantize_load_fast, quantize_fixed);                            \
-        if (fixed_doubts(fixed_least(one.least, two.least))) {                                                     \
+        if (fixed_doubts(fixed_least(one.least, two.least), 2 * TQ_FIXED_ERROR)) {                                                     \
             end_quantize_##rule##_##out(&one, x, y, p, row, at, vary, stream);                                     \
             end_quantize_##rule##_##out(&two, x2, y2, p, row, at + further, vary, stream);                         \
         } else {                                                                                                   \
@@ -117,9 +117,31 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
         }                                                                                                          \
     }
 
+/* Groups of rows (fixed_group_simd.h). */
+INLINE struct quantize_fast quantize_load_group(const tq_quantize_params *p, size_t at)
+{
+    return (struct quantize_fast){keep_f32(load_f32(p->slope + at)), keep_f32(load_f32(p->offset + at))};
+}
+
+INLINE vi quantize_grouped(const float *x, const struct quantize_fast *c, const float *slope)
+{
+    (void)slope;
+    return quantize_fixed(x, c);
+}
+
+#define GROUPS_16(rule, out)
+#define WALK_GROUPS_16(rule, out) (void)0
+#define GROUPS_8(rule, out)                                                                                        \
+    DEFINE_GROUPS(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, struct quantize_fast, \
+                  quantize_load, quantize_load_group, quantize_grouped, 2 * TQ_FIXED_ERROR)
+#define WALK_GROUPS_8(rule, out)                                                                                   \
+    if (!p->clamp)                                                                                                 \
+    WALK_GROUPS(quantize_##rule##_##out)
+
 #define DEFINE_quantize(rule, is_even, out, width)                                                                 \
     DEFINE_quantize_##width(rule, is_even, out)                                                                    \
     DEFINE_PART(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, quantize_load)        \
+    GROUPS_##width(rule, out)                                                                                      \
     INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n, size_t rows,         \
                                                   size_t stride, const tq_quantize_params *params, size_t first,   \
                                                   bool lanes)                                                      \
@@ -130,10 +152,13 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
                    : tq_quantize_##rule##_f32_##out##__scalar_row)(x, y, n, rows, stride, p, first);               \
         else if (!lanes)                                                                                           \
             WALK_ROWS(quantize_##rule##_##out, struct quantize_lane, quantize_load, p->stream);                    \
-        else if (p->one_zero_point)                                                                                \
-            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_SCALE, 64);              \
-        else                                                                                                       \
-            WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_ALL, 64);                \
+        else {                                                                                                     \
+            WALK_GROUPS_##width(rule, out);                                                                        \
+            if (p->one_zero_point)                                                                                 \
+                WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_SCALE, 64);          \
+            else                                                                                                   \
+                WALK_LANES(quantize_##rule##_##out, struct quantize_lane, quantize_load, VARY_ALL, 64);            \
+        }                                                                                                          \
     }
 
 #define WIDTH_i8 8

@@ -125,7 +125,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
     INLINE void end_##rule##_##in##_##out(const struct fixed_block *block, const element_##in *x, element_##out *y,\
                                           const tq_requantize_params *p, size_t at, bool lanes, bool stream)       \
     {                                                                                                              \
-        if (fixed_doubts(block->least))                                                                            \
+        if (fixed_doubts(block->least, p->doubtful))                                                                            \
             exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
         else                                                                                                       \
             put(y, fixed_codes_##out(block), stream);                                                              \
@@ -147,7 +147,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
     {                                                                                                              \
         struct fixed_block one, two;                                                                               \
         FIXED_PAIR(one, two, struct requantize_fast, requantize_load_fast, fixed_##rule##_##in##_##out);           \
-        if (fixed_doubts(fixed_least(one.least, two.least))) {                                                     \
+        if (fixed_doubts(fixed_least(one.least, two.least), p->doubtful)) {                                                     \
             end_##rule##_##in##_##out(&one, x, y, p, at, vary, stream);                                            \
             end_##rule##_##in##_##out(&two, x2, y2, p, at + further, vary, stream);                                \
         } else {                                                                                                   \
@@ -156,10 +156,38 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
         }                                                                                                          \
     }
 
+/* Groups of rows (fixed_group_simd.h), of accumulators alone: their input has no zero point, and nothing is done in
+   place. */
+struct requantize_offsets {
+    vf offset, offset_negative;
+};
+
+INLINE struct requantize_offsets requantize_load_offsets(const tq_requantize_params *p, size_t at)
+{
+    return (struct requantize_offsets){keep_f32(load_f32(p->offset + at)), keep_f32(load_f32(p->offset_negative + at))};
+}
+
+#define GROUPS_exact(rule, in, out)
+#define WALK_GROUPS_exact(rule, in, out) (void)0
+#define GROUPS_fixed(rule, in, out)                                                                                \
+    INLINE vi grouped_##rule##_##in##_##out(const element_##in *x, const struct requantize_offsets *c,             \
+                                            const float *slope)                                                    \
+    {                                                                                                              \
+        vf acc = float_of_s32(load_##in(x));                                                                       \
+        return even_s32(fma_from_f32(acc, slope, OFFSET_##rule(acc, *c)));                                         \
+    }                                                                                                              \
+    DEFINE_GROUPS(requantize_##rule##_##in##_##out, in, out, tq_requantize_params, struct requantize_lane,         \
+                  struct requantize_offsets, requantize_load, requantize_load_offsets, grouped_##rule##_##in##_##out, \
+                  p->doubtful)
+#define WALK_GROUPS_fixed(rule, in, out)                                                                           \
+    if (sizeof *x == 4)                                                                                            \
+    WALK_GROUPS(requantize_##rule##_##in##_##out)
+
 #define DEFINE_requantize(rule, in, out, way)                                                                      \
     DEFINE_step_##way(rule, in, out)                                                                               \
     DEFINE_PART(requantize_##rule##_##in##_##out, in, out, tq_requantize_params, struct requantize_lane,           \
                 requantize_load)                                                                                   \
+    GROUPS_##way(rule, in, out)                                                                                    \
     INLINE void sweep_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t n,          \
                                                        size_t rows, size_t stride,                                 \
                                                        const tq_requantize_params *params, size_t first,           \
@@ -169,10 +197,11 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
         if (p->wide || BEYOND_##rule(p))                                                                           \
             (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                           \
                    : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, rows, stride, p, first);          \
-        else if (lanes)                                                                                            \
+        else if (lanes) {                                                                                          \
+            WALK_GROUPS_##way(rule, in, out);                                                                      \
             WALK_LANES(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, VARY_ALL,        \
                        SIZE_MAX);                                                                                  \
-        else                                                                                                       \
+        } else                                                                                                       \
             WALK_ROWS(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, p->stream);       \
     }
 

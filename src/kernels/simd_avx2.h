@@ -24,6 +24,16 @@ INLINE vf keep_f32(vf x)
     __asm__("" : "+x"(x));
     return x;
 }
+INLINE vf in_order_f32(vf x)
+{
+    __asm__ volatile("" : "+x"(x));
+    return x;
+}
+INLINE vi in_order_s32(vi x)
+{
+    __asm__ volatile("" : "+x"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return _mm256_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE vi splat_s32(int32_t x) { return _mm256_set1_epi32(x); }
@@ -120,18 +130,28 @@ INLINE vi away_s32(vf x)
 /* ---- 16.16 fixed point: fixed_simd.h ---- */
 
 /* NaN and what does not fit int32 give INT32_MIN. */
-INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(_mm256_fmadd_ps(x, slope, offset)); }
+INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm256_fmadd_ps(x, slope, offset); }
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(fma_f32(x, slope, offset)); }
+
+/* fma with a slope that is not loaded by an instruction of its own, which would cost as much as a multiplication:
+   compilers would load it once and keep it, and there are too few registers. */
+INLINE vf fma_from_f32(vf x, const float *slope, vf offset)
+{
+    __asm__ volatile("vfmadd132ps %2, %1, %0" : "+x"(x) : "x"(offset), "m"(*(const __m256_u *)slope));
+    return x;
+}
 
 /* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
    ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
 typedef vi fixed_lows;
+typedef vi fixed_half;
 struct fixed_block {
-    vi ab, cd;
+    fixed_half ab, cd;
     fixed_lows least;
 };
-INLINE struct fixed_block fixed_narrow(const vi v[4])
+INLINE fixed_half fixed_halve(vi a, vi b) { return _mm256_packs_epi16(a, b); }
+INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
 {
-    vi ab = _mm256_packs_epi16(v[0], v[1]), cd = _mm256_packs_epi16(v[2], v[3]);
     return (struct fixed_block){ab, cd, _mm256_min_epu8(ab, cd)};
 }
 

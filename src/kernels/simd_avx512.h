@@ -24,6 +24,16 @@ INLINE vf keep_f32(vf x)
     __asm__("" : "+v"(x));
     return x;
 }
+INLINE vf in_order_f32(vf x)
+{
+    __asm__ volatile("" : "+v"(x));
+    return x;
+}
+INLINE vi in_order_s32(vi x)
+{
+    __asm__ volatile("" : "+v"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return _mm512_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm512_loadu_si512(p); }
 INLINE vi splat_s32(int32_t x) { return _mm512_set1_epi32(x); }
@@ -116,15 +126,18 @@ INLINE vi away_s32(vf x)
     return _mm512_cvttps_epi32(_mm512_add_ps(x, _mm512_or_ps(sign, splat_f32(0x1.fffffep-2f))));
 }
 
-INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, slope, offset)); }
+INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm512_fmadd_ps(x, slope, offset); }
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(fma_f32(x, slope, offset)); }
+INLINE vf fma_from_f32(vf x, const float *slope, vf offset) { return fma_f32(x, load_f32(slope), offset); }
 typedef vi fixed_lows;
+typedef vi fixed_half;
 struct fixed_block {
-    vi ab, cd;
+    fixed_half ab, cd;
     fixed_lows least;
 };
-INLINE struct fixed_block fixed_narrow(const vi v[4])
+INLINE fixed_half fixed_halve(vi a, vi b) { return _mm512_packs_epi16(a, b); }
+INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
 {
-    vi ab = _mm512_packs_epi16(v[0], v[1]), cd = _mm512_packs_epi16(v[2], v[3]);
     return (struct fixed_block){ab, cd, _mm512_min_epu8(ab, cd)};
 }
 INLINE bool fixed_below(vi least, uint8_t limit)

@@ -20,6 +20,7 @@ typedef struct {
 
 INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
 INLINE vf keep_f32(vf x) { return x; } /* there are no other loads */
+INLINE vi keep_s32(vi x) { return x; }
 INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
 INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
 INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
@@ -111,21 +112,28 @@ INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
 
 /* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h distrusts, but for the
    positive limit, whose code is right. */
-INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(vfmaq_f32(offset, x, slope)); }
+INLINE vf fma_f32(vf x, vf slope, vf offset) { return vfmaq_f32(offset, x, slope); }
+INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(fma_f32(x, slope, offset)); }
+INLINE vf fma_from_f32(vf x, const float *slope, vf offset) { return fma_f32(x, load_f32(slope), offset); }
 
-/* The upper halves joined, in the elements' own order; least is of the lower ones. */
+/* The upper halves joined, in the elements' own order, and the lower ones; least is of the lower ones. */
 typedef uint16x8_t fixed_lows;
+typedef struct {
+    int16x8_t high;
+    uint16x8_t low;
+} fixed_half;
 struct fixed_block {
     int16x8_t ab, cd;
     fixed_lows least;
 };
-INLINE struct fixed_block fixed_narrow(const vi v[4])
+INLINE fixed_half fixed_halve(vi a, vi b)
 {
-    int16x8_t w[4];
-    for (int k = 0; k < 4; k++)
-        w[k] = vreinterpretq_s16_s32(v[k]);
-    uint16x8_t ab = vreinterpretq_u16_s16(vuzp1q_s16(w[0], w[1])), cd = vreinterpretq_u16_s16(vuzp1q_s16(w[2], w[3]));
-    return (struct fixed_block){vuzp2q_s16(w[0], w[1]), vuzp2q_s16(w[2], w[3]), vminq_u16(ab, cd)};
+    int16x8_t first = vreinterpretq_s16_s32(a), second = vreinterpretq_s16_s32(b);
+    return (fixed_half){vuzp2q_s16(first, second), vreinterpretq_u16_s16(vuzp1q_s16(first, second))};
+}
+INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
+{
+    return (struct fixed_block){ab.high, cd.high, vminq_u16(ab.low, cd.low)};
 }
 INLINE bool fixed_below(uint16x8_t least, uint8_t limit) { return vminvq_u16(least) < limit; }
 INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b) { return vminq_u16(a, b); }
