@@ -21,7 +21,7 @@ OWN = {
     "CONV_2D": (*EIGHT, "int4", "int16-bias32", "hybrid"),
     "DEPTHWISE_CONV_2D": (*EIGHT, "hybrid"),
     "DEQUANTIZE": EIGHT,
-    "FULLY_CONNECTED": (*EIGHT, "int4", "int16", "int16-bias32", "hybrid-int4"),
+    "FULLY_CONNECTED": (*EIGHT, "int4", "int16", "int16-bias32", "hybrid-int4", "uint8-shuffled"),
     "LOGISTIC": ("int16",),
     "LOG_SOFTMAX": EIGHT,
     "MEAN": EIGHT,

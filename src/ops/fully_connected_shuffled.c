@@ -9,7 +9,8 @@
  * units by 16 columns: block [unit / 4][column / 16][unit % 4][column % 16].  Output 1 is what the runtime makes of the
  * input: x ^ 128, of 4 rows in blocks [column / 16][row][column % 16].
  *
- * numerics: the optimized kernel, which XNNPACK leaves it to, clamps to INT16 whatever the activation is.
+ * numerics: the optimized kernel, which XNNPACK leaves it to, clamps to INT16 whatever the activation is, and adds the
+ * products of columns k and k + 8 of a block in 16 bits, where -128 * -128 twice is -2^15.
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/fully_connected.h,
  * internal/optimized/optimized_ops.h (ShuffledFullyConnected).
@@ -20,12 +21,13 @@
 #include "ops/parallel.h"
 #include "ops/quantized.h"
 
-enum { UNITS = 4, COLUMNS = 16, FEW_ROWS = 4 };
+enum { UNITS = 4, COLUMNS = 16, HALF = COLUMNS / 2, FEW_ROWS = 4 };
 
 typedef struct shuffled {
     size_t rows, columns, units;
     tq_fixed by;
     int32_t low, high;
+    int32_t turns; /* the sum of two products that turns into its negative, as a word of 16 bits */
     const tq_node *node; /* in eval */
 } shuffled;
 
@@ -49,8 +51,11 @@ static int32_t sum_of(const shuffled *s, size_t row, size_t unit)
     const tq_tensor *bias = s->node->in_count > 2 ? s->node->in[2] : NULL;
     int64_t sum = bias ? ((const int32_t *)bias->data)[unit] : 0; /* columns * 2^14 fit by far */
     for (size_t block = 0; block < s->columns; block += COLUMNS)
-        for (size_t k = 0; k < COLUMNS; k++)
-            sum += flipped(x[block + k]) * w[block * UNITS + k];
+        for (size_t k = 0; k < HALF; k++) {
+            const int32_t pair = flipped(x[block + k]) * w[block * UNITS + k] +
+                                 flipped(x[block + k + HALF]) * w[block * UNITS + k + HALF];
+            sum += pair == s->turns ? -pair : pair;
+        }
     return tq_wrap_i32(sum);
 }
 
@@ -123,6 +128,7 @@ tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_pl
     if (node->numerics != TQ_NUMERICS_REFERENCE) {
         s->low = INT16_MIN;
         s->high = INT16_MAX;
+        s->turns = 1 << 15;
     }
     if (node->out[1])
         TQ_TRY(tq_output_shape(node, 1, &node->in[0]->shape, error));
