@@ -8,8 +8,10 @@ each kind, gives all the same random inputs, and times them in turn, several rou
   call    set_tensor of every input, invoke(), get_tensor of every output
   make    the constructor and allocate_tensors()
 
-A ratio is how many times longer than tq the other takes: above 1 tq is faster.  Models are sorted into kinds by the
-type of their first convolution's or matrix product's input and weights.  Nothing here fails on a slow machine.
+A ratio is how many times longer than tq the other takes: above 1 tq is faster.  "tq" follows the reference's numerics,
+"tq optimized" and "tq XNNPACK" those of LiteRT's other kernels: each stands beside the kernels whose bits it gives, and
+beside tq's reference.  Models are sorted into kinds by the type of their first convolution's or matrix product's input
+and weights.  Nothing here fails on a slow machine.
 """
 
 import argparse
@@ -26,6 +28,14 @@ from bench_open import cpu_name, geometric_mean
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = {"BUILTIN_WITHOUT_DEFAULT_DELEGATES": "optimized", "AUTO": "XNNPACK", "BUILTIN_REF": "reference"}
+TQ = {"tq": "reference", "tq optimized": "optimized", "tq XNNPACK": "xnnpack"}  # numerics of each
+PAIRS = [  # what stands in the table: an interpreter of tq, and what it is compared with
+    *(("tq", peer) for peer in PEERS),
+    ("tq optimized", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"),
+    ("tq optimized", "tq"),
+    ("tq XNNPACK", "AUTO"),
+    ("tq XNNPACK", "tq"),
+]
 KINDS = {
     ("INT8", "INT8"): "int8",
     ("UINT8", "UINT8"): "uint8",
@@ -58,10 +68,10 @@ def random_input(details, random):
 
 
 def make(name, path, threads):
-    if name == "tq":
+    if name in TQ:
         import tq
 
-        return tq.Interpreter(model_path=path, num_threads=threads)
+        return tq.Interpreter(model_path=path, num_threads=threads, numerics=TQ[name])
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     return Interpreter(model_path=path, num_threads=threads, experimental_op_resolver_type=OpResolverType[name])
@@ -119,7 +129,7 @@ def measure(path, names, threads, rounds):
 def in_process(path, names, threads, rounds):
     """`measure` in a fresh process; again without the reference, and without LiteRT, where that took it down."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    for left_out in ((), ("BUILTIN_REF",), ("BUILTIN_REF", "AUTO"), tuple(PEERS)):
+    for left_out in ((), ("BUILTIN_REF",), ("BUILTIN_REF", "AUTO"), tuple(PEERS)):  # one that aborts ends the process
         chosen = [name for name in names if name not in left_out]
         command = [sys.executable, __file__, "--one", str(path), "--interpreters", ",".join(chosen)]
         command += ["--threads", str(threads), "--rounds", str(rounds)]
@@ -130,35 +140,39 @@ def in_process(path, names, threads, rounds):
     return None
 
 
-def ratios(results, what, peer):
+def ratios(results, what, mine, peer):
     return sorted(
-        (r[what][peer] / r[what]["tq"], r[what]["tq"], name)
+        (r[what][peer] / r[what][mine], r[what][mine], name)
         for name, r in results.items()
-        if peer in r[what] and "tq" in r[what]
+        if peer in r[what] and mine in r[what]
     )
 
 
-def row(kind, what, title, found):
+def row(kind, what, mine, peer, found):
     """A line of the table; nothing where there is nothing to compare."""
     if found:
-        mean = geometric_mean([ratio for ratio, _, _ in found])
-        print(f"| {kind} | {len(found)} | {what} | {title} | {mean:.2f} | {found[0][0]:.2f} | {found[-1][0]:.2f} |")
+        mean, title = geometric_mean([ratio for ratio, _, _ in found]), PEERS.get(peer, peer)
+        least, most = found[0][0], found[-1][0]
+        print(f"| {kind} | {len(found)} | {what} | {mine} | {title} | {mean:.2f} | {least:.2f} | {most:.2f} |")
 
 
 def report(results, kinds, threads, worst):
     print(f"\n{cpu_name()}, {threads} thread{'s' if threads > 1 else ''}; how many times longer than tq\n")
-    print("| kind | models | what | peer | geometric mean | lowest | highest |\n|---|---:|---|---|---:|---:|---:|")
+    print("| kind | models | what | tq | peer | geometric mean | lowest | highest |")
+    print("|---|---:|---|---|---|---:|---:|---:|")
     for kind in dict.fromkeys(kinds.values()):
         chosen = {name: r for name, r in results.items() if kinds[name] == kind}
         for what in ("invoke", "make"):
-            for peer, title in PEERS.items():
-                row(kind, what, title, ratios(chosen, what, peer))
+            for mine, peer in PAIRS:
+                row(kind, what, mine, peer, ratios(chosen, what, mine, peer))
     small = {name: r for name, r in results.items() if r["invoke"].get("tq", 1) < 100e-6}
-    for peer, title in PEERS.items():
-        row("under 100 µs", "call", title, ratios(small, "call", peer))
-    for peer, title in list(PEERS.items())[:2]:
-        print(f"\nslowest beside {title}:")
-        for ratio, seconds, name in ratios(results, "invoke", peer)[:worst]:
+    for peer in PEERS:
+        row("under 100 µs", "call", "tq", peer, ratios(small, "call", "tq", peer))
+    for mine, peer in PAIRS:
+        found = ratios(results, "invoke", mine, peer)[:worst]
+        if found and peer != "BUILTIN_REF":
+            print(f"\nslowest of {mine} beside {PEERS.get(peer, peer)}:")
+        for ratio, seconds, name in found if peer != "BUILTIN_REF" else ():
             print(f"  {ratio:6.2f}  {seconds * 1e6:10.1f} us  {kinds[name]:8} {name}")
 
 
@@ -169,6 +183,7 @@ def main():
     parser.add_argument("--min-bytes", type=int, default=20_000, help="smaller models are left out (%(default)s)")
     parser.add_argument("--match", default="", help="only models with this in their path")
     parser.add_argument("--kinds", default=",".join(KINDS.values()), help="(%(default)s)")
+    parser.add_argument("--numerics", default=",".join(TQ.values()), help="tq's (%(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--worst", type=int, default=12, help="how many of the lowest ratios to print")
@@ -182,7 +197,8 @@ def main():
         return
     import tq
 
-    names = ["tq", *(name for name in PEERS if not (args.no_reference and name == "BUILTIN_REF"))]
+    names = [name for name, numerics in TQ.items() if numerics in args.numerics.split(",")]
+    names += [name for name in PEERS if not (args.no_reference and name == "BUILTIN_REF")]
     results, kinds = {}, {}
     for path in sorted(args.models.rglob("*.tflite")):
         if path.stat().st_size < args.min_bytes or args.match not in str(path):
@@ -194,7 +210,7 @@ def main():
         if kind not in args.kinds.split(","):
             continue
         found = in_process(path, names, args.threads, args.rounds)
-        if found and "tq" in found["invoke"] and len(found["invoke"]) > 1:
+        if found and TQ.keys() & found["invoke"].keys() and len(found["invoke"]) > 1:
             name = str(path.relative_to(args.models))
             results[name], kinds[name] = found, kind
     report(results, kinds, args.threads, args.worst)

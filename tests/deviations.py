@@ -5,7 +5,8 @@
     def multiply(node):
         ...  # None where the row does not apply to this node, else what its outputs are
 
-Each output is an array, a pair (array, largest difference), or None: not said.  `node` is a differential.Node.
+Each output is an array, a pair (array, largest difference), None: LiteRT's, or UNPROMISED.  `node` is a
+differential.Node.
 example: a function of a Draft that draws a model on which LiteRT does what the row says; tests/test_deviations.py runs
 it.  docs/deviations.md is this table:  python tests/deviations.py > docs/deviations.md
 """
@@ -17,6 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 ROWS = []
+EVERY = ("reference", "optimized", "xnnpack")
+NOT_XNNPACK = EVERY[:2]
+UNPROMISED = object()  # an output that is neither LiteRT's nor said
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +31,17 @@ class Deviation:
     tq: str
     outputs: Callable
     example: Callable
+    numerics: tuple = EVERY
 
     def __str__(self):
         return f"{', '.join(self.operators)}: {self.when}"
 
 
-def deviation(*operators, when, litert, tq, example):
-    """Enters the function below as a row."""
+def deviation(*operators, when, litert, tq, example, numerics=EVERY):
+    """Enters the function below as a row.  numerics: those of LiteRT's kernels that do it."""
 
     def enter(function):
-        ROWS.append(Deviation(operators, when, litert, tq, function, example))
+        ROWS.append(Deviation(operators, when, litert, tq, function, example, numerics))
         return function
 
     return enter
@@ -44,7 +49,14 @@ def deviation(*operators, when, litert, tq, example):
 
 def find(node):
     """The row that a node falls under, or None."""
-    return next((row for row in ROWS if node.name in row.operators and row.outputs(node) is not None), None)
+    rows = (row for row in ROWS if node.name in row.operators and node.numerics in row.numerics)
+    return next((row for row in rows if row.outputs(node) is not None), None)
+
+
+def only_where(node, strange, meant):
+    """`meant` where LiteRT does something strange, and elsewhere what it does: the numerics' own rounding."""
+    value = node.outputs[0].value
+    return meant if node.numerics == "reference" or value is None else np.where(strange, meant, value)
 
 
 # ---- arithmetic ----
@@ -364,6 +376,7 @@ def far_values(node):
             return None
         low, high = {"int4": (-8, 7), "uint4": (0, 15)}.get(kind(out)) or limits(out)
         codes = np.where(np.isnan(steps), z, np.clip(away(np.clip(steps.astype(float), -1e15, 1e15)) + z, low, high))
+        codes = only_where(node, ~(abs(steps) < 2**31), codes)
     return [codes.astype({"int4": "int8", "uint4": "uint8"}.get(kind(out), kind(out)))]
 
 
@@ -756,6 +769,7 @@ def codes_to_sum(m):
     litert="reads and writes the codes as UINT8",
     tq="the sums, as of UINT8",
     example=codes_to_sum,
+    numerics=("reference",),
 )
 def sum_codes(node):
     if not is_coded(node, 1) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "int16"):
@@ -800,6 +814,32 @@ def wide_products(node):
             wide |= product != exact
         results.append(product + int(out.zero_point[0]))
     return [np.clip(results, *limits(out)).astype(kind(out)).reshape(shape)] if wide else None
+
+
+def one_factor(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [8, 1], scale=0.1, zero_point=3)
+    y = m.output("int8", [8], scale=0.2, zero_point=-5)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+
+
+@deviation(
+    "REDUCE_PROD",
+    when="codes, products of one factor",
+    litert="gives the input's codes",
+    tq="codes of the output's scale",
+    numerics=("optimized",),
+    example=one_factor,
+)
+def single_factors(node):
+    if not is_coded(node, 1) or not is_known(node) or node.inputs[0].value.size == 0:
+        return None
+    rows, shape = reduced(node)
+    if rows.shape[1] != 1:
+        return None
+    values = rows[:, 0] * float(scale(node.inputs[0]))
+    return [(coded(node.outputs[0], values).reshape(shape), 1)]
 
 
 def lanes_of_nan(m):
@@ -988,25 +1028,155 @@ def incomplete_frames(node):
 
 # ---- the document ----
 
+# ---- movement ----
+
+
+def wide_diagonal(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float64", [2, 3], [[1, 2, 3], [4, 5, 6]])
+    m.operator("MATRIX_DIAG", [x], [m.output("float64")], schema.MatrixDiagOptionsT(), 1)
+
+
+@deviation(
+    "MATRIX_DIAG",
+    "MATRIX_SET_DIAG",
+    when="elements that are not of 4 bytes, and not INT8, UINT8, INT16 or INT64",
+    litert="moves 4 bytes an element",
+    tq="moves the elements",
+    example=wide_diagonal,
+)
+def other_diagonals(node):
+    x = node.inputs[0].value
+    if x is None or x.dtype.itemsize == 4 or str(x.dtype) in ("int8", "uint8", "int16", "int64"):
+        return None
+    if node.name == "MATRIX_DIAG":
+        out = np.zeros((*x.shape, x.shape[-1]), x.dtype)
+        values = x
+    else:
+        out, values = x.copy(), node.inputs[1].value
+    for k in range(values.shape[-1]):
+        out[..., k, k] = values[..., k]
+    return [out]
+
+
+def mixed_bounds(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [6, 5])
+    begin, size = m.constant("int32", [1, 2]), m.constant("int64", [3, -1])
+    m.operator("SLICE", [x, begin, size], [m.output("float32")], schema.SliceOptionsT(), 1)
+
+
+@deviation(
+    "SLICE",
+    when="an INT32 begin and an INT64 size, or the other way round",
+    litert="reads the size as of the begin's type",
+    tq="reads each as what it is",
+    example=mixed_bounds,
+)
+def mixed_slices(node):
+    x, begin, size = node.inputs
+    if kind(begin) == kind(size) or not is_known(node):
+        return None
+    ends = [n if s < 0 else b + s for n, b, s in zip(x.shape, begin.value.tolist(), size.value.tolist(), strict=True)]
+    return [x.value[tuple(slice(int(b), int(e)) for b, e in zip(begin.value, ends, strict=True))]]
+
+
+def long_blocks(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int32", [4, 2, 3, 1])
+    block, crops = m.constant("int64", [2, 2]), m.constant("int64", [[0, 1], [2, 0]])
+    m.operator("BATCH_TO_SPACE_ND", [x, block, crops], [m.output("int32")], schema.BatchToSpaceNDOptionsT(), 2)
+
+
+@deviation(
+    "BATCH_TO_SPACE_ND",
+    "SPACE_TO_BATCH_ND",
+    when="an INT64 block, or INT64 crops or paddings",
+    litert="reads them as INT32",
+    tq="reads them as INT64",
+    example=long_blocks,
+)
+def long_batches(node):
+    x, block, ends = node.inputs[0], *node.inputs[1:]
+    if "int64" not in (kind(block), kind(ends)) or not is_known(node) or len(x.shape) != 4 or node.name[0] != "B":
+        return None
+    (bh, bw), ((top, bottom), (left, right)) = block.value.tolist(), ends.value.tolist()
+    batch, height, width, depth = x.shape
+    out = x.value.reshape(bh, bw, batch // (bh * bw), height, width, depth).transpose(2, 3, 0, 4, 1, 5)
+    out = out.reshape(batch // (bh * bw), height * bh, width * bw, depth)
+    return [out[:, top : height * bh - bottom, left : width * bw - right]]
+
+
+def long_permutation(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("float32", [2, 3, 4])
+    m.operator("TRANSPOSE", [x, m.constant("int64", [2, 0, 1])], [m.output("float32")], schema.TransposeOptionsT(), 4)
+
+
+@deviation(
+    "TRANSPOSE",
+    when="an INT64 permutation",
+    litert="reads it as INT32",
+    tq="reads it as INT64",
+    example=long_permutation,
+)
+def long_permutations(node):
+    if kind(node.inputs[1]) != "int64" or not is_known(node):
+        return None
+    return [node.inputs[0].value.transpose(node.inputs[1].value.tolist())]
+
+
+# ---- fake quantization ----
+
+
+def empty_range(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    options = schema.FakeQuantOptionsT(min=0.0, max=0.0, numBits=8)
+    m.operator("FAKE_QUANT", [m.input("float32", [3], [-1, 0, 2])], [m.output("float32")], options, 2)
+
+
+@deviation(
+    "FAKE_QUANT",
+    when="min and max are both 0",
+    litert="divides by 0: NaN",
+    tq="0, as in TensorFlow",
+    example=empty_range,
+)
+def empty_ranges(node):
+    x = node.inputs[0].value
+    return [np.zeros_like(x)] if node.options["min"] == node.options["max"] == 0 and x is not None else None
+
+
 HEAD = """# Where tq and TFLite's reference kernels differ
 
 tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0), bit for bit, but for the cases
 below, where these end the process, leave C++'s defined behaviour or do not compute what the operator means. Each row is
 pinned by a test (`tests/test_deviations.py`). This file is made from `tests/deviations.py`.
 
-| operator | when | LiteRT | tq |
-|---|---|---|---|
+The optimized kernels (BUILTIN_WITHOUT_DEFAULT_DELEGATES) and XNNPACK (BUILTIN) have most of them too, and a few of
+their own: `in` says where.
+
+| operator | in | when | LiteRT | tq |
+|---|---|---|---|---|
 """
 
 
 def document():
     """docs/deviations.md."""
     rows = sorted(ROWS, key=lambda row: (row.operators, row.when))
-    return HEAD + "".join(f"| {', '.join(r.operators)} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
+    where = {row: "all" if row.numerics == EVERY else ", ".join(row.numerics) for row in rows}
+    return HEAD + "".join(f"| {', '.join(r.operators)} | {where[r]} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
 
 
 if __name__ != "__main__":
     import deviations_products  # noqa: F401  (enters its rows)
+    import deviations_sums  # noqa: F401
+    import deviations_xnnpack  # noqa: F401
 
 if __name__ == "__main__":
     import deviations  # not this module, whose table is another

@@ -2,9 +2,10 @@
 """Rows of tests/deviations.py: products of floats with codes, and recurrences."""
 
 import numpy as np
-from deviations import coded, deviation, kind, limits, multiplier, multiply, real
+from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
+FUSED = "fused_activation_function"
 FAINT = f32(1e-35)
 
 
@@ -115,6 +116,7 @@ def odd_layer(m):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such a row; zeros where it stays below",
     example=odd_layer,
+    numerics=NOT_XNNPACK,
 )
 def odd_rows(node):
     if not is_layer(node) or not is_odd(node.inputs[0].value.reshape(-1, node.inputs[1].value.shape[1])):
@@ -135,9 +137,42 @@ def lowest_weight(m):
     litert="takes it for 128 beside a negative code",
     tq="-128",
     example=lowest_weight,
+    numerics=NOT_XNNPACK,
 )
 def lowest_weights(node):
     return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
+
+
+def lowest_code(m):
+    s = schema()
+    x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
+    w = m.constant("int4", m.integers("int4", [8, 64], -8, 7), scale=0.1, zero_point=0)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+
+
+def has_kernel_of_4_bits(node):
+    units, columns = node.inputs[1].shape
+    return kind(node.inputs[1]) == "int4" and units >= 4 and columns >= 32 and columns % 2 == 0
+
+
+@deviation(
+    "FULLY_CONNECTED",
+    when="FLOAT32 with INT4 weights of which one is -8, at least 4 units and 32 columns",
+    litert="takes it for 8, and another weight for 8 too",
+    tq="-8",
+    numerics=("optimized",),
+    example=lowest_code,
+)
+def lowest_codes(node):
+    if not is_layer(node) or not has_kernel_of_4_bits(node) or not (node.inputs[1].value == -8).any():
+        return None
+    w = node.inputs[1].value.astype(float) * np.reshape(node.inputs[1].scale, (-1, 1))
+    y = node.inputs[0].value.reshape(-1, w.shape[1]).astype(float) @ w.T
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        y = y + node.inputs[2].value
+    shape = (*node.inputs[0].shape[:-1], len(w)) if node.options["keep_num_dims"] else y.shape
+    steps = np.abs(node.inputs[0].value).max() / 254 * np.abs(w).sum(axis=1).max()  # half a code in every product
+    return [(activated(node, y).astype(f32).reshape(shape), steps)]
 
 
 # ---- convolutions of floats by codes ----
@@ -218,6 +253,7 @@ def odd_image(name):
     litert="converts out of range: codes that depend on places, and on x86",
     tq="NaN throughout such an image; zeros where it stays below",
     example=odd_image("CONV_2D"),
+    numerics=NOT_XNNPACK,
 )
 def odd_images(node):
     return [convolution(node)] if is_hybrid(node) and is_odd(image_rows(node)) else None
@@ -248,6 +284,7 @@ def lowest_filter(m):
     litert="takes it for 128 beside a negative code, unless the channels are a multiple of 4",
     tq="-128",
     example=lowest_filter,
+    numerics=NOT_XNNPACK,
 )
 def lowest_filters(node):
     return [convolution(node)] if is_hybrid(node) and (node.inputs[1].value == -128).any() else None
@@ -267,6 +304,7 @@ def grouped(m):
     litert="reads scales behind the one",
     tq="the one scale for all channels",
     example=grouped,
+    numerics=NOT_XNNPACK,
 )
 def grouped_filters(node):
     if not is_hybrid(node) or len(node.inputs[1].scale) != 1:
@@ -275,37 +313,6 @@ def grouped_filters(node):
 
 
 # ---- the other products ----
-
-
-def short_bias(m):
-    s = schema()
-    x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
-    w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
-    b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
-    shape = m.constant("int32", [1, 2, 2, 2])
-    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
-    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
-
-
-@deviation(
-    "TRANSPOSE_CONV",
-    when="INT16 with an INT32 bias, quantized_bias_type not set",
-    litert="reads the bias as INT64",
-    tq="reads what it is, and sums in 32 bits",
-    example=short_bias,
-)
-def short_biases(node):
-    if len(node.inputs) < 4 or not known(*node.inputs) or kind(node.inputs[3]) != "int32":
-        return None
-    if kind(node.inputs[2]) != "int16" or option(node, "quantized_bias_type") == "INT32":
-        return None
-    w, x = node.inputs[1], node.inputs[2]
-    if w.value.shape[1:3] != (1, 1) or node.options["stride_h"] != 1 or node.options["stride_w"] != 1:
-        return None  # said for the plainest form only
-    acc = np.einsum("nyxc,oc->nyxo", x.value.astype(np.int64), w.value[:, 0, 0].astype(np.int64)) + node.inputs[3].value
-    out = node.outputs[0]
-    m, e = multiplier(float(x.scale[0]) * float(w.scale[0]) / float(out.scale[0]))
-    return [np.clip(multiply(acc, m, e), *limits(out)).astype("int16")]
 
 
 def blocks(m):
@@ -325,12 +332,15 @@ def blocks(m):
 @deviation(
     "FULLY_CONNECTED",
     when="FLOAT32 with blockwise weights",
-    litert="gives the bias (its optimized kernel, the products, without an activation)",
+    litert="gives the bias (the optimized kernel, of 4 units and 32 columns or more: no activation)",
     tq="the products, and the activation",
     example=blocks,
+    numerics=NOT_XNNPACK,
 )
 def blockwise(node):
     if not is_hybrid(node) or node.inputs[1].scale.ndim != 2:
+        return None
+    if node.numerics == "optimized" and has_kernel_of_4_bits(node) and option(node, FUSED) == "NONE":
         return None
     scales, w = node.inputs[1].scale, node.inputs[1].value.astype(np.int64)
     block = w.shape[1] // scales.shape[1]
@@ -362,6 +372,7 @@ def several(m):
     litert="reads other matrices' scales, zero points and sums",
     tq="each matrix's own",
     example=several,
+    numerics=NOT_XNNPACK,
 )
 def several_matrices(node):
     if not is_hybrid(node) or node.inputs[1].value.ndim < 3 or node.options["adj_x"] or node.options["adj_y"]:
@@ -411,33 +422,6 @@ def operands_of_product(node):
         codes = operand.value.astype(np.int64) - int(operand.zero_point[0])
         found.append(np.swapaxes(codes, -1, -2) if node.options[adjoint] else codes)
     return found
-
-
-def far_product(m):
-    s = schema()
-    x = m.input("int16", [2, 64], np.full((2, 64), 32767), scale=0.01, zero_point=0)
-    y = m.constant("int16", np.full((64, 3), 32767), scale=0.01, zero_point=0)
-    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=1e-5, zero_point=0)], s.BatchMatMulOptionsT(), 4)
-
-
-@deviation(
-    "BATCH_MATMUL",
-    when="INT16, a sum that is 2^31 or more in the output's scale",
-    litert="wraps to 32 bits: any codes",
-    tq="saturates",
-    example=far_product,
-)
-def far_products(node):
-    a, b, out = *node.inputs, node.outputs[0]
-    if not known(a, b) or kind(a) != "int16" or kind(out) != "int16" or len(b.scale) != 1 or len(a.scale) != 1:
-        return None
-    left, right = operands_of_product(node)
-    m, e = multiplier(float(f32(a.scale[0]) * f32(b.scale[0])) / float(out.scale[0]))
-    reduced = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF
-    scaled = ((left @ right) * reduced + (1 << (14 - e))) >> (15 - e)
-    if (abs(scaled) < 2**31).all():
-        return None
-    return [np.clip(scaled, *limits(out)).astype(np.int16)]
 
 
 def unsigned(m):
@@ -585,7 +569,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def plain_lstm(node, first, states, x):
+def plain_lstm(node, first, states, x, act=np.tanh):
     """[time, batch, cell] of a float LSTM without peepholes, projection or clips; x: [time, batch, input]."""
     w, r, b = ([node.inputs[first + start + gate].value.astype(float) for gate in range(4)] for start in (0, 4, 11))
     h = np.zeros((x.shape[1], w[1].shape[0]))
@@ -593,8 +577,8 @@ def plain_lstm(node, first, states, x):
     out = []
     for step in x:
         i, f, g, o = (step @ w[k].T + h @ r[k].T + b[k] for k in range(4))
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
+        c = sigmoid(f) * c + sigmoid(i) * act(g)
+        h = sigmoid(o) * act(c)
         out.append(h)
     return np.array(out)
 
@@ -715,3 +699,120 @@ def small_states_of_svdf(node):
     scale = f32(state.scale[0]) * f32(time.scale[0]) / f32(out.scale[0])
     codes = multiply(sums + bias.value, *multiplier(scale)) + int(out.zero_point[0])
     return [np.clip(codes, -128, 127).astype(np.int8)]
+
+
+def scales_of_rows(m):
+    s = schema()
+    x = m.input("float32", [2, 6], draw=lambda: m.floats([2, 6], special=0))
+    parts = []
+    for columns in (6, 4):
+        values, scales = m.integers("int8", [4, columns], -127, 127), [0.01, 0.02, 0.005, 0.03]
+        parts.append(m.constant("int8", values, scale=scales, zero_point=[0] * 4, axis=0))
+    parts += [m.constant("float32", np.float32([0.5, 0, -0.5, 1])), m.variable("float32", [2, 4])]
+    options = s.RNNOptionsT(fusedActivationFunction=s.ActivationFunctionType.RELU)
+    m.operator("RNN", [x, *parts], [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "LSTM",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    when="FLOAT32 with INT8 weights, a scale for each row",
+    litert="takes the scales for 0",
+    tq="each row's scale",
+    example=scales_of_rows,
+)
+def rows_of_scales(node):
+    if not any(o is not None and len(o.scale) > 1 for o in node.inputs):
+        return None
+    if node.name != "RNN":
+        return [None] * len(node.outputs)
+    x, weights, _, bias, _ = node.inputs  # from a state of zero
+    return [activated(node, bias.value + products(node, False, rows=x.value, weights=weights.value.astype(np.int64)))]
+
+
+def sparse_states(m):
+    """Two invokes on the same input: the first starts from a state of zero."""
+    from generators.sparse import sparse_weights
+
+    s = schema()
+    m.runs = 2
+    x = m.input("float32", [1, 16], np.linspace(-9, 9, 16).reshape(1, 16))
+    recurrent, matrices = [], []
+    for _ in range(4):
+        codes = m.integers("int8", [16, 16], -127, 127)
+        matrices.append(m.constant("int8", codes, scale=0.0005, zero_point=0))
+        recurrent.append(sparse_weights(m, "int8", 16, 16, 16, scale=0.02, zero_point=0))
+    matrices[3] = sparse_weights(m, "int8", 16, 16, 16, scale=0.0005, zero_point=0)
+    biases = [m.constant("float32", np.full(16, 0.5, f32)) for _ in range(4)]
+    projection = sparse_weights(m, "int8", 16, 16, 16, chance=1, scale=0.01, zero_point=0)
+    states = [m.variable("float32", [1, 16]) for _ in range(2)]
+    inputs = [x, *matrices, *recurrent, -1, -1, -1, *biases, projection, -1, *states]
+    options = s.LSTMOptionsT(fusedActivationFunction=s.ActivationFunctionType.TANH)
+    m.operator("LSTM", inputs, [m.output("float32")], options, 4)
+
+
+def by_codes(operand_, row):
+    """A row of floats, as codes, by weights."""
+    codes, scale = quantized(row, False)
+    return (operand_.value.astype(np.int64) @ codes) * float(scale) * float(operand_.scale[0])
+
+
+@deviation(
+    "LSTM",
+    when="FLOAT32 with sparse INT8 weights of the state, or of anything if asymmetric_quantize_inputs",
+    litert="takes the input's scale for the state's, and leaves out zero points",
+    tq="as of dense weights",
+    example=sparse_states,
+)
+def sparse_states_of_lstm(node):
+    if len(node.inputs) < 20 or not node.inputs[8] or not node.inputs[8].is_sparse:
+        return None
+    x, w, r = node.inputs[0].value[0], node.inputs[1:5], node.inputs[5:9]
+    b = [o.value for o in node.inputs[12:16]]
+    h = c = np.zeros(len(b[0]))
+    for _ in range(2):
+        i, f, g, o = (b[k] + by_codes(w[k], x) + by_codes(r[k], h) for k in range(4))
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
+    return [(f32(h)[None], 0.02)]
+
+
+def linear_lstm(m):
+    s = schema()
+    x = m.input("float32", [3, 2, 4], draw=lambda: m.floats([3, 2, 4], special=0))
+    matrices = [m.constant("float32", m.rng.normal(0, 0.4, [5, n])) for n in (4, 4, 4, 4, 5, 5, 5, 5)]
+    biases = [m.constant("float32", m.rng.normal(0, 0.4, [5])) for _ in range(4)]
+    states = [m.variable("float32", [2, 5]) for _ in range(2)]
+    inputs = [x, *matrices, -1, -1, -1, *biases, -1, -1, *states, *[-1] * 4]
+    options = s.UnidirectionalSequenceLSTMOptionsT(timeMajor=True)
+    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.output("float32")], options, 3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    when="FLOAT32 without a fused activation",
+    litert="lets out what another gate left in memory, in place of the cells",
+    tq="the cells",
+    example=linear_lstm,
+)
+def linear_lstms(node):
+    if (
+        len(node.inputs) < 20
+        or kind(node.inputs[0]) != "float32"
+        or option(node, "fused_activation_function") != "NONE"
+    ):
+        return None
+    optional = (*node.inputs[9:12], *node.inputs[16:18], *node.inputs[20:])
+    weights = (*node.inputs[:9], *node.inputs[12:16])
+    plain = node.name == "UNIDIRECTIONAL_SEQUENCE_LSTM" and not any(optional) and known(*weights)
+    if not plain or kind(node.inputs[1]) != "float32" or not node.options["time_major"]:
+        return [None] * len(node.outputs)  # said for the plainest form only
+    out = plain_lstm(node, 1, 0, node.inputs[0].value, act=lambda v: v)
+    return [(f32(out), 1e-4)]

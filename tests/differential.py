@@ -3,14 +3,15 @@
 
     python tests/differential.py CONV_2D --types int8 --cases 1000 --seed 3     every mismatch's first lines
     python tests/differential.py CONV_2D --types int8 --seed 3 --case 17        one case, in full
+    python tests/differential.py ADD --numerics xnnpack                         tq's xnnpack against LiteRT's BUILTIN
     python tests/differential.py ADD --litert                                   how many models LiteRT's kernels run
     ... --write FOLDER                                                          the models and inputs that mismatch
 
 The generators are in tests/generators.  Of each model every operator's outputs and every variable are compared, after
-each invoke: integers bit for bit; floats bit for bit or within 1e-6 of the largest finite value that the tensor has in
-any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where LiteRT's
-process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of tests/deviations.py
-says so, and tq's result is compared with what that row computes:
+each invoke: integers bit for bit; floats bit for bit or within TOLERANCES of the largest finite value that the tensor
+has in any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where
+LiteRT's process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of
+tests/deviations.py says so, and tq's result is compared with what that row computes:
 
     deviations.find(node) -> None or a row with
         row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
@@ -19,6 +20,7 @@ says so, and tq's result is compared with what that row computes:
 """
 
 import argparse
+import dataclasses
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,13 +32,19 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
+import corpus_runs
 import generators
+import models
 import oracle
 from generators.draft import Draft
 
 import tq
 
-TOLERANCE = 1e-6
+# The largest difference of floats that is none, in the largest value of a tensor.  LiteRT's optimized kernels sum in
+# orders of their own, and have other exponentials.
+TOLERANCES = {"reference": 1e-6, "optimized": 5e-5, "xnnpack": 1e-6}
+TOLERANCE = TOLERANCES["reference"]
+TOLERANCE_HALF = 2.0**-9
 
 try:
     import deviations
@@ -47,11 +55,29 @@ except ImportError:
 # ---- a case ----
 
 
-def draw(operator, kind, seed, number):
-    """Case `number` of a row for a seed."""
+def draw(operator, kind, seed, number, plain=False):
+    """Case `number` of a row for a seed; plain: without infinities, NaN and denormals among floats."""
     draft = Draft(seed, operator, kind, number, name=operator)
+    draft.plain = plain
     generators.ROWS[operator, kind](draft, kind)
     return draft.case(operator, kind, seed, number)
+
+
+def shaped(case):
+    """The same case with the shapes of outputs in the file, as converters write them: XNNPACK refuses nodes without."""
+    interpreter = tq.Interpreter(model_content=case.model)
+    try:
+        interpreter.allocate_tensors()
+    except tq.RunError:
+        return case
+    model = corpus_runs.unpacked(case.model)
+    graph = model.subgraphs[0]
+    for item in graph.operators:
+        for index in item.outputs:
+            shape = interpreter.get_tensor_details()[index]["shape"] if index >= 0 else ()
+            if index >= 0 and not np.size(graph.tensors[index].shape):
+                graph.tensors[index].shape = [int(n) for n in shape]
+    return dataclasses.replace(case, model=models.pack(model))
 
 
 def compared(model):
@@ -81,6 +107,7 @@ class Operand:
     zero_point: np.ndarray
     axis: int
     value: np.ndarray | None  # None: not known; of an output, what LiteRT made of it
+    is_sparse: bool = False  # stored so; value is dense
 
 
 @dataclass
@@ -89,6 +116,7 @@ class Node:
     options: dict
     inputs: list
     outputs: list
+    numerics: str = "reference"  # whose kernels LiteRT ran it with
 
 
 def operand(tensor, values):
@@ -96,7 +124,7 @@ def operand(tensor, values):
         return None
     value = values.get(tensor.index)
     if value is None and tensor.is_constant:
-        value = tensor.data
+        value = tensor.data if tensor.sparsity is None else tensor.densify()
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
     return Operand(
@@ -106,20 +134,22 @@ def operand(tensor, values):
         np.int64([] if q is None else q.zero_point),
         0 if q is None else q.quantized_dimension,
         None if isinstance(value, oracle.Refusal) else value,
+        tensor.sparsity is not None,
     )
 
 
-def node(item, values):
+def node(item, values, numerics="reference"):
     """Operator `item` (a tq.Operator) as a Node.  values: index to array."""
     return Node(
         item.name,
         dict(item.options or {}),
         [operand(tensor, values) for tensor in item.inputs],
         [operand(tensor, values) for tensor in item.outputs],
+        numerics,
     )
 
 
-def slack_of(values):
+def slack_of(values, tolerance=TOLERANCE):
     """The largest difference that is none for a tensor that has these values in turn; None for codes."""
     values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
     values = [v for v in values if v.dtype.kind in "fcV"]
@@ -127,7 +157,7 @@ def slack_of(values):
         return None
     with np.errstate(invalid="ignore"):  # signalling NaN
         wide = [v.astype(np.complex128 if v.dtype.kind == "c" else np.float64) for v in values]
-    return TOLERANCE * max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in wide)
+    return tolerance * max(np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in wide)
 
 
 def difference(mine, theirs, slack=None):
@@ -166,7 +196,35 @@ def difference(mine, theirs, slack=None):
     return text
 
 
-def compare_runs(model, runs, mine, theirs):
+def backends(model, numerics):
+    """Whose kernels LiteRT runs each operator of subgraph 0 with, as tq predicts it."""
+    return [backend for backend, _, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
+
+
+def slack_of_node(of, theirs):
+    """The largest difference that is none where LiteRT's own steps are not tq's: of a sum or mean in another order, a
+    part of the sum of magnitudes; of float16 beside kernels that are not the reference's, some units in the last place
+    of what is read or written.  None: as everywhere."""
+    if of.numerics != "reference" and theirs.dtype == np.float16:
+        halves = [theirs, *(o.value for o in of.inputs if o is not None and o.value is not None)]
+        halves = [np.abs(half[np.isfinite(half)]) for half in halves if half.dtype == np.float16]
+        return TOLERANCE_HALF * float(max(half.max(initial=0) for half in halves))
+    if of.numerics == "reference" or of.name not in ("SUM", "MEAN") or theirs.dtype.kind != "f":
+        return None
+    values, axes = (operand.value for operand in of.inputs[:2])
+    if values is None or axes is None or not values.ndim:
+        return None
+    sizes = np.abs(values.astype(np.float64))
+    total = sizes.sum(axis=tuple({int(axis) % values.ndim for axis in axes.reshape(-1)}))
+    return 4 * TOLERANCE * float(total.max(initial=0)) * (total.size / max(sizes.size, 1) if of.name == "MEAN" else 1)
+
+
+def is_folded(item, numerics):
+    """Whether LiteRT's delegate computes the operator once, into memory of its own: the tensor is never written."""
+    return numerics == "xnnpack" and item.name in ("DEQUANTIZE", "DENSIFY") and item.inputs[0].is_constant
+
+
+def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None):
     """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
 
     mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
@@ -178,23 +236,39 @@ def compare_runs(model, runs, mine, theirs):
         return (0, None, f"tq's process ended with code {mine.code}"), met
     if isinstance(mine, oracle.Refusal):
         return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
-    slacks = {index: slack_of([b[index] for b in theirs]) for index in theirs[0]} if len(theirs) > 1 else {}
+    whose = backends(model, numerics)
+    wanted = {
+        index: TOLERANCES[whose[item.index]] for item in model.subgraphs[0].operators for index in item.output_indices
+    }
+    slacks = {
+        index: slack_of([b[index] for b in theirs], wanted.get(index, TOLERANCE) if tolerance is None else tolerance)
+        for index in theirs[0]
+    }
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
         strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
         for item in model.subgraphs[0].operators:
+            if is_folded(item, numerics):
+                known.update((index, a[index]) for index in item.output_indices if index in a)
+                continue
             if not strayed.isdisjoint(item.input_indices):
                 strayed.update(item.output_indices)
                 continue
-            row = deviations and deviations.find(node(item, known))
+            of = node(item, known, whose[item.index])
+            row = deviations and deviations.find(of)
             theirs_out = {index: b[index] for index in item.output_indices if index in b}
-            means = row.outputs(node(item, {**runs[run], **a, **theirs_out})) if row else [None] * len(item.outputs)
+            means = row and row.outputs(node(item, {**runs[run], **a, **theirs_out}, whose[item.index]))
+            means = means or [None] * len(item.outputs)
             if row:
                 met.add(row)
             for index, meant in zip(item.output_indices, means, strict=True):
                 if index not in a:
                     continue
-                meant, slack = meant if isinstance(meant, tuple) else (meant, slacks.get(index))
+                if row and meant is deviations.UNPROMISED:
+                    strayed.add(index)
+                    continue
+                usual = None if isinstance(b[index], oracle.Refusal) else slack_of_node(of, b[index])
+                meant, slack = meant if isinstance(meant, tuple) else (meant, usual or slacks.get(index))
                 wrong = difference(a[index], b[index] if meant is None else meant, slack)
                 if wrong:
                     return (run, index, wrong), met
@@ -249,13 +323,41 @@ def _alone(cases, outcome, workers, resolver):
             outcome.agree += 1
 
 
-def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=False, resolver=None, candidate="TQ"):
+def resolver_of(operator, kind, numerics):
+    """Whose kernels a row's models are compared with."""
+    resolver = generators.RESOLVERS[operator, kind]
+    has_others = resolver == generators.REFERENCE or (resolver == generators.OPTIMIZED and numerics != "reference")
+    return generators.NUMERICS[numerics] if has_others else resolver
+
+
+def candidate_of(numerics):
+    return "TQ" if numerics == "reference" else f"TQ {numerics}"
+
+
+def compare(
+    operator,
+    kind,
+    cases=30,
+    seed=0,
+    workers=2,
+    first=0,
+    litert_only=False,
+    resolver=None,
+    candidate=None,
+    numerics="reference",
+    tolerance=None,
+):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
-    candidate: whose results are compared with LiteRT's, "TQ" or another of its resolvers."""
+    numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these.
+    tolerance: in place of the numerics' own."""
     outcome = Outcome(operator, kind)
-    resolver = resolver or generators.RESOLVERS[operator, kind]
-    drawn = [draw(operator, kind, seed, number) for number in range(first, first + cases)]
+    resolver = resolver or resolver_of(operator, kind, numerics)
+    candidate = candidate or candidate_of(numerics)
+    plain = numerics != "reference" and operator != "QUANTIZE"  # whose rows of deviations say what becomes of them
+    drawn = [draw(operator, kind, seed, number, plain) for number in range(first, first + cases)]
+    if numerics != "reference":
+        drawn = [shaped(case) for case in drawn]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
         return outcome
@@ -277,7 +379,7 @@ def compare(operator, kind, cases=30, seed=0, workers=2, first=0, litert_only=Fa
             outcome.ran_more += not isinstance(mine, oracle.Abort | oracle.Refusal)
             continue
         model = tq.Model(case.model)
-        wrong, met = compare_runs(model, case.runs, mine, theirs)
+        wrong, met = compare_runs(model, case.runs, mine, theirs, numerics, tolerance)
         for row in met:
             outcome.deviating[row] = outcome.deviating.get(row, 0) + 1
         if wrong:
@@ -335,7 +437,9 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--litert", action="store_true", help="ask only LiteRT")
     parser.add_argument("--resolver", help="LiteRT's; its reference kernels by themselves")
-    parser.add_argument("--candidate", default="TQ", help="another resolver, in place of tq")
+    parser.add_argument("--candidate", help="another resolver, in place of tq")
+    parser.add_argument("--numerics", choices=list(generators.NUMERICS), default="reference")
+    parser.add_argument("--tolerance", type=float, help="of floats, in place of the numerics' own")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="the rows that there are")
@@ -363,6 +467,8 @@ def main(arguments=None):
             options.litert,
             options.resolver,
             options.candidate,
+            options.numerics,
+            options.tolerance,
         )
         failures += len(outcome.mismatches)
         few = options.litert and outcome.agree < 0.9 * count

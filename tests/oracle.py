@@ -99,24 +99,37 @@ def answer_outputs(question):
     return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()]
 
 
+def answer_delegated(source):
+    """The tensors of subgraph 0 that nodes which the XNNPACK delegate takes write, each node by itself: a set."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
+    interpreter = Interpreter(**where, experimental_preserve_all_tensors=True, num_threads=1)
+    interpreter.allocate_tensors()
+    rows = interpreter._get_ops_details()
+    return {int(index) for row in rows if row["op_name"] == "DELEGATE" for index in row["outputs"]}
+
+
 def answer_tensors(question):
     """The values of tensors of subgraph 0 after each invoke: a list, an invoke, of dicts from index to array.
 
-    question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "MICRO", "PUBLISHED", runs, shapes,
-    indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to resize; indices: which
-    tensors of the file to return.
+    question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "TQ optimized", "TQ xnnpack", "MICRO",
+    "PUBLISHED", runs, shapes, indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to
+    resize; indices: which tensors of the file to return.
     A tensor that cannot be read is a Refusal, or an empty array where its shape holds nothing.
     """
     source, resolver, runs, shapes, indices = question
     where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
     stage = "construct"
     try:
-        if resolver == "TQ":
+        if resolver.startswith("TQ"):
             import tq
+
+            numerics = resolver[3:] or "reference"
 
             more = {"max_memory": MEMORY} if isinstance(source, bytes) else {}
             interpreter = tq.Interpreter(
-                **where, experimental_preserve_all_tensors=True, numerics="reference", num_threads=1, **more
+                **where, experimental_preserve_all_tensors=True, numerics=numerics, num_threads=1, **more
             )
         elif resolver == "MICRO":
             interpreter = _Micro(source)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFLite_Detection_PostProcess: what the comparison with LiteRT cannot show."""
 
+import _thread
+import threading
+
 import flatbuffers.flexbuffers as flexbuffers
 import numpy as np
 import pytest
@@ -106,3 +109,51 @@ def test_scores_that_are_not_numbers_are_never_found():
     scores = np.full((1, 4, 3), np.nan, np.float32)
     found, _, _, count = run(model(max_classes_per_detection=2), np.full((1, 4, 4), np.nan, np.float32), scores)
     assert count == [0] and not found.any()
+
+
+def interrupted(interpreter):
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        interpreter.invoke()
+    timer.join()
+
+
+MANY = 200_000  # boxes that do not overlap: each is compared with each, for minutes
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_a_long_suppression_can_be_interrupted(regular):
+    anchors = np.ones((MANY, 4), np.float32)
+    anchors[:, 0] = np.arange(MANY) * 2
+    data = model(
+        anchors=anchors,
+        boxes=(1, MANY, 4),
+        scores=(1, MANY, 3),
+        use_regular_nms=regular,
+        max_detections=MANY,
+        detections_per_class=MANY,
+    )
+    interpreter = tq.Interpreter(model_content=data)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(1, np.ones((1, MANY, 3), np.float32))
+    interrupted(interpreter)
+
+
+def test_a_long_non_max_suppression_can_be_interrupted():
+    scalars = [tensor(name, [], "FLOAT32", np.float32(value)) for name, value in (("iou", 0.5), ("score", 0))]
+    tensors = [
+        tensor("boxes", [MANY, 4]),
+        tensor("scores", [MANY]),
+        tensor("most", [], "INT32", np.int32(MANY)),
+        *scalars,
+        tensor("chosen", [MANY], "INT32"),
+        tensor("count", [], "INT32"),
+    ]
+    data = build_model(tensors, [operator("NON_MAX_SUPPRESSION_V4", [0, 1, 2, 3, 4], [5, 6])], [0, 1], [5, 6])
+    interpreter = tq.Interpreter(model_content=data)
+    interpreter.allocate_tensors()
+    y = np.arange(MANY, dtype=np.float32) * 2
+    interpreter.set_tensor(0, np.stack([y, y * 0, y + 1, y * 0 + 1], axis=1))
+    interpreter.set_tensor(1, np.ones(MANY, np.float32))
+    interrupted(interpreter)

@@ -166,7 +166,7 @@ def multiply_int64(x, multiplier, shift):
     x = max(-(2**47), min(2**47 - 1, x))
     multiplier = max(multiplier, 0)
     reduced = (multiplier + 2**15) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
-    return saturate(shift_ties_up(x * reduced, 15 - max(-31, min(7, shift))))
+    return saturate(shift_ties_up(x * reduced, 15 - max(-31, min(14, shift))))
 
 
 @given(

@@ -402,6 +402,22 @@ def test_a_size_beyond_memory_is_an_error():
     made.invoke()
 
 
+def test_memory_that_data_ask_for_is_blamed_on_the_operator():
+    data = build_model(
+        tensors=[tensor("dims", [2], "INT32"), tensor("value", []), tensor("y", [])],
+        operators=[operator("FILL", [0, 1], [2], options=schema.FillOptionsT())],
+        inputs=[0, 1],
+        outputs=[2],
+    )
+    made = allocated(data, max_memory=1 << 20)
+    made.set_tensor(0, np.array([1 << 20, 1 << 20], np.int32))
+    with pytest.raises(RuntimeError, match=r"operator 0 \(FILL\): output 0 of shape \[1048576,1048576\]: .*max_memory"):
+        made.invoke()
+    made.set_tensor(0, np.array([2, 3], np.int32))
+    made.invoke()
+    assert made.get_tensor(2).shape == (2, 3)
+
+
 # ---- signatures ----
 
 
@@ -925,3 +941,58 @@ def test_litert_can_be_compared_with(tmp_path):
     made.set_tensor(0, X)
     made.invoke()
     np.testing.assert_array_equal(made.get_tensor(2), answer[0])
+
+
+def reshapes(*shapes):
+    """NEG, then a RESHAPE for each shape, then ABS: x[12] -> -x -> ... -> |x|."""
+    tensors = [tensor("x", [12]), tensor("n", [12])]
+    operators = [operator("NEG", [0], [1], options=schema.NegOptionsT())]
+    for shape in shapes:
+        tensors.append(tensor(f"r{len(tensors)}", shape))
+        options = schema.ReshapeOptionsT(newShape=shape)
+        operators.append(operator("RESHAPE", [len(tensors) - 2], [len(tensors) - 1], options=options))
+    tensors.append(tensor("y", shapes[-1]))
+    operators.append(operator("ABS", [len(tensors) - 2], [len(tensors) - 1], options=schema.AbsOptionsT()))
+    return tensors, operators
+
+
+def test_a_reshaped_tensor_takes_over_the_place_of_what_it_was():
+    tensors, operators = reshapes([3, 4], [2, 6])
+    made = allocated(build_model(tensors, operators, [0], [4]))
+    places = {item.tensor: item.offset for item in made.memory_plan().placed}
+    assert places[1] == places[2] == places[3] != places[0]
+    assert made.memory_plan().lower_bound <= made.memory_plan().arena
+    x = np.arange(12, dtype=np.float32)
+    made.set_tensor(0, x)
+    for step, outputs in enumerate(step.outputs for step in made.trace()):
+        assert (np.ravel(outputs[0]) == (x if step == 3 else -x)).all()
+    np.testing.assert_array_equal(made.get_tensor(4), x.reshape(2, 6))
+    kept = tq.Interpreter(
+        model_content=build_model(tensors, operators, [0], [4]), experimental_preserve_all_tensors=True
+    )
+    kept.allocate_tensors()
+    assert len({item.offset for item in kept.memory_plan().placed}) == 5
+
+
+@pytest.mark.parametrize("reader", ["the graph", "an operator behind", "the caller"])
+def test_a_tensor_that_is_read_again_keeps_its_place(reader):
+    tensors, operators = reshapes([3, 4])
+    inputs, outputs = [0], [3]
+    if reader == "the graph":
+        outputs = [3, 1]
+    elif reader == "an operator behind":
+        tensors.append(tensor("z", [12]))
+        operators.append(operator("NEG", [1], [4], options=schema.NegOptionsT()))
+        outputs = [3, 4]
+    else:  # who may set it again, and read what it was made of before
+        operators, inputs = operators[1:], [1]
+    made = allocated(build_model(tensors, operators, inputs, outputs))
+    places = {item.tensor: item.offset for item in made.memory_plan().placed}
+    assert places[1] != places[2]
+    x = np.arange(12, dtype=np.float32) - 3
+    made.set_tensor(inputs[0], x)
+    made.invoke()
+    np.testing.assert_array_equal(made.get_tensor(3).ravel(), np.abs(x))
+    for index, expected in {1: -x, 4: x}.items():
+        if index in outputs:
+            np.testing.assert_array_equal(made.get_tensor(index), expected)

@@ -611,7 +611,7 @@ def test_packing_refuses():
 @pytest.mark.slow
 def test_every_float32():
     """All 2**32 patterns, one scale and zero point, every variant, both rules, against NumPy: some minutes."""
-    isas = sorted({row["isa"] for row in tq._core.kernel_variants() if row["available"]})
+    isas = sorted({row["isa"] for row in tq._core.kernel_variants() if row["available"] and "quantize" in row["name"]})
     scale, zero, step = np.float32(0.0235), -3, 2**22
     try:
         for start in range(0, 2**32, step):

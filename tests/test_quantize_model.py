@@ -434,7 +434,7 @@ def test_weights_that_are_no_numbers(recipe, bad, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"recipe": "int7"}, "no recipe 'int7'; there are: int8, dynamic_int8"),
+        ({"recipe": "int7"}, "no recipe 'int7'; there are: int8, int16x8, dynamic_int8"),
         ({"block_size": 16}, "block_size is 16"),
         ({"min_elements": -1}, "min_elements is -1"),
     ],

@@ -3,17 +3,19 @@
 
 import contextlib
 import os
+import pathlib
 import subprocess
 
 import numpy as np
 import oracle
 import pytest
+import quantization_table
 from test_cli import TQ, environment
 from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
-from tq.static import INTEGER
+from tq.integer import FLOAT, INTEGER, NOT_INT16
 
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
 
@@ -26,9 +28,9 @@ def draws(model, count=8):
     return [*drawn, *([np.full(shape, end, np.float32) for shape in shapes] for end in (-1, 1))]
 
 
-def quantized(model, **options):
+def quantized(model, recipe="int8", **options):
     options.setdefault("calibration", draws(model))
-    return tq.quantize_model(model, "int8", **options)
+    return tq.quantize_model(model, recipe, **options)
 
 
 def check(model, data, least=25, without=()):
@@ -45,23 +47,33 @@ def check(model, data, least=25, without=()):
 # ---- every row ----
 
 
-def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, **options):
-    """x -> RELU_N1_TO_1 -> the operator -> LEAKY_RELU: the operator's input and output are codes."""
+def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, first="LEAKY_RELU", **options):
+    """x -> LEAKY_RELU -> the operator -> LEAKY_RELU: the operator's input and output are codes."""
     b = tq.ModelBuilder()
     x, middle = b.input("x", shape), b.tensor("middle", shape)
-    b.operator("RELU_N1_TO_1", [x], [middle])
+    b.operator(first, [x], [middle], **({"alpha": 0.75} if first == "LEAKY_RELU" else {}))
     count = len(constants) + 1
     rest = iter([b.constant(f"c{i}", data) for i, data in enumerate(constants)])
-    made = [b.tensor(f"out{i}", output) for i in range(results)]
+    types = ["float32"] * results if isinstance(results, int) else results
+    made = [b.tensor(f"out{i}", output, type_) for i, type_ in enumerate(types)]
     b.operator(name, [middle if i == place else next(rest) for i in range(count)], made, **options)
     y = b.tensor("y", output)
-    b.operator("LEAKY_RELU", [made[-1]], [y], alpha=0.5)
+    if types[-1] == "float32":
+        b.operator("LEAKY_RELU", [made[-1]], [y], alpha=0.5)
+    elif types[0] == "float32":
+        b.operator("LEAKY_RELU", [made[0]], [y], alpha=0.5)
+    else:
+        b.operator("CAST", [made[0]], [y])
     b.output(y)
     return b.to_bytes()
 
 
 def i32(*values):
     return np.array(values, np.int32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
 
 
 def doubled():
@@ -72,11 +84,60 @@ def doubled():
     return b.to_bytes()
 
 
+def states(name, weights, shape, output, variables, places, **options):
+    """x -> LEAKY_RELU -> an operator with states -> LEAKY_RELU."""
+    b = tq.ModelBuilder()
+    x, middle, made, y = b.input("x", shape), b.tensor("middle", shape), b.tensor("made", output), b.tensor("y", output)
+    b.operator("LEAKY_RELU", [x], [middle], alpha=0.75)
+    inputs = [middle, *[None] * (places - 1)]
+    for place, data in weights.items():
+        inputs[place] = b.constant(f"w{place}", data)
+    for place, size in variables.items():
+        inputs[place] = b.tensor(f"state{place}", size, is_variable=True)
+    b.operator(name, inputs, [made], **options)
+    b.operator("LEAKY_RELU", [made], [y], alpha=0.5)
+    b.output(y)
+    return b.to_bytes()
+
+
+def lstm(name="UNIDIRECTIONAL_SEQUENCE_LSTM", more=(), outputs=5, gates=range(4), **options):
+    """more: "peephole", "norm", "projection"."""
+    shape = (2, 6, 7) if name != "LSTM" else (2, 7)
+    weights = {1 + g: normal(5, 7, seed=g) / 2 for g in gates} | {5 + g: normal(5, outputs, seed=g) / 2 for g in gates}
+    weights |= {12 + g: normal(5, seed=g) / 4 for g in gates}
+    if "peephole" in more:
+        weights |= {place: normal(5, seed=place) / 4 for place in (9, 10, 11) if place > 9 or 0 in gates}
+    if "norm" in more:
+        weights |= {20 + g: 1 + normal(5, seed=20 + g) / 8 for g in gates}
+    if "projection" in more:
+        weights |= {16: normal(outputs, 5) / 2, 17: normal(outputs) / 4}
+    output, batch = (*shape[:-1], outputs), shape[1 if options.get("time_major") else 0]
+    places = 24 if "norm" in more else 20 if name == "LSTM" else 24
+    return states(
+        name,
+        weights,
+        shape,
+        output,
+        {18: (batch, outputs), 19: (batch, 5)},
+        places,
+        fused_activation_function="TANH",
+        **options,
+    )
+
+
+def svdf(activation="RELU"):
+    weights = {1: normal(8, 6) / 2, 2: normal(8, 5) / 2, 3: normal(4)}
+    options = {"rank": 2, "fused_activation_function": activation}
+    return states("SVDF", weights, (2, 6), (2, 4), {4: (2, 40)}, 5, **options)
+
+
 SHAPE = (1, 4, 4, 8)
 POOL = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
 CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
 HALF = np.arange(128).reshape(SHAPE) % 3 == 0
-CURVES = "RELU RELU6 RELU_N1_TO_1 ELU GELU HARD_SWISH ABS LOGISTIC TANH L2_NORMALIZATION LOG_SOFTMAX"
+COMPARISONS = "LESS LESS_EQUAL GREATER GREATER_EQUAL"
+CURVES = """RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 ELU GELU HARD_SWISH ABS LOGISTIC TANH L2_NORMALIZATION LOG_SOFTMAX EXP
+    NEG SQUARE"""
 ROWS = {
     "CONV_2D": lambda: chain("CONV_2D", [normal(6, 3, 3, 8), normal(6)], (1, 4, 4, 6), **CONV),
     "DEPTHWISE_CONV_2D": lambda: chain(
@@ -128,8 +189,64 @@ ROWS = {
     "SOFTMAX": lambda: chain("SOFTMAX", [], SHAPE, beta=1.0),
     **{
         name: lambda name=name: chain(name, [normal(*SHAPE)], SHAPE)
-        for name in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE")
+        for name in ("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV")
     },
+    **{name: lambda name=name: chain(name, [], SHAPE, first="LOGISTIC") for name in ("SQRT", "RSQRT", "LOG")},
+    "REDUCE_PROD": lambda: chain("REDUCE_PROD", [i32(1)], (1, 4, 8), first="EXP"),
+    "DILATE": lambda: chain("DILATE", [i32(2, 3), np.float32(0.5)], (3, 10), shape=(2, 4)),
+    "DYNAMIC_UPDATE_SLICE": lambda: chain("DYNAMIC_UPDATE_SLICE", [normal(1, 2, 2, 8), i32(0, 1, 1, 0)], SHAPE),
+    "FILL": lambda: chain("FILL", [i32(2, 3)], (2, 3), shape=(), place=1),
+    "MATRIX_SET_DIAG": lambda: chain("MATRIX_SET_DIAG", [normal(1, 4, 4)], SHAPE),
+    "MATRIX_DIAG": lambda: chain("MATRIX_DIAG", [], (1, 4, 4, 8, 8)),
+    "TOPK_V2": lambda: chain("TOPK_V2", [i32(3).reshape(())], (1, 4, 4, 3), results=["float32", "int32"]),
+    "EMBEDDING_LOOKUP": lambda: chain("EMBEDDING_LOOKUP", [i32(3, 1)], (2, 8), shape=(4, 8), place=1),
+    "ONE_HOT": lambda: chain(
+        "ONE_HOT", [i32(2, 0, 1), i32(4).reshape(()), np.float32(-0.25)], (3, 4), shape=(), place=2, axis=-1
+    ),
+    "SPARSE_TO_DENSE": lambda: chain(
+        "SPARSE_TO_DENSE", [i32([0, 1], [2, 0]), i32(3, 4), np.float32(0.25)], (3, 4), shape=(2,), place=2
+    ),
+    "SCATTER_ND": lambda: chain("SCATTER_ND", [i32([0], [2]), i32(3, 4)], (3, 4), shape=(2, 4), place=1),
+    "REVERSE_SEQUENCE": lambda: chain("REVERSE_SEQUENCE", [i32(3)], SHAPE, seq_dim=1, batch_dim=0),
+    **{name: lambda name=name: chain(name, [normal(8) / 3], SHAPE, results=["bool"]) for name in COMPARISONS.split()},
+    **{
+        name: lambda name=name: chain(name, [np.float32(0)], SHAPE, results=["bool"], first="RELU")
+        for name in ("EQUAL", "NOT_EQUAL")
+    },
+    "ARG_MAX": lambda: chain("ARG_MAX", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
+    "ARG_MIN": lambda: chain("ARG_MIN", [i32(3)], (1, 4, 4), results=["int32"], output_type="INT32"),
+    "SUM": lambda: chain("SUM", [i32(1, -2)], (1, 8)),
+    "STABLEHLO_GATHER": lambda: chain(
+        "STABLEHLO_GATHER",
+        [i32([0, 1], [2, 2])],
+        (2, 3, 2),
+        shape=(4, 4),
+        offset_dims=[1, 2],
+        start_index_map=[0, 1],
+        index_vector_dim=1,
+        slice_sizes=[3, 2],
+    ),
+    "STABLEHLO_PAD": lambda: chain(
+        "STABLEHLO_PAD",
+        [np.float32(0.25)],
+        (5, 8),
+        shape=(2, 4),
+        edge_padding_low=[1, 0],
+        edge_padding_high=[1, 1],
+        interior_padding=[1, 1],
+    ),
+    "REDUCE_WINDOW": lambda: chain(
+        "REDUCE_WINDOW",
+        [np.float32(-np.inf), i64(2, 2), i64(1, 1), i64(1, 1)],
+        (3, 7),
+        shape=(4, 8),
+        reduce_function="MAXIMUM",
+    ),
+    "LSTM": lambda: lstm("LSTM"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm,
+    "SVDF": svdf,
+    "SHAPE": lambda: chain("SHAPE", [], (4,), results=["int32"], out_type="INT32"),
+    "RANK": lambda: chain("RANK", [], (), results=["int32"]),
     **{name: lambda name=name: chain(name, [], SHAPE) for name in CURVES.split()},
 }
 
@@ -138,15 +255,88 @@ def test_every_row_has_a_model():
     assert ROWS.keys() == INTEGER.keys()
 
 
-@pytest.mark.parametrize("name", INTEGER)
-def test_runs_in_every_runtime(name):
+def test_every_integer_kernel_has_a_row():
+    """Each operator that LiteRT runs on codes becomes an integer one, or the table says why it does not."""
+    missing = []
+    for type_, excused in (("int8", FLOAT), ("int16", {**FLOAT, **NOT_INT16})):
+        for operator in quantization_table.kernels(type_) - excused.keys():
+            row = INTEGER.get(operator)
+            if row is None or getattr(row, type_) is None:
+                missing.append((operator, type_))
+    assert missing == []
+    assert not FLOAT.keys() & INTEGER.keys()
+
+
+def test_the_table_in_the_documents():
+    path = pathlib.Path(__file__).parents[1] / "docs" / "quantization.md"
+    wanted = quantization_table.document()
+    assert path.read_text("utf-8") == wanted, "python tests/quantization_table.py > docs/quantization.md"
+
+
+KINDS = [(name, recipe) for recipe, field in (("int8", "int8"), ("int16x8", "int16")) for name in INTEGER
+         if getattr(INTEGER[name], field) is not None]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "recipe"), KINDS)
+def test_runs_in_every_runtime(name, recipe):
     model = ROWS[name]()
+    data = quantized(model, recipe)
+    operators = tq.Model(data).operators
+    assert operators[0].name == "QUANTIZE"
+    assert not [op.name for op in operators if op.name not in ("QUANTIZE", "DEQUANTIZE", "CAST") and is_float(op)]
+    without = ["BUILTIN_REF"] if name == "ELU" else []  # that resolver has no ELU at all
+    least = 18 if recipe == "int8" else 38 if INTEGER[name].weights or INTEGER[name].narrow else 50
+    check(model, data, least=least, without=without)
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        (["peephole"], {}),
+        (["norm"], {}),
+        (["projection"], {"outputs": 3}),
+        (["projection", "norm"], {"outputs": 3, "time_major": True}),
+        (["projection", "norm", "peephole"], {}),
+        ([], {"gates": (1, 2, 3), "cell_clip": 0.5}),
+    ],
+)
+def test_lstms(more, options):
+    model = lstm(more=more, **options)
     data = quantized(model)
-    names = [op.name for op in tq.Model(data).operators]
-    assert names[0] == "QUANTIZE" and names[-1] == "DEQUANTIZE"
-    written = [t.type.name for op in tq.Model(data).operators for t in op.outputs if op.name != "DEQUANTIZE"]
-    assert set(written) == {"INT8"}
-    check(model, data, least=18, without=["BUILTIN_REF"] if name == "ELU" else [])  # that resolver has no ELU at all
+    assert [op.name for op in tq.Model(data).operators if is_float(op)] == ["QUANTIZE", "DEQUANTIZE"]
+    check(model, data, least=20)
+
+
+def test_an_lstm_in_parameters():
+    """Scales by the formulas of operator_property.cc."""
+    model = lstm()
+    tensors = {t.name: t for t in tq.Model(quantized(model)).tensors}
+    cells = []
+    for sample in draws(model):
+        x = sample[0]
+        x, h, c = np.where(x > 0, x, np.float32(0.75) * x), np.zeros((2, 5)), np.zeros((2, 5))
+        w = {t.name: t.data for t in tq.Model(model).tensors if t.is_constant}
+        for step in range(6):
+            i, f, g, o = (x[:, step] @ w[f"w{1 + k}"].T + h @ w[f"w{5 + k}"].T + w[f"w{12 + k}"] for k in range(4))
+            c = c / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+            h = np.tanh(c) / (1 + np.exp(-o))
+            cells.append(np.abs(c).max())
+    assert tensors["state19"].quantization.scale == 2.0 ** (np.ceil(np.log2(max(cells))) - 15)
+    assert tensors["state19"].type.name == "INT16" and tensors["state18"].type.name == "INT8"
+    assert tensors["state18"].quantization.scale == tensors["made"].quantization.scale
+    for gate in range(4):
+        scale = tensors["middle"].quantization.scale * tensors[f"w{1 + gate}"].quantization.scale
+        assert tensors[f"w{12 + gate}"].quantization.scale == scale
+
+
+def test_an_svdf_that_is_not_rectified_stays_float():
+    data = quantized(svdf("NONE"))
+    assert [op.name for op in tq.Model(data).operators if is_float(op)].count("SVDF") == 1
+    check(svdf("NONE"), data, least=20)
+
+
+def is_float(operator):
+    return "FLOAT32" in [t.type.name for t in (*operator.inputs, *operator.outputs) if t is not None]
 
 
 # ---- parameters ----
@@ -355,6 +545,13 @@ def test_command(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "out.tflite").read_bytes() == quantized(network(), io="int8")
+    command = [*TQ, "quantize", "in.tflite", "out.tflite", "--recipe", "int16x8", "--calibration", "ranges.npz"]
+    done = subprocess.run([*command, "--range", "conv=-1,9"], cwd=tmp_path, env=environment(), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out.tflite").read_bytes() == quantized(network(), "int16x8", overrides={"conv": (-1, 9)})
+    for given, words in (("conv=1", b"invalid range, as conv1/relu=-1,6"), ("cone=0,1", b"no tensor 'cone'")):
+        done = subprocess.run([*command, "--range", given], cwd=tmp_path, env=environment(), capture_output=True)
+        assert done.returncode == 2 and words in done.stderr
 
 
 def test_oracle_runs_the_integer_interface():
@@ -368,13 +565,23 @@ def test_oracle_runs_the_integer_interface():
     np.testing.assert_array_equal(answers[1][0][places[1]], answers[3][0][places[1]])
 
 
-@pytest.mark.parametrize("recipe", ["int8", "dynamic_int8", "weight_only_int4", "blockwise_int4", "float16"])
-def test_damaged_models(recipe):
+@pytest.mark.parametrize(
+    ("whole", "recipe"),
+    [
+        *((network, recipe) for recipe in ("int8", "int16x8", "dynamic_int8", "weight_only_int4", "blockwise_int4")),
+        (network, "float16"),
+        (lambda: lstm(more=["norm", "projection", "peephole"]), "int8"),
+        (svdf, "int8"),
+        (lambda: ROWS["PRELU"](), "int16x8"),
+        (lambda: ROWS["SUM"](), "int8"),
+    ],
+)
+def test_damaged_models(whole, recipe):
     """A model whose bytes are changed is quantized, or refused by an error of tq's; nothing else comes out."""
-    whole = network()
+    whole = whole()
     ranges = tq.calibrate(whole, draws(whole))
     made = 0
-    for seed in range(500):
+    for seed in range(150):
         with contextlib.suppress(tq.Error, ValueError):
             made += bool(tq.quantize_model(damaged(whole, seed), recipe, calibration=ranges, min_elements=0))
-    assert made > 20
+    assert made > 6

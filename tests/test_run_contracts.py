@@ -54,6 +54,11 @@ CODES = {"type": "INT8", "scale": 0.05, "zero_point": 3}
 CODE_MATMUL = {"a": CODES, "b": CODES, "y": CODES}
 
 
+def pool(**changes):
+    defaults = {"filterHeight": 2, "filterWidth": 2, "strideH": 1, "strideW": 1, "padding": SAME}
+    return one("MAX_POOL_2D", schema.Pool2DOptionsT, defaults, {"x": {"shape": [1, 4, 4, 2], "fed": True}}, changes)
+
+
 def transposed(**changes):
     parts = {
         "shape": {"shape": [4], "type": "INT32", "data": np.int32([1, 8, 6, 5])},
@@ -160,6 +165,7 @@ def refused(data):
         (transposed(options={"strideH": 0}), "the stride is 0 x 2"),
         (transposed(options={"strideW": -1}), "the stride is 2 x -1"),
         (transposed(options={"padding": 2}), "padding is 2"),
+        (pool(options={"padding": 2}), "padding is 2; there are SAME (0) and VALID (1)"),
         (transposed(x={"shape": [1, 4, 3]}), "'x' has 3 dimensions"),
         (transposed(w={"type": "INT8"}), "'w' has no scale"),
         (conv_3d(w={"shape": [2, 2, 2, 3, 3]}), "'w' leads from 3 channels to 3; the input has 2"),

@@ -106,7 +106,7 @@ def scales(count, axis, **more):
         (dense(x={"shape": [3, 7]}), "rows of 8 are needed"),
         (dense(w={"shape": [5, 2, 4]}), "has 3 dimensions"),
         (dense(b={"shape": [4]}), "has 4 elements"),
-        (dense(options={"weightsFormat": 1}), "weights_format"),
+        (dense(options={"weightsFormat": 2}), "weights_format"),
         (dense(options={"fusedActivationFunction": TANH}), "activation"),
         (dense(options={"quantizedBiasType": schema.TensorType.INT8}, x={"type": "INT16", "zero_point": 0},
                y={"type": "INT16", "zero_point": 0}), "quantized_bias_type"),
@@ -224,3 +224,34 @@ def test_an_empty_batch():
     interpreter.allocate_tensors()
     interpreter.invoke()
     assert interpreter.get_tensor(3).shape == (0, 6, 7, 6)
+
+
+def shuffled(rows=1, columns=16, units=4, zero_point=128, weights_format=1):
+    """FULLY_CONNECTED of weights in blocks of 4 by 16."""
+    codes = {"type": "UINT8", "scale": 0.01, "zero_point": zero_point}
+    tensors = [
+        tensor("x", [rows, columns], **codes),
+        tensor("w", [units, columns], data=np.zeros((units, columns), np.uint8), **codes),
+        tensor("b", [units], "INT32", data=np.arange(units, dtype=np.int32), scale=0.0001, zero_point=0),
+        tensor("y", [rows, units], "INT16", scale=0.0001, zero_point=0),
+        tensor("workspace", [rows, columns], "UINT8"),
+    ]
+    options = schema.FullyConnectedOptionsT(weightsFormat=weights_format)
+    product = operator("FULLY_CONNECTED", [0, 1, 2], [3, 4], options=options)
+    return build_model(tensors=tensors, operators=[product], inputs=[0], outputs=[3, 4])
+
+
+@pytest.mark.parametrize(
+    "changes, text",
+    [
+        ({"rows": 2}, "has 2 rows; shuffled weights take 1 or 4"),
+        ({"columns": 8}, "has 4 units of 8 columns; shuffled weights have multiples of 4 and 16"),
+        ({"units": 6}, "has 6 units of 16 columns"),
+        ({"zero_point": 7}, "has the zero point 7; shuffled weights, and their input, need 128"),
+        ({"weights_format": 2}, "weights_format is 2; there are DEFAULT (0) and SHUFFLED4x16INT8 (1)"),
+    ],
+)
+def test_shuffled_weights_that_are_refused(changes, text):
+    with pytest.raises(RuntimeError) as caught:
+        tq.Interpreter(model_content=shuffled(**changes)).allocate_tensors()
+    assert text in str(caught.value)

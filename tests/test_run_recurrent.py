@@ -3,8 +3,10 @@
 models against LiteRT are in test_ops.py."""
 
 import ai_edge_litert.schema_py_generated as schema
+import generators
 import numpy as np
 import pytest
+from generators.draft import Draft
 from models import build_model, operator, tensor
 
 import tq
@@ -131,6 +133,9 @@ WIDE = {f"{kind}{g}": {"type": "INT8", "scale": 0.01} for kind in "wr" for g in 
         (lstm(**{**WIDE, "wc": {"type": "INT8"}}), "'wc' has no scale"),
         (lstm(**{**WIDE, "wc": {"type": "INT8", "scale": 0.01, "zero_point": 1}}), "'wc' has the zero point 1"),
         (lstm({"cellClip": -1.0}), "cell_clip is -1"),
+        (lstm(pi={"shape": [1]}), "input 11 is left out; its like, input 9, is there"),
+        (lstm(pf={"shape": [1]}), "input 11 is left out; its like, input 10, is there"),
+        (lstm(no={"shape": [1]}), "input 21 is left out; its like, input 23, is there"),
         (lstm({"projClip": float("nan")}), "proj_clip nan"),
         (lstm({"fusedActivationFunction": 17}), "activation"),
         (lstm(y={"type": "INT8", "scale": 0.1}), "'y'"),
@@ -198,3 +203,79 @@ def test_an_lstm_of_no_input_gate_is_one_whose_input_gate_is_what_the_forget_gat
     forget, out = (1 / (1 + np.exp(-gates[g])) for g in "fo")
     expected = out * np.tanh((1 - forget) * np.tanh(gates["c"]))
     np.testing.assert_allclose(invoke(interpreter, x)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+CODES = {**WIDE, **{f"p{g}": {"type": "INT8", "shape": [CELLS]} for g in "ifo"}}
+
+
+@pytest.mark.parametrize(
+    "make, weights",
+    [
+        (lambda **c: rnn(w={"type": "INT8", **c}, r={"type": "INT8", **c}), CELLS),
+        (lambda **c: lstm(**{key: {**part, **c} for key, part in CODES.items()}), CELLS),
+        (lambda **c: svdf(feature={"type": "INT8", **c}, time={"type": "INT8", **c}), 2 * CELLS),
+    ],
+    ids=["rnn", "lstm", "svdf"],
+)
+def test_a_scale_for_each_row_of_codes_is_that_of_its_unit(make, weights):
+    """From a state of zero, what a unit gives follows from its own rows."""
+    scales = np.float32(0.01) * np.arange(1, CELLS + 1, dtype=np.float32)
+
+    def first(data):
+        interpreter = tq.Interpreter(model_content=data)
+        interpreter.allocate_tensors()
+        shape = interpreter.get_input_details()[0]["shape"]
+        return invoke(interpreter, np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32))
+
+    by_row = first(make(scale=np.repeat(scales, weights // CELLS)))
+    alone = [first(make(scale=scale)) for scale in scales]
+    if by_row.ndim == 3:
+        by_row, alone = by_row[0], [y[0] for y in alone]
+    assert by_row.any() and (by_row != alone[0]).any()
+    for unit in range(CELLS):
+        np.testing.assert_array_equal(by_row[:, unit], alone[unit][:, unit])
+
+
+def products_of_8_bits(change):
+    """An LSTM of 12 intermediate tensors, changed by change(draft, operator, tensors of its inputs)."""
+    generators.rows()
+    draft = Draft(1, "LSTM", "int8-products8", 0, name="LSTM")
+    generators.ROWS["LSTM", "int8-products8"](draft, "int8-products8")
+    item = draft.operators[0]
+    change(draft, item, [draft.tensors[i] if i >= 0 else None for i in item.inputs])
+    return draft.case().model
+
+
+def with_input_gate(_, item, tensors):
+    for place in (1, 5, 12, 20):
+        item.inputs[place] = item.inputs[place + 1]
+
+
+def without_norms(_, item, tensors):
+    item.inputs[20:24] = [-1] * 4
+
+
+def with_another_cell(_, item, tensors):
+    tensors[19].quantization.scale = [2.0**-14]
+
+
+def with_one_less(_, item, tensors):
+    item.intermediates = item.intermediates[:11]
+
+
+def with_a_wide_zero_point(draft, item, tensors):
+    draft.tensors[item.intermediates[4]].quantization.zeroPoint = [300]
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (with_input_gate, "no input gate and no peepholes"),
+        (without_norms, "it must have layer normalizations and a projection"),
+        (with_another_cell, "the cell state's scale is 6.10352e-05; it must be 2^-15"),
+        (with_one_less, "there are 11 intermediate tensors; with int8 it has 5 or 12"),
+        (with_a_wide_zero_point, "intermediate tensor 4 has the zero point 300, no int8"),
+    ],
+)
+def test_what_products_of_8_bits_need(change, text):
+    assert text in refused(products_of_8_bits(change))

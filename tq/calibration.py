@@ -11,15 +11,15 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tq import observers
-from tq._core import Model, Operator, Tensor
+from tq import _core, calibration_runs, observers
+from tq._core import Model
+from tq.calibration_runs import Numbered, Part
 from tq.editor import Source, write_all, write_atomically
-from tq.interpreter import Interpreter
+from tq.samples import Inputs, Progress, chosen
 
 Observer = observers.MinMaxObserver | observers.MovingAverageObserver | observers.HistogramObserver
 _CLASSES: dict[str, Any] = {
@@ -30,21 +30,70 @@ _CLASSES: dict[str, Any] = {
 _FORMAT = 1  # of the files
 
 
+class _Kind(NamedTuple):
+    """What a name for observers stands for: what watches, and how a range is chosen from what it saw."""
+
+    observer: Callable[[], Observer]
+    method: str
+
+
+KINDS = {
+    "minmax": _Kind(observers.MinMaxObserver, "minmax"),
+    "moving_average": _Kind(observers.MovingAverageObserver, "minmax"),
+    "histogram": _Kind(observers.HistogramObserver, "minmax"),
+    **{
+        method: _Kind(observers.HistogramObserver, method)
+        for method in _core.rules()["histogram"]
+        if method != "minmax"
+    },
+}
+
+
 class Calibration:
     """What calibration data taught about the float activations of a model's first subgraph.
 
     observers: {tensor index: observer}.  names: {tensor index: the tensor's name}, by which merge and load make sure
     that it is the same model.  samples: how many were run.
+    method: how `range` chooses one: "minmax", or, from tq.HistogramObserver objects, "percentile", "mse" or "entropy".
+    percentile: of that method, the part of the values, of 100, that lies inside.
     """
 
-    def __init__(self, names: Mapping[int, str], observers: Mapping[int, Observer], samples: int = 0) -> None:
+    def __init__(
+        self,
+        names: Mapping[int, str],
+        observers: Mapping[int, Observer],
+        samples: int = 0,
+        *,
+        method: str = "minmax",
+        percentile: float = 99.99,
+    ) -> None:
         self.names = dict(names)
         self.observers = dict(observers)
         self.samples = samples
+        self.method = method
+        self.percentile = percentile
 
-    def range(self, tensor: int | str) -> tuple[float, float]:
-        """(least, greatest) value seen of a tensor, by its index or name.
+    def with_observer(self, observer: str, percentile: float = 99.99) -> Calibration:
+        """What calibrate(..., observer=observer) would have given, from what was seen.  The observers are shared.
 
+        ValueError: there is no such name, or what was seen does not tell: only histograms tell "percentile", "mse" and
+        "entropy", and "moving_average" is found only while the samples run.
+        """
+        wanted = type(_kind(observer).observer())
+        for index, found in self.observers.items():
+            tells = isinstance(found, wanted)
+            if not tells and not (observer == "minmax" and isinstance(found, observers.HistogramObserver)):
+                raise ValueError(
+                    f"observer {observer!r} is a {wanted.__name__}; tensor {self.names[index]!r} has a "
+                    f"{type(found).__name__}: calibrate with observer={observer!r}"
+                )
+        method = _kind(observer).method
+        return Calibration(self.names, self.observers, self.samples, method=method, percentile=percentile)
+
+    def range(self, tensor: int | str, *, dtype: Any = "int8", symmetric: bool = False) -> tuple[float, float]:
+        """(least, greatest) value of a tensor, by its index or name: what was seen, or what `method` chooses of it.
+
+        dtype, symmetric: the codes that the range is for, which "mse" and "entropy" look at.
         KeyError: it was not observed.  ValueError: it never had a finite value.
         """
         index = tensor if not isinstance(tensor, str) else self._index(tensor)
@@ -52,6 +101,9 @@ class Calibration:
         low, high = float(observer.min), float(observer.max)
         if low > high:
             raise ValueError(f"tensor {self.names[index]!r} had no finite value in {self.samples} samples")
+        if self.method != "minmax" and isinstance(observer, observers.HistogramObserver):
+            options: dict[str, Any] = {"percentile": self.percentile, "dtype": dtype, "symmetric": symmetric}
+            low, high = (float(limit) for limit in observer.range(self.method, **options))
         return low, high
 
     def _index(self, name: str) -> int:
@@ -63,8 +115,10 @@ class Calibration:
     def merge(self, other: Calibration) -> Calibration:
         """Takes in what another calibration of the same model saw.  Returns this one.
 
-        ValueError: another model, or other observers.
+        ValueError: another model, other observers or another method.
         """
+        if (other.method, other.percentile) != (self.method, self.percentile):
+            raise ValueError(f"one calibration chooses ranges by {self.method!r}, the other by {other.method!r}")
         if other.names != self.names:
             raise ValueError(f"the calibrations are of different models: {_first_difference(self.names, other.names)}")
         for index in self.names:
@@ -91,7 +145,8 @@ class Calibration:
                     arrays[f"{index}/{field}"] = value
                 else:
                     rows[-1]["plain"][field] = value
-        header = json.dumps({"format": _FORMAT, "samples": self.samples, "observers": rows})
+        chosen = {"method": self.method, "percentile": self.percentile}
+        header = json.dumps({"format": _FORMAT, "samples": self.samples, **chosen, "observers": rows})
         stream = io.BytesIO()
         np.savez_compressed(stream, header=np.frombuffer(header.encode(), np.uint8), **arrays)
         data = stream.getvalue()
@@ -118,13 +173,13 @@ class Calibration:
             raise
         except Exception as error:
             raise ValueError(f"{os.fspath(path)!r} is no saved calibration: {error}") from error
-        return cls(names, found, int(header["samples"]))
+        options = {key: header[key] for key in ("method", "percentile") if key in header}
+        return cls(names, found, int(header["samples"]), **options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibration):
             return NotImplemented
-        mine, theirs = (self.names, self.observers, self.samples), (other.names, other.observers, other.samples)
-        return mine == theirs
+        return self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
@@ -141,138 +196,92 @@ def _first_difference(mine: Mapping[int, str], theirs: Mapping[int, str]) -> str
 
 def calibrate(
     model: Source,
-    inputs: Iterable[Any],
+    inputs: Any,
     *,
-    observer: Callable[[], Observer] = observers.MinMaxObserver,
+    observer: str | Callable[[], Observer] = "minmax",
+    percentile: float = 99.99,
+    signature: str | None = None,
+    max_samples: int | None = None,
+    seed: int = 0,
     num_threads: int | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
 ) -> Calibration:
     """Runs a float model on data, and observes every float32 activation of its first subgraph.
 
     inputs: an iterable, be it a generator, of one sample a run: a dict of arrays by the names of the inputs (the
         signature's or the tensors'), a list in the order of the inputs, or an array where there is one input.  Arrays
-        have the inputs' dtypes and shapes; dimensions that the file leaves open may be any.
-    observer: makes the observer of a tensor: tq.MinMaxObserver, tq.HistogramObserver, or a function that gives one.
-    num_threads: as of tq.Interpreter.
+        have the inputs' dtypes and shapes; dimensions that the file leaves open may be any.  An item may be the path of
+        an .npz file with arrays by input name, each of one sample or of several stacked along the first axis; such a
+        path, a dict or an array of stacked samples may also be all of `inputs`.
+        From Dask: a bag of samples, a list of delayed samples, or a delayed list of samples; the model is run where
+        Dask's scheduler puts the work.
+    observer: how ranges are found: "minmax"; "moving_average"; "percentile", "mse" and "entropy" from histograms, and
+        "histogram", which keeps those and takes least and greatest.  Or a function that makes the observer of a tensor.
+    percentile: of observer "percentile".
+    signature: the key of the signature whose names samples use, where two name inputs differently.
+    max_samples: take at most so many, a fair choice that depends on `seed` and on how many there are alone.
+    num_threads: how many interpreters run samples at the same time, on one copy of the model.  None: as many as
+        processors (TQ_NUM_THREADS), and fewer for a large model.
+    executor: any concurrent.futures executor: its workers run the samples, a few at a time, and send back what their
+        observers saw.  The samples are read here.
+    progress: a bar of tqdm's.  None: on a terminal or in a notebook, if tqdm is installed.
 
     Variables are reset before each sample.  The operators run one by one, so that memory is that of a plain run.
+    The result is the same for any number of threads or workers, and however samples are split among them; workers
+    whose processors have other instruction sets may compute other last bits of float activations.
+
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
     opened = model if isinstance(model, Model) else Model(model)
-    interpreter = Interpreter(model=opened, num_threads=num_threads)
-    graph = opened.subgraphs[0]
-    plan = _Plan(opened)
-    names = {tensor.index: tensor.name for tensor in (*(t for t in graph.inputs if t), *_written(graph.operators))}
-    names = {index: name for index, name in names.items() if index in plan.observed}
-    made = Calibration(names, {index: observer() for index in names})
-    for sample in inputs:
-        plan.feed(interpreter, sample, made.samples)
-        _observe(interpreter, plan, made)
-        made.samples += 1
+    make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
+    names = calibration_runs.observed_tensors(opened)
+    made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
+    task = calibration_runs.task_of(opened, make, signature)
+    for part in _parts(opened, task, inputs, max_samples, seed, num_threads, executor, progress):
+        made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:
         raise ValueError("the calibration set is empty: at least one sample is needed")
     return made
 
 
-def samples_of(model: Model, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:
-    """Samples from arrays by input name that hold one behind the other along their first axis.
+def _kind(name: str) -> _Kind:
+    if name not in KINDS:
+        raise ValueError(f"there is no observer {name!r}; there are: {', '.join(KINDS)}")
+    return KINDS[name]
 
-    An array has a dimension more than its input, or the input's number of them, the first counting the rows of all
-    samples.  ValueError: arrays of different numbers of samples, or of another shape.
-    """
-    shapes = _Plan(model).input_names
-    parts: dict[str, list[NDArray[Any]]] = {}
-    for name, array in arrays.items():
-        if name not in shapes:
-            raise ValueError(f"no input is called {name!r}; there are: {', '.join(shapes)}")
-        shape = shapes[name].shape
-        rows = shape[0] if shape else 1
-        if array.ndim == len(shape) + 1:
-            parts[name] = list(array)
-        elif array.ndim == len(shape) and rows > 0 and len(array) % rows == 0:
-            parts[name] = [array[at : at + rows] for at in range(0, len(array), rows)]
+
+def _parts(
+    model: Model,
+    task: calibration_runs.Task,
+    data: Any,
+    most: int | None,
+    seed: int,
+    num_threads: int | None,
+    executor: Any,
+    progress: bool | None,
+) -> Iterator[Part]:
+    if calibration_runs.is_delayed(data):
+        if executor is not None:
+            raise ValueError("executor is given; Dask's own scheduler runs what is delayed")
+        yield from calibration_runs.in_dask(task, data, most, seed)
+        return
+    samples: Iterable[Numbered] = _numbered(Inputs(model, task.signature), data)
+    if most is not None:
+        samples = chosen(samples, most, seed)
+    with Progress(progress, samples if most is not None else data) as bar:
+        if executor is not None:
+            total = len(data) if hasattr(data, "__len__") and not isinstance(data, (str, Mapping)) else None
+            yield from calibration_runs.in_executor(executor, task, samples, total, bar)
         else:
-            raise ValueError(f"array {name!r} of shape {list(array.shape)} holds no inputs of shape {list(shape)}")
-    counts = {name: len(items) for name, items in parts.items()}
-    if len(set(counts.values())) > 1:
-        raise ValueError(f"the arrays have different numbers of samples: {counts}")
-    for at in range(next(iter(counts.values()), 0)):
-        yield {name: items[at] for name, items in parts.items()}
+            yield from calibration_runs.in_threads(model, task, samples, num_threads, bar)
 
 
-def _written(operators: Iterable[Operator]) -> Iterator[Tensor]:
-    for operator in operators:
-        yield from (tensor for tensor in operator.outputs if tensor is not None)
-
-
-def _is_float(tensor: Tensor) -> bool:
-    return str(getattr(tensor.type, "name", "")) == "FLOAT32"
-
-
-class _Plan:
-    """The inputs and what is observed after each operator."""
-
-    def __init__(self, model: Model) -> None:
-        graph = model.subgraphs[0]
-        self.inputs = [tensor for tensor in graph.inputs if tensor is not None]
-        self.input_names = {tensor.name: tensor for tensor in self.inputs}
-        for signature in model.signatures:
-            if signature.subgraph_index == 0:
-                tensors = {tensor.index: tensor for tensor in self.inputs}
-                self.input_names |= {name: tensors[i] for name, i in signature.inputs.items() if i in tensors}
-        self.first = [tensor.index for tensor in self.inputs if _is_float(tensor)]
-        self.after = [
-            [tensor.index for tensor in operator.outputs if tensor is not None and _is_float(tensor)]
-            for operator in graph.operators
-        ]
-        self.observed = {*self.first, *(index for indices in self.after for index in indices)}
-        self._shapes: dict[int, tuple[int, ...]] | None = None
-
-    def feed(self, interpreter: Interpreter, sample: Any, number: int) -> None:
-        values = self._values(sample, f"calibration sample {number}")
-        shapes = {index: value.shape for index, value in values.items()}
-        if shapes != self._shapes:
-            for index, shape in shapes.items():
-                interpreter.resize_tensor_input(index, shape)
-            interpreter.allocate_tensors()
-            self._shapes = shapes
-        interpreter.reset_all_variables()
-        for index, value in values.items():
-            interpreter.set_tensor(index, value)
-
-    def _values(self, sample: Any, where: str) -> dict[int, NDArray[Any]]:
-        if isinstance(sample, Mapping):
-            unknown = next((name for name in sample if name not in self.input_names), None)
-            if unknown is not None:
-                raise ValueError(f"{where}: no input is called {unknown!r}; there are: {', '.join(self.input_names)}")
-            given = {self.input_names[name].index: value for name, value in sample.items()}
-        else:
-            items = [sample] if isinstance(sample, np.ndarray) else list(sample)
-            if len(items) != len(self.inputs):
-                raise ValueError(f"{where} has {len(items)} inputs; the model has {len(self.inputs)}")
-            given = {tensor.index: value for tensor, value in zip(self.inputs, items, strict=True)}
-        missing = next((tensor for tensor in self.inputs if tensor.index not in given), None)
-        if missing is not None:
-            raise ValueError(f"{where} has no input {missing.name!r}")
-        return {tensor.index: _fitting(tensor, given[tensor.index], where) for tensor in self.inputs}
-
-
-def _fitting(tensor: Tensor, value: Any, where: str) -> NDArray[Any]:
-    array: NDArray[Any] = value if isinstance(value, np.ndarray) else np.asarray(value, tensor.dtype)
-    if array.dtype != tensor.dtype:
-        raise ValueError(f"{where}: input {tensor.name!r} is of {tensor.dtype}, not {array.dtype}")
-    wanted = tensor.shape_signature
-    fits = len(wanted) == array.ndim and all(n in (-1, m) for n, m in zip(wanted, array.shape, strict=True))
-    if not fits:
-        raise ValueError(f"{where}: input {tensor.name!r} has the shape {list(wanted)}, not {list(array.shape)}")
-    return array
-
-
-def _observe(interpreter: Interpreter, plan: _Plan, made: Calibration) -> None:
-    """One run; the inputs are set."""
-    for index in plan.first:
-        made.observers[index].update(interpreter._view(index))
-    for place, indices in enumerate(plan.after):
-        interpreter._invoke(0, place, place + 1)
-        for index in indices:
-            made.observers[index].update(interpreter._view(index))
+def _numbered(inputs: Inputs, data: Any) -> Iterator[Numbered]:
+    """The samples with what errors call them.  Those of a generator, which may use its arrays again, are copies."""
+    lasts = isinstance(data, (list, tuple, np.ndarray, Mapping, str, os.PathLike))
+    for number, sample in enumerate(inputs.each(data)):
+        where = f"calibration sample {number}"
+        values = inputs.values(sample, where)
+        yield where, values if lasts else {index: value.copy() for index, value in values.items()}

@@ -26,6 +26,7 @@ Result = tuple[str, int]
 # Those of tq.recipes, which is imported when it is needed; a test holds the two against each other.
 RECIPE_NAMES = (
     "int8",
+    "int16x8",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",
@@ -34,7 +35,8 @@ RECIPE_NAMES = (
     "float16",
     "float",
 )
-IO_TYPES = ("float32", "int8", "uint8")
+IO_TYPES = ("float32", "int8", "uint8", "int16")
+NUMERICS = ("reference", "optimized", "xnnpack")
 FINE, FOUND, BAD, INTERRUPTED = 0, 1, 2, 130
 DEMO = Path(__file__).with_name("demo.tflite")
 
@@ -167,10 +169,13 @@ def _diff(args: argparse.Namespace) -> Result:
     return "\n".join(lines), code
 
 
-def _interpreter(path: str, args: argparse.Namespace, keep: bool = False) -> Interpreter:
+def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
     from tq.interpreter import Interpreter
 
-    return Interpreter(model=_open(path), num_threads=args.threads or None, experimental_preserve_all_tensors=keep)
+    threads = args.threads or None
+    return Interpreter(
+        model=_open(path), num_threads=threads, experimental_preserve_all_tensors=keep, numerics=numerics
+    )
 
 
 def _read_array(path: str) -> Any:
@@ -213,7 +218,7 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
-    from tq.runs import feed
+    from tq.comparison import feed
 
     try:
         feed(interpreter, _inputs(args, interpreter.get_input_details()))
@@ -225,7 +230,7 @@ def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
 def _run_model(args: argparse.Namespace) -> Result:
     import numpy as np
 
-    interpreter = _fed(_interpreter(args.file, args, keep=args.all), args)
+    interpreter = _fed(_interpreter(args.file, args, keep=args.all, numerics=args.numerics), args)
     interpreter.invoke()
     details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
     outputs: dict[str, Any] = {}
@@ -245,9 +250,15 @@ def _run_model(args: argparse.Namespace) -> Result:
 
 
 def _compare(args: argparse.Namespace) -> Result:
-    from tq.runs import compare
+    from tq.comparison import compare
 
-    one, two = (_interpreter(path, args, keep=True) for path in (args.a, args.b))
+    if args.b is None and args.numerics is None:
+        raise _Failure("compare needs two models, or one and --numerics")
+    names = args.numerics or (None, None)
+    one, two = (
+        _interpreter(path, args, keep=True, numerics=name)
+        for path, name in zip((args.a, args.b or args.a), names, strict=True)
+    )
     try:
         comparison = compare(one, two, _inputs(args, one.get_input_details()))
     except ValueError as error:
@@ -256,8 +267,30 @@ def _compare(args: argparse.Namespace) -> Result:
 
 
 def _profile(args: argparse.Namespace) -> Result:
-    interpreter = _fed(_interpreter(args.file, args), args)
+    interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
     return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+
+
+def _backends(args: argparse.Namespace) -> Result:
+    from tq.interpreter import Interpreter
+
+    interpreter = Interpreter(model=_open(args.file), numerics=args.numerics)
+    if args.subgraph >= interpreter.num_subgraphs():
+        raise _Failure(f"the model has {interpreter.num_subgraphs()} subgraphs")
+    rows = interpreter.backends(args.subgraph)
+    if args.json:
+        return _dumps({"operators": [vars(row) for row in rows]}), FINE
+    return str(rows), FINE
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    one, two = text.split(",")
+    if not {one, two} <= set(NUMERICS):
+        raise ValueError
+    return one, two
+
+
+_two_names.__name__ = "pair, as reference,xnnpack"  # argparse's word for it in errors
 
 
 def _rule(text: str) -> tuple[str, str]:
@@ -271,11 +304,23 @@ def _rule(text: str) -> tuple[str, str]:
 _rule.__name__ = "rule, as CONV_2D=float"  # argparse's word for it in errors
 
 
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, ends = text.rpartition("=")
+    low, comma, high = ends.partition(",")
+    if not (equals and name and comma):
+        raise ValueError
+    return name, (float(low), float(high))
+
+
+_range.__name__ = "range, as conv1/relu=-1,6"
+
+
 def _calibration(args: argparse.Namespace, model: Model) -> Any:
     """What --calibration or --samples name; None without."""
-    from tq.calibration import Calibration, samples_of
+    from tq.calibration import Calibration
+    from tq.samples import samples_of
 
-    if args.calibration and args.samples:
+    if args.calibration and args.samples and not (args.bias_correction or args.target_sqnr is not None):
         raise _Failure("--calibration and --samples are given; one is needed")
     if args.calibration:
         try:
@@ -296,6 +341,8 @@ def _quantize(args: argparse.Namespace) -> Result:
     from tq.recipes import Rule
 
     model = _open(args.file)
+    if not args.samples and (args.equalize or args.bias_correction or args.target_sqnr is not None):
+        raise _Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
     try:
         rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
         rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
@@ -306,8 +353,16 @@ def _quantize(args: argparse.Namespace) -> Result:
             io=args.io,
             per_axis=not args.per_tensor,
             rules=rules,
+            overrides=dict(args.range or ()),
             min_elements=args.min_elements,
             block_size=args.block_size,
+            observer=args.observer,
+            percentile=args.percentile,
+            equalize=args.equalize,
+            bias_correction=args.bias_correction,
+            target_sqnr=args.target_sqnr,
+            fallback=args.fallback,
+            samples=_samples(args.samples, model) if args.samples and args.calibration else None,
             output=args.out,
         )
     except OSError as error:
@@ -317,7 +372,72 @@ def _quantize(args: argparse.Namespace) -> Result:
     return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
 
 
+def _samples(path: str, model: Model) -> Any:
+    """Samples from a file of arrays."""
+    from tq.samples import samples_of
+
+    arrays = _read_array(path)
+    if not isinstance(arrays, dict):
+        names = [tensor.name for tensor in model.inputs if tensor is not None]
+        if len(names) != 1:
+            raise _Failure(f"{path}: the model has {len(names)} inputs: an .npz with an array for each is needed")
+        arrays = {names[0]: arrays}
+    return samples_of(model, arrays)
+
+
+def _equalize(args: argparse.Namespace) -> Result:
+    from tq.equalization import equalize
+
+    model = _open(args.file)
+    samples = _samples(args.samples, model) if args.samples else None
+    try:
+        data = equalize(model, samples=samples, relu6=args.relu6, output=args.out)
+    except OSError as error:
+        raise _Failure(f"{args.out}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise _Failure(f"{args.file}: {error}") from error
+    return f"{args.out}: {len(data)} bytes", FINE
+
+
+def _sensitivity(args: argparse.Namespace) -> Result:
+    from tq.sensitivities import sensitivity
+
+    model = _open(args.file)
+    samples = _samples(args.samples, model)
+    try:
+        found = sensitivity(model, samples, recipe=args.recipe, by=args.by, max_samples=args.max_samples)
+    except ValueError as error:
+        raise _Failure(f"{args.file}: {error}") from error
+    return str(found), FINE
+
+
+def _report(args: argparse.Namespace) -> Result:
+    from tq.reporting import report
+
+    a, b = _open(args.float), _open(args.quantized)
+    try:
+        made = report(
+            a, b, _samples(args.inputs, a), max_samples=args.max_samples or None, num_threads=args.threads or None
+        )
+    except ValueError as error:
+        raise _Failure(str(error)) from error
+    try:
+        made.save(args.output)
+    except OSError as error:
+        raise _Failure(f"{args.output}: {error.strerror or error}") from error
+    worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
+    return f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}", FINE
+
+
 def _demo(args: argparse.Namespace) -> Result:
+    if args.write is not None:
+        from tq.demo_float import write
+
+        try:
+            files = write(args.write)
+        except OSError as error:
+            raise _Failure(f"{args.write}: {error.strerror or error}") from error
+        return "\n".join(files), FINE
     model = _open(str(DEMO))
     tensor = model.inputs[0]
     assert tensor is not None
@@ -340,7 +460,7 @@ def _demo_run(model: Model) -> str:
     assert tensor is not None and output is not None
     picture = np.ones(tensor.shape, np.float32)
     picture[:, :, tensor.shape[2] // 2 :] = -1
-    interpreter = Interpreter(model=model)
+    interpreter = Interpreter(model=model, numerics="reference")
     interpreter.allocate_tensors()
     interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
     interpreter.invoke()
@@ -408,20 +528,40 @@ def _parser() -> _Parser:
         parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of random inputs (0)")
         parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
 
+    def numerics(parser: _Parser, default: str | None = None) -> None:
+        text = "whose arithmetic" if default is None else f"whose arithmetic ({default})"
+        parser.add_argument("--numerics", choices=NUMERICS, default=default, help=text)
+
     run = command("run", _run_model, "run a model and print or save its outputs", "FILE")
     inputs(run)
+    numerics(run)
     run.add_argument("-o", "--output", metavar="OUT.npz", help="the file to write")
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
-    inputs(command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A", "B"))
+    compare = command("compare", _compare, "run two models on the same inputs, tensor by tensor", "A")
+    compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
+    compare.add_argument(
+        "--numerics",
+        type=_two_names,
+        metavar="X,Y",
+        help="whose arithmetic A and B run with: reference, optimized or xnnpack",
+    )
+    inputs(compare)
     profile = command("profile", _profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     inputs(profile)
+    numerics(profile)
     profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
+    backends = command("backends", _backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
+    numerics(backends, "xnnpack")
+    backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
+    json(backends)
     quantize = command("quantize", _quantize, "write a quantized model", "FILE")
     quantize.add_argument("out", metavar="OUT", help="the file to write")
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    quantize.add_argument("--samples", metavar="X", help="for int8: an .npz of arrays by input name, or an .npy")
-    quantize.add_argument("--calibration", metavar="X.npz", help="for int8: what Calibration.save wrote")
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8: type of inputs and outputs")
+    quantize.add_argument(
+        "--samples", metavar="X", help="for int8, int16x8: an .npz of arrays by input name, or an .npy"
+    )
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
+    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
@@ -434,12 +574,41 @@ def _parser() -> _Parser:
         help="another recipe for operators whose constants or outputs have such a name",
     )
     quantize.add_argument(
+        "--range", action="append", type=_range, metavar="NAME=LOW,HIGH", help="for int8, int16x8: of an activation"
+    )
+    quantize.add_argument(
         "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"
     )
     quantize.add_argument(
         "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
     )
-    command("demo", _demo, "list a small quantized model that comes with tq")
+    quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
+    quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
+    quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
+    quantize.add_argument(
+        "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
+    )
+    quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
+    equalize = command("equalize", _equalize, "scale a float model's channels; it computes the same", "FILE")
+    equalize.add_argument("out", metavar="OUT", help="the file to write")
+    equalize.add_argument("--samples", metavar="X", help="for ranges: an .npz of arrays by input name, or an .npy")
+    equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
+    sensitivity = command("sensitivity", _sensitivity, "rank operators by what quantizing each alone costs", "FILE")
+    sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
+    sensitivity.add_argument(
+        "--samples", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy"
+    )
+    sensitivity.add_argument("--by", choices=("operator", "tensor"), default="operator", help="what to rank")
+    sensitivity.add_argument("--max-samples", type=_count, default=4, metavar="N", help="samples to run (4; 0: all)")
+    report = command("report", _report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
+    report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
+    report.add_argument("--inputs", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy")
+    report.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the file to write")
+    report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
+    report.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    demo = command("demo", _demo, "list a small quantized model that comes with tq")
+    demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
     return parser
 
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,23 @@ from numpy.typing import NDArray
 from tq import _core, fields
 
 
+@cache
+def _rows() -> list[tuple[str, int, str]]:
+    return _core.tensor_types()
+
+
 def type_row(number: int) -> tuple[str, int, str] | None:
     """(name, bits, dtype) of a TensorType, or None for one that the schema does not know."""
-    rows = _core.tensor_types()
+    rows = _rows()
     return rows[number] if 0 <= number < len(rows) else None
 
 
 def type_number(value: Any) -> int:
     """A TensorType from a member, a number, its name in any case, or a NumPy dtype."""
+    if isinstance(value, enum.IntEnum):
+        return int(value)
     if isinstance(value, str):
-        for number, (name, _bits, dtype) in enumerate(_core.tensor_types()):
+        for number, (name, _bits, dtype) in enumerate(_rows()):
             if value.upper() == name or value == dtype:
                 return number
     elif isinstance(value, (int, np.integer)):
@@ -30,10 +39,10 @@ def type_number(value: Any) -> int:
     else:
         with contextlib.suppress(TypeError):
             wanted = np.dtype(value).name
-            for number, (_name, _bits, dtype) in enumerate(_core.tensor_types()):
+            for number, (_name, _bits, dtype) in enumerate(_rows()):
                 if dtype.removeprefix("ml_dtypes.") == wanted and dtype != "object":
                     return number
-    names = ", ".join(name.lower() for name, _bits, _dtype in _core.tensor_types())
+    names = ", ".join(name.lower() for name, _bits, _dtype in _rows())
     raise ValueError(f"no tensor type is called {value!r}; there are: {names}")
 
 
@@ -42,6 +51,7 @@ def type_of_array(array: NDArray[Any]) -> Any:
     return "STRING" if array.dtype.kind in "SUO" else array.dtype
 
 
+@cache
 def dtype_of(row: tuple[str, int, str]) -> np.dtype[Any]:
     """The NumPy dtype of a type's row."""
     name = row[2]

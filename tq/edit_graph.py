@@ -14,7 +14,7 @@ from tq._core import Quantization, _Node
 from tq.constants import encode, type_number, type_of_array
 from tq.edit_operator import OperatorPart, TensorLike
 from tq.edit_tensor import QuantizationPart, TensorPart
-from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
+from tq.parts import Part, Parts, renumber, renumber_one
 
 if TYPE_CHECKING:
     from tq.editor import Editor
@@ -70,7 +70,7 @@ class SubgraphPart(Part):
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
-        return self._tensors_at(as_tuple(self._node.get("inputs")))
+        return self._tensors_at(self._node.numbers("inputs"))
 
     @inputs.setter
     def inputs(self, value: Iterable[TensorLike]) -> None:
@@ -78,7 +78,7 @@ class SubgraphPart(Part):
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:
-        return self._tensors_at(as_tuple(self._node.get("outputs")))
+        return self._tensors_at(self._node.numbers("outputs"))
 
     @outputs.setter
     def outputs(self, value: Iterable[TensorLike]) -> None:
@@ -95,8 +95,8 @@ class SubgraphPart(Part):
             raise ValueError("the tensor was removed from its subgraph, or belongs to another") from None
 
     def _tensors_at(self, indices: Iterable[int]) -> tuple[TensorPart | None, ...]:
-        count = len(self._tensors)
-        return tuple(self._tensors[index] if 0 <= index < count else None for index in indices)
+        tensors, count = self._tensors, len(self._tensors)
+        return tuple([tensors[index] if 0 <= index < count else None for index in indices])
 
     def find(self, what: TensorLike) -> TensorPart:
         """A tensor by itself, its index or its name; ValueError where the subgraph has none such."""
@@ -215,9 +215,8 @@ class SubgraphPart(Part):
             operator._put("intermediates", self._indices(intermediates, where))
         if custom_options is not None:
             operator.custom_options = custom_options
-        code = self._editor._make_code(name, version)
         operator._set_options(name, options)
-        operator._put("opcode_index", self._editor._intern_code(code))
+        operator._put("opcode_index", self._editor._code_of(name, version))
         self._operators.insert(place, operator)
         self._is_stored = False
         return operator
@@ -268,10 +267,10 @@ class SubgraphPart(Part):
                     found[details[field]] = f"the quantization of tensor {tensor.name!r}"
         for place, operator in enumerate(self._operators):
             for field in _OPERATOR_INDICES:
-                for index in as_tuple(operator._node.get(field)):
+                for index in operator._node.numbers(field):
                     found[index] = f"operator {place} {operator.name}"
         for field in _GRAPH_INDICES:
-            for index in as_tuple(self._node.get(field)):
+            for index in self._node.numbers(field):
                 found[index] = f"the subgraph's {field}"
         for signature in self._editor._signatures_of(self):
             for field in _SIGNATURE_INDICES:

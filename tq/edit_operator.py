@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 from tq import enums, fields
 from tq._core import _Node
 from tq.edit_tensor import TensorPart
-from tq.parts import Part, as_tuple
+from tq.parts import OnlyPart, as_tuple
 
 if TYPE_CHECKING:
     from tq.edit_graph import SubgraphPart
@@ -79,7 +79,7 @@ class Options(MutableMapping[str, Any]):
         return repr(dict(self))
 
 
-class OperatorPart(Part):
+class OperatorPart(OnlyPart):
     """An operator of a model that is being edited."""
 
     def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:
@@ -95,23 +95,20 @@ class OperatorPart(Part):
             raise ValueError("the operator was removed from its subgraph") from None
 
     def _code(self) -> _Node | None:
-        codes = self._editor._root_nodes("operator_codes")
+        codes = self._editor._operator_codes()
         index = int(self._node.get("opcode_index"))
         return codes[index] if index < len(codes) else None
 
     def _code_name(self) -> str | None:
-        code = self._code()
-        if code is None:
-            return None
-        number = max(int(code.get("deprecated_builtin_code")), int(code.get("builtin_code")))
-        member = fields.enum_value("BuiltinOperator", number)
-        return getattr(member, "name", None)
+        names, index = self._editor._code_names(), self._node.get("opcode_index")
+        return names[index] if index < len(names) else None
 
     @property
     def name(self) -> str:
         """ "CONV_2D", or a custom operator's own name."""
-        name, code = self._code_name(), self._code()
-        if name == CUSTOM and code is not None and code.get("custom_code"):
+        name = self._code_name()
+        code = self._code() if name == CUSTOM else None
+        if code is not None and code.get("custom_code"):
             return str(code.get("custom_code"))
         return name or "(unknown operator)"
 
@@ -129,18 +126,17 @@ class OperatorPart(Part):
         index = int(self._node.get("opcode_index"))
         if self._editor._code_users(index) == 1:
             fields.put(code, "version", value)
+            self._editor._forget_versions()
         else:
-            copy = self._editor._tree.copy(code)
-            fields.put(copy, "version", value)
-            self._put("opcode_index", self._editor._intern_code(copy))
+            self._put("opcode_index", self._editor._code_of_version(index, value))
 
     @property
     def input_indices(self) -> tuple[int, ...]:
-        return as_tuple(self._node.get("inputs"))
+        return self._node.numbers("inputs")
 
     @property
     def output_indices(self) -> tuple[int, ...]:
-        return as_tuple(self._node.get("outputs"))
+        return self._node.numbers("outputs")
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:

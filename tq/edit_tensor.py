@@ -4,20 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tq import _core, fields
+from tq import _core, enums, fields
 from tq._core import ModelError, Quantization, _Node
 from tq.constants import dtype_of, encode, type_number, type_row
-from tq.parts import Part, as_tuple
+from tq.parts import OnlyPart, as_tuple
 
 if TYPE_CHECKING:
     from tq.edit_graph import SubgraphPart
     from tq.edit_operator import OperatorPart
     from tq.editor import Editor
+
+
+@cache
+def _types() -> dict[int, Any]:
+    return dict(enums.members_by_value("TensorType"))
+
+
+@cache
+def _type_names() -> dict[int, str]:
+    return {number: member.name for number, member in _types().items()}
 
 
 class QuantizationPart:
@@ -60,6 +71,16 @@ class QuantizationPart:
     @scale.setter
     def scale(self, value: ArrayLike | None) -> None:
         self._set("scale", value)
+
+    @property
+    def scale_count(self) -> int:
+        """How many scales there are."""
+        node = self._node()
+        return node.length("scale") if node else 0
+
+    def _take_scales(self, buffer: int) -> None:
+        """Those of codes that Editor._add_codes added, when they are made."""
+        _core._scales_into(self._made(), self._tensor._editor._buffers[buffer])
 
     @property
     def zero_point(self) -> NDArray[np.int64]:
@@ -118,7 +139,7 @@ class QuantizationPart:
         return f"<tq quantization: scale {self.scale.tolist()}, zero_point {self.zero_point.tolist()}>"
 
 
-class TensorPart(Part):
+class TensorPart(OnlyPart):
     """A tensor of a model that is being edited."""
 
     def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:
@@ -140,7 +161,7 @@ class TensorPart(Part):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return as_tuple(self._node.get("shape"))
+        return self._node.numbers("shape")
 
     @shape.setter
     def shape(self, value: Iterable[int]) -> None:
@@ -159,11 +180,17 @@ class TensorPart(Part):
     @property
     def type(self) -> Any:
         """A TensorType.  Setting it (by member, name or dtype) changes no data."""
-        return self._get("type")
+        number = self._node.get("type")
+        return _types().get(number, number)
 
     @type.setter
     def type(self, value: Any) -> None:
         self._put("type", type_number(value))
+
+    @property
+    def type_name(self) -> str:
+        """The type's name in the schema, "" for one that it does not know."""
+        return _type_names().get(self._node.get("type"), "")
 
     @property
     def is_variable(self) -> bool:
@@ -215,7 +242,7 @@ class TensorPart(Part):
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
         """The buffer's bytes, a read-only view; None: it has none, or the tensor has no buffer."""
-        node = self._editor._buffer_node(self.buffer)
+        node = self._editor._buffer_node(self._node.get("buffer"))
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
         return data
 
@@ -245,7 +272,8 @@ class TensorPart(Part):
 
     @property
     def is_constant(self) -> bool:
-        return self.raw_data is not None
+        node = self._editor._buffer_node(self._node.get("buffer"))
+        return node is not None and node.has("data")
 
     @property
     def producer(self) -> OperatorPart | None:

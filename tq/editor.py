@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -21,6 +22,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tq import _core, enums, fields
 from tq._core import Model, ModelError, _Node
@@ -50,6 +54,9 @@ class Editor:
         self._buffers = self._root_nodes("buffers")
         self._are_buffers_stored = True
         self._users: Counter[int] | None = None
+        self._codes: list[_Node] | None = None
+        self._names: list[str | None] | None = None
+        self._versions: dict[tuple[str | int, int], int] = {}  # operator codes by what they were made of
         self._saved = self._tree.changes
 
     def __enter__(self) -> Editor:
@@ -181,7 +188,7 @@ class Editor:
 
     def _intern_code(self, code: _Node) -> int:
         """The index of an operator code like this one, which is added where there is none."""
-        codes = self._root_nodes("operator_codes")
+        codes = self._operator_codes()
         brief = ("builtin_code", "version")  # tells nearly all codes apart, at a fraction of what all fields cost
         found = [code.get(field) for field in brief]
         for index, other in enumerate(codes):
@@ -190,7 +197,42 @@ class Editor:
             if fields.as_dict(other) == fields.as_dict(code):
                 return index
         self._root.set("operator_codes", [*codes, code])
+        self._codes = self._names = None
         return len(codes)
+
+    def _operator_codes(self) -> list[_Node]:
+        if self._codes is None:
+            self._codes = self._root_nodes("operator_codes")
+        return self._codes
+
+    def _code_names(self) -> list[str | None]:
+        """The builtin operators of the operator codes, None for one that the schema does not know."""
+        if self._names is None:
+            numbers = [max(c.get("deprecated_builtin_code"), c.get("builtin_code")) for c in self._operator_codes()]
+            members = enums.members_by_value("BuiltinOperator")
+            self._names = [members[number].name if number in members else None for number in numbers]
+        return self._names
+
+    def _code_of(self, name: str, version: int) -> int:
+        """The index of the operator code of that name and version."""
+        key = (name, version)
+        if key not in self._versions:
+            self._versions[key] = self._intern_code(self._make_code(name, version))
+        return self._versions[key]
+
+    def _code_of_version(self, index: int, version: int) -> int:
+        """The index of an operator code like another one, of another version."""
+        key = (index, version)
+        if key not in self._versions:
+            copy = self._tree.copy(self._operator_codes()[index])
+            fields.put(copy, "version", version)
+            self._versions[key] = self._intern_code(copy)
+        return self._versions[key]
+
+    def _forget_versions(self) -> None:
+        """What is known of operator codes, of which one changed or went."""
+        self._codes = self._names = None
+        self._versions.clear()
 
     def _code_users(self, index: int) -> int:
         return sum(op._node.get("opcode_index") == index for graph in self._subgraphs for op in graph._operators)
@@ -210,6 +252,19 @@ class Editor:
         self._buffers.append(node)
         self._are_buffers_stored = False
         return len(self._buffers) - 1
+
+    def _add_codes(
+        self, weights: NDArray[np.float32], axis: int | None, dtype: str, block_size: int | None, label: str
+    ) -> tuple[int, tuple[int, ...]]:
+        """A new buffer with the codes of constant weights, which must not change, and the shape of their scales: what
+        tq.quantize_weights gives, packed.  Both are made when the model is written; weights that are not finite are a
+        ValueError then, which begins with the label."""
+        index = self.add_buffer()
+        return index, _core._codes_into(self._buffers[index], weights, axis, dtype, block_size, label)
+
+    def _scales(self, buffer: int) -> NDArray[np.float32]:
+        """The scales of codes that _add_codes added, now."""
+        return _core._scales_of(self._buffers[buffer])
 
     def _forget_users(self) -> None:
         self._users = None
@@ -263,7 +318,7 @@ class Editor:
         self._forget_users()
 
     def _prune_codes(self) -> None:
-        codes = self._root_nodes("operator_codes")
+        codes = self._operator_codes()
         used = {int(op._node.get("opcode_index")) for graph in self._subgraphs for op in graph._operators}
         kept = [index for index in range(len(codes)) if index in used]
         if len(kept) == len(codes):
@@ -273,6 +328,7 @@ class Editor:
             for operator in graph._operators:
                 renumber_one(operator._node, "opcode_index", new)
         self._root.set("operator_codes", [codes[index] for index in kept])
+        self._forget_versions()
 
     # -- types of inputs and outputs
 
@@ -358,8 +414,13 @@ def _open(source: Source) -> Model:
 
 
 def write_atomically(path: str, write: Callable[[int], object]) -> None:
-    """Calls write(descriptor) for a new file beside `path`, and gives it that name when it is on the disk."""
+    """Calls write(descriptor) for a new file beside `path`, and gives it that name when it is on the disk.
+
+    Where the system has files without names, a process that is killed meanwhile leaves nothing behind.
+    """
     path = os.path.realpath(path)
+    if _write_unnamed(path, write):
+        return
     folder, name = os.path.split(path)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
     try:
@@ -374,6 +435,38 @@ def write_atomically(path: str, write: Callable[[int], object]) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _write_unnamed(path: str, write: Callable[[int], object]) -> bool:
+    """The same by a file that gets a name only when it is whole.  False, and nothing is done: there are none such."""
+    folder, name = os.path.split(path)
+    try:
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except (AttributeError, OSError):
+        return False
+    try:
+        write(descriptor)
+        os.fchmod(descriptor, _mode(path))
+        os.fsync(descriptor)
+        return _link(descriptor, folder, f".{name}.{secrets.token_hex(8)}.tmp", path)
+    finally:
+        os.close(descriptor)
+
+
+def _link(descriptor: int, folder: str, temporary: str, path: str) -> bool:
+    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.link(f"/proc/self/fd/{descriptor}", temporary, dst_dir_fd=place, follow_symlinks=True)
+    except OSError:  # no /proc, or a folder that takes no links
+        return False
+    finally:
+        os.close(place)
+    try:
+        os.replace(os.path.join(folder, temporary), path)
+    except BaseException:
+        os.unlink(os.path.join(folder, temporary))
+        raise
+    return True
 
 
 def write_all(descriptor: int, data: bytes) -> None:

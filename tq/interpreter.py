@@ -23,6 +23,7 @@ import numpy as np
 from tq import _core
 
 if TYPE_CHECKING:
+    from tq.backends import Backends
     from tq.runs import MemoryPlan, Profile, Step
 
 Details = dict[str, Any]
@@ -71,10 +72,19 @@ def load_delegate(library: str, options: dict[str, Any] | None = None) -> Any:
     raise ValueError(f"Failed to load delegate from {library}\ntq runs no delegates")
 
 
+#: Whose arithmetic each of TFLite's resolvers runs: XNNPACK's where nothing else is asked for.
+NUMERICS = {
+    OpResolverType.AUTO: "xnnpack",
+    OpResolverType.BUILTIN: "xnnpack",
+    OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES: "optimized",
+    OpResolverType.BUILTIN_REF: "reference",
+}
+
+
 def _numerics(numerics: str | None, resolver: Any) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
-    return "reference" if numerics is None else numerics
+    return NUMERICS[OpResolverType[resolver.name]] if numerics is None else numerics
 
 
 def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
@@ -106,7 +116,11 @@ class Interpreter(_core.Interpreter):
     experimental_preserve_all_tensors: keep every intermediate tensor, at the cost of memory.  Changes no result.
 
     model: an open tq.Model, which any number of interpreters in any threads may share.
-    numerics: "reference": integers are TFLite's reference kernels' to the bit.
+    numerics: whose bits integer results have: "reference", TFLite's reference kernels'; "optimized", its optimized
+        kernels' on one x86 thread; "xnnpack", XNNPACK's on x86, and the optimized kernels' where XNNPACK refuses an
+        operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
+        in their last bits.  Without it the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
+        BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
     max_memory: bytes that tensors and packed weights may take; the machine's memory by default.
 
     The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor
@@ -191,6 +205,17 @@ class Interpreter(_core.Interpreter):
         from tq.runs import profile
 
         return profile(self, runs, warm_up)
+
+    def backends(self, subgraph_index: int = 0) -> Backends:
+        """Whose kernels LiteRT would run each operator of a subgraph with, and why.
+
+        A list of rows with `index`, `operator` (a name), `numerics`, `rule` (the condition that decided, in words) and
+        `litert`: what LiteRT does where it is known not to run the operator, else None.  `print` of it is a table.
+        Before allocate_tensors too: the file decides.  IndexError: there is no such subgraph.
+        """
+        from tq.backends import backends
+
+        return backends(self, subgraph_index)
 
     def memory_plan(self, subgraph_index: int = 0) -> MemoryPlan:
         """Where the tensors of a subgraph lie in the arena, and between which operators they live.

@@ -30,6 +30,7 @@ Array = NDArray[Any]
 class _Observer:
     """What all observers share: the axis, counts of values, the lock, pickling."""
 
+    by_order = False  # whether the order of batches matters
     _fields: tuple[str, ...] = ("axis", "_counts")  # what is pickled, and compared
 
     def __init__(self, axis: int | None = None) -> None:
@@ -199,6 +200,7 @@ class MovingAverageObserver(_RangeObserver):
     averaging: over 0 and at most 1. axis: as MinMaxObserver's.
     """
 
+    by_order = True
     _fields = (*_RangeObserver._fields, "averaging", "_first_min", "_first_max", "_batches")
 
     def __init__(self, averaging: float = 0.01, axis: int | None = None) -> None:

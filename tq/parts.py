@@ -46,6 +46,13 @@ class Part:
         return hash(self._node)
 
 
+class OnlyPart(Part):
+    """One of the parts of which the editor keeps the only object for their table: it is compared at once."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 class Parts(Sequence[_P], Generic[_P]):
     """Parts by index or by name: read it as a tuple; the editor's methods add and remove."""
 
@@ -90,7 +97,7 @@ def as_tuple(array: NDArray[Any] | None) -> tuple[int, ...]:
 
 def renumber(node: _Node, field: str, new: Mapping[int, int]) -> None:
     """Maps a vector's indices; those out of range stay, and a vector that does not change is not touched."""
-    old = as_tuple(node.get(field))
+    old = node.numbers(field)
     changed = [new.get(index, index) for index in old]
     if list(old) != changed:
         fields.put(node, field, changed)

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, fields, recipes, versions
-from tq._core import Model, ModelError
+from tq import better, ranges, recipes, versions
+from tq._core import Model, ModelError, QuantizationParams
+from tq.bodies import place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
@@ -29,6 +30,7 @@ from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
 
 _CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 _HALF_MAX = 65504.0
+_IO_TYPES = ("float32", "int8", "uint8", "int16")
 
 
 class _Target(NamedTuple):
@@ -59,6 +61,7 @@ class Options(NamedTuple):
     per_axis: bool
     min_elements: int
     block_size: int
+    places: Mapping[OperatorPart, int] = {}  # in the model as it was, where rules ask for them
 
 
 def quantize_model(
@@ -66,50 +69,88 @@ def quantize_model(
     recipe: str = "int8",
     *,
     calibration: Calibration | Iterable[Any] | None = None,
+    observer: str | None = None,
+    percentile: float = 99.99,
     io: str = "float32",
     per_axis: bool = True,
     rules: Iterable[Rule] = (),
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
     min_elements: int = 1024,
     block_size: int = 32,
     output: str | os.PathLike[str] | None = None,
+    equalize: bool = False,
+    bias_correction: bool = False,
+    target_sqnr: float | None = None,
+    fallback: str = "float",
+    samples: Iterable[Any] | Mapping[str, Any] | None = None,
 ) -> bytes:
     """A float model, quantized.
 
     model: a path, bytes or a tq.Model, which stays as it is.
-    recipe: "int8": integer weights and activations, whose ranges come from calibration; operators without an integer
-        kernel stay float32 between DEQUANTIZE and QUANTIZE, as do all subgraphs but the first.  The other recipes leave
-        activations float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels
-        multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each
-        `block_size` weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16":
-        weights behind a DEQUANTIZE (for float16, all float constants of two numbers and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.
-    io: the type of inputs and outputs that are integers inside: "float32", "int8" or "uint8"; for recipe "int8".
+    recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
+        operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
+        them), as do the inputs and outputs of branches and loop bodies.  The other recipes leave activations float32
+        and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
+        activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
+        weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
+        DEQUANTIZE (for float16, all float constants of two numbers and more).
+    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.  FAKE_QUANT operators go, and
+        their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
+    observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
+        "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
+    io: the type of inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where those are int8,
+        "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
-    rules: tq.recipes.Rule objects, for operators that get another recipe; the last that holds is taken.
+    rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
+    overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
+        parameters, tq.QuantizationParams((scale, zero_point)).  Tensors that must have equal parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
+    equalize: scale channels first so that they quantize better: see tq.equalize.
+    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
+        most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
+    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
 
     Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
-    a calibration that is missing, empty, of another model, or without a finite value of a tensor.
+    a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
+    that does not exist, or that contradict each other; an io that an input or output is not inside.
     """
+    arguments = dict(locals())
+    if better.is_wanted(arguments):
+        return better.quantize(arguments, quantize_model)
     options = _options(recipe, rules, per_axis, min_elements, block_size)
-    if io not in ("float32", "int8", "uint8"):
-        raise ValueError(f"io is {io!r}; it must be 'float32', 'int8' or 'uint8'")
+    if io not in _IO_TYPES:
+        raise ValueError(f"io is {io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
     source = bytes(model) if isinstance(model, (bytearray, memoryview)) else model
     opened = source if isinstance(source, Model) else Model(source)
     editor = Editor(opened)
     _check_float(editor)
+    if not editor._subgraphs:
+        raise ValueError("the model has no subgraphs")
+    options = options._replace(places=_places(editor, options.rules))
+    given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
+    known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
+    _fold(editor, opened, options)
+    for graph, operators, found in zip(editor._subgraphs, _static(editor, options), known, strict=True):
+        if options.recipe.form != FLOAT or options.rules:
+            found.train(ranges.fold_fake_quant(graph, bool(operators)))
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
-    static = [op for op in editor.main._operators if _recipe_of(op, 0, options).form == STATIC]
-    ranges = _calibration(opened, calibration) if static else None
+    static = _static(editor, options)
+    if any(static):
+        seen = _calibration(opened, calibration, observer, percentile, known, options)
+        for found in known:
+            found.calibrate(seen)
     constants = _Constants(editor)
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
     constants.release()
-    made = _make_static(editor, static, ranges, options.per_axis) if ranges else []
+    made = []
+    for graph, operators, found in zip(editor._subgraphs, static, known, strict=True):
+        made += _make_static(operators, graph, found, options.per_axis)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
     _set_io(editor, io)
@@ -120,15 +161,51 @@ def quantize_model(
     return result
 
 
-def _calibration(model: Model, given: Calibration | Iterable[Any] | None) -> Calibration:
+def _fold(editor: Editor, model: Model, options: Options) -> None:
+    """Float weights that are kept otherwise, where they are to become codes."""
+    from tq.folding import fold_constants
+
+    for graph in editor._subgraphs:
+        found = [(op, _recipe_of(op, graph.index, options)) for op in graph._operators]
+        fold_constants(graph, model, [op for op, row in found if row.form != FLOAT and row.weights != "float16"])
+
+
+def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPart]]]:
+    """The operators of each subgraph that get integer activations, by the type of these."""
+    found: list[dict[str, list[OperatorPart]]] = [{} for _ in editor._subgraphs]
+    for graph, operators in zip(editor._subgraphs, found, strict=True):
+        for op in graph._operators:
+            recipe = _recipe_of(op, graph.index, options)
+            if recipe.form == STATIC:
+                operators.setdefault(recipe.activations, []).append(op)
+    return found
+
+
+def _calibration(
+    model: Model,
+    given: Calibration | Iterable[Any] | None,
+    observer: str | None,
+    percentile: float,
+    known: Sequence[ranges.Ranges],
+    options: Options,
+) -> Calibration | None:
     if given is None:
-        raise ValueError("recipe 'int8' needs calibration=: a tq.Calibration, or samples as tq.calibrate takes them")
+        if any(known):
+            return None
+        name = options.recipe.name if options.recipe.form == STATIC else "int8"
+        raise ValueError(
+            f"recipe {name!r} needs calibration=: a tq.Calibration, or samples as tq.calibrate takes them; "
+            "the model holds no ranges"
+        )
     if not isinstance(given, Calibration):
-        return calibrate(model, given)
+        return calibrate(model, given, observer=observer or "minmax", percentile=percentile)
+    if observer is not None:
+        given = given.with_observer(observer, percentile)
     if not given.samples:
         raise ValueError("the calibration is empty")
-    tensors = model.subgraphs[0].tensors
-    for index, name in given.names.items():
+    for key, name in given.names.items():
+        subgraph, index = place_of(key)
+        tensors = model.subgraphs[subgraph].tensors if subgraph < len(model.subgraphs) else ()
         found = tensors[index].name if index < len(tensors) else None
         if found != name:
             raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
@@ -136,11 +213,13 @@ def _calibration(model: Model, given: Calibration | Iterable[Any] | None) -> Cal
 
 
 def _make_static(
-    editor: Editor, operators: Sequence[OperatorPart], ranges: Calibration, per_axis: bool
+    operators: Mapping[str, Sequence[OperatorPart]], graph: SubgraphPart, known: ranges.Ranges, per_axis: bool
 ) -> list[OperatorPart]:
-    from tq.static import Static
+    from tq.static import Static, join
 
-    made = Static(editor.main, ranges, per_axis).run(operators)
+    made = [op for type_, ops in operators.items() for op in Static(graph, known, per_axis, type_).run(ops)]
+    if len(operators) > 1:
+        made = join(graph, made)
     for operator in made:
         _set_version(operator, versions.needed(operator))
     return made
@@ -151,11 +230,26 @@ def _set_io(editor: Editor, io: str) -> None:
     if io == "float32":
         return
     graph = editor.main
-    readers = {tensor: tensor.consumers for tensor in graph.inputs if tensor is not None}
-    inputs = [t for t, ops in readers.items() if ops and all(op.name == "QUANTIZE" for op in ops)]
-    outputs = [t for t in graph.outputs if t is not None and t.producer is not None]
-    outputs = [t for t in outputs if t.producer.name == "DEQUANTIZE"]  # type: ignore[union-attr]
-    graph._editor.set_io_types(dict.fromkeys(inputs, io), dict.fromkeys(outputs, io))
+    wanted = {"inputs": {}, "outputs": {}}  # type: dict[str, dict[TensorPart, str]]
+    for tensor in graph.inputs:
+        readers = tensor.consumers if tensor is not None else []
+        if tensor is not None and readers and all(op.name == "QUANTIZE" for op in readers):
+            codes = [item for op in readers for item in op.outputs if item is not None]
+            wanted["inputs"][tensor] = _io_type("input", tensor, codes, io)
+    for tensor in graph.outputs:
+        producer = tensor.producer if tensor is not None else None
+        if tensor is not None and producer is not None and producer.name == "DEQUANTIZE":
+            codes = [item for item in producer.inputs if item is not None]
+            wanted["outputs"][tensor] = _io_type("output", tensor, codes, io)
+    graph._editor.set_io_types(wanted["inputs"], wanted["outputs"])
+
+
+def _io_type(what: str, tensor: TensorPart, codes: Sequence[TensorPart], io: str) -> str:
+    inside = {str(getattr(item.type, "name", "")).lower() for item in codes}
+    fitting = {"int16": {"int16"}}.get(io, {"int8"})
+    if inside != fitting:
+        raise ValueError(f"io is {io!r}, but {what} {tensor.name!r} is {' and '.join(sorted(inside))} inside")
+    return io
 
 
 def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: int, block_size: int) -> Options:
@@ -171,6 +265,12 @@ def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: i
     return Options(found, rows, bool(per_axis), min_elements, block_size)
 
 
+def _places(editor: Editor, rules: Sequence[Rule]) -> dict[OperatorPart, int]:
+    if all(rule.index is None for rule in rules):
+        return {}
+    return {op: place for graph in editor._subgraphs for place, op in enumerate(graph._operators)}
+
+
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
         return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
@@ -181,7 +281,7 @@ def _nothing(options: Options) -> str:
 def _check_float(editor: Editor) -> None:
     for graph in editor._subgraphs:
         for tensor in graph._tensors:
-            if str(getattr(tensor.type, "name", "")) in _CODES and len(tensor.quantization.scale):
+            if tensor.type_name in _CODES and len(tensor.quantization.scale):
                 raise ValueError(f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds codes")
 
 
@@ -195,7 +295,7 @@ def _recipe_of(operator: OperatorPart, graph: int, options: Options) -> Recipe:
     names = [tensor.name for tensor in tensors if tensor is not None]
     name, found = operator.name, options.recipe
     for rule in options.rules:
-        if rule.holds(name, graph, names):
+        if rule.holds(name, graph, names, options.places.get(operator)):
             found = recipes.find(rule.recipe)
     return found
 
@@ -215,7 +315,7 @@ def _chosen(graph: SubgraphPart, options: Options) -> Iterator[_Use]:
 def _is_plain_float(tensor: TensorPart | None) -> bool:
     return (
         tensor is not None
-        and int(tensor.type) == 0
+        and tensor.type_name == "FLOAT32"
         and tensor.is_constant
         and not tensor.is_variable
         and not tensor._node.has("sparsity")
@@ -271,6 +371,7 @@ class _Quantized(NamedTuple):
     parameters: dict[str, Any] | None  # of the tensor's quantization
     block_scales: NDArray[Any] | None
     scales_buffer: int
+    takes_scales: bool = False  # which are made with the codes
 
 
 class _Constants:
@@ -284,34 +385,30 @@ class _Constants:
     def of(self, tensor: TensorPart, target: _Target) -> _Quantized:
         key = (tensor.buffer, tensor.shape, target._replace(form=""))
         if key not in self._made:
-            try:
-                self._made[key] = self._quantize(tensor, target)
-            except ValueError as error:
-                raise ValueError(f"{tensor!r}: {error}") from None
+            self._made[key] = self._quantize(tensor, target)
             self._old.add(tensor.buffer)
         return self._made[key]
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
         data = tensor.data
         if data is None:
-            raise ModelError("it has no data")
+            raise ModelError(f"{tensor!r} has no data")
         if target.type == "float16":
+            if np.isnan(data).any():
+                raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
             return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
         block = target.block_size or None
-        made = _core.quantize_weights(
-            data, data.ndim - 1 if block else target.axis, target.type, block_size=target.block_size or None
-        )
-        codes = made.codes if target.type == "int8" else _core.pack(made.codes, target.type)
-        buffer = self._editor.add_buffer(codes.tobytes())
+        axis = data.ndim - 1 if block else target.axis
+        buffer, shape = self._editor._add_codes(data, axis, target.type, block, repr(tensor))
         if block:
-            scales = np.asarray(made.scale, np.float16)
+            scales = self._editor._scales(buffer).reshape(shape).astype(np.float16)
             return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
-        scale = np.ravel(made.scale)
         if target.channels:
-            scale = np.repeat(scale, target.channels)
-        axis = target.channel_axis if target.channels else target.axis or 0
-        zeros = np.zeros(len(scale), np.int64)
-        return _Quantized(buffer, {"scale": scale, "zero_point": zeros, "quantized_dimension": axis}, None, 0)
+            scale = np.repeat(self._editor._scales(buffer), target.channels)
+            parameters = {"scale": scale, "zero_point": np.zeros(len(scale), np.int64)}
+            return _Quantized(buffer, parameters | {"quantized_dimension": target.channel_axis}, None, 0)
+        parameters = {"zero_point": np.zeros(shape or 1, np.int64), "quantized_dimension": target.axis or 0}
+        return _Quantized(buffer, parameters, None, 0, True)
 
     def release(self) -> None:
         """Empties the buffers of float constants that nothing reads any more."""
@@ -321,8 +418,6 @@ class _Constants:
 
 
 def _half(data: NDArray[Any]) -> bytes:
-    if np.isnan(data).any():
-        raise ValueError("it holds NaN; weights must be numbers")
     return bytes(np.clip(data, -_HALF_MAX, _HALF_MAX).astype("<f2").data)
 
 
@@ -341,6 +436,8 @@ def _become(tensor: TensorPart, target: _Target, made: _Quantized) -> None:
     tensor.buffer = made.buffer
     tensor.type = target.type
     tensor.quantization = made.parameters
+    if made.takes_scales:
+        tensor.quantization._take_scales(made.buffer)
     if made.block_scales is None:
         return
     scales = tensor.subgraph.add_tensor(
@@ -394,13 +491,12 @@ def _set_version(operator: OperatorPart, version: int) -> None:
     """By an operator code that all operators of that version share; what nothing uses any more is pruned later."""
     code = operator._code()
     if code is not None and version != operator.version:
-        copy = operator._editor._tree.copy(code)
-        fields.put(copy, "version", version)
-        operator._put("opcode_index", operator._editor._intern_code(copy))
+        index = int(operator._node.get("opcode_index"))
+        operator._put("opcode_index", operator._editor._code_of_version(index, version))
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:
-    return tensor is not None and getattr(tensor.type, "name", "") in _CODES
+    return tensor is not None and tensor.type_name in _CODES
 
 
 def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:

@@ -26,12 +26,14 @@ class Recipe:
     form: str
     weights: str = ""  # the type of the codes, or "float16"
     in_blocks: bool = False
+    activations: str = "float32"
 
 
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe("int8", STATIC, "int8"),
+        Recipe("int8", STATIC, "int8", activations="int8"),
+        Recipe("int16x8", STATIC, "int8", activations="int16"),
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),
@@ -91,13 +93,15 @@ class Rule:
 
     recipe: one of tq.recipes.RECIPES; "float" leaves them as they are.
     operator: their name, "CONV_2D".  tensor: a regular expression that is searched for in the names of their outputs
-    and of their constant inputs.  subgraph: its index.  An operator for which all that is given holds gets the recipe.
+    and of their constant inputs.  subgraph: its index.  index: the operator's
+    place in its subgraph, or several.  An operator for which all that is given holds gets the recipe.
     """
 
     recipe: str
     operator: str | None = None
     tensor: str | None = None
     subgraph: int | None = None
+    index: int | tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         find(self.recipe)
@@ -107,8 +111,10 @@ class Rule:
             except re.error as error:
                 raise ValueError(f"{self.tensor!r} is no regular expression: {error}") from None
 
-    def holds(self, operator: str, subgraph: int, names: Iterable[str]) -> bool:
-        """Whether it is meant for an operator whose tensors have these names."""
+    def holds(self, operator: str, subgraph: int, names: Iterable[str], index: int | None = None) -> bool:
+        """Whether it is meant for an operator at that place, whose tensors have these names."""
+        if self.index is not None and index not in (self.index if isinstance(self.index, tuple) else (self.index,)):
+            return False
         if self.operator is not None and self.operator != operator:
             return False
         if self.subgraph is not None and self.subgraph != subgraph:

@@ -3,8 +3,9 @@
 
 Source: LiteRT f6745779, tflite/converter/tools/versioning/op_version.cc: the first row that holds is the version.
 Where that file has none for weights of 4 bits beside float activations, the row is of the version that brought such
-weights.  DEPTH_TO_SPACE and TILE keep their version with int8, where that file says 2 and 3: LiteRT's reference
-resolver (register_ref.cc) knows no such versions, though its kernels take int8.
+weights; convolutions and FULLY_CONNECTED of int16 activations get the versions that its comments give to int16, though
+its conditions ask for int16 weights too.  DEPTH_TO_SPACE and TILE keep their version with int8, where that file says 2
+and 3: LiteRT's reference resolver (register_ref.cc) knows no such versions, though its kernels take int8.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tq.edit_tensor import TensorPart
 
 
 def _scale(tensor: TensorPart | None) -> float:
-    if tensor is None or not len(tensor.quantization.scale):
+    if tensor is None or not tensor.quantization.scale_count:
         return 0.0
     return float(tensor.quantization.scale[0])
 
@@ -39,11 +40,11 @@ class Signature:
     def type(self, index: int) -> str:
         """Of an input; "" where it is left out."""
         tensor = self._tensor(index)
-        return "" if tensor is None else str(getattr(tensor.type, "name", ""))
+        return "" if tensor is None else tensor.type_name
 
     def is_per_channel(self, index: int) -> bool:
         tensor = self._tensor(index)
-        return tensor is not None and len(tensor.quantization.scale) > 1
+        return tensor is not None and tensor.quantization.scale_count > 1
 
     def shape(self, index: int) -> tuple[int, ...]:
         tensor = self._tensor(index)
@@ -52,6 +53,11 @@ class Signature:
     def scale(self, index: int) -> float:
         """The first of an input's; 0 without."""
         return _scale(self._tensor(index))
+
+    @property
+    def output_type(self) -> str:
+        outputs = self._operator.outputs
+        return "" if not outputs or outputs[0] is None else outputs[0].type_name
 
     @property
     def output_scale(self) -> float:
@@ -81,6 +87,18 @@ def _codes(data: int = 0) -> Condition:
     return lambda s: s.type(data) == "INT8"
 
 
+def _int16(data: int = 0) -> Condition:
+    return lambda s: s.type(data) == "INT16"
+
+
+def _narrow(data: int = 0) -> Condition:
+    return lambda s: s.type(data) in ("INT8", "INT16")
+
+
+def _rank(least: int) -> Condition:
+    return lambda s: len(s.shape(0)) >= least
+
+
 def _broadcasts(s: Signature) -> bool:
     """Over more dimensions than version 2 does."""
     return s.shape(0) != s.shape(1) and max(len(s.shape(0)), len(s.shape(1))) > 4
@@ -92,15 +110,18 @@ def _rescales_up(s: Signature) -> bool:
 
 
 _CENTERED = (lambda s: s.option("half_pixel_centers"), 3)
-_PLAIN = """ADD MEAN RELU RELU6 GELU ABS LOGISTIC TANH SOFTMAX LOG_SOFTMAX L2_NORMALIZATION SQUARED_DIFFERENCE
-    AVERAGE_POOL_2D MAX_POOL_2D CONCATENATION PACK UNPACK MIRROR_PAD REDUCE_MAX REDUCE_MIN SPLIT_V SPACE_TO_DEPTH"""
+_INT8 = """LOG_SOFTMAX L2_NORMALIZATION SQUARED_DIFFERENCE SPLIT_V SPACE_TO_DEPTH GELU GREATER LESS LESS_EQUAL
+    GREATER_EQUAL EQUAL NOT_EQUAL ARG_MAX ARG_MIN TOPK_V2"""
+_INT8_INT16 = """MEAN RELU RELU6 RSQRT ABS LOGISTIC TANH SOFTMAX AVERAGE_POOL_2D MAX_POOL_2D CONCATENATION PACK
+    MIRROR_PAD REDUCE_MAX REDUCE_MIN"""
 
 VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
-    "CONV_2D": ((_codes(), 3), (_hybrid(1, "INT4"), 7), (_per_channel(1), 5), (_hybrid(1), 2)),
-    "DEPTHWISE_CONV_2D": ((_codes(), 3), (_per_channel(1), 6), (_hybrid(1), 4)),
+    "CONV_2D": ((_int16(), 4), (_codes(), 3), (_hybrid(1, "INT4"), 7), (_per_channel(1), 5), (_hybrid(1), 2)),
+    "DEPTHWISE_CONV_2D": ((_int16(), 5), (_codes(), 3), (_per_channel(1), 6), (_hybrid(1), 4)),
     "FULLY_CONNECTED": (
         (_hybrid(1, "INT4"), 10),
         (_per_channel(1), 12),
+        (_int16(), 7),
         (lambda s: s.count == 2, 6),
         (lambda s: s.option("keep_num_dims"), 5),
         (_codes(), 4),
@@ -112,12 +133,12 @@ VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
         (lambda s: s.type(3), 3),
         (lambda s: s.type(1) == "INT8", 2),
     ),
-    "BATCH_MATMUL": ((_codes(), 2), (_asymmetric(1), 4)),
+    "BATCH_MATMUL": ((_int16(), 3), (_codes(), 2), (_asymmetric(1), 4)),
     "EMBEDDING_LOOKUP": (
         (lambda s: s.type(1) == "INT4", 4),
         (lambda s: s.type(1) == "INT8" and s.is_per_channel(1), 4),
     ),
-    "SVDF": ((_asymmetric(1), 4), (_hybrid(1), 2)),
+    "SVDF": ((_codes(), 3), (_asymmetric(1), 4), (_hybrid(1), 2)),
     "RNN": ((_asymmetric(1), 3), (_hybrid(1), 2)),
     "UNIDIRECTIONAL_SEQUENCE_RNN": ((_asymmetric(1), 3), (_hybrid(1), 2)),
     "BIDIRECTIONAL_SEQUENCE_RNN": ((_asymmetric(1), 3), (_hybrid(1), 2)),
@@ -128,24 +149,45 @@ VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
         (_hybrid(2), 2),
     ),
     "BIDIRECTIONAL_SEQUENCE_LSTM": ((_asymmetric(2), 3), (_hybrid(2), 2)),
-    **{name: ((_codes(), 2),) for name in _PLAIN.split()},
-    "SUB": ((lambda s: s.type(0) == "INT8" and _broadcasts(s), 3), (_codes(), 2)),
-    "MUL": ((_rescales_up, 3), (_codes(), 2)),
-    "MAXIMUM": ((lambda s: s.type(0) == "INT8" and _broadcasts(s), 3), (_codes(), 2)),
-    "MINIMUM": ((lambda s: s.type(0) == "INT8" and _broadcasts(s), 3), (_codes(), 2)),
-    "SPLIT": ((_codes(1), 2),),
-    "RESIZE_BILINEAR": (_CENTERED, (_codes(), 2)),
-    "RESIZE_NEAREST_NEIGHBOR": (_CENTERED, (lambda s: s.option("align_corners"), 3), (_codes(), 2)),
-    "TRANSPOSE": ((lambda s: len(s.shape(0)) > 4, 4), (_codes(), 2)),
-    "PAD": ((lambda s: len(s.shape(0)) > 4, 4), (_codes(), 2)),
-    "PADV2": ((lambda s: len(s.shape(0)) > 4, 4), (_codes(), 2)),
-    "SPACE_TO_BATCH_ND": ((lambda s: len(s.shape(0)) != 4, 3), (_codes(), 2)),
-    "BATCH_TO_SPACE_ND": ((lambda s: len(s.shape(0)) != 4, 3), (_codes(), 2)),
+    **{name: ((_codes(), 2),) for name in _INT8.split()},
+    **{name: ((_int16(), 3), (_codes(), 2)) for name in _INT8_INT16.split()},
+    **{name: ((_narrow(), 2),) for name in ("EXP", "LOG", "REDUCE_PROD", "SQRT")},
+    "TOPK_V2": ((_int16(), 3), (_codes(), 2)),
+    "LEAKY_RELU": ((_int16(), 2),),
+    "ADD": ((_int16(), 3), (_codes(), 2)),
+    "SUB": ((_int16(), 5), (lambda s: s.type(0) == "INT8" and _broadcasts(s), 3), (_codes(), 2)),
+    "MUL": ((_int16(), 4), (_rescales_up, 3), (_codes(), 2)),
+    "MAXIMUM": ((_int16(), 4), (lambda s: s.type(0) == "INT8" and _broadcasts(s), 3), (_codes(), 2)),
+    "MINIMUM": ((_int16(), 4), (lambda s: s.type(0) == "INT8" and _broadcasts(s), 3), (_codes(), 2)),
+    "SPLIT": ((_int16(1), 4), (_codes(1), 2)),
+    "UNPACK": ((_int16(), 4), (_codes(), 2)),
+    "RESIZE_BILINEAR": ((_int16(), 4), _CENTERED, (_codes(), 2)),
+    "RESIZE_NEAREST_NEIGHBOR": (
+        (_int16(), 4),
+        _CENTERED,
+        (lambda s: s.option("align_corners"), 3),
+        (_codes(), 2),
+    ),
+    "TRANSPOSE": ((_rank(7), 8), (_rank(6), 6), (_int16(), 5), (_rank(5), 4), (_codes(), 2)),
+    "PAD": ((_rank(5), 4), (_int16(), 3), (_codes(), 2)),
+    "PADV2": ((_rank(5), 4), (_int16(), 3), (_codes(), 2)),
+    "SPACE_TO_BATCH_ND": ((_int16(), 4), (lambda s: len(s.shape(0)) != 4, 3), (_codes(), 2)),
+    "BATCH_TO_SPACE_ND": ((_int16(), 4), (lambda s: len(s.shape(0)) != 4, 3), (_codes(), 2)),
     "REVERSE_V2": ((_codes(), 3),),
-    "BROADCAST_TO": ((_codes(), 3),),
-    "GATHER": ((lambda s: s.option("batch_dims"), 5), (_codes(), 2)),
-    "SLICE": ((lambda s: len(s.shape(0)) > 4, 5), (_codes(), 2)),
-    "STRIDED_SLICE": ((lambda s: len(s.shape(0)) > 4, 4), (_codes(), 2)),
+    "BROADCAST_TO": ((_narrow(), 3),),
+    "FILL": ((_narrow(1), 3),),
+    "SPARSE_TO_DENSE": ((_codes(2), 3),),
+    "DYNAMIC_UPDATE_SLICE": ((_int16(), 4),),
+    "GATHER": (
+        (lambda s: s.type(1) == "INT16", 6),
+        (lambda s: s.option("batch_dims"), 5),
+        (_int16(), 4),
+        (_codes(), 2),
+    ),
+    "GATHER_ND": ((_int16(), 3),),
+    "SLICE": ((_rank(5), 5), (_int16(), 4), (_codes(), 2)),
+    "STRIDED_SLICE": ((_rank(5), 4), (_codes(), 2)),
+    "QUANTIZE": ((lambda s: s.output_type == "INT16", 2),),
     "DEQUANTIZE": (
         (lambda s: s.type(0) == "INT4", 6),
         (lambda s: s.type(0) in ("INT16", "FLOAT16"), 3),

@@ -11,13 +11,24 @@ typedef struct tq_allocator {
     void *(*allocate)(void *context, size_t size); /* bytes that are all zero; NULL: no memory */
     void (*release)(void *context, void *memory);  /* takes NULL */
     void *context;
+    /* The same for large blocks whose size the caller keeps, from TQ_PAGES_FROM bytes
+       on; NULL: as all others. */
+    void *(*allocate_pages)(void *context, size_t size);
+    void (*release_pages)(void *context, void *memory, size_t size);
 } tq_allocator;
 
-/* calloc, which gets large blocks from the system zeroed and touches none of them; free. */
+enum { TQ_PAGES_FROM = 1 << 17 }; /* bytes from which a block is worth system calls of its own */
+
+/* calloc and free; pages from the system, where it gives them: those are zero before anything touches them, where calloc
+   clears every byte of a large block that it has handed out before. */
 extern const tq_allocator tq_default_allocator;
 
 /* count * size bytes, all zero; fails with TQ_NO_MEMORY.  No bytes give a pointer that is not NULL. */
 tq_status tq_allocate(const tq_allocator *allocator, uint64_t count, size_t size, void *out, tq_error *error);
 void tq_release(const tq_allocator *allocator, void *memory);
+
+/* The same for memory whose size is told again when it is released. */
+tq_status tq_allocate_sized(const tq_allocator *allocator, size_t size, void *out, tq_error *error);
+void tq_release_sized(const tq_allocator *allocator, void *memory, size_t size);
 
 #endif

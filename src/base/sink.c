@@ -32,9 +32,20 @@ static tq_status put_memory(void *context, tq_bytes bytes, tq_error *error)
     return TQ_OK;
 }
 
+static uint8_t *reserve_memory(void *context, size_t size)
+{
+    tq_memory_sink *memory = context;
+    uint8_t *room = memory->data;
+    if (size > memory->left)
+        return NULL; /* put says why */
+    memory->data += size;
+    memory->left -= size;
+    return room;
+}
+
 tq_sink tq_sink_to_memory(tq_memory_sink *memory)
 {
-    return (tq_sink){put_memory, memory};
+    return (tq_sink){put_memory, memory, reserve_memory};
 }
 
 static tq_status write_all(int descriptor, const uint8_t *data, size_t size, tq_error *error)
@@ -80,5 +91,5 @@ static tq_status put_file(void *context, tq_bytes bytes, tq_error *error)
 
 tq_sink tq_sink_to_file(tq_file_sink *file)
 {
-    return (tq_sink){put_file, file};
+    return (tq_sink){put_file, file, NULL};
 }

@@ -11,6 +11,8 @@
 typedef struct tq_sink {
     tq_status (*put)(void *context, tq_bytes bytes, tq_error *error);
     void *context;
+    uint8_t *(*reserve)(void *context, size_t size); /* room for the next `size` bytes, which the caller fills; NULL, as
+                                                        the member may be: put them */
 } tq_sink;
 
 /* Into `data`; TQ_BAD_ARGUMENT for more than `left` bytes. */

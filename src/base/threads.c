@@ -45,6 +45,8 @@ int tq_default_threads(void)
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "base/denormals.h"
+
 #define PIECES 4   /* a segment's, for balance */
 #define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
 
@@ -59,6 +61,7 @@ struct job {
     size_t piece;
     int segments, joined; /* joined: helpers that ever came; under the pool's lock */
     atomic_int active;    /* helpers at work */
+    tq_denormals denormals; /* the caller's */
     struct job *after;
     struct segment segment[TQ_MAX_THREADS];
 };
@@ -127,6 +130,7 @@ static void *worker(void *unused)
         struct job *job = join_job(&first);
         if (job) {
             pthread_mutex_unlock(&pool.lock);
+            tq_denormals_restore(job->denormals);
             work(job, first);
             /* After this the job may be gone: its caller waits for active to reach 0 and no longer. */
             bool last = atomic_fetch_sub_explicit(&job->active, 1, memory_order_acq_rel) == 1;
@@ -238,7 +242,7 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
     }
     tq_threads_init();
 
-    struct job job = {.body = body, .context = context};
+    struct job job = {.body = body, .context = context, .denormals = tq_denormals_mode()};
     size_t each = grains / (size_t)threads, extra = grains % (size_t)threads, at = 0;
     for (int i = 0; i < threads; i++) {
         size_t end = at + each + ((size_t)i < extra);

@@ -94,6 +94,22 @@ void tq_node_drop(tq_node *node, unsigned slot)
     }
 }
 
+tq_status tq_cell_settle(tq_tree *tree, tq_cell *cell, tq_error *error)
+{
+    uint8_t *bytes;
+    if (!cell->is_made)
+        return TQ_OK;
+    tq_status status = tq_region_get(&tree->region, cell->length, 1, &bytes, error);
+    if (status != TQ_OK)
+        return status;
+    status = cell->maker->make(cell->maker, bytes, error);
+    if (status != TQ_OK)
+        return status;
+    cell->bytes = bytes;
+    cell->is_made = false;
+    return TQ_OK;
+}
+
 /* ---- copies ---- */
 
 static tq_status copy_node(tq_tree *tree, const tq_node *node, unsigned depth, tq_node **out, tq_error *error);

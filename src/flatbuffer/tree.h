@@ -38,16 +38,25 @@ typedef enum tq_cell_kind {
 
 typedef struct tq_node tq_node;
 
+/* Makes a run of bytes when it is written, as often as that is, so that it stands nowhere before: all `length` bytes of
+   its cell, at `out`.  It is one member of what it knows, which lives as long as the tree.  Large vectors are made before
+   tables and what stands among them, where the sink is memory. */
+typedef struct tq_maker {
+    tq_status (*make)(struct tq_maker *self, uint8_t *out, tq_error *error);
+} tq_maker;
+
 typedef struct tq_cell {
     uint16_t slot;
     uint8_t kind;    /* tq_cell_kind */
     uint8_t align;   /* of inline bytes, or of a vector's first element: a power of two */
     uint8_t is_text; /* a NUL follows the vector */
+    uint8_t is_made; /* of OUTSIDE and VECTOR: `maker` stands for `bytes` */
     uint32_t count;  /* elements of a vector */
     uint64_t length; /* bytes of INLINE, OUTSIDE and VECTOR */
     union {
         uint8_t scalar[8]; /* INLINE of at most 8 bytes */
         const uint8_t *bytes;
+        tq_maker *maker;
         const tq_bytes *strings;
         tq_node *table;
         tq_node **tables;
@@ -105,6 +114,9 @@ tq_cell *tq_node_cell(const tq_node *node, unsigned slot);
 tq_status tq_node_put(tq_tree *tree, tq_node *node, const tq_cell *cell, tq_error *error);
 
 void tq_node_drop(tq_node *node, unsigned slot);
+
+/* Gives a cell that has a maker its bytes, which then stay.  Any other is left alone.  Fails as the maker does. */
+tq_status tq_cell_settle(tq_tree *tree, tq_cell *cell, tq_error *error);
 
 /* ---- fields by their rows ---- */
 

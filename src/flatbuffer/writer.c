@@ -19,6 +19,7 @@ typedef struct tq_vtable {
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
+    bool has_large;      /* large runs that have makers are made already */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -31,6 +32,31 @@ static tq_status put(writing *w, const void *data, uint64_t size)
     if (!w->sink || !size)
         return TQ_OK;
     return w->sink->put(w->sink->context, (tq_bytes){data, (size_t)size}, w->error);
+}
+
+/* A vector that waits for the end, or what stands outside. */
+static bool is_large(const tq_cell *cell)
+{
+    return cell->kind == TQ_CELL_OUTSIDE || (cell->kind == TQ_CELL_VECTOR && cell->align > LARGE_ALIGNMENT);
+}
+
+/* A run that has a maker is made where it is to stand, or on the way there. */
+static tq_status put_made(writing *w, const tq_cell *cell)
+{
+    const size_t size = (size_t)cell->length;
+    uint8_t *room = w->sink->reserve ? w->sink->reserve(w->sink->context, size) : NULL, *between;
+    if (room) {
+        w->at += size;
+        return w->has_large && is_large(cell) ? TQ_OK : cell->maker->make(cell->maker, room, w->error);
+    }
+    tq_status status = tq_allocate(&w->plan->region.allocator, size, 1, &between, w->error);
+    if (status != TQ_OK)
+        return status;
+    status = cell->maker->make(cell->maker, between, w->error);
+    if (status == TQ_OK)
+        status = put(w, between, size);
+    tq_release(&w->plan->region.allocator, between);
+    return status;
 }
 
 static const uint8_t zeros[16];
@@ -46,6 +72,11 @@ static tq_status put_u32(writing *w, uint64_t value)
     uint8_t bytes[4];
     tq_store_u32(bytes, (uint32_t)value); /* the plan's limit keeps it below 2^31 */
     return put(w, bytes, sizeof bytes);
+}
+
+static tq_status put_run(writing *w, const tq_cell *cell)
+{
+    return cell->is_made && w->sink ? put_made(w, cell) : put(w, cell->is_made ? NULL : cell->bytes, cell->length);
 }
 
 static tq_status put_vector(writing *w, uint32_t count, const void *data, uint64_t length, bool is_text)
@@ -277,12 +308,11 @@ static tq_status put_tables(writing *w, const tq_cell *cell, unsigned depth)
 static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
 {
     tq_plan *plan = w->plan;
-    bool is_large = cell->kind == TQ_CELL_VECTOR && cell->align > LARGE_ALIGNMENT;
     if (cell->kind == TQ_CELL_INLINE)
         return TQ_OK;
     if (cell->kind == TQ_CELL_TABLE)
         return put_table(w, cell->table, depth);
-    if (is_large)
+    if (cell->kind == TQ_CELL_VECTOR && is_large(cell))
         return w->sink ? TQ_OK : append(plan, &plan->large, &plan->large_count, &plan->large_room, cell, w->error);
     if (cell->kind == TQ_CELL_OUTSIDE)
         return w->sink ? TQ_OK : append(plan, &plan->outside, &plan->outside_count, &plan->outside_room, cell, w->error);
@@ -294,7 +324,10 @@ static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
         return put_strings(w, cell);
     if (cell->kind == TQ_CELL_TABLES)
         return put_tables(w, cell, depth);
-    return put_vector(w, cell->count, cell->bytes, cell->length, cell->is_text);
+    status = put_u32(w, cell->count);
+    if (status == TQ_OK)
+        status = put_run(w, cell);
+    return status == TQ_OK && cell->is_text ? put(w, "", 1) : status;
 }
 
 /* Planning meets each node once: a second time is a table in two places, or inside itself. */
@@ -343,7 +376,7 @@ typedef struct run {
     const uint8_t *bytes;
     size_t place;
     uint32_t count;
-    uint8_t align;
+    uint8_t align, is_made;
 } run;
 
 static int compare_runs(const void *a, const void *b)
@@ -361,8 +394,8 @@ static bool same_run(const run *a, const run *b, bool share_equal)
     if (a->hash != b->hash || a->length != b->length || a->count != b->count || a->align != b->align)
         return false;
     if (a->bytes == b->bytes || !a->length)
-        return true;
-    return share_equal && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
+        return a->is_made == b->is_made;
+    return share_equal && !a->is_made && !b->is_made && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
 }
 
 /* first[i]: the place of the first cell that has the bytes of cell i. */
@@ -374,8 +407,9 @@ static tq_status find_first(tq_plan *plan, tq_cell **cells, size_t count, size_t
         return status;
     for (size_t i = 0; i < count; i++) {
         const tq_cell *cell = cells[i];
-        uint64_t hash = plan->share_equal ? hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
-        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align};
+        bool is_read = plan->share_equal && !cell->is_made; /* what is yet to be made equals itself alone */
+        uint64_t hash = is_read ? hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
+        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align, cell->is_made};
         first[i] = i;
     }
     qsort(runs, count, sizeof *runs, compare_runs);
@@ -424,7 +458,7 @@ static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vec
         if (status == TQ_OK && is_vector)
             status = put_u32(w, cell->count);
         if (status == TQ_OK)
-            status = put(w, cell->bytes, cell->length);
+            status = put_run(w, cell);
     }
     return status;
 }
@@ -438,7 +472,7 @@ void tq_plan_close(tq_plan *plan)
 
 static tq_status plan_all(tq_plan *plan, uint64_t limit, tq_error *error)
 {
-    writing w = {plan, NULL, 0, error};
+    writing w = {.plan = plan, .error = error};
     tq_status status = put_flatbuffer(&w);
     plan->flatbuffer_size = w.at;
     if (status == TQ_OK)
@@ -468,9 +502,43 @@ tq_status tq_plan_open(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan 
     return status;
 }
 
+/* Makes the large runs of a list that have makers, in memory that holds the whole.  Places rise, as in put_runs. */
+static tq_status make_runs(tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
+{
+    tq_status status = TQ_OK;
+    uint64_t end = 0;
+    for (size_t i = 0; status == TQ_OK && i < count; i++) {
+        const tq_cell *cell = cells[i];
+        if (cell->is_made && cell->at >= end)
+            status = cell->maker->make(cell->maker, whole + cell->at + ahead, error);
+        if (cell->at >= end)
+            end = cell->at + ahead + cell->length;
+    }
+    return status;
+}
+
+static tq_status write_all(writing *w);
+
 tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
 {
-    writing w = {plan, sink, 0, error};
+    writing w = {.plan = plan, .sink = sink, .error = error};
+    uint8_t *whole = sink->reserve ? sink->reserve(sink->context, (size_t)plan->size) : NULL;
+    if (!whole)
+        return write_all(&w);
+    tq_memory_sink memory = {whole, (size_t)plan->size};
+    tq_sink inside = tq_sink_to_memory(&memory);
+    tq_status status = make_runs(plan->large, plan->large_count, 4, whole, error);
+    if (status == TQ_OK)
+        status = make_runs(plan->outside, plan->outside_count, 0, whole, error);
+    w.sink = &inside;
+    w.has_large = true;
+    return status == TQ_OK ? write_all(&w) : status;
+}
+
+static tq_status write_all(writing *where)
+{
+    writing w = *where;
+    tq_plan *plan = w.plan;
     tq_status status = put_flatbuffer(&w);
     if (status == TQ_OK)
         status = put_runs(&w, plan->large, plan->large_count, true);

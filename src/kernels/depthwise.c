@@ -35,6 +35,7 @@ static size_t min_size(size_t a, size_t b)
 
 static const struct {
     const tq_depthwise_kernel *kernel;
+    const char *name;
     uint8_t in, feature;
 } bodies[] = {
 #define feature_scalar TQ_CPU_INDEX_SCALAR
@@ -43,22 +44,41 @@ static const struct {
 #define feature_avx512vbmi TQ_CPU_INDEX_AVX512VBMI
 #define feature_neon TQ_CPU_INDEX_NEON
 #define TQ_f32_fused TQ_ELEMENTS
-#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, TQ_##in, feature_##isa},
+#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, feature_##isa},
 #include "kernels/depthwise.def"
 };
 
-/* small_weights: they fit 8 bits. */
-static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused, bool small_weights)
+/* Whether features that rows may use reach row i. */
+static bool reaches(uint32_t usable, size_t i)
 {
-    const unsigned wanted = in == TQ_f32 && fused ? TQ_f32_fused : in;
-    const uint32_t usable = tq_kernels_usable();
+    const bool both = bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
+    return usable >> bodies[i].feature & 1 && both; /* that row needs VNNI too */
+}
+
+/* small_weights: they fit 8 bits. */
+static const tq_depthwise_kernel *find_body(unsigned in, bool small_weights)
+{
     const tq_depthwise_kernel *found = NULL;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        if (bodies[i].in == wanted && usable >> bodies[i].feature & 1 &&
-            (bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI) && /* needs both */
+        if (bodies[i].in == in && reaches(tq_kernels_usable(), i) &&
             (bodies[i].kernel->weight_bytes > 1 || small_weights))
             found = bodies[i].kernel;
     return found;
+}
+
+static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused, bool small_weights)
+{
+    return find_body(in == TQ_f32 && fused ? TQ_f32_fused : in, small_weights);
+}
+
+bool tq_depthwise_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof bodies / sizeof *bodies)
+        return false;
+    const tq_depthwise_kernel *kernel = bodies[i].kernel;
+    *row = (tq_variant){bodies[i].name, kernel->isa, reaches(tq_kernels_features() | TQ_CPU_SCALAR, i),
+                        find_body(bodies[i].in, true) == kernel};
+    return true;
 }
 
 /* ---- the plan and packing ---- */
@@ -124,8 +144,10 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
 static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
 {
     float sum = 0; /* of zeros, and NaN else */
+    const size_t rows = w->tap_rows ? w->tap_rows : 1, columns = d->taps / rows;
     for (size_t t = 0; t < d->taps; t++) {
-        float weight = ((const float *)w->data)[t * w->k_stride + c * w->channel_stride];
+        const size_t from = t % rows * columns + t / rows;
+        float weight = ((const float *)w->data)[from * w->k_stride + c * w->channel_stride];
         to[t * d->kernel->lanes] = weight;
         sum += weight * 0.0f;
     }
@@ -303,6 +325,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     const tq_depthwise *d = run->d;
     const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
     const size_t n = min_size(width, d->channels - channel);
+    const bool in_place = d->in == TQ_f32 && n == width;
     _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_depthwise_tile tile = {
         .row = row,
@@ -314,11 +337,15 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
         .weights = (const char *)d->weights + vector * vector_bytes(d),
         .vector_bytes = vector_bytes(d),
         .bias = (const char *)d->bias + channel * 4,
-        .sums = sums,
+        .sums = in_place ? run->out + (out_row * run->out_stride + channel) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? run->out_stride : width) * 4,
+        .floor = run->store->floor,
+        .ceiling = run->store->ceiling,
     };
     if (!d->wide) {
         d->kernel->tile(&tile);
-        store_tile(run, sums, out_row, rows, channel, n, width);
+        if (!in_place)
+            store_tile(run, sums, out_row, rows, channel, n, width);
         return;
     }
     uint64_t wide[TQ_TILE_ROWS * TQ_TILE_CHANNELS];

@@ -37,4 +37,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads);
 
+/* Row i of depthwise.def, as tq_kernel_variant; chosen: for weights of 8 bits. */
+bool tq_depthwise_variant(size_t i, tq_variant *row);
+
 #endif

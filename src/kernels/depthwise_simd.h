@@ -49,7 +49,7 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, si
     }
     EACH(i, rows)
         EACH(k, count)
-            save_sums((char *)t->sums + ((r + (size_t)i) * t->vectors + at + (size_t)k) * DEPTH_LANES * 4,
+            save_sums((char *)t->sums + (r + (size_t)i) * t->sums_stride + (at + (size_t)k) * DEPTH_LANES * 4,
                       last_sums(sums[i][k], (const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4));
 }
 

@@ -38,7 +38,7 @@ INLINE float dequantize(int32_t q, const tq_dequantize_params *p, size_t at)
 INLINE int32_t requantize(int32_t q, const tq_requantize_params *p, size_t at, tq_requantize_rule rule)
 {
     int32_t acc = tq_saturate_i32((int64_t)q - p->input_zero_point[at]);
-    tq_multiplier m = {p->real[at], p->real_f32[at], p->multiplier[at], p->left[at] - p->right[at]};
+    tq_multiplier m = {p->real[at], p->real_f32[at], p->multiplier[at], p->left[at] - p->right[at], rule};
     return tq_requantize(acc, &m, rule, p->zero_point[at], p->low, p->high);
 }
 

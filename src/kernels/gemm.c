@@ -47,6 +47,14 @@ static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
     return scalar && !other_scalar ? words : bytes;
 }
 
+/* Vectors of channels would be all but empty: sums of one channel, which wait for each other, or of a few that take more
+   time to begin than to add up. */
+static bool is_narrow(const tq_gemm *g)
+{
+    const bool few = g->channels == 1 || (g->channels && g->channels <= 4 && g->depth <= 4);
+    return few && g->in == TQ_f32 && !g->fused && g->taps == 1;
+}
+
 static bool should_copy(const tq_gemm *g)
 {
     const size_t size = g->in_bytes;
@@ -69,13 +77,14 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                  .in_bytes = tq_element_size(in)};
     const tq_gemm_kernel *k = g.kernel = choose_kernel(in, fused);
     g.copies = should_copy(&g);
-    const uint64_t lanes = k->lanes;
+    g.narrow = is_narrow(&g);
+    const uint64_t lanes = g.lanes = g.narrow ? channels : k->lanes;
     uint64_t row, width, weights;
     bool fits = tq_mul_u64(taps, depth, &row) && row <= UINT32_MAX * (uint64_t)64 && channels <= UINT32_MAX;
     if (fits) {
         g.runs = g.copies ? 1 : taps;
         g.length = g.copies ? (size_t)row : depth;
-        g.panels = channels / k->lanes + (channels % k->lanes != 0);
+        g.panels = channels / g.lanes + (channels % g.lanes != 0);
         fits = tq_mul_u64(round_up(g.length, k->group), g.runs, &width) &&
                tq_mul_u64(width, lanes * k->weight_bytes, &width) && tq_mul_u64(width, g.panels, &weights) &&
                weights <= PTRDIFF_MAX / 2;
@@ -126,7 +135,7 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
 static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
     enum { LINE = 16 };
-    const size_t lanes = g->kernel->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
+    const size_t lanes = g->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
     const float *from = (const float *)w->data + first * w->channel_stride;
     float *to = (float *)(void *)panel;
     for (size_t line = 0; line < all; line += LINE) {
@@ -217,14 +226,14 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     const tq_gemm_kernel *k = gemm->kernel;
     char *panel = memory;
     char *bias = panel + round_up(gemm->panel_bytes * gemm->panels, ALIGN);
-    char *sums = bias + round_up(gemm->panels * k->lanes * (gemm->wide ? 8 : 4), ALIGN);
+    char *sums = bias + round_up(gemm->panels * gemm->lanes * (gemm->wide ? 8 : 4), ALIGN);
     char *padding = sums + round_up(gemm->channels * sizeof(int32_t), ALIGN);
     /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
-    const size_t written = gemm->length % k->group ? 0 : gemm->channels / k->lanes * gemm->panel_bytes;
+    const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
     memset(panel + written, 0, (size_t)gemm->packed_bytes - written);
     for (size_t i = 0; i < gemm->panels; i++)
-        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * k->lanes,
-                                                        min_size(k->lanes, gemm->channels - i * k->lanes),
+        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
+                                                        min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
                                                         panel + i * gemm->panel_bytes);
     gemm->panel = panel, gemm->bias = bias, gemm->sums = (int32_t *)(void *)sums, gemm->padding = padding;
     fill_padding(gemm, weights->row_zero_point, padding);
@@ -270,14 +279,17 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
         total[c] = 15;
     }
     for (size_t c = 0; c < channels; c++) {
-        const tq_multiplier m = tq_multiplier_of(real[many ? c : 0], store->rule);
+        const tq_requantize_rule rule = c + store->tail < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
+        const tq_multiplier m = tq_multiplier_of(real[many ? c : 0], rule);
         multiplier[c] = m;
         fixed[c] = m.fixed;
         left[c] = m.shift > 0 ? m.shift : 0;
         right[c] = m.shift < 0 ? -m.shift : 0;
         tq_reduce_multiplier(m.fixed, m.shift, &reduced[c], &total[c]);
-        if (!tq_fixed_point_of(&multiplier[c], store->rule, store->out, store->zero_point, &slope[c], &offset[c],
-                               &negative[c]))
+        if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+            slope[c] = m.f32;
+        else if (!tq_fixed_point_of(&multiplier[c], rule, store->out, store->zero_point, &slope[c], &offset[c],
+                                    &negative[c]))
             store->exact = true;
     }
     store->multiplier = multiplier;
@@ -301,6 +313,7 @@ struct run {
     char *scratch;
     size_t job_bytes, block; /* of scratch a job; rows a block */
     size_t row_parts, panel_parts;
+    size_t line;       /* taps of a line of the filter, which may be neighbours; else 1 */
     const char *limit; /* the end of the rows' memory */
     bool plain;
 };
@@ -367,19 +380,64 @@ static inline char *copy_elements(const struct run *run, char *to, const char *f
     return to + n * g->kernel->row_bytes;
 }
 
-/* Row `at` of the block, whose taps are table[t * step]: neighbours in one go. */
-static void copy_row(const struct run *run, const void *const *table, size_t step, char *to)
+/* Whether the taps of a line of the filter, table[i * step], are neighbours: the first and the last are inside the image
+   and lie as far apart as neighbours do. */
+static inline bool is_line(const void *const *table, size_t last, size_t step, size_t bytes, const void *padding)
+{
+    const char *from = table[0], *to = table[last * step];
+    return to == from + last * bytes && from != padding && to != padding;
+}
+
+/* A line of the filter; returns where the next one goes. */
+static char *copy_line(const struct run *run, const void *const *table, size_t step, char *to)
 {
     const tq_gemm *g = run->gemm;
     const size_t bytes = g->depth * g->in_bytes;
     const char *pad_limit = (const char *)g->padding + bytes + SLACK;
-    for (size_t t = 0; t < g->taps;) {
-        const char *from = table[t * step];
-        size_t n = 1;
-        while (t + n < g->taps && (const char *)table[(t + n) * step] == from + n * bytes)
-            n++;
-        to = copy_elements(run, to, from, n * g->depth, from == g->padding ? pad_limit : run->limit);
-        t += n;
+    if (is_line(table, run->line - 1, step, bytes, g->padding))
+        return copy_elements(run, to, table[0], run->line * g->depth, run->limit);
+    for (size_t i = 0; i < run->line; i++) {
+        const char *from = table[i * step];
+        to = copy_elements(run, to, from, g->depth, from == g->padding ? pad_limit : run->limit);
+    }
+    return to;
+}
+
+/* Rows whose lines are short and copied as they are: what is the same for all stays in registers. */
+static void copy_short_lines(const struct run *run, const void *const *table, size_t step, size_t count, char *to,
+                             size_t row_bytes)
+{
+    const tq_gemm *g = run->gemm;
+    const void *const padding = g->padding;
+    const size_t line = run->line, bytes = g->depth * g->in_bytes, lines = g->taps / line, line_bytes = line * bytes;
+    const size_t whole = round_up(line_bytes, 16);
+    const uintptr_t safe = (uintptr_t)run->limit - whole; /* the last place from which so much may be read */
+    for (size_t i = 0; i < count; i++, to += row_bytes)
+        for (size_t n = 0; n < lines; n++) {
+            const void *const *taps = table + n * line * step + i;
+            char *at = to + n * line_bytes;
+            const char *from = taps[0];
+            if (is_line(taps, line - 1, step, bytes, padding) && (uintptr_t)from <= safe)
+                for (size_t k = 0; k < whole; k += 16)
+                    memcpy(at + k, from + k, 16);
+            else
+                copy_line(run, taps, step, at);
+        }
+}
+
+/* `count` rows of the block, whose taps are table[t * step + i]. */
+static void copy_rows(const struct run *run, const void *const *table, size_t step, size_t count, char *to,
+                      size_t row_bytes)
+{
+    const tq_gemm *g = run->gemm;
+    if (g->in_bytes == g->kernel->row_bytes && run->line * g->depth * g->in_bytes <= SLACK) {
+        copy_short_lines(run, table, step, count, to, row_bytes);
+        return;
+    }
+    for (size_t i = 0; i < count; i++, to += row_bytes) {
+        char *at = to;
+        for (size_t t = 0; t < g->taps; t += run->line)
+            at = copy_line(run, table + t * step + i, step, at);
     }
 }
 
@@ -397,11 +455,9 @@ static void place_rows(const struct run *run, const struct space *space, size_t 
     if (!g->copies)
         return;
     const size_t row = copied_row_bytes(g);
-    for (size_t i = 0; i < count; i++) {
-        char *to = space->copies + i * row;
-        copy_row(run, taps + i, block, to);
-        space->table[i] = to;
-    }
+    copy_rows(run, taps, block, count, space->copies, row);
+    for (size_t i = 0; i < count; i++)
+        space->table[i] = space->copies + i * row;
 }
 
 /* What weights' zero points add to a row's sums: row_factor * sum of (element - row zero point). */
@@ -428,7 +484,7 @@ static void find_adjust(const struct run *run, const struct space *space, size_t
 static void skip_padding(const struct run *run, const struct space *space, size_t first, size_t count)
 {
     const tq_gemm *g = run->gemm;
-    const size_t lanes = g->kernel->lanes;
+    const size_t lanes = g->lanes;
     const void **taps = space->table + (g->copies ? run->block : 0);
     for (size_t i = 0; i < count; i++)
         for (size_t c = 0; c < g->channels; c++) {
@@ -444,6 +500,68 @@ static void skip_padding(const struct run *run, const struct space *space, size_
             ((float *)(void *)run->out)[(first + i) * run->out_stride + c] =
                 sum > run->store->ceiling ? run->store->ceiling : sum;
         }
+}
+
+/* ---- few channels ---- */
+
+enum { NARROW_ROWS = 16 };
+
+static inline float add_up(const float *x, const float *weights, size_t n, size_t step)
+{
+    float sum = 0;
+    for (size_t k = 0; k < n; k++)
+        sum += x[k] * weights[k * step];
+    return sum;
+}
+
+/* NARROW_ROWS rows with one element each, which lie side by side: a vector. */
+static inline void sum_single(const float *const *row, const float *weights, float sum[NARROW_ROWS])
+{
+    const float *x = row[0];
+    for (size_t i = 0; i < NARROW_ROWS; i++)
+        sum[i] = 0 + x[i] * weights[0];
+}
+
+/* The same for longer rows: side by side, since the additions of a row wait for each other. */
+static inline void sum_rows(const float *const *row, const float *weights, size_t n, size_t step, float sum[NARROW_ROWS])
+{
+    for (size_t i = 0; i < NARROW_ROWS; i += 8) {
+        float s[8] = {0};
+        for (size_t k = 0; k < n; k++)
+            for (size_t j = 0; j < 8; j++)
+                s[j] += row[i + j][k] * weights[k * step];
+        memcpy(sum + i, s, sizeof s);
+    }
+}
+
+/* `count` rows, NARROW_ROWS at most, into rows from `first` on of the output. */
+static void run_narrow_rows(const struct run *run, const float *const *row, size_t first, size_t count)
+{
+    const tq_gemm *g = run->gemm;
+    const float low = run->store->floor, high = run->store->ceiling;
+    const bool neighbours = g->depth == 1 && row[count - 1] == row[0] + (count - 1);
+    for (size_t c = 0; c < g->channels; c++) {
+        const float *weights = (const float *)g->panel + c, bias = ((const float *)g->bias)[c];
+        float sum[NARROW_ROWS], *out = (float *)(void *)run->out + first * run->out_stride + c;
+        if (count < NARROW_ROWS)
+            for (size_t i = 0; i < count; i++)
+                sum[i] = add_up(row[i], weights, g->depth, g->lanes);
+        else if (neighbours)
+            sum_single(row, weights, sum);
+        else
+            sum_rows(row, weights, g->depth, g->lanes, sum);
+        for (size_t i = 0; i < count; i++) {
+            float x = sum[i] + bias;
+            x = x < low ? low : x;
+            out[i * run->out_stride] = x > high ? high : x;
+        }
+    }
+}
+
+static void run_narrow(const struct run *run, const struct space *space, size_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i += NARROW_ROWS)
+        run_narrow_rows(run, (const float *const *)(space->table + i), first + i, min_size(NARROW_ROWS, count - i));
 }
 
 struct tile_place {
@@ -491,7 +609,9 @@ static void run_tile(const struct run *run, const struct space *space, const str
 {
     const tq_gemm *g = run->gemm;
     const size_t lanes = g->kernel->lanes;
+    const size_t first = at->panel * lanes, width = at->panels * lanes;
     _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    const bool in_place = g->in == TQ_f32 && first + width <= g->channels;
     tq_tile tile = {
         .row = space->table + at->row,
         .step = run->block,
@@ -501,10 +621,14 @@ static void run_tile(const struct run *run, const struct space *space, const str
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * lanes * 4,
         .flip = flip_of(g),
-        .sums = sums,
+        .sums = in_place ? run->out + (at->out_row * run->out_stride + first) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? run->out_stride : width) * 4,
+        .floor = run->store->floor,
+        .ceiling = run->store->ceiling,
     };
     g->kernel->tile(at->rows, at->panels)(&tile);
-    store_tile(run, sums, space->adjust + at->row, at);
+    if (!in_place)
+        store_tile(run, sums, space->adjust + at->row, at);
 }
 
 /* As run_tile, with the rows cut into pieces whose sums fit 32 bits. */
@@ -530,6 +654,7 @@ static void run_wide_tile(const struct run *run, const struct space *space, cons
             .panel_bytes = g->panel_bytes,
             .bias = zeros,
             .sums = part,
+            .sums_stride = width * 4,
         };
         g->kernel->tile(at->rows, at->panels)(&tile);
         for (size_t i = 0; i < at->rows * width; i++)
@@ -585,6 +710,10 @@ static void run_job(const struct run *run, size_t job)
             skip_padding(run, &space, first, count);
             continue;
         }
+        if (g->narrow) {
+            run_narrow(run, &space, first, count);
+            continue;
+        }
         if (g->in != TQ_f32)
             find_adjust(run, &space, count);
         run_block(run, &space, first, count, panel, panel_end);
@@ -613,6 +742,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .scratch = scratch,
         .job_bytes = (size_t)job_bytes(gemm),
         .block = block_rows(gemm),
+        .line = rows->scan && !rows->scan->columns_first ? (size_t)rows->scan->filter_w : 1,
         .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
     const tq_scan *w = rows->scan;
@@ -636,6 +766,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
 
 static const struct {
     const tq_gemm_kernel *kernel;
+    const char *name;
     uint8_t operation, feature;
 } products[] = {
 #define feature_scalar TQ_CPU_INDEX_SCALAR
@@ -645,7 +776,7 @@ static const struct {
 #define feature_avx512vnni TQ_CPU_INDEX_AVX512VNNI
 #define feature_neon TQ_CPU_INDEX_NEON
 #define feature_dotprod TQ_CPU_INDEX_DOTPROD
-#define PRODUCT(operation, isa) {&tq_##operation##__##isa, TQ_PRODUCT_##operation, feature_##isa},
+#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
 #include "kernels/gemm.def"
 };
 
@@ -659,4 +790,15 @@ const tq_gemm_kernel *tq_product_find(tq_product_operation operation, bool *scal
             *scalar = products[i].feature == TQ_CPU_INDEX_SCALAR;
         }
     return found;
+}
+
+bool tq_gemm_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof products / sizeof *products)
+        return false;
+    bool scalar;
+    const tq_gemm_kernel *kernel = products[i].kernel;
+    *row = (tq_variant){products[i].name, kernel->isa, tq_kernels_features() >> products[i].feature & 1,
+                        tq_product_find(products[i].operation, &scalar) == kernel};
+    return true;
 }

@@ -37,6 +37,8 @@ typedef struct tq_gemm {
     size_t in_bytes;              /* of an element of rows */
     bool wide, fused;             /* the flags */
     bool copies;                  /* rows are copied to the kernel's form */
+    bool narrow;                  /* too few channels for vectors: gemm.c's own loops */
+    size_t lanes;                 /* channels of a panel */
     /* from tq_gemm_pack */
     const void *panel;
     const void *bias;       /* of a panel's width, int32, int64 where wide, or float */
@@ -54,6 +56,7 @@ typedef struct tq_gemm_weights {
     const void *data;
     tq_element type; /* i8 or u8 for integer rows, f32 for float ones */
     size_t channel_stride, k_stride;
+    size_t tap_rows; /* depthwise floats: rows of the filter, of which taps are packed column by column; 0: as they stand */
     int32_t zero_point, row_zero_point; /* in the range of their types */
     const void *bias;                   /* [channels] of bias_type, or NULL */
     tq_element bias_type;               /* i32, f32 or TQ_GEMM_BIAS_I64 */
@@ -88,11 +91,12 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 typedef struct tq_gemm_store {
     tq_element out; /* i8, u8, i16; i32: the sum, 32 bits; f32 for float rows */
     tq_requantize_rule rule;
+    size_t tail; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, where else it is UP (8-bit codes) */
     int32_t zero_point, low, high;
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit codes' fast way (fixed_simd.h) */
     const tq_multiplier *multiplier;
-    const float *slope, *offset, *offset_negative;
+    const float *slope, *offset, *offset_negative; /* of the rule float32-even, slope is the multiplier, and is all */
     const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
     const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
     bool exact; /* the fast way cannot be trusted */
@@ -130,5 +134,8 @@ uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads);
 /* out[r * out_stride + c]; scratch aligned to 64. */
 void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                  size_t out_stride, void *scratch, int threads);
+
+/* Row i of gemm.def, as tq_kernel_variant. */
+bool tq_gemm_variant(size_t i, tq_variant *row);
 
 #endif

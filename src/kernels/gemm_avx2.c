@@ -54,7 +54,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) _mm256_add_ps(sums, load_f32((const float *)(p)))
+#define last_sums(sums, p) BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define load_weights(p) load_f32((const float *)(p))
 #define load_row(p, flip) load_splat(p)
@@ -74,7 +74,7 @@
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define last_sums(sums, p) sums
+#define last_sums(sums, p) BOUNDED(sums)
 #define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define load_weights(p) load_f32((const float *)(p))
@@ -158,7 +158,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define weights_t vf
 #define load_weights(p) load_f32((const float *)(const void *)(p))
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) _mm256_add_ps(sums, load_f32((const float *)(p)))
+#define last_sums(sums, p) BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define multiply(sums, a, b, weights) \
     _mm256_add_ps(sums, _mm256_mul_ps(load_f32((const float *)(a)), weights))
@@ -172,7 +172,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define sums_t vf
 #define weights_t vf
 #define load_weights(p) load_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) sums
+#define last_sums(sums, p) BOUNDED(sums)
 #define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define multiply(sums, a, b, weights) \

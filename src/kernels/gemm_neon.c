@@ -52,7 +52,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) vaddq_f32(sums, vld1q_f32((const float *)(p)))
+#define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(p))))
 #define save_sums(p, x) vst1q_f32((float *)(p), x)
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))
@@ -73,7 +73,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) vld1q_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) sums
+#define last_sums(sums, p) BOUNDED(sums)
 #define save_sums(p, x) vst1q_f32((float *)(p), x)
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))
@@ -142,7 +142,7 @@
 #define weights_t vf
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) vaddq_f32(sums, vld1q_f32((const float *)(const void *)(p)))
+#define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(const void *)(p))))
 #define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
 #define multiply(sums, a, b, weights)                                         \
     vaddq_f32(sums, vmulq_f32(vld1q_f32((const float *)(const void *)(a)),    \
@@ -158,7 +158,7 @@
 #define weights_t vf
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define first_sums(p) vld1q_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) sums
+#define last_sums(sums, p) BOUNDED(sums)
 #define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
 #define multiply(sums, a, b, weights) \
     vfmaq_f32(sums, vld1q_f32((const float *)(const void *)(a)), weights)

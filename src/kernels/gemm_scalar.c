@@ -43,6 +43,13 @@ static void tile_i16(const tq_tile *t)
     memcpy(t->sums, sums, sizeof sums);
 }
 
+/* NaN stays. */
+static inline float bounded(float x, float low, float high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
 #define DEFINE_FLOATS(name, first, last, multiply_add)                                          \
     static void name(const tq_tile *t)                                                         \
     {                                                                                          \
@@ -57,7 +64,7 @@ static void tile_i16(const tq_tile *t)
                     sums[c] = multiply_add(row[k], weights[c], sums[c]);                       \
         }                                                                                      \
         for (size_t c = 0; c < LANES; c++)                                                     \
-            ((float *)t->sums)[c] = last(sums[c], bias[c]);                                    \
+            ((float *)t->sums)[c] = bounded(last(sums[c], bias[c]), t->floor, t->ceiling);      \
     }
 #define ZERO(bias) 0
 #define SAME(bias) bias
@@ -91,7 +98,7 @@ void tq_store_codes_scalar(const tq_tile_store *t)
         for (size_t c = 0; c < t->channels; c++) {
             uint32_t sum = ((const uint32_t *)t->sums)[r * t->sums_stride + c] + (uint32_t)t->adjust[r];
             const tq_multiplier *m = &s->multiplier[t->first + c];
-            int32_t code = tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
+            int32_t code = tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
             size_t at = r * t->out_stride + c;
             if (s->out == TQ_i8)
                 ((int8_t *)t->out)[at] = (int8_t)code;
@@ -114,15 +121,13 @@ void tq_store_wide_scalar(const tq_tile_store *t)
         }
 }
 
-/* NaN stays. */
 void tq_store_floats_scalar(const tq_tile_store *t)
 {
     const float low = t->store->floor, high = t->store->ceiling;
     for (size_t r = 0; r < t->rows; r++)
         for (size_t c = 0; c < t->channels; c++) {
             float x = ((const float *)t->sums)[r * t->sums_stride + c];
-            x = x < low ? low : x;
-            ((float *)t->out)[r * t->out_stride + c] = x > high ? high : x;
+            ((float *)t->out)[r * t->out_stride + c] = bounded(x, low, high);
         }
 }
 
@@ -171,7 +176,7 @@ const tq_gemm_kernel tq_gemm_f32_fused__scalar = {
 
 /* ---- depthwise ---- */
 
-#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, first, last, multiply_add)                                  \
+#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, first, last, multiply_add, finish)                          \
     static void depthwise_##in(const tq_depthwise_tile *t)                                                     \
     {                                                                                                          \
         for (size_t r = 0; r < t->rows; r++)                                                                   \
@@ -187,17 +192,20 @@ const tq_gemm_kernel tq_gemm_f32_fused__scalar = {
                     for (size_t c = 0; c < LANES; c++)                                                         \
                         sums[c] = multiply_add(x[c], weights[c], sums[c]);                                     \
                 }                                                                                              \
+                sum_t *to = (sum_t *)(void *)((char *)t->sums + r * t->sums_stride) + v * LANES;               \
                 for (size_t c = 0; c < LANES; c++)                                                             \
-                    ((sum_t *)t->sums)[(r * t->vectors + v) * LANES + c] = last(sums[c], bias[c]);             \
+                    to[c] = finish(t, last(sums[c], bias[c]));                                                 \
             }                                                                                                  \
     }                                                                                                          \
     const tq_depthwise_kernel tq_depthwise_##in##__scalar = {                                                  \
         .isa = "scalar", .lanes = LANES, .group = 1, .weight_bytes = sizeof(weight_t), .tile = depthwise_##in, \
         .stores = STORES,                                                                                      \
     };
+#define AS_IT_IS(t, sum) sum
+#define BOUNDED(t, sum) bounded(sum, (t)->floor, (t)->ceiling)
 #define WRAPPING(x, w, sum) ((sum) + (uint32_t)((x) * (w)))
-DEFINE_DEPTHWISE(i8, int8_t, int16_t, uint32_t, SAME, DONE, WRAPPING)
-DEFINE_DEPTHWISE(u8, uint8_t, int16_t, uint32_t, SAME, DONE, WRAPPING)
-DEFINE_DEPTHWISE(i16, int16_t, int16_t, uint32_t, SAME, DONE, WRAPPING)
-DEFINE_DEPTHWISE(f32, float, float, float, ZERO, PLUS, ROUND_TWICE)
-DEFINE_DEPTHWISE(f32_fused, float, float, float, SAME, DONE, fmaf)
+DEFINE_DEPTHWISE(i8, int8_t, int16_t, uint32_t, SAME, DONE, WRAPPING, AS_IT_IS)
+DEFINE_DEPTHWISE(u8, uint8_t, int16_t, uint32_t, SAME, DONE, WRAPPING, AS_IT_IS)
+DEFINE_DEPTHWISE(i16, int16_t, int16_t, uint32_t, SAME, DONE, WRAPPING, AS_IT_IS)
+DEFINE_DEPTHWISE(f32, float, float, float, ZERO, PLUS, ROUND_TWICE, BOUNDED)
+DEFINE_DEPTHWISE(f32_fused, float, float, float, SAME, DONE, fmaf, BOUNDED)

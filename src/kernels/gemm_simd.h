@@ -59,7 +59,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
     }
     EACH(r, rows)
         EACH(p, panels)
-            save_sums((char *)t->sums + ((size_t)r * (size_t)panels + (size_t)p) * PANEL_LANES * 4,
+            save_sums((char *)t->sums + (size_t)r * t->sums_stride + (size_t)p * PANEL_LANES * 4,
                       last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
 }
 

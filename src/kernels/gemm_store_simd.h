@@ -1,27 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h, and by
+ * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h (those of the
+ * rule float32-even need nothing but a multiplication and a conversion), and by
  * the scalar rule where that says so.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
 #include "kernels/fixed_simd.h"
 
-/* n codes, n < 4 * LANES, out of a block that has them all. */
-static inline void store_part(char *to, const char *from, size_t n)
+/* What becomes of float sums, in the tiles of gemm_simd.h and depthwise_simd.h, whose record is t; NaN stays. */
+#define BOUNDED(x) clamp_f32(x, splat_f32(t->floor), splat_f32(t->ceiling))
+
+/* The first n codes of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
+   there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
+   waits until the store is done. */
+INLINE void store_codes(void *to, vi codes, size_t n, const size_t vectors)
 {
-    if (4 * LANES > 32 && n >= 32) {
-        memcpy(to, from, 32);
-        memcpy(to + n - 32, from + n - 32, 32);
-    } else if (4 * LANES > 16 && n >= 16) {
-        memcpy(to, from, 16);
-        memcpy(to + n - 16, from + n - 16, 16);
-    } else if (n >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + n - 8, from + n - 8, 8);
+    char part[4 * LANES];
+    const size_t whole = n / LANES;
+    if (n == 4 * LANES) {
+        put(to, codes, false);
+        return;
+    }
+    if (whole == vectors) {
+        store_vectors(to, codes, vectors);
+        return;
+    }
+    put(part, codes, false);
+    if (vectors > 1)
+        store_vectors(to, codes, vectors - 1);
+    char *rest = (char *)to + whole * LANES;
+    const char *from = part + whole * LANES;
+    n -= whole * LANES;
+    if (n >= 8) {
+        memcpy(rest, from, 8);
+        memcpy(rest + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(rest, from, 4);
+        memcpy(rest + n - 4, from + n - 4, 4);
     } else {
         for (size_t i = 0; i < n; i++)
-            to[i] = from[i];
+            rest[i] = from[i];
     }
 }
 
@@ -37,7 +56,7 @@ static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t
         if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
-            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, s->rule, s->zero_point, s->low, s->high);
+            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
         }
     }
 }
@@ -59,8 +78,32 @@ INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi 
     return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }
 
+/* The rule float32-even, as it is: even(f32(f32(sum) * by)).  What is above `most` would saturate, and might not
+   convert; below, conversions saturate or give INT32_MIN, which does. */
+INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
+{
+    return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
+}
+
+/* All channels, a block at a time. */
+#define DEFINE_GEMM_WALK(name, block)                         \
+    static TARGET void name(const tq_tile_store *t)           \
+    {                                                         \
+        const size_t n = t->channels;                         \
+        size_t c = 0;                                         \
+        for (; c + 4 * LANES <= n; c += 4 * LANES)            \
+            block(t, c, 4 * LANES, 4);                        \
+        switch ((n - c + LANES - 1) / LANES) {                \
+        case 4: block(t, c, n - c, 4); break;                 \
+        case 3: block(t, c, n - c, 3); break;                 \
+        case 2: block(t, c, n - c, 2); break;                 \
+        case 1: block(t, c, n - c, 1); break;                 \
+        default: break;                                       \
+        }                                                     \
+    }
+
 /* A block of 4 * LANES channels of all rows, whose columns may stay in registers; of the last block n are there, and
-   `vectors` have sums. */
+   `vectors` have sums.  _even: of the rule float32-even. */
 #define DEFINE_GEMM_STORE(out_t, type, lowest, highest)                                                       \
     INLINE void gemm_store_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)    \
     {                                                                                                         \
@@ -70,40 +113,75 @@ INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi 
         struct store_columns columns[4];                                                                      \
         for (size_t k = 0; k < vectors; k++)                                                                  \
             columns[k] = load_columns(s, t->first + c + k * LANES);                                           \
-        for (size_t r = 0; r < t->rows; r++) {                                                                \
+        size_t r = 0;                                                                                         \
+        const size_t together = n == vectors * LANES ? 4 / vectors : 1; /* rows that fill a block */          \
+        for (; together > 1 && r + together <= t->rows; r += together) {                                      \
+            vi v[4];                                                                                          \
+            for (size_t k = 0; k < 4; k++) {                                                                  \
+                const size_t row = r + k / vectors;                                                           \
+                const int32_t *sums = (const int32_t *)t->sums + row * t->sums_stride + c;                    \
+                v[k] = store_fixed_of(&columns[k % vectors], sums + k % vectors * LANES,                      \
+                                      splat_s32(t->adjust[row]));                                             \
+            }                                                                                                 \
+            const struct fixed_block block = fixed_narrow(v);                                                 \
+            if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {                                              \
+                int32_t fixed[4 * LANES];                                                                     \
+                store4_i32(fixed, v, false);                                                                  \
+                for (size_t k = 0; k < together; k++)                                                         \
+                    store_exactly(t, r + k, c, n, fixed + k * n);                                             \
+                continue;                                                                                     \
+            }                                                                                                 \
+            const vi codes = fixed_codes_##out_t(&block);                                                     \
+            store_rows((char *)t->out + r * t->out_stride + c, t->out_stride,                                 \
+                       clamp ? clamp_##out_t(codes, splat_s8(low), splat_s8(high)) : codes, vectors);         \
+        }                                                                                                     \
+        for (; r < t->rows; r++) {                                                                            \
             const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
-            type *y = (type *)t->out + r * t->out_stride + c, part[4 * LANES];                                \
+            type *y = (type *)t->out + r * t->out_stride + c;                                                 \
             const vi adjust = splat_s32(t->adjust[r]);                                                        \
             vi v[4];                                                                                          \
             for (size_t k = 0; k < 4; k++)                                                                    \
                 v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust)                    \
                                    : splat_s32(0x8000);                                                       \
-            if (!store_fixed_##out_t(n == 4 * LANES ? y : part, v, clamp, low, high, false)) {                \
+            const struct fixed_block block = fixed_narrow(v);                                                 \
+            if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {                                              \
                 int32_t fixed[4 * LANES];                                                                     \
                 store4_i32(fixed, v, false);                                                                  \
                 store_exactly(t, r, c, n, fixed);                                                             \
-            } else if (n < 4 * LANES) {                                                                       \
-                store_part((char *)y, (const char *)part, n);                                                 \
+                continue;                                                                                     \
             }                                                                                                 \
+            const vi codes = fixed_codes_##out_t(&block);                                                     \
+            store_codes(y, clamp ? clamp_##out_t(codes, splat_s8(low), splat_s8(high)) : codes, n, vectors);  \
         }                                                                                                     \
     }                                                                                                         \
+    INLINE void gemm_even_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)     \
+    {                                                                                                         \
+        const tq_gemm_store *s = t->store;                                                                    \
+        const vf most = splat_f32((float)(s->high - s->zero_point));                                          \
+        const vi zero = splat_s16(s->zero_point), low = splat_s8(s->low), high = splat_s8(s->high);           \
+        vf by[4];                                                                                             \
+        for (size_t k = 0; k < vectors; k++)                                                                  \
+            by[k] = load_f32(s->slope + t->first + c + k * LANES);                                            \
+        for (size_t r = 0; r < t->rows; r++) {                                                                \
+            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
+            type *y = (type *)t->out + r * t->out_stride + c;                                                 \
+            const vi adjust = splat_s32(t->adjust[r]);                                                        \
+            vi v[4];                                                                                          \
+            for (size_t k = 0; k < 4; k++)                                                                    \
+                v[k] = k < vectors ? store_even_of(sums + k * LANES, adjust, by[k], most) : splat_s32(0);     \
+            store_codes(y, clamp_##out_t(codes_##out_t(v, zero), low, high), n, vectors);                     \
+        }                                                                                                     \
+    }                                                                                                         \
+    DEFINE_GEMM_WALK(gemm_even_##out_t, gemm_even_block_##out_t)                                              \
+    DEFINE_GEMM_WALK(gemm_fixed_##out_t, gemm_store_block_##out_t)                                            \
     static TARGET void gemm_store_##out_t(const tq_tile_store *t)                                             \
     {                                                                                                         \
-        const size_t n = t->channels;                                                                         \
-        size_t c = 0;                                                                                         \
-        if (t->store->exact) {                                                                                \
+        if (t->store->exact)                                                                                  \
             tq_store_codes_scalar(t);                                                                         \
-            return;                                                                                           \
-        }                                                                                                     \
-        for (; c + 4 * LANES <= n; c += 4 * LANES)                                                            \
-            gemm_store_block_##out_t(t, c, 4 * LANES, 4);                                                     \
-        switch ((n - c + LANES - 1) / LANES) {                                                                \
-        case 4: gemm_store_block_##out_t(t, c, n - c, 4); break;                                              \
-        case 3: gemm_store_block_##out_t(t, c, n - c, 3); break;                                              \
-        case 2: gemm_store_block_##out_t(t, c, n - c, 2); break;                                              \
-        case 1: gemm_store_block_##out_t(t, c, n - c, 1); break;                                              \
-        default: break;                                                                                       \
-        }                                                                                                     \
+        else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)                                                \
+            gemm_even_##out_t(t);                                                                             \
+        else                                                                                                  \
+            gemm_fixed_##out_t(t);                                                                            \
     }
 DEFINE_GEMM_STORE(i8, int8_t, INT8_MIN, INT8_MAX)
 DEFINE_GEMM_STORE(u8, uint8_t, 0, UINT8_MAX)

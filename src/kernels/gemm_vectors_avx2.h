@@ -7,6 +7,32 @@
 INLINE void store_f32(float *p, vf x) { _mm256_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 
+/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
+{
+    const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
+    if (vectors == 2) {
+        _mm_storeu_si128((__m128i *)(void *)p, low);
+        _mm_storeu_si128((__m128i *)(void *)(p + stride), high);
+        return;
+    }
+    _mm_storel_epi64((__m128i *)(void *)p, low);
+    _mm_storel_epi64((__m128i *)(void *)(p + stride), _mm_unpackhi_epi64(low, low));
+    _mm_storel_epi64((__m128i *)(void *)(p + 2 * stride), high);
+    _mm_storel_epi64((__m128i *)(void *)(p + 3 * stride), _mm_unpackhi_epi64(high, high));
+}
+
+/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
+INLINE void store_vectors(void *p, vi codes, size_t vectors)
+{
+    if (vectors == 1)
+        _mm_storel_epi64(p, _mm256_castsi256_si128(codes));
+    else
+        _mm_storeu_si128(p, _mm256_castsi256_si128(codes));
+    if (vectors == 3)
+        _mm_storel_epi64((__m128i *)p + 1, _mm256_extracti128_si256(codes, 1));
+}
+
 /* 4 bytes, 2 bytes and a float for all lanes. */
 INLINE vi load_four(const void *p)
 {

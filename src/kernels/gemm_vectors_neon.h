@@ -6,6 +6,23 @@
 
 INLINE void store_f32(float *p, vf x) { vst1q_f32(p, x); }
 
+/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
+{
+    int32_t words[4];
+    vst1q_s32(words, codes);
+    for (size_t i = 0; i < 4; i += vectors)
+        memcpy(p + i / vectors * stride, words + i, vectors * LANES);
+}
+
+/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
+INLINE void store_vectors(void *p, vi codes, size_t vectors)
+{
+    int32_t words[4];
+    vst1q_s32(words, codes);
+    memcpy(p, words, vectors * LANES);
+}
+
 /* Sums of 8 channels. */
 typedef struct {
     int32x4_t low, high;

@@ -83,6 +83,16 @@ const tq_kernel *tq_kernels(size_t *count)
     return rows;
 }
 
+bool tq_kernel_variant(size_t i, tq_variant *row)
+{
+    if (i >= ROWS)
+        return false;
+    const tq_kernel *k = &rows[i];
+    *row = (tq_variant){k->name, k->isa, chosen.features >> k->feature & 1,
+                        tq_kernel_find(k->operation, k->in, k->out) == k};
+    return true;
+}
+
 uint32_t tq_kernels_features(void)
 {
     return chosen.features;

@@ -100,12 +100,21 @@ const tq_kernel *tq_kernel_find(tq_operation operation, tq_element in, tq_elemen
    a test reaches every row.  -1 ends it.  The feature must be in the chosen features. */
 void tq_kernels_force(int feature);
 
-/* The table, for listing. */
+/* The table, for tests of its functions. */
 const tq_kernel *tq_kernels(size_t *count);
 uint32_t tq_kernels_features(void);
 
 /* The features that rows may use on this thread: the chosen ones, or scalar and the one that is forced. */
 uint32_t tq_kernels_usable(void);
+
+/* A row of a table of kernels, as lists of them show it. */
+typedef struct tq_variant {
+    const char *name, *isa;
+    bool available, chosen; /* the machine has its instruction set; what asks for `name` gets this row */
+} tq_variant;
+
+/* Row i of this table; gemm.h and depthwise.h have the like.  false: there are not so many. */
+bool tq_kernel_variant(size_t i, tq_variant *row);
 
 /* Prototypes, from the rows. */
 #define KERNEL(operation, in, out, isa)                                                                    \

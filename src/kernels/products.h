@@ -20,7 +20,8 @@
 #define TQ_TILE_CHANNELS 128 /* sums of a tile: at most TQ_TILE_ROWS * TQ_TILE_CHANNELS */
 #define TQ_LANES 16          /* of the widest panel */
 
-/* sums[r][c] = bias[c] + products, for r < rows and c < panels * lanes; modulo 2^32, or fused in order. */
+/* sums[r][c] = bias[c] + products, for r < rows and c < panels * lanes; modulo 2^32, or fused in order; floats bounded
+   by floor and ceiling, so that sums may be where the output lies. */
 typedef struct tq_tile {
     const void *const *row; /* row[run * step + r] */
     size_t step, runs, length; /* length: of a run, in elements */
@@ -28,7 +29,9 @@ typedef struct tq_tile {
     size_t panel_bytes;
     const void *bias;
     uint8_t flip; /* exclusive-ored to 8-bit elements */
-    void *sums;   /* aligned to 64 */
+    void *sums;   /* aligned to 64 where they are integers */
+    size_t sums_stride; /* bytes from a row to the next */
+    float floor, ceiling;
 } tq_tile;
 
 /* Sums to codes: out[r * out_stride + c], with the parameters of channels from `first` on. */
@@ -96,7 +99,9 @@ typedef struct tq_depthwise_tile {
     const char *weights;
     size_t vector_bytes; /* of weights */
     const void *bias;
-    void *sums; /* [rows][vectors * lanes], aligned to 64 */
+    void *sums; /* [rows][vectors * lanes]; and so on as in tq_tile */
+    size_t sums_stride;
+    float floor, ceiling;
 } tq_depthwise_tile;
 
 struct tq_depthwise_kernel {

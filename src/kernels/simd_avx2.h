@@ -66,6 +66,20 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     vi bytes = _mm256_packus_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
     put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
 }
+/* Four vectors of any integers, each with `zero` (16-bit lanes) added, to 8 bits: everything saturates. */
+INLINE vi codes_i8(const vi x[4], vi zero)
+{
+    vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
+    vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
+    return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+INLINE vi codes_u8(const vi x[4], vi zero)
+{
+    vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
+    vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
+    return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+INLINE vi splat_s16(int32_t x) { return _mm256_set1_epi16((short)x); }
 INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
 {
     put(p, _mm256_permute4x64_epi64(_mm256_packs_epi32(x[0], x[1]), 0xD8), stream);
@@ -92,6 +106,7 @@ INLINE void store4_f32(float *p, const vf x[4], bool stream)
 INLINE void end_stream(void) { _mm_sfence(); }
 
 INLINE vf mul_f32(vf a, vf b) { return _mm256_mul_ps(a, b); }
+INLINE vf min_f32(vf a, vf b) { return _mm256_min_ps(a, b); }
 INLINE vf div_f32(vf a, vf b) { return _mm256_div_ps(a, b); }
 INLINE vi add_s32(vi a, vi b) { return _mm256_add_epi32(a, b); }
 INLINE vi sub_s32(vi a, vi b) { return _mm256_sub_epi32(a, b); }

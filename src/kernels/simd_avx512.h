@@ -71,6 +71,19 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
 {
     put(p, order_bytes(_mm512_packus_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
 }
+INLINE vi codes_i8(const vi x[4], vi zero)
+{
+    vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
+    vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
+    return order_bytes(_mm512_packs_epi16(ab, cd));
+}
+INLINE vi codes_u8(const vi x[4], vi zero)
+{
+    vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
+    vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
+    return order_bytes(_mm512_packus_epi16(ab, cd));
+}
+INLINE vi splat_s16(int32_t x) { return _mm512_set1_epi16((short)x); }
 INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
 {
     put(p, order_words(_mm512_packs_epi32(x[0], x[1])), stream);
@@ -97,6 +110,7 @@ INLINE void store4_f32(float *p, const vf x[4], bool stream)
 INLINE void end_stream(void) { _mm_sfence(); }
 
 INLINE vf mul_f32(vf a, vf b) { return _mm512_mul_ps(a, b); }
+INLINE vf min_f32(vf a, vf b) { return _mm512_min_ps(a, b); }
 INLINE vf div_f32(vf a, vf b) { return _mm512_div_ps(a, b); }
 INLINE vi add_s32(vi a, vi b) { return _mm512_add_epi32(a, b); }
 INLINE vi sub_s32(vi a, vi b) { return _mm512_sub_epi32(a, b); }

@@ -57,6 +57,18 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     (void)stream;
     vst1q_u8(p, vcombine_u8(vqmovun_s16(narrow(x[0], x[1])), vqmovun_s16(narrow(x[2], x[3]))));
 }
+INLINE int16x8_t narrow_with(vi a, vi b, vi zero) { return vqaddq_s16(narrow(a, b), vreinterpretq_s16_s32(zero)); }
+INLINE vi codes_i8(const vi x[4], vi zero)
+{
+    int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
+    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
+}
+INLINE vi codes_u8(const vi x[4], vi zero)
+{
+    int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
+    return vreinterpretq_s32_u8(vcombine_u8(vqmovun_s16(ab), vqmovun_s16(cd)));
+}
+INLINE vi splat_s16(int32_t x) { return vreinterpretq_s32_s16(vdupq_n_s16((int16_t)x)); }
 INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
 {
     (void)stream;
@@ -84,6 +96,7 @@ INLINE void store4_f32(float *p, const vf x[4], bool stream)
 INLINE void end_stream(void) {}
 
 INLINE vf mul_f32(vf a, vf b) { return vmulq_f32(a, b); }
+INLINE vf min_f32(vf a, vf b) { return vminq_f32(a, b); }
 INLINE vf div_f32(vf a, vf b) { return vdivq_f32(a, b); }
 INLINE vi add_s32(vi a, vi b) { return vaddq_s32(a, b); }
 INLINE vi sub_s32(vi a, vi b) { return vsubq_s32(a, b); }

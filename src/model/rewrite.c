@@ -120,43 +120,54 @@ tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *
 
 /* ---- buffers ---- */
 
-bool tq_buffer_node_bytes(const tq_node *buffer, tq_bytes *out)
+/* The cell of so many bytes, which the caller gives it, inside the flatbuffer. */
+static tq_cell data_cell(uint64_t size)
 {
-    const tq_cell *data = tq_node_field(buffer, TQ_Buffer_data), *offset = tq_node_field(buffer, TQ_Buffer_offset);
-    const tq_cell *found = data && data->kind == TQ_CELL_VECTOR        ? data
-                           : offset && offset->kind == TQ_CELL_OUTSIDE ? offset
-                                                                       : NULL;
-    *out = found ? (tq_bytes){found->bytes, (size_t)found->length} : (tq_bytes){NULL, 0};
-    return found != NULL;
-}
-
-tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error)
-{
-    tq_cell cell = {
+    return (tq_cell){
         .slot = tq_fields[TQ_Buffer_data].slot,
         .kind = TQ_CELL_VECTOR,
         .align = BUFFER_ALIGNMENT,
-        .count = (uint32_t)bytes.size,
-        .length = bytes.size,
+        .count = (uint32_t)size,
+        .length = size,
     };
-    tq_status status = TQ_OK;
-    cell.bytes = bytes.data;
-    if (bytes.size > TQ_FLATBUFFER_LIMIT) { /* too many for inside, whatever else there is */
+}
+
+static tq_status put_data(tq_tree *tree, tq_node *buffer, tq_cell cell, tq_error *error)
+{
+    tq_status status;
+    if (cell.length > TQ_FLATBUFFER_LIMIT) { /* too many for inside, whatever else there is */
         cell.slot = tq_fields[TQ_Buffer_offset].slot;
         cell.kind = TQ_CELL_OUTSIDE;
         tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
-        status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, bytes.size, error);
+        status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
         return status == TQ_OK ? tq_node_put(tree, buffer, &cell, error) : status;
     }
-    if (bytes.data)
-        status = tq_node_put(tree, buffer, &cell, error);
-    else
-        tq_node_drop(buffer, cell.slot);
+    status = tq_node_put(tree, buffer, &cell, error);
     if (status == TQ_OK) {
         tq_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
         tq_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
     }
     return status;
+}
+
+tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error)
+{
+    tq_cell cell = data_cell(bytes.size);
+    cell.bytes = bytes.data;
+    if (bytes.data)
+        return put_data(tree, buffer, cell, error);
+    tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
+    tq_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
+    tq_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
+    return TQ_OK;
+}
+
+tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error)
+{
+    tq_cell cell = data_cell(size);
+    cell.maker = maker;
+    cell.is_made = true;
+    return put_data(tree, buffer, cell, error);
 }
 
 static tq_status move_outside(tq_tree *tree, tq_node *buffer, tq_error *error)
@@ -165,7 +176,11 @@ static tq_status move_outside(tq_tree *tree, tq_node *buffer, tq_error *error)
     if (!data || data->kind != TQ_CELL_VECTOR || !data->length)
         return TQ_OK;
     tq_cell cell = {.slot = tq_fields[TQ_Buffer_offset].slot, .kind = TQ_CELL_OUTSIDE, .length = data->length};
-    cell.bytes = data->bytes;
+    cell.is_made = data->is_made;
+    if (cell.is_made)
+        cell.maker = data->maker;
+    else
+        cell.bytes = data->bytes;
     tq_status status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
     if (status == TQ_OK)
         status = tq_node_put(tree, buffer, &cell, error);

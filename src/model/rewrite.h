@@ -18,11 +18,11 @@ tq_status tq_rewrite_open(const tq_model *model, tq_tree *out, tq_error *error);
 /* The tree of a model without anything: version 3, and the file identifier. */
 tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *error);
 
-/* A buffer's bytes, whichever way it has them, and whether it stores any, be they none. */
-bool tq_buffer_node_bytes(const tq_node *buffer, tq_bytes *out);
-
 /* Gives a buffer its bytes, which must outlive the tree, inside the flatbuffer; data NULL takes them away. */
 tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error);
+
+/* Gives a buffer bytes that are made when they are written. */
+tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error);
 
 /* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata
    inside alone. */

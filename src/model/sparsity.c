@@ -275,22 +275,36 @@ static tq_status find_element_size(const tq_table *tensor, unsigned *out, tq_err
     return TQ_OK;
 }
 
+static tq_status open_stored(const tq_table *tensor, tq_bytes stored, tq_sparsity *sparsity, unsigned *size,
+                             tq_error *error)
+{
+    tq_status status = find_element_size(tensor, size, error);
+    if (status == TQ_OK)
+        status = tq_sparsity_open(tensor, sparsity, error);
+    if (status == TQ_OK && sparsity->stored_count > stored.size / *size)
+        return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET, "the sparsity parameters describe %llu values; the buffer's %llu bytes hold %llu",
+                       LLU(sparsity->stored_count), LLU(stored.size), LLU(stored.size / *size));
+    return status;
+}
+
+tq_status tq_tensor_densify_check(const tq_table *tensor, tq_bytes stored, tq_error *error)
+{
+    tq_sparsity sparsity;
+    unsigned size = 0;
+    return open_stored(tensor, stored, &sparsity, &size, error);
+}
+
 tq_status tq_tensor_densify(const tq_table *tensor, tq_bytes stored, uint8_t *dense, uint64_t dense_size, tq_error *error)
 {
     tq_sparsity sparsity;
     unsigned size = 0;
     uint64_t needed;
-    tq_status status = find_element_size(tensor, &size, error);
-    if (status == TQ_OK)
-        status = tq_sparsity_open(tensor, &sparsity, error);
+    tq_status status = open_stored(tensor, stored, &sparsity, &size, error);
     if (status != TQ_OK)
         return status;
     if (!tq_mul_u64(sparsity.dense_count, size, &needed) || needed != dense_size)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "%llu bytes for a dense tensor of %llu elements of %u bytes",
                        LLU(dense_size), LLU(sparsity.dense_count), size);
-    if (sparsity.stored_count > stored.size / size)
-        return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET, "the sparsity parameters describe %llu values; the buffer's %llu bytes hold %llu",
-                       LLU(sparsity.stored_count), LLU(stored.size), LLU(stored.size / size));
     if (!sparsity.stored_count)
         return TQ_OK;
     filler f = {.sparsity = &sparsity, .stored = stored.data, .dense = dense, .element_size = size, .error = error};

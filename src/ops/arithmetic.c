@@ -9,14 +9,26 @@
  *   MUL           MBQM((a - z1)(b - z2), f32(f32(s1 s2) / so)) + zo; INT16 to 8 bits: the high product in Q15
  *   DIV           the reciprocal of b - z2 in fixed point, and f32(s1 / f32(s2 so))
  *
+ * The optimized ADD, in whole blocks of 16 elements: an input's shift is taken off L, so that it is not rounded; of UINT8,
+ * and with one element of the inner dimension beside many, blocks of 8: shifted without rounding.
+ *
+ * XNNPACK's, of 8 bits:
+ *   ADD, SUB      r = f32(s / so) for each input, n = 20 - floor(log2(the larger)), m = even(r 2^n);
+ *                 floor((m1 (a - z1) +- m2 (b - z2)) / 2^n + 1/2) + zo
+ *   MUL           even(f32((a - z1)(b - z2) f32(f32(s1 s2) / so))) + zo; of a tensor with itself a table (lookup.h)
+ *
  * Where the runtime aborts or loses bits because an output multiplier is 1 or more, the same formula is
  * used with the left shift that it needs (docs/deviations.md).
- * Source: LiteRT f6745779, tflite/kernels/add.cc, sub.cc, mul.cc, div.cc, squared_difference.cc.
+ * Source: LiteRT f6745779, tflite/kernels/add.cc, sub.cc, mul.cc, div.cc, squared_difference.cc,
+ * internal/optimized/integer_ops/add.h; XNNPACK 75db3c09,
+ * src/microparams-init.c, src/qs8-vaddc, src/qs8-vmul.
  */
 #include <math.h>
 
+#include "base/threads.h"
 #include "ops/binary.h"
 #include "ops/lanes.h"
+#include "ops/lookup.h"
 #include "quant/fixed_math.h"
 
 /* ---- what all have ---- */
@@ -28,11 +40,16 @@ typedef struct codes {
     int32_t left_shift; /* 2^L */
     int32_t low, high;  /* codes */
     int32_t least, most; /* the same less zero_output */
+    /* XNNPACK's */
+    int32_t factor_first, factor_second, offset, right;
+    float by;
 } codes;
 
 typedef struct state {
     tq_broadcast walk;
     codes c;
+    codes in_blocks; /* the optimized ADD: of whole blocks, where `block` is not 0 */
+    size_t block;
 } state;
 
 static bool is_quantized(const tq_tensor *tensor)
@@ -52,7 +69,7 @@ static tq_status prepare_codes(tq_node *node, state **out, tq_error *error)
     c->zero_first = tq_zero_point_at(node->in[0], 0);
     c->zero_second = tq_zero_point_at(node->in[1], 0);
     c->zero_output = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(tq_binary_activation(node), node->out[0], &c->low, &c->high);
+    tq_activation_codes(node, tq_binary_activation(node), &c->low, &c->high);
     c->least = c->low - c->zero_output;
     c->most = c->high - c->zero_output;
     s->walk.params = c;
@@ -220,6 +237,145 @@ static tq_status find_shifts(const tq_node *node, codes *c, bool *shifts, tq_err
     return TQ_OK;
 }
 
+/* ---- the same as XNNPACK has them, of 8 bits ---- */
+
+/* |factor| <= 2^21 and differences of codes are below 2^8: no overflow. */
+TQ_BODY int32_t lane_sum(int32_t x, int32_t y, const codes *c)
+{
+    int32_t sum = x * c->factor_first + y * c->factor_second + c->offset;
+    return tq_lane_code(sum >> c->right, c->least, c->most, c->zero_output);
+}
+
+/* 8 bits alone. */
+#define BYTES(DEFINE, name) DEFINE(name, int8) DEFINE(name, uint8)
+BYTES(ALL_ISAS, lane_sum)
+
+static const tq_stretch_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_int8), TQ_ISA_FUNCTIONS(lane_sum_uint8)};
+
+static bool is_of_xnnpack(const tq_node *node)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && tq_element_bytes(node->in[0]->type) == 1;
+}
+
+/* False for ratios of scales that XNNPACK does not take. */
+static bool scale_factors(const tq_node *node, codes *c, bool subtracts)
+{
+    const float out = tq_scale_at(node->out[0], 0);
+    const float first = tq_scale_at(node->in[0], 0) / out, second = tq_scale_at(node->in[1], 0) / out;
+    const float larger = first > second ? first : second;
+    int exponent;
+    if (!(first >= 0x1p-10f && second >= 0x1p-10f && larger < 0x1p8f))
+        return false;
+    frexpf(larger, &exponent); /* larger < 2^exponent */
+    c->right = 21 - exponent;
+    c->factor_first = (int32_t)rintf(ldexpf(first, c->right));
+    c->factor_second = (int32_t)rintf(ldexpf(second, c->right)) * (subtracts ? -1 : 1);
+    c->offset = ((int32_t)1 << (c->right - 1)) - c->factor_first * c->zero_first - c->factor_second * c->zero_second;
+    return true;
+}
+
+/* ---- the same in the optimized kernel's blocks ---- */
+
+/* An input whose shift is taken off L; false where that is too little. */
+static bool fold_shift(tq_lane_fixed *lane, int left_shift)
+{
+    const int shift = left_shift - lane->right;
+    *lane = (tq_lane_fixed){.multiplier = lane->multiplier, .factor = shift < 0 ? 0 : (int32_t)1 << shift};
+    return shift >= 0;
+}
+
+static void drop_rounding(tq_lane_fixed *lane)
+{
+    lane->half = lane->fix = 0;
+}
+
+/* Whether the runtime's walk of five loops fits: an input stands still in one run of dimensions, the other in a run
+   outside of it, and neither inside, between and outside. */
+static bool is_fivefold(const tq_broadcast *walk)
+{
+    int runs[TQ_DIMS], count = 0; /* 0: both move; 1, 2: the first, the second stands still */
+    for (int d = 0; d < walk->rank; d++) {
+        int still = walk->steps[0][d] == 0 ? 1 : walk->steps[1][d] == 0 ? 2 : 0;
+        if (still != 0)
+            runs[count++] = still;
+    }
+    return count <= 1 || (count == 2 && runs[0] != runs[1]);
+}
+
+/* Chooses the blocks, of one row of the walk at a time. */
+static void prepare_blocks(const tq_node *node, state *s, int left_shift)
+{
+    const tq_broadcast *walk = &s->walk;
+    const bool alone = walk->steps[0][0] == 0 || walk->steps[1][0] == 0;
+    const int32_t type = node->in[0]->type;
+    s->in_blocks = s->c;
+    if ((type == TQ_TensorType_INT16 && (walk->rank > 1 || alone)) || !is_fivefold(walk) || walk->count == 1)
+        return;
+    if (type == TQ_TensorType_UINT8 || alone) {
+        drop_rounding(&s->in_blocks.lane_first);
+        drop_rounding(&s->in_blocks.lane_second);
+        s->block = 8;
+    } else if (fold_shift(&s->in_blocks.lane_first, left_shift) && fold_shift(&s->in_blocks.lane_second, left_shift)) {
+        s->in_blocks.left_shift = 1;
+        s->block = 16;
+    }
+}
+
+/* Elements [begin, end) of row `row`; begin is a multiple of the block. */
+static void run_part(const tq_node *node, const state *s, size_t row, size_t begin, size_t end)
+{
+    const tq_broadcast *walk = &s->walk;
+    const size_t whole = (end - begin) / s->block * s->block, bytes = walk->out_bytes;
+    tq_stretch first = {.params = &s->in_blocks, .n = whole}, rest = {.params = &s->c, .n = end - begin - whole};
+    size_t outer = row;
+    for (int i = 0; i < 2; i++)
+        first.in[i] = (const char *)node->in[i]->data + begin * walk->steps[i][0];
+    for (int d = 1; d < walk->rank; outer /= walk->dims[d], d++)
+        for (int i = 0; i < 2; i++)
+            first.in[i] = (const char *)first.in[i] + outer % walk->dims[d] * walk->steps[i][d];
+    first.out = (char *)node->out[0]->data + (row * walk->dims[0] + begin) * bytes;
+    rest.out = (char *)first.out + whole * bytes;
+    for (int i = 0; i < 2; i++) {
+        first.still[i] = rest.still[i] = walk->steps[i][0] == 0;
+        rest.in[i] = (const char *)first.in[i] + whole * walk->steps[i][0];
+    }
+    walk->run(&first);
+    walk->run(&rest);
+}
+
+struct part {
+    const tq_node *node;
+    const state *s;
+};
+
+static void run_rows(void *context, size_t begin, size_t end)
+{
+    const struct part *p = context;
+    for (size_t row = begin; row < end; row++)
+        run_part(p->node, p->s, row, 0, p->s->walk.dims[0]);
+}
+
+static void run_one_row(void *context, size_t begin, size_t end)
+{
+    const struct part *p = context;
+    run_part(p->node, p->s, 0, begin, end);
+}
+
+static tq_status eval_blocks(tq_node *node, tq_error *error)
+{
+    enum { GRAIN = 64, THREAD_PAYS = 50000 };
+    (void)error;
+    const state *s = node->state;
+    struct part p = {node, s};
+    const size_t count = s->walk.count, rows = count ? count / s->walk.dims[0] : 0;
+    const int threads = count > THREAD_PAYS ? node->threads : 1;
+    if (rows == 1)
+        tq_parallel_for(count, GRAIN, threads, run_one_row, &p);
+    else if (rows)
+        tq_parallel_for(rows, GRAIN, threads, run_rows, &p);
+    return TQ_OK;
+}
+
 static tq_status prepare_sums(tq_node *node, tq_error *error)
 {
     state *s;
@@ -234,8 +390,17 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
         s->walk.run = is_sub ? shifted_subtract_int16 : shifted_add_int16;
         return TQ_OK;
     }
+    if (is_of_xnnpack(node) && scale_factors(node, &s->c, is_sub)) {
+        s->walk.run = sum_loops[node->in[0]->type == TQ_TensorType_UINT8][tq_isa()];
+        return TQ_OK;
+    }
     TQ_TRY(scale_sums(node, &s->c, is_int16 ? 15 : 20, 1, error));
-    s->walk.run = choose(is_sub ? &subtract_loops : &add_loops, node->in[0]->type, sums_fit(&s->c));
+    const bool fit = sums_fit(&s->c);
+    s->walk.run = choose(is_sub ? &subtract_loops : &add_loops, node->in[0]->type, fit);
+    if (fit && !is_sub && node->numerics == TQ_NUMERICS_OPTIMIZED)
+        prepare_blocks(node, s, is_int16 ? 15 : 20);
+    if (s->block)
+        node->eval = eval_blocks;
     return TQ_OK;
 }
 
@@ -304,6 +469,35 @@ TQ_STRETCH_2(multiply_q15_uint8, , int16_t, int16_t, uint8_t, codes, multiply_q1
 
 static const loops multiply_loops = LOOPS(multiply, lane_mul);
 
+/* XNNPACK's */
+TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const codes *c)
+{
+    float product = (float)((x - c->zero_first) * (y - c->zero_second)) * c->by;
+    return tq_lane_even(product, (float)c->least, (float)c->most) + c->zero_output;
+}
+
+BYTES(ALL_ISAS, lane_even_mul)
+
+static const tq_stretch_fn even_mul_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_even_mul_int8),
+                                                        TQ_ISA_FUNCTIONS(lane_even_mul_uint8)};
+
+static float real_square(float x, const void *params)
+{
+    (void)params;
+    return x * x;
+}
+
+static tq_status prepare_square(tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_lookup_real(node, real_square, NULL, error));
+    int32_t low, high;
+    tq_activation_codes(node, tq_binary_activation(node), &low, &high);
+    tq_lookup_clamp(node, low, high);
+    return TQ_OK;
+}
+
 tq_status tq_prepare_mul(tq_node *node, tq_error *error)
 {
     state *s;
@@ -313,11 +507,20 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     TQ_TRY(check_types(node, error));
     int32_t type = node->in[0]->type;
     TQ_TRY(tq_check_output(node, 0, type == TQ_TensorType_INT16 ? TQ_T(INT16) | eight_bits : 1u << type, error));
+    if (is_of_xnnpack(node) && node->in[0] == node->in[1])
+        return prepare_square(node, error);
     TQ_TRY(prepare_codes(node, &s, error));
     if (type == TQ_TensorType_INT16)
         TQ_TRY(check_symmetric(node, error));
     if (type != node->out[0]->type) {
         s->walk.run = node->out[0]->type == TQ_TensorType_INT8 ? multiply_q15_int8 : multiply_q15_uint8;
+        return TQ_OK;
+    }
+    if (is_of_xnnpack(node)) {
+        s->c.by = tq_even_multiplier(tq_scale_at(node->in[0], 0), tq_scale_at(node->in[1], 0), tq_scale_at(node->out[0], 0));
+        s->walk.run = even_mul_loops[type == TQ_TensorType_UINT8][tq_isa()];
+        if (!isfinite(s->c.by))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", s->c.by);
         return TQ_OK;
     }
     float product = tq_scale_at(node->in[0], 0) * tq_scale_at(node->in[1], 0);

@@ -6,8 +6,10 @@
  *     float32             in the order of kernels/gemm.h
  *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
+ *                         XNNPACK: rounded once, to even (product.h)
  *     int8 -> int32       sum a * b, of codes
- *     float32 x int8      each row of a quantized (ops/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b))
+ *     float32 x int8      each row of a quantized (ops/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b)), or
+ *                         XNNPACK's f32(f32(acc - z * sum(b)) * s_row) * s_b
  *
  * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  There, hybrid
  * products of several batches read the wrong row sums, and scales along b's columns count in hybrid products alone.
@@ -30,7 +32,9 @@ typedef struct product {
     size_t size_a, size_b, size_out; /* of one element in memory */
 
     tq_gemm plan;
-    tq_gemm *gemms;      /* one for each matrix of b, packed, where b is constant; else NULL */
+    tq_gemm *gemms;      /* one for each matrix of b, packed in the first run, where b is constant; else NULL */
+    bool has_run;
+    uint64_t each;       /* bytes of a packed matrix; constant ones lie in what the node keeps */
     tq_gemm_store store;
     tq_hybrid_rule rule; /* hybrid; else NULL */
     /* int16 times int16, which no matrix kernel takes */
@@ -74,7 +78,7 @@ static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    tq_hybrid_output output = {p->node->in[RIGHT], NULL, false};
+    tq_hybrid_output output = {.weights = p->node->in[RIGHT], .fused = p->rule == tq_hybrid_even};
     for (size_t m = begin; m < end; m++) {
         float *y = (float *)(void *)p->out + m * p->n;
         tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->rows[m], 0, p->n,
@@ -164,12 +168,24 @@ static void ready_b(product *p, size_t matrix)
         pack(p, p->node, b, &p->gemm, room);
 }
 
+static void pack_constants(tq_node *node)
+{
+    product *p = node->state;
+    const tq_tensor *b = node->in[RIGHT];
+    const size_t matrices = tq_shape_span(&b->shape, 0, b->shape.rank - 2);
+    for (size_t i = 0; i < matrices; i++)
+        pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &p->gemms[i], (char *)node->kept + i * p->each);
+    p->has_run = true;
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     product p = *(const product *)node->state;
     p.node = node;
     p.rows = tq_scratch_at(node, p.rows_at);
+    if (p.gemms && !p.has_run)
+        pack_constants(node);
     size_t batches = tq_shape_size(&p.batch), held_b = SIZE_MAX, held_a = SIZE_MAX;
     for (size_t i = 0; i < batches && p.m && p.n; i++) {
         size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
@@ -256,8 +272,11 @@ static tq_status check_codes(const tq_node *node, const product *p, tq_error *er
 
 static double multiplier_of(const tq_node *node, size_t column)
 {
-    float scales = tq_scale_at(node->in[LEFT], 0) * tq_scale_at(node->in[RIGHT], column);
-    return (double)scales / (double)tq_scale_at(node->out[0], 0);
+    const float left = tq_scale_at(node->in[LEFT], 0), right = tq_scale_at(node->in[RIGHT], column);
+    const float out = tq_scale_at(node->out[0], 0);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(left, right, out);
+    return (double)(left * right) / (double)out;
 }
 
 static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *error)
@@ -284,7 +303,7 @@ static tq_status prepare_store(tq_node *node, product *p, size_t count, tq_error
     void *memory;
     double *real;
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
-    p->store.rule = TQ_REQUANTIZE_DOUBLE;
+    p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     p->store.zero_point = tq_zero_point_at(out, 0);
     tq_code_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, p->n, sizeof *real, &real, error));
@@ -320,22 +339,22 @@ static tq_status choose(tq_node *node, product *p, tq_error *error)
     return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_codes(node, p, error);
 }
 
-/* Plans the product, packs what is constant, and lays out scratch. */
+/* Plans the product, and lays out what it keeps and scratch. */
 static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
     bool floats = b->type == TQ_TensorType_FLOAT32, wide = a->type == TQ_TensorType_INT16;
-    TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, wide, error));
-    uint64_t each = (p->plan.packed_bytes + 63) / 64 * 64;
+    const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, flags, error));
+    p->each = (p->plan.packed_bytes + 63) / 64 * 64;
     if (tq_is_constant(b)) {
         size_t matrices = tq_shape_span(&b->shape, 0, b->shape.rank - 2);
-        char *memory;
-        TQ_TRY(tq_node_memory(node, matrices, each, &memory, error));
+        uint64_t kept = 0;
         TQ_TRY(tq_node_memory(node, matrices, sizeof *p->gemms, &p->gemms, error));
-        for (size_t i = 0; i < matrices; i++)
-            pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &p->gemms[i], memory + i * each);
+        tq_scratch_part(&kept, matrices, p->each);
+        TQ_TRY(tq_node_keep(node, kept, error));
     }
-    p->b_at = tq_scratch_part(total, p->gemms ? 0 : each, 1);
+    p->b_at = tq_scratch_part(total, p->gemms ? 0 : p->each, 1);
     p->codes_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
     p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->m, node->threads), 1);

@@ -170,11 +170,12 @@ int64_t tq_binary_activation(const tq_node *node)
     return TQ_ActivationFunctionType_NONE;
 }
 
-static bounds bounds_of(int64_t activation, int32_t type)
+static bounds bounds_of(const tq_node *node)
 {
+    const int32_t type = node->in[0]->type;
     bounds b;
     float most = type == TQ_TensorType_FLOAT16 ? 65504.0f : FLT_MAX;
-    tq_activation_floats(activation, &b.low, &b.high);
+    tq_activation_floats(node, tq_binary_activation(node), &b.low, &b.high);
     bool below = b.low <= -FLT_MAX, above = b.high >= FLT_MAX;
     int64_t least_code = INT64_MIN, most_code = INT64_MAX;
     if (type != TQ_TensorType_INT64) {
@@ -184,8 +185,8 @@ static bounds bounds_of(int64_t activation, int32_t type)
     }
     b.int_low = below ? least_code : b.low < 0 && least_code == 0 ? 0 : (int64_t)b.low;
     b.int_high = above ? most_code : (int64_t)b.high;
-    b.low = below ? -most : b.low;
-    b.high = above ? most : b.high;
+    b.low = b.low == -FLT_MAX ? -most : b.low;
+    b.high = b.high == FLT_MAX ? most : b.high;
     return b;
 }
 
@@ -308,7 +309,7 @@ tq_status tq_binary_prepare(tq_node *node, tq_error *error)
         TQ_TRY(check_equal_shapes(node, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
-    s->limits = bounds_of(tq_binary_activation(node), node->in[0]->type);
+    s->limits = bounds_of(node);
     s->walk.params = &s->limits;
     s->walk.run = s->general = row->run[tq_isa()];
     s->walk.cost = row->cost;

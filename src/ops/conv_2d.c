@@ -4,10 +4,11 @@
  *
  *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(MBQM(acc, s_x * s_w / s_out) + z_out), a scale a
  *                tensor (UINT8: its product in float32) or a channel; weights' zero points are 0 but for UINT8
+ *     optimized  the rule up in place of MBQM (quant/rounding.def)
  *     INT16      with an INT32 bias as above, with an INT64 one the 64-bit form
  *     float      sums in the order of kernels/gemm.h
  *
- * Source: LiteRT f6745779, tflite/kernels/conv.cc, internal/reference/{conv,integer_ops/conv}.h.  There a bias is
+ * Source: LiteRT f6745779, tflite/kernels/conv.cc, ruy 2af88863, ruy/kernel_avx2_fma.cc; internal/reference/{conv,integer_ops/conv}.h.  There a bias is
  * mandatory; here it may be left out.
  */
 #include "ops/check.h"
@@ -33,6 +34,15 @@ static tq_status check(const tq_node *node, tq_error *error)
     return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
 }
 
+/* The optimized kernel has neither groups nor, for INT16, a bias but of INT32. */
+static tq_requantize_rule rule_of(const tq_node *node)
+{
+    bool grouped = node->in[0]->shape.dims[3] != node->in[1]->shape.dims[3];
+    bool wide = node->in[0]->type == TQ_TensorType_INT16 &&
+                tq_get_int(&node->options.table, TQ_Conv2DOptions_quantized_bias_type) != TQ_TensorType_INT32;
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && !grouped && !wide ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE;
+}
+
 tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
@@ -47,7 +57,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
         .groups = (size_t)(x[3] / w[3]),
         .depth = (size_t)w[3],
         .activation = tq_get_int(options, TQ_Conv2DOptions_fused_activation_function),
-        .rule = TQ_REQUANTIZE_DOUBLE,
+        .rule = rule_of(node),
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
     };
     tq_convolution_options given = {
@@ -61,7 +71,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
-    if (plan.groups > 1 && plan.depth == 1) { /* each channel by itself */
+    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel by itself */
         plan.by_channel = true;
         plan.multiplier = plan.channels / plan.groups;
         plan.groups = 1;

@@ -3,19 +3,21 @@
  * Operators that compute nothing: BITCAST, DENSIFY, ZEROS_LIKE; and the parts of complex numbers: REAL, IMAG,
  * COMPLEX_ABS.
  *
- * DENSIFY copies: sparse constants are made dense when they are read.
+ * DENSIFY copies a constant, or makes a sparse one dense.
  * Source: LiteRT f6745779, tflite/kernels/bitcast.cc, densify.cc, zeros_like.cc, complex_support.cc.
  */
 #include <math.h>
 #include <string.h>
 
+#include "model/sparsity.h"
 #include "ops/element.h"
 #include "ops/map.h"
 
 static tq_status eval_copy(tq_node *node, tq_error *error)
 {
     (void)error;
-    memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
+    if (node->out[0]->data != node->in[0]->data) /* BITCAST is TQ_OP_SAME */
+        memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
     return TQ_OK;
 }
 
@@ -54,6 +56,14 @@ tq_status tq_prepare_bitcast(tq_node *node, tq_error *error)
 
 /* ---- DENSIFY, ZEROS_LIKE ---- */
 
+static tq_status eval_densify(tq_node *node, tq_error *error)
+{
+    const tq_tensor *in = node->in[0], *out = node->out[0];
+    memset(out->data, 0, out->bytes);
+    tq_bytes stored = {in->data, in->bytes};
+    return tq_tensor_densify(&in->table, stored, out->data, out->bytes, error);
+}
+
 tq_status tq_prepare_densify(tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
@@ -61,7 +71,7 @@ tq_status tq_prepare_densify(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     if (!tq_is_constant(node->in[0]))
         return tq_input_fail(node, 0, error, "is computed; DENSIFY needs a constant");
-    node->eval = eval_copy;
+    node->eval = node->in[0]->packed ? eval_densify : eval_copy;
     return tq_output_shape(node, 0, &node->in[0]->shape, error);
 }
 

@@ -3,7 +3,8 @@
  * DEPTHWISE_CONV_2D: input [batch, height, width, depth], filter [1, filter height, filter width, depth * multiplier];
  * output channel c * multiplier + m is that of input channel c.
  *
- * Arithmetic as in conv_2d.c; an INT16 input has a bias of INT64, and a filter's zero point is not read unless it is
+ * Arithmetic as in conv_2d.c, but that the optimized kernel has the rule up for INT8 alone, and only in whole blocks of
+ * 8 channels; an INT16 input has a bias of INT64, and a filter's zero point is not read unless it is
  * UINT8.  The option depth_multiplier is not read: the shapes say it.
  *
  * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc,
@@ -34,6 +35,7 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(check(node, error));
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    const bool ups = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[0]->type == TQ_TensorType_INT8;
     tq_product_plan plan = {
         .channels = (size_t)w[3],
         .groups = 1,
@@ -43,7 +45,8 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
         .channel_stride = 1,
         .k_stride = (size_t)w[3],
         .activation = tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function),
-        .rule = TQ_REQUANTIZE_DOUBLE,
+        .rule = ups ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE,
+        .tail = ups ? (size_t)w[3] % 8 : 0,
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
         .ignores_zero_point = node->in[0]->type != TQ_TensorType_UINT8,
     };

@@ -116,8 +116,9 @@ static bool comes_first(const void *context, uint32_t a, uint32_t b)
     return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
 }
 
-/* Moves the boxes to take, at most `most`, to the front of `order`, and returns how many they are. */
-static size_t suppress(const tq_node *node, const detection *d, const float *scores, size_t most, uint32_t *order)
+/* Moves the boxes to take, at most `most`, to the front of `order`; *out: how many they are. */
+static tq_status suppress(const tq_node *node, const detection *d, const float *scores, size_t most, uint32_t *order,
+                          size_t *out, tq_error *error)
 {
     const float *boxes = tq_scratch_at(node, d->decoded_at);
     uint8_t *active = tq_scratch_at(node, d->active_at);
@@ -130,13 +131,15 @@ static size_t suppress(const tq_node *node, const detection *d, const float *sco
     for (size_t i = 0; i < kept && taken < most; i++) {
         if (!active[i])
             continue;
+        TQ_TRY(tq_node_poll(node, error));
         uint32_t box = order[i];
         order[taken++] = box; /* taken <= i: no candidate is lost */
         for (size_t j = i + 1; j < kept; j++)
             if (active[j] && overlap(boxes + 4 * (size_t)box, boxes + 4 * (size_t)order[j]) > d->iou_threshold)
                 active[j] = 0;
     }
-    return taken;
+    *out = taken;
+    return TQ_OK;
 }
 
 /* ---- the best classes of a box, as std::partial_sort of libstdc++ finds them: equal ones come in the order of its heap */
@@ -208,7 +211,8 @@ static void put(const tq_node *node, const detection *d, size_t at, size_t box, 
     best[at] = score;
 }
 
-static size_t detect_fast(const tq_node *node, const detection *d, const float *scores)
+static tq_status detect_fast(const tq_node *node, const detection *d, const float *scores, size_t *found,
+                             tq_error *error)
 {
     float *best = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at), *classes = tq_scratch_at(node, d->classes_at);
@@ -218,14 +222,16 @@ static size_t detect_fast(const tq_node *node, const detection *d, const float *
         best_classes(row, d->classes, each, classes);
         best[i] = row[classes[0]];
     }
-    size_t count = suppress(node, d, best, d->most, order);
+    size_t count;
+    TQ_TRY(suppress(node, d, best, d->most, order, &count, error));
     for (size_t i = 0; i < count; i++) {
         const float *row = scores + order[i] * d->columns + background;
         best_classes(row, d->classes, each, classes);
         for (size_t k = 0; k < each; k++)
             put(node, d, i * d->each + k, order[i], classes[k], row[classes[k]]);
     }
-    return count;
+    *found = count;
+    return TQ_OK;
 }
 
 /* The greatest of two sorted lists, of equal ones those of the first in front; back into the first. */
@@ -238,24 +244,26 @@ static size_t merge(finding *found, size_t count, const finding *more, size_t mo
     return all;
 }
 
-static size_t detect_regular(const tq_node *node, const detection *d, const float *scores)
+static tq_status detect_regular(const tq_node *node, const detection *d, const float *scores, size_t *all,
+                                tq_error *error)
 {
     float *of_class = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at);
     finding *found = tq_scratch_at(node, d->found_at), *room = tq_scratch_at(node, d->merged_at);
     finding *more = found + d->most;
-    size_t background = d->columns - d->classes, count = 0;
+    size_t background = d->columns - d->classes, count = 0, taken;
     for (size_t c = 0; c < d->classes; c++) {
         for (size_t i = 0; i < d->boxes; i++)
             of_class[i] = scores[i * d->columns + c + background];
-        size_t taken = suppress(node, d, of_class, d->per_class, order);
+        TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken, error));
         for (size_t i = 0; i < taken; i++)
             more[i] = (finding){order[i], (uint32_t)c, of_class[order[i]]};
         count = merge(found, count, more, taken, d->most, room);
     }
     for (size_t i = 0; i < count; i++)
         put(node, d, i, found[i].box, found[i].column, found[i].score);
-    return count;
+    *all = count;
+    return TQ_OK;
 }
 
 static tq_status eval_detection(tq_node *node, tq_error *error)
@@ -270,7 +278,8 @@ static tq_status eval_detection(tq_node *node, tq_error *error)
     for (int i = 0; i < COUNT; i++)
         memset(node->out[i]->data, 0, node->out[i]->bytes);
     const float *scores = scores_of(node, d);
-    size_t found = d->regular ? detect_regular(node, d, scores) : detect_fast(node, d, scores);
+    size_t found;
+    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, scores, &found, error));
     *(float *)node->out[COUNT]->data = (float)found;
     return TQ_OK;
 }

@@ -5,7 +5,9 @@
  *
  *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), a
  *                scale a tensor or a unit (then zero points of weights are not read); INT16 input: acc in 64 bits,
- *                unless quantized_bias_type is INT32
+ *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
+ *                optimized: the rule up (quant/rounding.def), of s_x * s_w in float32 where there is one s_w, and acc in 32
+ *                bits but with a bias of 64
  *     float      sums in the order of kernels/gemm.h
  *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
@@ -43,10 +45,7 @@ static tq_status fit(tq_node *node, tq_product_plan *plan, tq_error *error)
 static tq_status check_options(const tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
-    int64_t format = tq_get_int(options, TQ_FullyConnectedOptions_weights_format);
     int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
-    if (format != TQ_FullyConnectedOptionsWeightsFormat_DEFAULT)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "weights_format is %lld; tq runs DEFAULT (0)", (long long)format);
     switch (activation) {
     case TQ_ActivationFunctionType_NONE:
     case TQ_ActivationFunctionType_RELU:
@@ -111,8 +110,8 @@ static tq_status prepare_words(tq_node *node, tq_error *error)
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     TQ_TRY(fit(node, &p->plan, error));
     TQ_TRY(tq_check_product(node, p->plan.channels, 0, TQ_T(INT16), error));
-    tq_activation_codes(tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-                        node->out[0], &p->low, &p->high);
+    tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+                        &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
     const bool many = node->in[1]->quantization.count > 1;
     for (size_t c = 0; c < p->plan.channels; c++) {
@@ -126,8 +125,38 @@ static tq_status prepare_words(tq_node *node, tq_error *error)
 
 /* ---- all others ---- */
 
+/* Whether the node follows the optimized kernel, which has 32 bits for every sum: with 16-bit inputs it serves neither
+   biases of 64 bits nor zero points. */
+static bool has_optimized_kernel(const tq_node *node)
+{
+    if (node->numerics != TQ_NUMERICS_OPTIMIZED)
+        return false;
+    if (node->in[0]->type != TQ_TensorType_INT16)
+        return true;
+    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL, *w = node->in[1];
+    return !(bias && bias->type == TQ_TensorType_INT64) &&
+           !(w->quantization.count == 1 && tq_zero_point_at(w, 0) != 0) &&
+           tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type) != TQ_TensorType_INT64;
+}
+
+static tq_status prepare_shuffled(tq_node *node, tq_error *error)
+{
+    tq_product_plan plan = {.groups = 1};
+    TQ_TRY(tq_check_counts(node, 2, 3, 2, 2, error));
+    TQ_TRY(check_options(node, error));
+    TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
+    TQ_TRY(fit(node, &plan, error));
+    return tq_prepare_fully_connected_shuffled(node, &plan, error);
+}
+
 tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
 {
+    int64_t format = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_weights_format);
+    if (format == TQ_FullyConnectedOptionsWeightsFormat_SHUFFLED4x16INT8)
+        return prepare_shuffled(node, error);
+    if (format != TQ_FullyConnectedOptionsWeightsFormat_DEFAULT)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "weights_format is %lld; there are DEFAULT (0) and SHUFFLED4x16INT8 (1)", (long long)format);
     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     if (node->in[0]->type == TQ_TensorType_FLOAT32 && node->in[1]->type != TQ_TensorType_FLOAT32)
         return tq_prepare_fully_connected_hybrid(node, error);
@@ -135,12 +164,16 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
     if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16)
         return prepare_words(node, error);
+    const bool sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    const bool sparse_codes = sparse && node->in[0]->type == TQ_TensorType_INT8;
+    const bool optimized = !sparse_codes && has_optimized_kernel(node);
     tq_product_plan plan = {
         .groups = 1,
         .taps = 1,
         .k_stride = 1,
         .activation = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-        .rule = TQ_REQUANTIZE_FLOAT64_AWAY,
+        .rule = sparse_codes ? TQ_REQUANTIZE_DOUBLE : optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
+        .product_in_f32 = (sparse_codes || optimized) && node->in[1]->quantization.count == 1,
         .ignores_zero_point = node->in[1]->quantization.count > 1,
     };
     TQ_TRY(tq_check_product(node, (size_t)node->in[1]->shape.dims[0], 0, TQ_CODES_UP_TO_8, error));
@@ -153,6 +186,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
                                  node->in[1]->quantization.zero_point[c]);
     TQ_TRY(tq_product_is_wide(
         node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type), &plan.wide, error));
+    plan.wide = plan.wide && !optimized;
     TQ_TRY(fit(node, &plan, error));
     plan.channel_stride = plan.depth;
     plan.row_stride = plan.depth;

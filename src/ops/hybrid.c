@@ -10,6 +10,7 @@
 
 #include "ops/check.h"
 #include "ops/curves.h"
+#include "ops/lanes.h"
 
 /* Rows are quantized in blocks of so many, and the rest one by one, with another rounding. */
 enum { BLOCK = 8 };
@@ -80,6 +81,20 @@ tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
     return (tq_hybrid_row){bound / 127, 0};
 }
 
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes)
+{
+    range r = range_of(values, n);
+    float bound = -r.low > r.high ? -r.low : r.high;
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (bound < FAINT)
+        return zeros(n, codes);
+    const float inverse = (float)(127.0 / (double)bound);
+    for (size_t i = 0; i < n; i++)
+        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse), -127, 127);
+    return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
+}
+
 /* The zero point whose real value errs least at the end of the range that it is taken from. */
 static int32_t nudged_zero_point(double low, double high, double scale)
 {
@@ -104,9 +119,44 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes)
     return row;
 }
 
+/* The zero point whose real value errs least, in float32, and then rounded to even. */
+static int32_t even_zero_point(float low, float high)
+{
+    float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
+    return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
+}
+
+/* As `quantize`, with ties to even. */
+#define QUANTIZE_EVEN(isa, target)                                                                              \
+    target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point,    \
+                                           int8_t *codes)                                                       \
+    {                                                                                                           \
+        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                         \
+        for (size_t i = 0; i < n; i++)                                                                          \
+            codes[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);                     \
+    }
+TQ_EVERY_ISA(QUANTIZE_EVEN)
+
+tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *codes)
+{
+    static void (*const quantize_even[TQ_ISAS])(const float *, size_t, float, int32_t, int8_t *) =
+        TQ_ISA_FUNCTIONS(quantize_even);
+    range r = range_of(values, n);
+    const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
+    if (!r.finite || width > FLT_MAX)
+        return not_finite(n, codes);
+    if (inverse > FLT_MAX)
+        return zeros(n, codes);
+    tq_hybrid_row row = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
+    quantize_even[tq_isa()](values, n, inverse, row.zero_point, codes);
+    return row;
+}
+
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric)
 {
-    return asymmetric || node->numerics == TQ_NUMERICS_XNNPACK ? tq_hybrid_asymmetric : tq_hybrid_symmetric;
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return tq_hybrid_even;
+    return asymmetric ? tq_hybrid_asymmetric : tq_hybrid_symmetric;
 }
 
 tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error *error)
@@ -145,12 +195,38 @@ static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weig
     return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
 }
 
+#define STORE_FUSED(isa, target)                                                                               \
+    target static void store_fused_##isa(const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,   \
+                                         const float *scales, size_t step, const float *bias, size_t count,    \
+                                         float *y)                                                             \
+    {                                                                                                          \
+        for (size_t c = 0; c < count; c++) {                                                                   \
+            float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]);                          \
+            y[c] = fmaf(sum * row.scale, scales[c * step], bias ? bias[c] : 0);                                \
+        }                                                                                                      \
+    }
+TQ_EVERY_ISA(STORE_FUSED)
+
+static void store_fused(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
+                        size_t first, size_t count, float *y)
+{
+    static void (*const store[TQ_ISAS])(const int32_t *, const int32_t *, tq_hybrid_row, const float *, size_t,
+                                        const float *, size_t, float *) = TQ_ISA_FUNCTIONS(store_fused);
+    const size_t step = o->weights->quantization.count > 1;
+    store[tq_isa()](sums, weight_sums, row, o->weights->quantization.scale + step * first, step,
+                    o->bias ? o->bias + first : NULL, count, y);
+}
+
 void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
                      size_t first, size_t count, float *y)
 {
     const float *scales = o->weights->quantization.scale;
     const size_t step = o->weights->quantization.count > 1;
     scales += step ? first : 0;
+    if (o->fused) {
+        store_fused(o, sums, weight_sums, row, first, count, y);
+        return;
+    }
     for (size_t c = 0; c < count; c++) {
         float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]), scale = scales[c * step];
         y[c] = o->one_by_one ? sum * scale * row.scale : sum * (scale * row.scale);

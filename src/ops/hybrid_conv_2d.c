@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CONV_2D of float32 activations with weights of 8 or 4 bits: input [n, h, w, c], filter [o, kh, kw, c / groups].
+ * A UINT8 filter holds int8's bytes (ops/hybrid.h).
  *
  * Each image is quantized on its own (ops/hybrid.h).  Where all filter scales are equal and there is one group,
  * symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
  * else asymmetrically: out = act(f32(f32(acc) * s_w[o]) * s_x + bias), acc = sum (q - z) * w
- * Cells of the padding are real zeros.
+ * Optimized, where there is one group: f32(acc) * f32(s_x * s_w[o]) in either form.
+ * Cells of the padding are real zeros.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
+ * of one cell are fully connected layers there, of which each pixel is quantized on its own.
  *
  * Source: LiteRT f6745779, tflite/kernels/conv.cc (EvalHybrid, EvalHybridPerChannel),
- * internal/reference/conv.h.  There, grouped filters with one scale read past it.
+ * internal/reference/conv.h.  There, grouped filters with one scale read past it, and of a UINT8 filter the first
+ * scale counts for all channels: here these must be equal.
  */
 #include "kernels/gemm.h"
 #include "ops/check.h"
@@ -25,9 +29,9 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups], packed; weights that are not constant are packed in eval */
-    char *memory;  /* of packed weights; NULL where they are not constant */
-    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch */
+    tq_gemm *gemm; /* [groups], packed; weights that are not constant are packed in every run */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* in eval */
     const tq_node *node;
     tq_hybrid_output output;
@@ -81,6 +85,12 @@ static void eval_group(convolution *c, const int8_t *codes, size_t group)
     tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
 }
 
+/* Which has no groups. */
+static bool has_optimized_kernel(const tq_node *node, const convolution *c)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && c->groups == 1;
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -90,10 +100,13 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
     if (c.out_pixels == 0)
         return TQ_OK;
-    if (!c.memory)
-        pack(&c, node->in[1], tq_scratch_at(node, c.packed_at));
+    if (!c.constant || !c.has_run)
+        pack(&c, node->in[1], (char *)(c.constant ? node->kept : node->scratch) + c.packed_at);
+    ((convolution *)node->state)->has_run = true;
     c.node = node;
-    c.output = (tq_hybrid_output){node->in[1], bias ? bias->data : NULL, c.rule != tq_hybrid_symmetric};
+    c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
+                                  .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
+                                  .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
         c.image = c.rule((const float *)node->in[0]->data + b * size, size, codes);
@@ -104,11 +117,19 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+static bool scales_differ(const tq_affine *q)
+{
+    for (uint32_t c = 1; c < q->count; c++)
+        if (q->scale[c] != q->scale[0])
+            return true;
+    return false;
+}
+
 static tq_status check(const tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
-    TQ_TRY(tq_check_input(node, 1, TQ_T(INT8) | TQ_T(INT4), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     TQ_TRY(tq_check_rank(node, 1, 4, 4, error));
@@ -124,15 +145,10 @@ static tq_status check(const tq_node *node, tq_error *error)
             return tq_input_fail(node, 2, error, "has %zu elements; the filter gives %d channels",
                                  tq_tensor_count(node->in[2]), w[0]);
     }
-    return tq_check_weight_scales(node, 1, 0, error);
-}
-
-static bool scales_differ(const tq_affine *q)
-{
-    for (uint32_t c = 1; c < q->count; c++)
-        if (q->scale[c] != q->scale[0])
-            return true;
-    return false;
+    TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+    if (node->in[1]->type == TQ_TensorType_UINT8 && (w[3] != x[3] || scales_differ(&node->in[1]->quantization)))
+        return tq_input_fail(node, 1, error, "is UINT8; beside FLOAT32 it has one scale and one group");
+    return TQ_OK;
 }
 
 static tq_status fit(tq_node *node, convolution *c, tq_error *error)
@@ -162,26 +178,35 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether XNNPACK, which then quantizes each pixel on its own, sees a fully connected layer. */
+static bool is_of_pixels(const tq_node *node, const convolution *c)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && c->scan.filter_h == 1 && c->scan.filter_w == 1 &&
+           c->scan.stride_h == 1 && c->scan.stride_w == 1 && c->groups == 1 && c->channels + c->out_channels > 2;
+}
+
 tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
 {
     TQ_TRY(check(node, error));
-    convolution *c;
-    TQ_TRY(tq_node_state(node, sizeof *c, &c, error));
-    TQ_TRY(fit(node, c, error));
+    convolution *c, shape = {0};
     int64_t activation = tq_get_int(&node->options.table, TQ_Conv2DOptions_fused_activation_function);
-    tq_activation_floats(activation, &c->low, &c->high);
+    TQ_TRY(fit(node, &shape, error));
+    if (is_of_pixels(node, &shape))
+        return tq_prepare_hybrid_rows(node, shape.batches * shape.out_pixels, shape.channels, shape.out_channels,
+                                      activation, true, error);
+    TQ_TRY(tq_node_state(node, sizeof *c, &c, error));
+    *c = shape;
+    tq_activation_floats(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
     TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
-    if (tq_is_constant(node->in[1])) {
-        TQ_TRY(tq_node_memory(node, c->groups, packed_bytes(c), &c->memory, error));
-        pack(c, node->in[1], c->memory);
-    }
-    uint64_t total = 0;
+    c->constant = tq_is_constant(node->in[1]);
+    uint64_t total = 0, kept = 0;
     c->codes_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
-    c->packed_at = tq_scratch_part(&total, c->memory ? 0 : c->groups, packed_bytes(c));
+    c->packed_at = tq_scratch_part(c->constant ? &kept : &total, c->groups, packed_bytes(c));
     c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
     node->eval = eval;
+    TQ_TRY(tq_node_keep(node, kept, error));
     return tq_node_scratch(node, total, error);
 }

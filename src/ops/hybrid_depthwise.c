@@ -4,14 +4,17 @@
  *
  * Each image is quantized on its own, asymmetrically (ops/hybrid.h):
  *     out = act(f32(acc) * f32(s_w[o] * s_x) + bias), acc = sum (q - z) * w, o = c * m + i
+ *     optimized: f32(f32(f32(acc) * s_w[o]) * s_x) in whole blocks of 4 channels, of those left over s_x first
  * Cells of the padding are real zeros.
  *
- * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc, internal/reference/integer_ops/depthwise_conv.h.
+ * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc, internal/reference/integer_ops/depthwise_conv.h,
+ * internal/optimized/integer_ops/depthwise_conv_hybrid.h.
  * There, a filter with one scale is read past it.
  */
 #include <string.h>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/dot.h"
 #include "ops/hybrid.h"
@@ -34,8 +37,8 @@ typedef struct depthwise {
 
 /* sums[o] += (cell[o / m] - z) * w[o].  A sum of kernel cells cannot pass int32 before the filter passes memory
    that an int8 tensor of 2^31 elements has: |product| < 2^16, so it wraps as the reference's does. */
-static void add_tap(const int8_t *cell, const int8_t *w, size_t channels, size_t multiplier, int32_t zero_point,
-                    int32_t *sums)
+TQ_BODY void add_tap(const int8_t *cell, const int8_t *w, size_t channels, size_t multiplier, int32_t zero_point,
+                     int32_t *sums)
 {
     if (multiplier == 1) {
         for (size_t c = 0; c < channels; c++)
@@ -47,7 +50,7 @@ static void add_tap(const int8_t *cell, const int8_t *w, size_t channels, size_t
             *sums = (int32_t)((uint32_t)*sums + (uint32_t)((cell[c] - zero_point) * *w));
 }
 
-static void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t out_x, int32_t *sums)
+TQ_BODY void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t out_x, int32_t *sums)
 {
     const int8_t *filter = d->node->in[1]->data;
     const int8_t *image = d->codes + batch * (size_t)d->y.in * (size_t)d->x.in * d->channels;
@@ -65,20 +68,31 @@ static void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t 
         }
 }
 
-static void store(const depthwise *d, size_t batch, const int32_t *sums, float *out)
+TQ_BODY float scaled(bool optimized, size_t o, size_t channels, float sum, float weight, float image)
 {
-    const tq_tensor *filter = d->node->in[1], *bias = d->node->in_count > 2 ? d->node->in[2] : NULL;
-    for (size_t o = 0; o < d->out_channels; o++) {
-        float y = (float)sums[o] * (tq_scale_at(filter, o) * d->image[batch].scale);
-        y = bias ? y + ((const float *)bias->data)[o] : y;
-        y = y < d->low ? d->low : y;
-        out[o] = y > d->high ? d->high : y;
+    if (!optimized)
+        return sum * (weight * image);
+    return o < channels - channels % 4 ? sum * weight * image : sum * image * weight;
+}
+
+TQ_BODY void store(const depthwise *d, size_t batch, const int32_t *sums, float *out)
+{
+    const tq_tensor *bias = d->node->in_count > 2 ? d->node->in[2] : NULL;
+    const tq_affine *q = &d->node->in[1]->quantization;
+    const float *added = bias ? bias->data : NULL, *weight = q->scale;
+    const bool optimized = d->node->numerics == TQ_NUMERICS_OPTIMIZED, many = q->count > 1;
+    const float low = d->low, high = d->high, image = d->image[batch].scale;
+    const size_t channels = d->out_channels;
+    for (size_t o = 0; o < channels; o++) {
+        float y = scaled(optimized, o, channels, (float)sums[o], weight[many ? o : 0], image);
+        y = added ? y + added[o] : y;
+        y = y < low ? low : y;
+        out[o] = y > high ? high : y;
     }
 }
 
-static void eval_tasks(void *context, size_t begin, size_t end)
+TQ_BODY void eval_some(const depthwise *d, size_t begin, size_t end)
 {
-    const depthwise *d = context;
     size_t height = (size_t)d->y.out, rows = d->batches * height;
     float *out = d->node->out[0]->data;
     for (size_t task = begin; task < end; task++) {
@@ -91,8 +105,16 @@ static void eval_tasks(void *context, size_t begin, size_t end)
     }
 }
 
+#define EVAL_TASKS(isa, target)                                               \
+    static target void eval_tasks_##isa(void *context, size_t begin, size_t end) \
+    {                                                                         \
+        eval_some(context, begin, end);                                       \
+    }
+TQ_EVERY_ISA(EVAL_TASKS)
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
+    static void (*const tasks[TQ_ISAS])(void *, size_t, size_t) = TQ_ISA_FUNCTIONS(eval_tasks);
     (void)error;
     depthwise d = *(const depthwise *)node->state;
     tq_hybrid_row *image = tq_scratch_at(node, d.images_at);
@@ -104,7 +126,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     d.codes = codes;
     d.image = image;
     d.sums = tq_scratch_at(node, d.sums_at);
-    tq_parallel_for(d.tasks, 1, node->threads, eval_tasks, &d);
+    tq_parallel_for(d.tasks, 1, node->threads, tasks[tq_isa()], &d);
     return TQ_OK;
 }
 
@@ -148,7 +170,7 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     d->batches = (size_t)x[0];
     d->channels = (size_t)x[3];
     d->out_channels = (size_t)w[3];
-    tq_activation_floats(tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low, &d->high);
+    tq_activation_floats(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low, &d->high);
     tq_shape out = {4, {x[0], d->y.out, d->x.out, w[3]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     size_t rows = d->batches * (size_t)d->y.out;

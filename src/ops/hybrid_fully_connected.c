@@ -6,12 +6,19 @@
  *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
  *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
  *                                     b in order, always asymmetric
- * acc: the products of codes; sum: the weights' own.
+ *                                     XNNPACK: block_products_fused
+ *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
+ *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the sum
+ *                                     of the row's codes
+ * acc: the products of codes; sum: the weights' own.  Of weights that the file stores sparse, zero points come first:
+ *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
- * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalBlockwise4Bit).  There,
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
+ * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  There, a 4-bit weight of -8 counts as 8, and
  * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
  * activation; input elements that fill no row are dropped, here they are refused.
  */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/gemm.h"
@@ -26,10 +33,11 @@ typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
-    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; packed: weights that are not constant */
+    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* one scale a tensor or a unit */
     tq_gemm gemm;
-    bool packed; /* weights are constant, and packed in memory */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    bool sparse;            /* the file stores the weights so */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
@@ -53,15 +61,49 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
     tq_gemm_pack(gemm, &weights, memory);
 }
 
+static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
+{
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    const bool many = weights->quantization.count > 1;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit), by_unit = row.scale * scale;
+        const float offset = many ? row.scale * (float)row.zero_point * scale : by_unit * (float)row.zero_point;
+        const float start = (bias ? ((const float *)bias->data)[unit] : 0) - offset * (float)weight_sums[unit];
+        y[unit] = start + (float)sums[unit] * by_unit;
+    }
+}
+
+/* Of 4 bits: the kernel's weights are 7 more, which it takes off again in floats. */
+static void store_raised(const product *p, const int32_t *sums, const int8_t *codes, float row_scale, float *y)
+{
+    enum { RAISED = 7 };
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    int32_t sum_of_row;
+    tq_row_sums(codes, 1, p->cols, &sum_of_row);
+    const int32_t more = (int32_t)((uint32_t)RAISED * (uint32_t)sum_of_row);
+    const float less = (float)(int32_t)(0 - (uint32_t)more) * row_scale;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit);
+        const float start = bias ? less * scale + ((const float *)bias->data)[unit] : less * scale;
+        y[unit] = start + (float)(int32_t)((uint32_t)sums[unit] + (uint32_t)more) * row_scale * scale;
+    }
+}
+
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {p->node->in[1], bias ? bias->data : NULL, false};
+    tq_hybrid_output output = {.weights = p->node->in[1], .bias = bias ? bias->data : NULL,
+                               .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
-        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->row[r], 0,
-                        p->units, y);
+        const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
+        if (p->rule == tq_hybrid_away)
+            store_raised(p, sums, p->codes + r * p->cols, p->row[r].scale, y);
+        else if (p->sparse)
+            store_sparse(p, sums, weight_sums, p->row[r], y);
+        else
+            tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
         tq_activate(p->activation, y, p->units);
     }
 }
@@ -69,8 +111,12 @@ static void scale_rows(void *context, size_t begin, size_t end)
 static void eval_units(product *p)
 {
     const tq_node *node = p->node;
-    if (!p->packed)
-        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
+    if (!p->constant || !p->has_run) {
+        product *own = node->state;
+        pack(node, &p->gemm, p->cols, (char *)(p->constant ? node->kept : node->scratch) + p->packed_at);
+        own->gemm = p->gemm;
+        own->has_run = true;
+    }
     tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
@@ -90,6 +136,40 @@ static float block_products(const product *p, const int8_t *w, const int8_t *cod
     return sum;
 }
 
+/* XNNPACK's (qd8-f32-qb4w-gemm, AVX2): of each eight columns two make a sum of their own, block by block. */
+enum { PARTS = 4, STEP = 2 * PARTS };
+
+static float block_products_fused(const product *p, const int8_t *w, const int8_t *codes, float start, size_t unit)
+{
+    size_t blocks = p->cols / p->block;
+    float sums[PARTS] = {start};
+    for (size_t b = 0; b < blocks; b++) {
+        uint32_t acc[PARTS] = {0};
+        for (size_t k = b * p->block; k < (b + 1) * p->block; k += STEP)
+            for (size_t i = 0; i < PARTS; i++)
+                acc[i] += (uint32_t)(w[k + 2 * i] * codes[k + 2 * i] + w[k + 2 * i + 1] * codes[k + 2 * i + 1]);
+        for (size_t i = 0; i < PARTS; i++)
+            sums[i] = fmaf((float)(int32_t)acc[i], p->block_scales[unit * blocks + b], sums[i]);
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+static float blocks_fused(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
+{
+    const tq_hybrid_row *r = &p->row[row];
+    float start = p->scaled_sums[unit] * (float)r->zero_point;
+    float sum = block_products_fused(p, w, p->codes + row * p->cols, start, unit);
+    return fmaf(sum, r->scale, bias ? ((const float *)bias->data)[unit] : 0);
+}
+
+static float blocks_plain(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
+{
+    float sum = block_products(p, w, p->codes + row * p->cols, unit);
+    sum -= (float)p->row[row].zero_point * p->scaled_sums[unit];
+    sum *= p->row[row].scale;
+    return bias ? sum + ((const float *)bias->data)[unit] : sum;
+}
+
 static void eval_blocks(void *context, size_t begin, size_t end)
 {
     const product *p = context;
@@ -98,11 +178,8 @@ static void eval_blocks(void *context, size_t begin, size_t end)
     for (size_t unit = begin; unit < end; unit++) {
         const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
         for (size_t r = 0; r < p->rows; r++) {
-            float sum = block_products(p, w, p->codes + r * p->cols, unit);
-            sum -= (float)p->row[r].zero_point * p->scaled_sums[unit];
-            sum *= p->row[r].scale;
             float *y = out + r * p->units + unit;
-            *y = bias ? sum + ((const float *)bias->data)[unit] : sum;
+            *y = (p->rule == tq_hybrid_even ? blocks_fused : blocks_plain)(p, w, r, unit, bias);
             tq_activate(p->activation, y, 1);
         }
     }
@@ -127,12 +204,32 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+/* XNNPACK takes scales as bfloat16, and the sums of their weights sixteen at a time, less. */
+static tq_status block_parts_fused(tq_node *node, product *p, const tq_tensor *scales)
+{
+    enum { GROUP = 16 };
+    const int8_t *w = node->in[1]->data;
+    const size_t blocks = p->cols / p->block;
+    for (size_t i = 0; i < p->units * blocks; i++) {
+        const float scale = tq_half_to_float(((const uint16_t *)scales->data)[i]);
+        p->block_scales[i] = tq_bfloat_to_float(tq_float_to_bfloat(scale));
+        for (size_t k = 0; k < p->block; k += GROUP) {
+            int32_t sum;
+            tq_row_sums(w + i * p->block + k, 1, GROUP, &sum);
+            p->scaled_sums[i / blocks] -= (float)sum * p->block_scales[i];
+        }
+    }
+    return TQ_OK;
+}
+
 static tq_status block_parts(tq_node *node, product *p, const tq_tensor *scales, tq_error *error)
 {
     const int8_t *w = node->in[1]->data;
     size_t blocks = p->cols / p->block;
     TQ_TRY(tq_node_memory(node, p->units * blocks, sizeof(float), &p->block_scales, error));
     TQ_TRY(tq_node_memory(node, p->units, sizeof(float), &p->scaled_sums, error));
+    if (p->rule == tq_hybrid_even)
+        return block_parts_fused(node, p, scales);
     for (size_t i = 0; i < p->units * blocks; i++) {
         p->block_scales[i] = tq_half_to_float(((const uint16_t *)scales->data)[i]);
         int32_t sum;
@@ -159,7 +256,8 @@ static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
     if (tq_tensor_count(scales) != p->units * (p->cols / p->block))
         return tq_input_fail(node, 1, error, "has %zu block scales; it needs %zu", tq_tensor_count(scales),
                              p->units * (p->cols / p->block));
-    p->rule = tq_hybrid_asymmetric;
+    /* XNNPACK takes whole groups alone. */
+    p->rule = node->numerics == TQ_NUMERICS_XNNPACK && p->block % 32 == 0 ? tq_hybrid_even : tq_hybrid_asymmetric;
     return block_parts(node, p, scales, error);
 }
 
@@ -167,34 +265,31 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
 {
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
-    p->packed = tq_is_constant(node->in[1]);
-    if (p->packed) {
-        void *memory;
-        TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
-        pack(node, &p->gemm, p->cols, memory);
-    }
-    p->packed_at = tq_scratch_part(total, p->packed ? 0 : p->gemm.packed_bytes, 1);
+    p->constant = tq_is_constant(node->in[1]);
+    p->sparse = p->rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    uint64_t kept = 0;
+    p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
+    TQ_TRY(tq_node_keep(node, kept, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }
 
 /* Rows of the input, and the output's shape. */
-static tq_status fit_shapes(tq_node *node, product *p, tq_error *error)
+static tq_status fit_shapes(tq_node *node, size_t *rows, tq_error *error)
 {
     const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
-    p->units = (size_t)w->dims[0];
-    p->cols = (size_t)w->dims[1];
+    const size_t cols = (size_t)w->dims[1];
     size_t count = tq_shape_size(x);
     bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
-    if ((keep || p->cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+    if ((keep || cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
         return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
                              w->dims[1]);
-    if (p->cols && count % p->cols)
-        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, p->cols);
-    p->rows = p->cols ? count / p->cols : tq_shape_span(x, 0, x->rank - 1);
-    if (p->rows > INT32_MAX)
-        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", p->rows);
-    tq_shape out = {2, {(int32_t)p->rows, w->dims[0]}};
+    if (cols && count % cols)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, cols);
+    *rows = cols ? count / cols : tq_shape_span(x, 0, x->rank - 1);
+    if (*rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", *rows);
+    tq_shape out = {2, {(int32_t)*rows, w->dims[0]}};
     if (keep) {
         out = *x;
         out.dims[out.rank - 1] = w->dims[0];
@@ -218,16 +313,24 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
     return tq_check_activation(node, activation, error);
 }
 
-tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+/* Whether the optimized kernels have one of their own for a matrix of 4 bits. */
+static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
 {
-    const tq_table *options = &node->options.table;
-    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
-    TQ_TRY(check(node, activation, error));
+    const tq_tensor *weights = node->in[1];
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && weights->type == TQ_TensorType_INT4 && tq_is_constant(weights) &&
+           weights->quantization.count > 0 && p->rows > 0 && p->cols % 2 == 0 && p->cols >= 32 && p->units >= 4;
+}
+
+tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
+                                 bool asymmetric, tq_error *error)
+{
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
-    TQ_TRY(fit_shapes(node, p, error));
+    p->rows = rows;
+    p->cols = cols;
+    p->units = units;
     p->activation = activation;
-    p->rule = tq_hybrid_rule_of(node, tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0);
+    p->rule = has_kernel_of_4_bits(node, p) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
     const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
@@ -238,4 +341,17 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
         TQ_TRY(prepare_units(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);
+}
+
+tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
+    TQ_TRY(check(node, activation, error));
+    size_t rows = 0;
+    TQ_TRY(fit_shapes(node, &rows, error));
+    const int32_t *w = node->in[1]->shape.dims;
+    return tq_prepare_hybrid_rows(
+        node, rows, (size_t)w[1], (size_t)w[0], activation,
+        tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fixed-point multiplication as a loop that compilers vectorize: the rule "double" of quant/rounding.h for
- * arguments that cannot overflow 32 bits, which prepare proves.
+ * Multiplication and rounding as loops that compilers vectorize: the rule "double" of quant/rounding.h for
+ * arguments that cannot overflow 32 bits, which prepare proves; and ties to even.
  */
 #ifndef TQ_OPS_LANES_H
 #define TQ_OPS_LANES_H
+
+#include <string.h>
 
 #include "kernels/isa.h"
 #include "ops/quantized.h"
@@ -47,6 +49,18 @@ TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero
 {
     int32_t raised = x < less ? less : x;
     return (raised > most ? most : raised) + zero_point;
+}
+
+/* even(x) within [least, most], whole numbers of at most 2^22; NaN gives the least.  Above 2^23 floats are whole, so that an addition rounds,
+   and the integer is in the sum's bits.  No call, and no rounding mode but the usual one. */
+TQ_BODY int32_t tq_lane_even(float x, float least, float most)
+{
+    const float whole = 12582912.0f; /* 3 * 2^22 */
+    float raised = x > least ? x : least;
+    float bounded = (raised > most ? most : raised) + whole;
+    int32_t bits;
+    memcpy(&bits, &bounded, sizeof bits);
+    return bits - 0x4B400000;
 }
 
 /* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */

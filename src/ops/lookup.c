@@ -14,6 +14,15 @@ static void run_codes(const void *in, void *out, size_t n, const void *params)
     tq_lookup_bytes(params, in, out, n);
 }
 
+/* Ranges begin at multiples of 64: map.c. */
+static void run_blocks(const void *in, void *out, size_t n, const void *params)
+{
+    const tq_lookup *lookup = params;
+    const size_t left = n % lookup->block, whole = n - left;
+    tq_lookup_bytes(lookup->codes, in, out, whole);
+    tq_lookup_bytes(lookup->rest, (const uint8_t *)in + whole, (uint8_t *)out + whole, left);
+}
+
 static void run_points(const void *in, void *out, size_t n, const void *params)
 {
     const int16_t *from = in, *points = params;
@@ -35,16 +44,43 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
+static void fill_codes(const tq_node *node, tq_code_fn code, const void *params, uint8_t table[256])
 {
-    tq_lookup *lookup;
     int32_t low, high, least, most;
-    TQ_TRY(begin(node, &lookup, error));
     tq_code_range(node->in[0]->type, &low, &high);
     tq_code_range(node->out[0]->type, &least, &most);
     for (int32_t q = low; q <= high; q++)
-        lookup->codes[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
+        table[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
+}
+
+tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
+{
+    tq_lookup *lookup;
+    TQ_TRY(begin(node, &lookup, error));
+    fill_codes(node, code, params, lookup->codes);
     return TQ_OK;
+}
+
+tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code_fn rest, const void *params,
+                           tq_error *error)
+{
+    TQ_TRY(tq_lookup_codes(node, code, params, error));
+    tq_lookup *lookup = node->state;
+    fill_codes(node, rest, params, lookup->rest);
+    lookup->block = block;
+    lookup->map.run = run_blocks;
+    lookup->map.params = lookup;
+    return TQ_OK;
+}
+
+void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high)
+{
+    tq_lookup *lookup = node->state;
+    const bool is_signed = node->out[0]->type == TQ_TensorType_INT8;
+    for (int i = 0; i < 256; i++) {
+        int32_t code = is_signed ? (int8_t)lookup->codes[i] : lookup->codes[i];
+        lookup->codes[i] = (uint8_t)tq_clamp_i64(code, low, high);
+    }
 }
 
 /* ---- real functions ---- */
@@ -65,13 +101,22 @@ static int32_t code_of_real(int32_t q, const void *context)
     return tq_code_of_rounded(roundf(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
 }
 
+/* XNNPACK's: what is rounded, to even, has the zero point in it. */
+static int32_t code_of_real_even(int32_t q, const void *context)
+{
+    const real_code *c = context;
+    float y = c->real((float)(q - c->zero_point) * c->scale, c->params);
+    return tq_code_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
+}
+
 tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
     float in_scale = tq_scale_at(node->in[0], 0), out_scale = tq_scale_at(node->out[0], 0);
     int32_t in_zero = tq_zero_point_at(node->in[0], 0), out_zero = tq_zero_point_at(node->out[0], 0);
     if (node->in[0]->type != TQ_TensorType_INT16) {
         real_code c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
-        return tq_lookup_codes(node, code_of_real, &c, error);
+        return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? code_of_real_even : code_of_real, &c,
+                               error);
     }
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));

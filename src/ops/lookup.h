@@ -22,11 +22,21 @@ typedef float (*tq_real_fn)(float x, const void *params);
 typedef struct tq_lookup {
     tq_map map;
     uint8_t codes[256];                  /* by the code's low 8 bits */
+    uint8_t rest[256];                   /* for what is left over after whole blocks, where there are blocks */
+    size_t block;                        /* elements */
     int16_t points[TQ_LOOKUP_STEPS + 1]; /* INT16 */
 } tq_lookup;
 
 /* Prepares a node whose input and output have 8 bits: its table holds code(q), which `params` serve only now. */
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error);
+
+/* Bounds the table of such a node to a fused activation's codes, once prepared. */
+void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high);
+
+/* The same with another function for the elements after the last whole block of so many, a divisor of 64: the runtime's
+   optimized kernels, whose vectors and scalars differ. */
+tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code_fn rest, const void *params,
+                           tq_error *error);
 
 /* Prepares an INT8, UINT8 or INT16 node by a real function, by the scales of its input and output. */
 tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error);

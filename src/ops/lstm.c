@@ -13,6 +13,7 @@
 #include "ops/check.h"
 #include "ops/lstm.h"
 #include "ops/lstm_basic.h"
+#include "ops/lstm_integer.h"
 
 typedef struct sequence {
     tq_lstm lstm;
@@ -46,7 +47,9 @@ static tq_status prepare(tq_node *node, sequence *s, size_t batches, tq_error *e
     uint64_t scratch = 0;
     s->lstm.together = s->time_major;
     TQ_TRY(tq_lstm_prepare(node, &layout, batches, (size_t)x->dims[x->rank - 1], 0, &s->lstm, &scratch, error));
-    s->step = node->in[0]->type == TQ_TensorType_INT8 ? tq_lstm_step_integer : tq_lstm_step_float;
+    s->step = node->in[0]->type != TQ_TensorType_INT8 ? tq_lstm_step_float
+              : s->lstm.products_8                     ? tq_lstm_step_integer_8
+                                                       : tq_lstm_step_integer;
     tq_shape out = *x;
     out.dims[out.rank - 1] = (int32_t)s->lstm.outputs;
     TQ_TRY(tq_output_shape(node, 0, &out, error));

@@ -34,6 +34,8 @@ typedef struct tq_lstm_gate {
     int32_t *first_bias, *recurrent_bias; /* with the zero points folded in */
     tq_fixed from_input, from_recurrent, from_cell, norm_scale;
     int32_t variance_guard;
+    tq_fixed x_to_sum, h_to_sum; /* of products in int8, with these zero points */
+    int32_t x_zero_point, h_zero_point;
 } tq_lstm_gate;
 
 typedef struct tq_lstm {
@@ -60,6 +62,7 @@ typedef struct tq_lstm {
     tq_fixed to_hidden, to_projected;
     int32_t hidden_zero_point, cell_shift; /* the cell state's scale is 2^cell_shift */
     int32_t cell_clip_code, projection_clip_code;
+    bool products_8; /* products are int8: lstm_integer_8.c */
 
     uint64_t gates_at, hidden_at, x_codes_at, aux_codes_at, h_codes_at, hidden_codes_at, rows_at; /* in scratch */
 } tq_lstm;

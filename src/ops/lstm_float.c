@@ -151,10 +151,10 @@ static void add_peephole(const tq_lstm *l, const tq_tensor *peephole, float *gat
 {
     const float *c = l->cell_state->data;
     bool codes = tq_is_hybrid_weights(peephole);
-    float scale = codes ? tq_scale_at(peephole, 0) : 1;
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;
-        float w = codes ? (float)((const int8_t *)peephole->data)[cell] * scale : ((const float *)peephole->data)[cell];
+        float w = codes ? (float)((const int8_t *)peephole->data)[cell] * tq_scale_at(peephole, cell)
+                        : ((const float *)peephole->data)[cell];
         gate[i] += w * c[i];
     }
 }

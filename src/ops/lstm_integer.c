@@ -20,18 +20,17 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/dot.h"
-#include "ops/lstm.h"
+#include "ops/lstm_integer.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
 #include "quant/fixed_math.h"
 #include "quant/fixed_math_16.h"
 
-enum { INTERMEDIATES = 5, HIDDEN = 4 };
+enum { HIDDEN = 4 }; /* which of the intermediate tensors */
 
 /* ---- prepare ---- */
 
-static tq_status multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error)
+tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error)
 {
     if (!(scale >= 0 && scale <= 3.40282347e38f))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales lead to a multiplier of %g for %s", (double)scale,
@@ -40,13 +39,9 @@ static tq_status multiplier(const tq_node *node, float scale, const char *what, 
     return TQ_OK;
 }
 
-/* Scale and zero point of the operator's intermediate tensor i. */
-static tq_status intermediate(tq_node *node, size_t i, float *scale, int32_t *zero_point, tq_error *error)
+tq_status tq_lstm_intermediate(tq_node *node, size_t i, float *scale, int32_t *zero_point, tq_error *error)
 {
     tq_vector indices = tq_get_vector(&node->row.table, TQ_Operator_intermediates);
-    if (indices.count != INTERMEDIATES)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there are %u intermediate tensors; with int8 it has %d",
-                          (unsigned)indices.count, INTERMEDIATES);
     const tq_tensor *tensor = tq_node_tensor(node, tq_vector_i32(&indices, i));
     if (!tensor || tensor->quantization.count == 0 || !(tensor->quantization.scale[0] > 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "intermediate tensor %zu has no scale", i);
@@ -55,9 +50,8 @@ static tq_status intermediate(tq_node *node, size_t i, float *scale, int32_t *ze
     return TQ_OK;
 }
 
-/* bias + scalar * (sum of each row), in 32 bits. */
-static tq_status fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *bias, int32_t scalar, int32_t **out,
-                      tq_error *error)
+tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *bias, int32_t scalar, int32_t **out,
+                       tq_error *error)
 {
     size_t rows = (size_t)matrix->shape.dims[0], cols = (size_t)matrix->shape.dims[1];
     if (!tq_is_constant(matrix) || (bias && !tq_is_constant(bias)))
@@ -77,20 +71,22 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
     float scale = 0x1p-12f, s_x = tq_scale_at(node->in[0], 0), s_h = tq_scale_at(l->output_state, 0);
     int32_t unused;
     if (g->norm)
-        TQ_TRY(intermediate(node, (size_t)gate, &scale, &unused, error));
-    TQ_TRY(multiplier(node, tq_scale_at(g->weights, 0) * s_x / scale, "a gate's input", &g->from_input, error));
-    TQ_TRY(multiplier(node, tq_scale_at(g->recurrent, 0) * s_h / scale, "a gate's state", &g->from_recurrent, error));
+        TQ_TRY(tq_lstm_intermediate(node, (size_t)gate, &scale, &unused, error));
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->weights, 0) * s_x / scale, "a gate's input", &g->from_input, error));
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->recurrent, 0) * s_h / scale, "a gate's state", &g->from_recurrent,
+                              error));
     if (g->peephole)
-        TQ_TRY(multiplier(node, (float)(ldexp(tq_scale_at(g->peephole, 0), l->cell_shift) / scale), "a peephole",
-                          &g->from_cell, error));
+        TQ_TRY(tq_lstm_multiplier(node, (float)(ldexp(tq_scale_at(g->peephole, 0), l->cell_shift) / scale),
+                                  "a peephole", &g->from_cell, error));
     if (g->norm) {
         float s_norm = tq_scale_at(g->norm, 0), guard = 10000 * s_norm;
-        TQ_TRY(multiplier(node, s_norm, "a layer normalization", &g->norm_scale, error));
+        TQ_TRY(tq_lstm_multiplier(node, s_norm, "a layer normalization", &g->norm_scale, error));
         g->norm_scale.shift += 12;
         g->variance_guard = guard < 1 ? 1 : guard < 0x1p31f ? (int32_t)guard : INT32_MAX;
     }
-    TQ_TRY(fold(node, g->weights, g->norm ? NULL : g->bias, -tq_zero_point_at(node->in[0], 0), &g->first_bias, error));
-    return fold(node, g->recurrent, NULL, -tq_zero_point_at(l->output_state, 0), &g->recurrent_bias, error);
+    TQ_TRY(tq_lstm_fold(node, g->weights, g->norm ? NULL : g->bias, -tq_zero_point_at(node->in[0], 0),
+                        &g->first_bias, error));
+    return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_at(l->output_state, 0), &g->recurrent_bias, error);
 }
 
 /* The cell state's scale must be 2^shift, within a thousandth, with 0 to 6 integer bits. */
@@ -105,7 +101,7 @@ static tq_status find_cell_shift(const tq_node *node, tq_lstm *l, tq_error *erro
     return TQ_OK;
 }
 
-static int32_t clip_code(float clip, float scale, float most)
+int32_t tq_lstm_clip_code(float clip, float scale, float most)
 {
     float code = clip > 0 ? clip / scale : 0;
     return (int32_t)(code < most ? code : most);
@@ -126,20 +122,28 @@ static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
 
 tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
 {
-    float s_hidden;
+    float s_hidden = 0;
+    uint32_t intermediates = tq_get_vector(&node->row.table, TQ_Operator_intermediates).count;
     TQ_TRY(check(node, l, error));
+    l->products_8 = intermediates == 12;
+    if (l->products_8)
+        return tq_lstm_prepare_integer_8(node, l, error);
+    if (intermediates != 5)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there are %u intermediate tensors; with int8 it has 5 or 12",
+                          (unsigned)intermediates);
     TQ_TRY(find_cell_shift(node, l, error));
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
         TQ_TRY(prepare_gate(node, l, gate, error));
-    TQ_TRY(intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
-    TQ_TRY(multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden, error));
-    l->cell_clip_code = clip_code(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
-    l->projection_clip_code = clip_code(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
+    TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
+    TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden,
+                              error));
+    l->cell_clip_code = tq_lstm_clip_code(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
+    l->projection_clip_code = tq_lstm_clip_code(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
     if (!l->projection)
         return TQ_OK;
-    TQ_TRY(multiplier(node, tq_scale_at(l->projection, 0) * s_hidden / tq_scale_at(l->output_state, 0),
-                      "the projection", &l->to_projected, error));
-    return fold(node, l->projection, l->projection_bias, l->hidden_zero_point, &l->projected_bias, error);
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(l->projection, 0) * s_hidden / tq_scale_at(l->output_state, 0),
+                              "the projection", &l->to_projected, error));
+    return tq_lstm_fold(node, l->projection, l->projection_bias, l->hidden_zero_point, &l->projected_bias, error);
 }
 
 /* ---- gates ---- */
@@ -152,16 +156,6 @@ typedef struct step {
     int16_t *gates; /* [gate][batch][cell] */
 } step;
 
-static int16_t saturate_16(int64_t x)
-{
-    return (int16_t)tq_clamp_i64(x, INT16_MIN, INT16_MAX);
-}
-
-static int32_t product(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n, size_t row)
-{
-    return tq_wrap_i32(bias[row] + tq_dot_i8((const int8_t *)matrix->data + row * n, v, n));
-}
-
 static void sum_cells(void *context, size_t begin, size_t end)
 {
     const step *s = context;
@@ -171,20 +165,26 @@ static void sum_cells(void *context, size_t begin, size_t end)
         for (size_t cell = begin; cell < end; cell++)
             for (size_t b = 0; b < l->batches; b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
-                int32_t from_x = product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
-                int32_t from_h = product(g->recurrent, g->recurrent_bias, h + b * l->outputs, l->outputs, cell);
-                int16_t first = saturate_16(tq_multiply_fixed(from_x, g->from_input));
+                int32_t from_x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
+                int32_t from_h = tq_lstm_product(g->recurrent, g->recurrent_bias, h + b * l->outputs, l->outputs, cell);
+                int16_t first = tq_lstm_saturate_16(tq_multiply_fixed(from_x, g->from_input));
                 s->gates[((size_t)gate * l->batches + b) * l->cells + cell] =
-                    saturate_16((int64_t)tq_multiply_fixed(from_h, g->from_recurrent) + first);
+                    tq_lstm_saturate_16((int64_t)tq_multiply_fixed(from_h, g->from_recurrent) + first);
             }
 }
 
+/* The runtime takes sixteen cells of a batch together, and rounds ties of theirs up; of the rest, away from zero. */
 static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 {
     const int16_t *c = l->cell_state->data, *w = g->peephole->data;
+    size_t together = l->cells / 16 * 16;
     for (size_t i = 0; i < l->batches * l->cells; i++) {
-        int32_t by_cell = tq_multiply_fixed(w[i % l->cells] * c[i], g->from_cell);
-        gate[i] = saturate_16((int64_t)by_cell + gate[i]);
+        size_t cell = i % l->cells;
+        int32_t product = w[cell] * c[i];
+        int32_t by_cell = cell < together
+                              ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
+                              : tq_multiply_fixed(product, g->from_cell);
+        gate[i] = tq_lstm_saturate_16((int64_t)by_cell + gate[i]);
     }
 }
 
@@ -216,7 +216,7 @@ static void normalize(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
             int32_t rescaled = tq_multiply_fixed(1024 * gate[i] - mean, inverse);
             int32_t sum = tq_wrap_i32((int64_t)rescaled * coefficient[i] + bias[i]);
             int32_t rounded = (int32_t)(((int64_t)sum + (sum > 0 ? 512 : -512)) / 1024);
-            gate[i] = saturate_16(tq_multiply_fixed(rounded, g->norm_scale));
+            gate[i] = tq_lstm_saturate_16(tq_multiply_fixed(rounded, g->norm_scale));
         }
     }
 }
@@ -236,29 +236,18 @@ static void finish_gate(const step *s, int gate)
 
 /* ---- cells and output ---- */
 
-static int32_t clipped(int32_t x, int32_t clip)
+void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates)
 {
-    return clip > 0 ? (x < -clip ? -clip : x > clip ? clip : x) : x;
-}
-
-static void update_cell(const step *s)
-{
-    const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
-    const int16_t *forget = s->gates + TQ_GATE_FORGET * size, *input = s->gates + TQ_GATE_INPUT * size;
-    const int16_t *modulation = s->gates + TQ_GATE_MODULATION * size;
+    const int16_t *forget = gates + TQ_GATE_FORGET * size, *input = gates + TQ_GATE_INPUT * size;
+    const int16_t *modulation = gates + TQ_GATE_MODULATION * size;
     int16_t *c = l->cell_state->data;
     for (size_t i = 0; i < size; i++) {
         int16_t share = l->cifg ? tq_q16_wrap(INT16_MAX - forget[i]) : input[i];
         int16_t kept = tq_q16_wrap(tq_rounding_divide_by_pot(forget[i] * c[i], 15));
         int16_t added = tq_q16_wrap(tq_rounding_divide_by_pot(share * modulation[i], 30 + l->cell_shift));
-        c[i] = (int16_t)clipped(tq_q16_saturate(kept + added), l->cell_clip_code);
+        c[i] = (int16_t)tq_lstm_clipped(tq_q16_saturate(kept + added), l->cell_clip_code);
     }
-}
-
-static int8_t saturate_8(int64_t x)
-{
-    return (int8_t)tq_clamp_i64(x, INT8_MIN, INT8_MAX);
 }
 
 static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
@@ -266,9 +255,9 @@ static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
     int32_t zero_point = tq_zero_point_at(l->output_state, 0);
     for (size_t b = 0; b < l->batches; b++)
         for (size_t o = 0; o < l->outputs; o++) {
-            int32_t acc = product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
-            int8_t code = saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
-            h[b * l->outputs + o] = (int8_t)clipped(code, l->projection_clip_code);
+            int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
+            int8_t code = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
+            h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(code, l->projection_clip_code);
         }
 }
 
@@ -281,7 +270,7 @@ static void give_output(const step *s, const tq_sequence *out, size_t at)
     int32_t zero_point = l->projection ? -l->hidden_zero_point : l->hidden_zero_point;
     for (size_t i = 0; i < size; i++) {
         int32_t value = gate[i] * tq_q16_tanh(c[i], 15 + l->cell_shift);
-        hidden[i] = saturate_8((int64_t)tq_multiply_fixed(value, l->to_hidden) + zero_point);
+        hidden[i] = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(value, l->to_hidden) + zero_point);
     }
     if (l->projection)
         project(l, hidden, h);
@@ -298,7 +287,7 @@ void tq_lstm_step_integer(const tq_node *node, const tq_lstm *l, const tq_sequen
                     &s);
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
-    update_cell(&s);
+    tq_lstm_update_cell(l, s.gates);
     finish_gate(&s, TQ_GATE_OUTPUT);
     give_output(&s, out, at);
 }

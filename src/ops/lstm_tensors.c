@@ -57,7 +57,7 @@ static tq_status check_shape(const tq_node *node, int i, size_t rows, size_t col
     return TQ_OK;
 }
 
-/* A tensor of weights: its type, shape and, if it holds codes, its one scale. */
+/* A tensor of weights: its type, shape and, if it holds codes, its one scale, or beside floats one for each row. */
 static tq_status check_weights(const tq_node *node, int i, unsigned types, size_t rows, size_t cols, tq_error *error)
 {
     if (!at(node, i))
@@ -66,6 +66,8 @@ static tq_status check_weights(const tq_node *node, int i, unsigned types, size_
     TQ_TRY(check_shape(node, i, rows, cols, error));
     if (!tq_is_hybrid_weights(node->in[i]) && node->in[i]->type != TQ_TensorType_INT16)
         return TQ_OK;
+    if (node->in[0]->type == TQ_TensorType_FLOAT32)
+        return tq_check_weight_scales(node, i, 0, error);
     TQ_TRY(tq_check_input_scale(node, i, error));
     if (tq_zero_point_at(node->in[i], 0) != 0)
         return tq_input_fail(node, i, error, "has the zero point %d; weights must have 0",
@@ -104,8 +106,14 @@ static tq_status find_gate(const tq_node *node, const tq_lstm_layout *layout, in
     TQ_TRY(check_shape(node, bias, l->cells, 0, error));
     if (gate != TQ_GATE_MODULATION && at(node, of_peephole(layout->peephole, TQ_GATE_OUTPUT)))
         TQ_TRY(check_weights(node, peephole, k->peephole, l->cells, 0, error));
+    else if (at(node, peephole))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
+                          of_peephole(layout->peephole, TQ_GATE_OUTPUT), peephole);
     if (at(node, of_gate(layout->norm, TQ_GATE_FORGET)))
         TQ_TRY(check_weights(node, norm, k->norm, l->cells, 0, error));
+    else if (at(node, norm))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
+                          of_gate(layout->norm, TQ_GATE_FORGET), norm);
     *g = (tq_lstm_gate){.weights = at(node, weights), .aux_weights = l->aux ? at(node, aux) : NULL,
                         .recurrent = at(node, recurrent), .peephole = at(node, peephole), .bias = at(node, bias),
                         .norm = at(node, norm)};

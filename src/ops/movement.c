@@ -127,7 +127,9 @@ tq_status tq_eval_moves(tq_node *node, tq_error *error)
         if (node->out[move->output] == NULL)
             continue;
         const void *from = move->input == TQ_MOVE_FILL ? moves->fill : node->in[move->input]->data;
-        tq_strided_copy(&move->copy, from, node->out[move->output]->data, node->threads);
+        void *to = node->out[move->output]->data;
+        if (from != to || !(node->op->flags & TQ_OP_SAME))
+            tq_strided_copy(&move->copy, from, to, node->threads);
     }
     return TQ_OK;
 }

@@ -9,11 +9,13 @@
  *
  * In prepare
  *   inputs      have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
- *               only where tq_is_constant(in[i]).
+ *               only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
+ *   kept        tq_node_keep: node->kept in eval, zeroed before the first one, the operator's own as long as its
+ *               memory: what the first run makes of constants, so that preparing costs no more than counting its bytes.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
  * Where an output's shape waits for the data, operators that read it are prepared when it is known,
@@ -41,7 +43,10 @@ typedef enum tq_numerics {
 
 enum {
     TQ_OP_IMPURE = 1, /* its outputs are not a function of its inputs alone: never computed in prepare */
-    TQ_OP_PACKED = 2  /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
+    TQ_OP_PACKED = 2, /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
+    TQ_OP_SPARSE = 4, /* the same for sparse constants */
+    TQ_OP_LATER = 8,  /* prepare reads no floats that its inputs hold: those of constants may be computed in the first run */
+    TQ_OP_SAME = 16 /* its output is input 0's bytes, and may lie where these do: eval then has nothing to do */
 };
 
 typedef struct tq_op {
@@ -69,9 +74,9 @@ struct tq_node {
                                      too.  NULL: it remembers nothing, or what no reset undoes */
 
     /* given to eval */
-    void *scratch; /* aligned to 64 bytes */
+    void *scratch, *kept; /* aligned to 64 bytes */
 
-    tq_numerics numerics;
+    tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
     int threads; /* at most so many; at least 1 */
     struct tq_graph_run *run; /* the runtime's */
 };
@@ -91,6 +96,13 @@ tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
+
+/* `bytes` of node->kept for eval: once, in prepare. */
+tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error);
+
+/* TQ_INTERRUPTED where the caller wants a stop: for evals whose time grows with the square of their inputs, now and then,
+   outside of parallel loops. */
+tq_status tq_node_poll(const tq_node *node, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */

@@ -4,12 +4,15 @@
  *
  * Only the n cells of a window that lie in the input count:
  *     average  float: sum / n;  int8, int16: tdiv(sum +- n / 2, n), away from zero;  uint8: (sum + n / 2) / n
+ *              XNNPACK's of floats: cells column by column, nine at a time, times f32(1 / n)
  *     max      of codes or floats;  L2: sqrt(sum(x * x) / n)
  * then the fused activation.  Windows are walked row by row, so float sums round as in the reference.
- * Source: LiteRT f6745779, tflite/kernels/pooling.cc, internal/reference/pooling.h, integer_ops/pooling.h.
+ * Source: LiteRT f6745779, tflite/kernels/pooling.cc, internal/reference/pooling.h, integer_ops/pooling.h; XNNPACK
+ * 75db3c09, src/f32-avgpool.
  */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/threads.h"
 #include "kernels/isa.h"
@@ -26,6 +29,7 @@
 typedef struct window {
     int64_t cells;          /* n */
     int64_t height, width;  /* of the part in the input */
+    int64_t top, left;      /* of the filter, what is not */
     size_t row_step, step;  /* elements from one row, one cell, to the next */
 } window;
 
@@ -70,6 +74,45 @@ TQ_BODY void average_f32(const pool *p, const window *w, const void *in, void *o
         y_out[i] = clamp_float(p, sum[i] / cells);
 }
 
+/* Cells count column by column, those of padding too, and nine at a time make a sum; `last`: of those that are not 0. */
+TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t n)
+{
+    if (last < 4) { /* the rest would add zeros */
+        for (size_t i = 0; i < n; i++)
+            sum[i] += (x[2][i] + x[3][i]) + (x[0][i] + x[1][i]);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) +
+                  (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
+}
+
+TQ_BODY void average_xnnpack(const pool *p, const window *w, const void *in, void *out, size_t n)
+{
+    static const float zeros[CHANNELS];
+    const float *x[9], inverse = 1 / (float)w->cells;
+    float sum[CHANNELS], *restrict y_out = out;
+    int64_t held = -1, last = 0;
+    memset(sum, 0, n * sizeof *sum);
+    for (int64_t c = 0; c < w->width; c++)
+        for (int64_t y = 0; y < w->height; y++) {
+            const int64_t at = (w->left + c) * p->filter_h + w->top + y;
+            if (at / 9 != held) {
+                if (held >= 0)
+                    add_nine(x, last, sum, n);
+                for (int k = 0; k < 9; k++)
+                    x[k] = zeros;
+                held = at / 9;
+            }
+            last = at % 9;
+            x[last] = (const float *)in + (size_t)y * w->row_step + (size_t)c * w->step;
+        }
+    if (held >= 0)
+        add_nine(x, last, sum, n);
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = clamp_float(p, sum[i] * inverse);
+}
+
 TQ_BODY void l2_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
 {
     float sum[CHANNELS] = {0}, *restrict y_out = out, cells = (float)w->cells;
@@ -82,7 +125,7 @@ TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, 
 {
     float *restrict most = out;
     for (size_t i = 0; i < n; i++)
-        most[i] = -FLT_MAX;
+        most[i] = p->float_low;
     EACH_CELL(float, in, most[i] = most[i] < x[i] ? x[i] : most[i])
     for (size_t i = 0; i < n; i++)
         most[i] = clamp_float(p, most[i]);
@@ -161,6 +204,7 @@ static void average_huge(const pool *p, const window *w, const tq_tensor *in, si
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
+    POOL(isa, target, average_xnnpack) \
     POOL(isa, target, l2_f32)          \
     POOL(isa, target, max_f32)         \
     POOL(isa, target, max_i8)          \
@@ -194,6 +238,20 @@ static const row rows[] = {
     ROW(L2_POOL_2D, FLOAT32, l2_f32, l2_f32),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
+
+/* Where XNNPACK has other bits. */
+static const row xnnpack_row = ROW(AVERAGE_POOL_2D, FLOAT32, average_xnnpack, average_xnnpack);
+
+static const row *row_of(const tq_node *node)
+{
+    const row *x = &xnnpack_row;
+    if (node->numerics == TQ_NUMERICS_XNNPACK && node->row.code == x->code && node->in[0]->type == x->type)
+        return x;
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].code == node->row.code && rows[i].type == node->in[0]->type)
+            return &rows[i];
+    return NULL;
+}
 
 /* ---- all windows ---- */
 
@@ -230,8 +288,10 @@ static void pool_rows(void *context, size_t begin, size_t end)
         int64_t y0, x0, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
         window w = {.row_step = width * depth, .step = depth};
         w.height = meet(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
+        w.top = y0 - (out_y * p->stride_h - p->pad_h);
         for (int64_t out_x = 0; out_x < out[2]; out_x++) {
             w.width = meet(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
+            w.left = x0 - (out_x * p->stride_w - p->pad_w);
             w.cells = w.height * w.width;
             size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
             size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
@@ -272,11 +332,8 @@ static tq_status place(const tq_node *node, bool same, int64_t dim, int64_t stri
 static void bounds(const tq_node *node, pool *p)
 {
     int64_t activation = tq_get_int(&node->options.table, TQ_Pool2DOptions_fused_activation_function);
-    tq_activation_codes(activation, node->out[0], &p->low, &p->high);
-    tq_activation_floats(activation, &p->float_low, &p->float_high);
-    /* The reference's "no bound" is the greatest finite float: it turns infinities into that. */
-    p->float_low = p->float_low < -FLT_MAX ? -FLT_MAX : p->float_low;
-    p->float_high = p->float_high > FLT_MAX ? FLT_MAX : p->float_high;
+    tq_activation_codes(node, activation, &p->low, &p->high);
+    tq_activation_floats(node, activation, &p->float_low, &p->float_high);
 }
 
 tq_status tq_prepare_pool(tq_node *node, tq_error *error)
@@ -298,13 +355,16 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     p->stride_w = tq_get_int(options, TQ_Pool2DOptions_stride_w);
     p->filter_h = tq_get_int(options, TQ_Pool2DOptions_filter_height);
     p->filter_w = tq_get_int(options, TQ_Pool2DOptions_filter_width);
-    bool same = tq_get_int(options, TQ_Pool2DOptions_padding) == TQ_Padding_SAME;
+    const int64_t padding = tq_get_int(options, TQ_Pool2DOptions_padding);
+    if (padding != TQ_Padding_SAME && padding != TQ_Padding_VALID)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "padding is %lld; there are SAME (0) and VALID (1)",
+                          (long long)padding);
+    const bool same = padding == TQ_Padding_SAME;
     tq_shape shape = node->in[0]->shape;
     TQ_TRY(place(node, same, shape.dims[1], p->stride_h, p->filter_h, &p->pad_h, &shape.dims[1], error));
     TQ_TRY(place(node, same, shape.dims[2], p->stride_w, p->filter_w, &p->pad_w, &shape.dims[2], error));
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].code == node->row.code && rows[i].type == node->in[0]->type)
-            p->run = rows[i].run[tq_isa()], p->few = rows[i].few[tq_isa()];
+    const row *how = row_of(node); /* the type is one of `types` */
+    p->run = how->run[tq_isa()], p->few = how->few[tq_isa()];
     p->integer_average =
         node->row.code == TQ_BuiltinOperator_AVERAGE_POOL_2D && node->in[0]->type != TQ_TensorType_FLOAT32;
     p->element = tq_element_bytes(node->in[0]->type);

@@ -12,14 +12,13 @@ typedef struct product {
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
-    double *real;           /* multipliers, one or one a channel, that `columns` are made of; NULL: of floats */
+    double *real;           /* multipliers, one or one a channel, that columns are made of; NULL: of floats */
     bool real_for_each;
-    void *columns;
     tq_gemm *packed;        /* [groups], or one tq_depthwise's place, once packed */
     bool has_run;
-    bool constant;          /* weights and bias are packed in the first run, */
-    char *memory;           /* here */
-    uint64_t packed_at, scratch_at;
+    bool constant;          /* weights and bias are packed in the first run */
+    uint64_t columns_at, packed_at; /* packed_at: where constant, of what the node keeps; else of scratch */
+    uint64_t scratch_at;
 } product;
 
 /* ---- checks ---- */
@@ -74,7 +73,10 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
 {
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
     int32_t type = node->in[0]->type;
-    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    const bool widens = node->row.code == TQ_BuiltinOperator_FULLY_CONNECTED && type == TQ_TensorType_UINT8 &&
+                        node->out[0] && node->out[0]->type == TQ_TensorType_INT16;
+    if (!widens)
+        TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_input(node, 1,
                           type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
                           : type == TQ_TensorType_UINT8 ? TQ_T(UINT8)
@@ -90,10 +92,10 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
     if (type == TQ_TensorType_INT16) {
         if (tq_zero_point_at(node->in[0], 0) != 0)
             return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
-        if (tq_zero_point_at(node->out[0], 0) != 0)
-            return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                                  tq_zero_point_at(node->out[0], 0));
     }
+    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
+        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
+                              tq_zero_point_at(node->out[0], 0));
     return TQ_OK;
 }
 
@@ -135,6 +137,8 @@ static double real_multiplier(const tq_node *node, const tq_product_plan *plan, 
 {
     const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], channel);
     const double out = tq_scale_at(node->out[0], 0);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
     return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
 }
 
@@ -144,16 +148,16 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     tq_gemm_store *s = &p->store;
     s->out = element_of(node->out[0]);
     if (s->out == TQ_f32) {
-        tq_activation_floats(plan->activation, &s->floor, &s->ceiling);
+        tq_activation_floats(node, plan->activation, &s->floor, &s->ceiling);
         return TQ_OK;
     }
-    s->rule = plan->rule;
+    s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
+    s->tail = plan->tail;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(plan->activation, node->out[0], &s->low, &s->high);
+    tq_activation_codes(node, plan->activation, &s->low, &s->high);
     const bool many = node->in[1]->quantization.count > 1;
     double *real;
     TQ_TRY(tq_node_memory(node, many ? plan->channels : 1, sizeof *real, &real, error));
-    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(plan->channels), 1, &p->columns, error));
     for (size_t c = 0; c < (many ? plan->channels : 1); c++) {
         real[c] = real_multiplier(node, plan, c);
         if (!isfinite(real[c]) || !isfinite((float)real[c]))
@@ -170,6 +174,7 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
     const size_t each = plan->channels / plan->groups, first = group * each;
     const bool is_float = weights->type == TQ_TensorType_FLOAT32;
     tq_gemm_weights w = {.type = element_of(weights), .channel_stride = plan->channel_stride, .k_stride = plan->k_stride};
+    w.tap_rows = plan->scan.columns_first ? (size_t)plan->scan.filter_h : 0;
     w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
     if (!is_float) {
         w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_at(weights, 0);
@@ -219,14 +224,11 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
     TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
-    uint64_t total = 0;
-    if (p->constant) {
-        /* Prepare takes the memory; the first run packs, as the runtime's optimized kernels do.  Preparing a model of
-           many megabytes then costs next to nothing, and one that is only looked at never touches them. */
-        TQ_TRY(tq_node_memory(node, plan->groups, packed_bytes(p), &p->memory, error));
-    } else {
-        p->packed_at = tq_scratch_part(&total, plan->groups, packed_bytes(p));
-    }
+    uint64_t total = 0, kept = 0;
+    if (p->real)
+        p->columns_at = tq_scratch_part(&kept, tq_gemm_store_bytes(plan->channels), 1);
+    p->packed_at = tq_scratch_part(p->constant ? &kept : &total, plan->groups, packed_bytes(p));
+    TQ_TRY(tq_node_keep(node, kept, error));
     uint64_t own = plan->by_channel
                        ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
                        : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
@@ -234,11 +236,20 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     return tq_node_scratch(node, total, error);
 }
 
+/* XNNPACK's kernel of one channel by itself, of up to 25 taps, goes through them column by column; its others row by
+   row. */
+static bool goes_by_columns(const tq_node *node, const tq_product_plan *plan)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
+           plan->multiplier == 1 && plan->taps <= 25;
+}
+
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
 {
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->plan = *plan;
+    p->plan.scan.columns_first = goes_by_columns(node, plan);
     TQ_TRY(make_store(node, p, error));
     node->eval = eval;
     return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;
@@ -254,9 +265,9 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (!plan->rows || !plan->channels)
         return TQ_OK;
     if (!p->has_run && p->real)
-        tq_gemm_store_make(&p->store, plan->channels, p->real, p->real_for_each, p->columns);
+        tq_gemm_store_make(&p->store, plan->channels, p->real, p->real_for_each, (char *)node->kept + p->columns_at);
     if (!p->constant || !p->has_run)
-        pack(node, p, p->constant ? p->memory : tq_scratch_at(node, p->packed_at));
+        pack(node, p, (char *)(p->constant ? node->kept : node->scratch) + p->packed_at);
     p->has_run = true;
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};

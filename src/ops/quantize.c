@@ -3,17 +3,23 @@
  * QUANTIZE, DEQUANTIZE and FAKE_QUANT, by the kernels of kernels/elementwise.h.
  *
  *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
+ *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
+ *                Optimized: as XNNPACK, and the rule up for MBQM, in whole blocks of 8 numbers or 16 codes of 8 bits; of
+ *                numbers left over away(f64(x) / s).
  *                Infinities and what does not fit 32 bits saturate, and NaN gives the zero point, where the runtime
  *                on x86 gives the least code.
- *   DEQUANTIZE   f32(s (q - z)); float16 is widened
+ *   DEQUANTIZE   f32(s (q - z)); float16 is widened.  Optimized, with one scale: f32(f32(q s) + f32(-z s)) in whole
+ *                blocks of 8
  *   FAKE_QUANT   away(f32((clamp(x) - low) / s)) s + low; NaN gives low
  *
  * Source: LiteRT f6745779, tflite/kernels/quantize.cc, dequantize.cc, dequantize.h, fake_quant.cc,
- * internal/quantization_util.cc.
+ * internal/quantization_util.cc,
+ * internal/optimized/optimized_ops.h.
  */
 #include <math.h>
 
 #include "kernels/elementwise.h"
+#include "kernels/isa.h"
 #include "ops/lookup.h"
 #include "ops/quantized.h"
 #include "quant/fake_quant.h"
@@ -115,7 +121,41 @@ static tq_column_i32 zero_points_of(const tq_tensor *tensor)
     return column;
 }
 
+/* Whether the node has vectors of its own in the optimized kernels. */
+static bool has_blocks(const tq_node *node, const tq_tensor *codes)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && codes->quantization.count == 1;
+}
+
 /* ---- QUANTIZE ---- */
+
+enum { BLOCK = 8, BLOCK_OF_CODES = 16 };
+
+/* The numbers after the last whole block. */
+static void quantize_rest(const tq_node *node, const state *s, size_t first, size_t n)
+{
+    const tq_tensor *out = node->out[0];
+    const double scale = (double)tq_scale_at(out, 0);
+    for (size_t i = first; i < n; i++) {
+        double rounded = round((double)((const float *)node->in[0]->data)[i] / scale);
+        int32_t code = tq_code_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
+        if (out->type == TQ_TensorType_INT16)
+            ((int16_t *)out->data)[i] = (int16_t)code;
+        else
+            ((uint8_t *)out->data)[i] = (uint8_t)code;
+    }
+}
+
+static tq_status eval_quantize_blocks(tq_node *node, tq_error *error)
+{
+    const state *s = node->state;
+    tq_array_job job = job_of(node);
+    const size_t n = job.layout.inner, whole = n - n % BLOCK;
+    job.layout.inner = whole;
+    quantize_rest(node, s, whole, n);
+    return tq_quantize_array(&job, scales_of(node->out[0]), zero_points_of(node->out[0]), s->low, s->high,
+                             TQ_QUANTIZE_EVEN, error);
+}
 
 static tq_status eval_quantize(tq_node *node, tq_error *error)
 {
@@ -142,8 +182,9 @@ static tq_status prepare_quantize(tq_node *node, tq_error *error)
         return tq_output_fail(node, 0, error, "%s", fault);
     TQ_TRY(begin(node, node->out[0], &s, error));
     tq_code_range(node->out[0]->type, &s->low, &s->high);
-    s->rule = TQ_QUANTIZE_AWAY;
-    node->eval = eval_quantize;
+    s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_QUANTIZE_EVEN : TQ_QUANTIZE_AWAY;
+    const bool narrow = node->out[0]->type == TQ_TensorType_INT4 || node->out[0]->type == TQ_TensorType_UINT4;
+    node->eval = has_blocks(node, node->out[0]) && !narrow ? eval_quantize_blocks : eval_quantize;
     return TQ_OK;
 }
 
@@ -158,6 +199,7 @@ static unsigned requantized_types(int32_t from)
 
 typedef struct rescaling {
     tq_fixed by;
+    int32_t by_256;
     int32_t zero_in, zero_out;
 } rescaling;
 
@@ -167,13 +209,29 @@ static int32_t rescaled(int32_t q, const void *params)
     return tq_saturate_i32((int64_t)tq_multiply_fixed(q - r->zero_in, r->by) + r->zero_out);
 }
 
+static int32_t rescaled_up(int32_t q, const void *params)
+{
+    const rescaling *r = params;
+    return tq_saturate_i32((int64_t)tq_multiply_up(q - r->zero_in, r->by.multiplier, r->by.shift) + r->zero_out);
+}
+
+/* XNNPACK's: a multiplier in units of 1 / 256, ties up. */
+static int32_t rescaled_256(int32_t q, const void *params)
+{
+    const rescaling *r = params;
+    return (((q - r->zero_in) * r->by_256 + 128) >> 8) + r->zero_out;
+}
+
 /* Between codes of 8 bits, by a table. */
 static tq_status prepare_bytes(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0], *out = node->out[0];
     rescaling r = {.zero_in = tq_zero_point_at(in, 0), .zero_out = tq_zero_point_at(out, 0)};
     TQ_TRY(tq_fixed_find(node, (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0), &r.by, error));
-    return tq_lookup_codes(node, rescaled, &r, error);
+    r.by_256 = tq_parts_of_256(tq_scale_at(in, 0) / tq_scale_at(out, 0));
+    if (node->numerics == TQ_NUMERICS_OPTIMIZED)
+        return tq_lookup_blocks(node, BLOCK_OF_CODES, rescaled_up, rescaled, &r, error);
+    return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
 }
 
 static tq_status prepare_requantize(tq_node *node, tq_error *error)
@@ -212,6 +270,45 @@ static tq_status eval_dequantize(tq_node *node, tq_error *error)
     return tq_dequantize_array(&job, scales_of(node->in[0]), zero_points_of(node->in[0]), error);
 }
 
+typedef struct shifted {
+    tq_map map;
+    float scale, offset;
+    int32_t zero_point;
+} shifted;
+
+#define SHIFTED_BODY(target, isa, name, type)                                                       \
+    target static void shifted_##name##_##isa(const void *in, void *out, size_t n, const void *params) \
+    {                                                                                               \
+        const type *restrict q = in;                                                                \
+        float *restrict y = out;                                                                    \
+        const shifted *s = params;                                                                  \
+        const float scale = s->scale, offset = s->offset;                                           \
+        const size_t whole = n - n % BLOCK; /* ranges begin at multiples of 64: map.c */            \
+        for (size_t i = 0; i < whole; i++)                                                          \
+            y[i] = (float)q[i] * scale + offset;                                                    \
+        for (size_t i = whole; i < n; i++)                                                          \
+            y[i] = (float)(q[i] - s->zero_point) * scale;                                           \
+    }
+#define SHIFTED(isa, target)             \
+    SHIFTED_BODY(target, isa, i8, int8_t) \
+    SHIFTED_BODY(target, isa, u8, uint8_t)
+TQ_EVERY_ISA(SHIFTED)
+
+/* Codes of 8 bits or less, in the optimized kernel's blocks. */
+static tq_status prepare_shifted(tq_node *node, tq_error *error)
+{
+    static const tq_map_fn i8[] = TQ_ISA_FUNCTIONS(shifted_i8), u8[] = TQ_ISA_FUNCTIONS(shifted_u8);
+    const bool is_unsigned = node->in[0]->type == TQ_TensorType_UINT8;
+    shifted *s;
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    s->scale = tq_scale_at(node->in[0], 0);
+    s->zero_point = tq_zero_point_at(node->in[0], 0);
+    s->offset = (float)-s->zero_point * s->scale;
+    s->map.run = (is_unsigned ? u8 : i8)[tq_isa()];
+    s->map.params = s;
+    return tq_map_prepare(node, &s->map, error);
+}
+
 static void widen(const void *in, void *out, size_t n, const void *params)
 {
     (void)params;
@@ -241,6 +338,8 @@ tq_status tq_prepare_dequantize(tq_node *node, tq_error *error)
         return tq_input_fail(node, 0, error, "%s", fault);
     if (node->in[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->in[0], 0) != 0)
         return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
+    if (has_blocks(node, node->in[0]) && tq_zero_point_at(node->in[0], 0) != 0)
+        return prepare_shifted(node, error);
     TQ_TRY(begin(node, node->in[0], &s, error));
     node->eval = eval_dequantize;
     return TQ_OK;

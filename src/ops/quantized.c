@@ -23,21 +23,32 @@ static void activation_range(int64_t activation, float *low, float *high)
     }
 }
 
-void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *low, int32_t *high)
+/* XNNPACK's: the zero point is inside the rounding. */
+static int32_t bound_even(float bound, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
+    return tq_code_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
+}
+
+void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
+{
+    const tq_tensor *output = node->out[0];
     float least, most;
     int32_t code_low, code_high;
     float scale = tq_scale_at(output, 0);
     int32_t zero_point = tq_zero_point_at(output, 0);
+    int32_t (*code_of)(float, float, int32_t, int32_t, int32_t) =
+        node->numerics == TQ_NUMERICS_XNNPACK ? bound_even : tq_quantize_away;
     tq_code_range(output->type, &code_low, &code_high);
     activation_range(activation, &least, &most);
-    *low = least == -INFINITY ? code_low : tq_quantize_away(least, scale, zero_point, code_low, code_high);
-    *high = most == INFINITY ? code_high : tq_quantize_away(most, scale, zero_point, code_low, code_high);
+    *low = least == -INFINITY ? code_low : code_of(least, scale, zero_point, code_low, code_high);
+    *high = most == INFINITY ? code_high : code_of(most, scale, zero_point, code_low, code_high);
 }
 
-void tq_activation_floats(int64_t activation, float *low, float *high)
+void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high)
 {
     activation_range(activation, low, high);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return;
     *low = *low == -INFINITY ? -FLT_MAX : *low;
     *high = *high == INFINITY ? FLT_MAX : *high;
 }

@@ -12,13 +12,14 @@
 /* The least and greatest code of INT8, UINT8, INT16, INT4, INT32 ... */
 void tq_code_range(int32_t type, int32_t *low, int32_t *high);
 
-/* The codes that a fused activation leaves of an output's: TANH and SIGN_BIT leave all, as in the runtime.
-   The bounds are Q(f) = zero_point + away(f32(f / scale)), cut to the type. */
-void tq_activation_codes(int64_t activation, const tq_tensor *output, int32_t *low, int32_t *high);
+/* The codes that a fused activation leaves of output 0's: TANH and SIGN_BIT leave all, as in the runtime.
+   The bounds are Q(f) = zero_point + away(f32(f / scale)), cut to the type; XNNPACK's even(f32(f32(f / scale) +
+   zero_point)). */
+void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
 
 /* The same for float operators: the least and greatest finite float without one, so that infinities become
-   finite, as in the reference. */
-void tq_activation_floats(int64_t activation, float *low, float *high);
+   finite, as in the reference; with XNNPACK they are none. */
+void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high);
 
 /* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */
 bool tq_power_of_two(float scale, int *log2_scale);
@@ -40,6 +41,18 @@ static inline tq_fixed tq_fixed_of(double real)
 
 /* The same for a product or ratio of scales, which overflows where scales are absurd: TQ_BAD_OPERATOR then. */
 tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error);
+
+/* XNNPACK's multiplier of sums of products, for the rule FLOAT32_EVEN. */
+static inline float tq_even_multiplier(float first, float second, float out)
+{
+    return first * second / out;
+}
+
+/* A multiplier of its codes' differences in units of 1 / 256; XNNPACK takes none of 2^7 or more. */
+static inline int32_t tq_parts_of_256(float by)
+{
+    return tq_code_of_rounded(rintf(by * 256), 0, -32768, 32768);
+}
 
 static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)
 {

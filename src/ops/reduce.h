@@ -44,8 +44,16 @@ struct tq_reduction {
 
     /* for quantized results */
     int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
-    bool in_lanes; /* `lanes` does the same */
+    enum {
+        TQ_REDUCE_EXACT, /* the reference's rule, for any numbers */
+        TQ_REDUCE_LANES, /* the same by `lanes` */
+        TQ_REDUCE_EVEN,  /* XNNPACK's: even(sum * by + offset) */
+        TQ_REDUCE_AWAY,  /* the optimized SUM: away(sum * by + offset) + zero point */
+        TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule up in whole blocks of 16, with out_zero_point + in_zero_point in one */
+    } way;
     tq_lane_fixed lanes;
+    bool fits; /* TQ_REDUCE_BLOCKS: `lanes` does the same */
+    float by, offset;
 };
 
 /* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; init and the quantized fields are

@@ -5,10 +5,16 @@
  * With n inputs q an output, and (m, e) the fixed-point form of s_i / s_o:
  *     MEAN  t = min(floor(log2 n), 32, 31 + e),  clamp(MBQM(sum(q) - n * z_i, tdiv(m * 2^t, n), e - t) + z_o)
  *     SUM   clamp(MBQM(sum(q) - n * z_i, m, e) + z_o)
+ *     XNNPACK's MEAN and SUM of 8 bits: k = f32(s_i / s_o), of MEAN f32(k * f32(1 / n));
+ *           clamp(even(f32(f32(sum(q) * k) + f32(z_o - f32(f32(n * z_i) * k)))))
+ *     optimized SUM: clamp(away(f32(f32(sum(q) * k) + f32(f32(-z_i * k) * n))) + z_o)
+ *     optimized MEAN of 8 bits over height and width, with keep_dims: (m, e) of f32(s_i / f32(n * s_o)),
+ *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), by the rule up in whole blocks of 16 channels
  *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ...,
  *           clamp(MBQM64(p, m, e) + z_o)
  * MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap.
- * Source: LiteRT f6745779, tflite/kernels/reduce.cc and internal/reference/reduce.h.
+ * Source: LiteRT f6745779, tflite/kernels/reduce.cc, internal/reference/reduce.h and internal/optimized/{reduce.h,
+ * integer_ops/mean.h}.
  */
 #include <float.h>
 #include <math.h>
@@ -160,14 +166,85 @@ static int32_t product_code(const tq_reduction *r, int64_t product)
     LANES_BODY(target, isa, i16, int16_t)
 TQ_EVERY_ISA(LANES)
 
+/* XNNPACK's: the zero point is inside the rounding. */
+#define EVEN_BODY(target, isa, name, out_t)                                                                 \
+    target static void even_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                           size_t n)                                                        \
+    {                                                                                                       \
+        const int32_t *restrict sums = acc;                                                                 \
+        out_t *restrict codes = out;                                                                        \
+        const float by = r->by, offset = r->offset, low = (float)r->low, high = (float)r->high;             \
+        for (size_t i = 0; i < n; i++)                                                                      \
+            codes[i] = (out_t)tq_lane_even((float)sums[i] * by + offset, low, high);                        \
+    }
+#define EVEN(isa, target)                  \
+    EVEN_BODY(target, isa, i8, int8_t)     \
+    EVEN_BODY(target, isa, u8, uint8_t)
+TQ_EVERY_ISA(EVEN)
+
+/* away(x), whole; roundf is a call. */
+TQ_BODY float away(float x)
+{
+    const float whole = truncf(x);
+    return fabsf(x - whole) >= 0.5f ? whole + copysignf(1, x) : whole;
+}
+
+#define AWAY_BODY(target, isa, name, out_t)                                                                 \
+    target static void away_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                           size_t n)                                                        \
+    {                                                                                                       \
+        const int32_t *restrict sums = acc;                                                                 \
+        out_t *restrict codes = out;                                                                        \
+        const int32_t zero = r->out_zero_point;                                                             \
+        const float by = r->by, offset = r->offset, less = (float)(r->low - zero), most = (float)(r->high - zero); \
+        for (size_t i = 0; i < n; i++) {                                                                    \
+            const float x = away((float)sums[i] * by + offset), raised = x > less ? x : less;               \
+            codes[i] = (out_t)((int32_t)(raised > most ? most : raised) + zero);                            \
+        }                                                                                                   \
+    }
+#define AWAY(isa, target)                  \
+    AWAY_BODY(target, isa, i8, int8_t)     \
+    AWAY_BODY(target, isa, u8, uint8_t)    \
+    AWAY_BODY(target, isa, i16, int16_t)
+TQ_EVERY_ISA(AWAY)
+
+/* Rows of channels begin at a multiple of 512. */
+static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
+{
+    int32_t real = (up ? tq_multiply_up : tq_multiply_double)(sum, r->multiplier, r->shift);
+    return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
+}
+#define BLOCKS_BODY(target, isa, name, out_t)                                                               \
+    target static void blocks_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                             size_t n)                                                      \
+    {                                                                                                       \
+        const int32_t *restrict sums = acc;                                                                 \
+        out_t *restrict codes = out;                                                                        \
+        const size_t whole = n - n % 16;                                                                    \
+        const int32_t zero = r->out_zero_point, less = r->low - zero, most = r->high - zero;                \
+        const tq_lane_fixed by = r->lanes;                                                                  \
+        for (size_t i = 0; i < whole && r->fits; i++)                                                       \
+            codes[i] = (out_t)tq_lane_code(tq_lane_multiply(sums[i], by), less, most, zero);                \
+        for (size_t i = 0; i < whole && !r->fits; i++)                                                      \
+            codes[i] = (out_t)mean_code(r, sums[i], true);                                                  \
+        for (size_t i = whole; i < n; i++)                                                                  \
+            codes[i] = (out_t)mean_code(r, sums[i], false);                                                 \
+    }
+#define BLOCKS(isa, target)                  \
+    BLOCKS_BODY(target, isa, i8, int8_t)     \
+    BLOCKS_BODY(target, isa, u8, uint8_t)
+TQ_EVERY_ISA(BLOCKS)
+
 typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
-#define STORE_CODES(name, out_t)                                                                            \
+#define STORE_CODES(name, out_t, even, away, blocks)                                                        \
     static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)               \
     {                                                                                                       \
-        static const store_fn lanes[TQ_ISAS] = TQ_ISA_FUNCTIONS(lanes_##name);                              \
-        if (r->in_lanes && r->each) {                                                                       \
-            lanes[tq_isa()](r, acc, out, n);                                                                \
+        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),        \
+                                                 [TQ_REDUCE_EVEN] = even, [TQ_REDUCE_AWAY] = away,          \
+                                                 [TQ_REDUCE_BLOCKS] = blocks};                              \
+        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                         \
+            ways[r->way][tq_isa()](r, acc, out, n);                                                         \
             return;                                                                                         \
         }                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                      \
@@ -178,9 +255,9 @@ typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size
         for (size_t i = 0; i < n; i++)                                                                      \
             ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                          \
     }
-STORE_CODES(i8, int8_t)
-STORE_CODES(u8, uint8_t)
-STORE_CODES(i16, int16_t)
+STORE_CODES(i8, int8_t, TQ_ISA_FUNCTIONS(even_i8), TQ_ISA_FUNCTIONS(away_i8), TQ_ISA_FUNCTIONS(blocks_i8))
+STORE_CODES(u8, uint8_t, TQ_ISA_FUNCTIONS(even_u8), TQ_ISA_FUNCTIONS(away_u8), TQ_ISA_FUNCTIONS(blocks_u8))
+STORE_CODES(i16, int16_t, TQ_ISA_SAME(NULL), TQ_ISA_FUNCTIONS(away_i16), TQ_ISA_SAME(NULL))
 
 /* ---- the table: what an operator does with a type ---- */
 
@@ -280,6 +357,7 @@ static uint64_t init_of(const row *how)
 
 typedef struct reduce_state {
     tq_reduction reduction;
+    size_t batches, in_bytes, out_bytes; /* so many reductions, that many bytes from one to the next */
     const row *row;
 } reduce_state;
 
@@ -297,6 +375,41 @@ static void divide_multiplier(tq_reduction *r)
     r->shift -= shift;
 }
 
+static void find_even(const tq_node *node, tq_reduction *r)
+{
+    r->way = TQ_REDUCE_EVEN;
+    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    if (node->row.code == TQ_BuiltinOperator_MEAN)
+        r->by *= 1.0f / (float)r->each;
+    r->offset = (float)r->out_zero_point - (float)WRAP32(r->each, *, r->in_zero_point) * r->by;
+}
+
+static void find_away(const tq_node *node, tq_reduction *r)
+{
+    r->way = TQ_REDUCE_AWAY;
+    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    r->offset = (float)-r->in_zero_point * r->by * (float)r->each;
+}
+
+/* The optimized MEAN. */
+static void find_blocks(const tq_node *node, tq_reduction *r)
+{
+    const float in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
+    int shift = 0;
+    tq_quantize_multiplier((double)(in / ((float)r->each * out)), &r->multiplier, &shift);
+    r->shift = shift;
+    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
+    zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
+    int32_t rounded = tq_code_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
+    r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
+    r->way = TQ_REDUCE_BLOCKS;
+    const tq_fixed by = {r->multiplier, r->shift};
+    r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
+    r->lanes = tq_lane_of(by);
+    r->lanes.fix = 0; /* ties go up */
+}
+
 static void find_multiplier(const tq_node *node, tq_reduction *r)
 {
     double in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
@@ -312,8 +425,12 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
         divide_multiplier(r);
     /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
     tq_fixed by = {r->multiplier, r->shift};
-    r->in_lanes = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16);
+    r->way = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
     r->lanes = tq_lane_of(by);
+    if (!product && node->numerics == TQ_NUMERICS_XNNPACK)
+        find_even(node, r);
+    else if (node->row.code == TQ_BuiltinOperator_SUM && node->numerics == TQ_NUMERICS_OPTIMIZED)
+        find_away(node, r);
 }
 
 /* Bits of the dimensions that the axes name. */
@@ -330,6 +447,23 @@ static tq_status read_axes(const tq_node *node, uint32_t *out, tq_error *error)
     return TQ_OK;
 }
 
+static bool is_optimized_mean(const tq_node *node, uint32_t axes)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && node->row.code == TQ_BuiltinOperator_MEAN &&
+           tq_element_bytes(node->in[0]->type) == 1 && node->in[0]->shape.rank == 4 && axes == 6 &&
+           tq_get_int(&node->options.table, TQ_ReducerOptions_keep_dims) && tq_tensor_count(node->in[0]) > 0;
+}
+
+/* One reduction an image: blocks of channels are counted from each image's first. */
+static void plan_images(reduce_state *state, const tq_shape *in)
+{
+    const tq_shape image = {3, {in->dims[1], in->dims[2], in->dims[3]}};
+    tq_reduction_plan(&state->reduction, &state->row->how, &image, 3);
+    state->batches = (size_t)in->dims[0];
+    state->in_bytes = tq_shape_size(&image);
+    state->out_bytes = (size_t)in->dims[3];
+}
+
 static tq_status reduce_shape(tq_node *node, tq_error *error)
 {
     reduce_state *state = node->state;
@@ -344,6 +478,12 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
         else if (keep)
             shape.dims[shape.rank++] = 1;
     state->reduction.init = init_of(state->row);
+    state->batches = 1;
+    if (is_optimized_mean(node, axes)) {
+        plan_images(state, in);
+        find_blocks(node, &state->reduction);
+        return tq_output_shape(node, 0, &shape, error);
+    }
     tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
     if (state->row->codes)
         find_multiplier(node, &state->reduction);
@@ -354,7 +494,9 @@ static tq_status eval_reduce(tq_node *node, tq_error *error)
 {
     (void)error;
     const reduce_state *state = node->state;
-    tq_reduction_run(&state->reduction, node->in[0]->data, node->out[0]->data, node->threads);
+    for (size_t b = 0; b < state->batches; b++)
+        tq_reduction_run(&state->reduction, (const char *)node->in[0]->data + b * state->in_bytes,
+                         (char *)node->out[0]->data + b * state->out_bytes, node->threads);
     return TQ_OK;
 }
 

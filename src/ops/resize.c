@@ -5,12 +5,18 @@
  * Bilinear, float32 and uint8, in float32, with s = in / out, or (in - 1) / (out - 1) with align_corners:
  *     v = y * s, or (y + 0.5) * s - 0.5 with half_pixel_centers;  y0 = max(floor(v), 0), y1 = min(ceil(v), in - 1)
  *     a * (1 - (v - y0)) * (1 - (u - x0)) + ... + 0, or + 0.5 and truncated for uint8
+ *     optimized uint8: the four products of weights first, from left to right and then down
  * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
  *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
+ * Bilinear, XNNPACK's, each with s in float32: v = y * s, or f32(y * s) + f32(s / 2 - 1/2), within [0, in - 1];
+ *     y0 = floor(v), y1 = min(y0 + 1, in - 1).  8 bits: weights even(2^11 (v - y0)) of 2^11, in each row by columns and
+ *     then between the rows, ties up at the end.  float32: the same by weights v - y0.
  * Nearest: min(floor((y + o) * s), in - 1), rounded in place of floored with align_corners; o = 0.5 with
  *     half_pixel_centers.
  * Where rounding of s leads past the last pixel, int8 and int16 use that pixel; the reference reads on.
- * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h.
+ * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h,
+ * internal/optimized/resize_bilinear.h; XNNPACK
+ * 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
  */
 #include <math.h>
 #include <string.h>
@@ -29,7 +35,7 @@
 typedef struct place {
     size_t low, high;
     float real;    /* of 1 */
-    int32_t fixed; /* of 1024 */
+    int32_t fixed; /* of 1024, XNNPACK's of 2048 */
 } place;
 
 typedef void (*mix_fn)(const void *const corners[4], const place *y, const place *x, void *out, size_t n);
@@ -73,6 +79,21 @@ static place find_fixed(const scaler *s, int64_t at, int64_t in, int64_t out)
     return p;
 }
 
+static place find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    float scale = (float)in / (float)out;
+    if (s->align_corners && out > 1)
+        scale = (float)(in - 1) / (float)(out - 1);
+    float v = (float)at * scale, last = (float)(in - 1);
+    if (s->half_pixel)
+        v += 0.5f * scale - 0.5f;
+    v = v < 0 ? 0 : v > last ? last : v;
+    const int64_t low = least((int64_t)v, in - 1); /* `last` may have been rounded up */
+    const float real = v - (float)low;
+    place p = {(size_t)low, (size_t)least(low + 1, in - 1), real, (int32_t)rintf(real * 2048)};
+    return p;
+}
+
 static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
 {
     float scale = (float)in / (float)out;
@@ -112,6 +133,20 @@ TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x
     }
 }
 
+/* The optimized kernel's: the weights' products come first.  (Its way with eightfold sizes is exact, and so is this.) */
+TQ_BODY void weigh_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(uint8_t);
+    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real;
+    const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real;
+    for (size_t i = 0; i < n; i++) {
+        float sum = (float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left +
+                    (float)d[i] * lower_right + 0.5f;
+        sum = sum < 0 ? 0 : sum;
+        y_out[i] = (uint8_t)(int32_t)(sum > 255 ? 255 : sum);
+    }
+}
+
 /* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
 #define FIXED_SUM(wide)                                                                                      \
     ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) +        \
@@ -135,6 +170,30 @@ TQ_BODY void mix_i16(const void *const corners[4], const place *y, const place *
     }
 }
 
+/* XNNPACK's, a upper left, b lower left, c upper right, d lower right. */
+TQ_BODY void even_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    for (size_t i = 0; i < n; i++) {
+        float above = a[i] + (c[i] - a[i]) * x->real, below = b[i] + (d[i] - b[i]) * x->real;
+        y_out[i] = above + (below - above) * y->real;
+    }
+}
+
+/* |sums| < 2^8 2^22. */
+#define EVEN_CODES(name, type)                                                                                \
+    TQ_BODY void name(const void *const corners[4], const place *y, const place *x, void *out, size_t n)      \
+    {                                                                                                         \
+        CORNERS(type);                                                                                        \
+        const int32_t right = x->fixed, down = y->fixed;                                                      \
+        for (size_t i = 0; i < n; i++) {                                                                      \
+            int32_t above = a[i] * 2048 + (c[i] - a[i]) * right, below = b[i] * 2048 + (d[i] - b[i]) * right; \
+            y_out[i] = (type)((above * 2048 + (below - above) * down + (1 << 21)) >> 22);                     \
+        }                                                                                                     \
+    }
+EVEN_CODES(even_i8, int8_t)
+EVEN_CODES(even_u8, uint8_t)
+
 #define MIX(isa, target, name)                                                                                \
     target static void name##_##isa(const void *const corners[4], const place *y, const place *x, void *out,  \
                                     size_t n)                                                                 \
@@ -142,18 +201,47 @@ TQ_BODY void mix_i16(const void *const corners[4], const place *y, const place *
         name(corners, y, x, out, n);                                                                          \
     }
 #define MIXES(isa, target) \
-    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16)
+    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16) \
+    MIX(isa, target, weigh_u8) MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
 TQ_EVERY_ISA(MIXES)
+
+typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
 
 static const struct mix_row {
     int32_t type;
+    find_fn find;
     mix_fn mix[TQ_ISAS];
 } mixes[] = {
-    {TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS(mix_f32)},
-    {TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS(mix_u8)},
-    {TQ_TensorType_INT8, TQ_ISA_FUNCTIONS(mix_i8)},
-    {TQ_TensorType_INT16, TQ_ISA_FUNCTIONS(mix_i16)},
+    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32)},
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8)},
+    {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8)},
+    {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16)},
+}, optimized_mixes[] = {
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8)},
+}, xnnpack_mixes[] = {
+    {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32)},
+    {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8)},
+    {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8)},
 };
+
+static const struct mix_row *find_mix(const struct mix_row *from, size_t count, int32_t type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (from[i].type == type)
+            return &from[i];
+    return NULL;
+}
+
+static const struct mix_row *mix_of(const tq_node *node)
+{
+    const int32_t type = node->in[0]->type;
+    const struct mix_row *row = NULL;
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        row = find_mix(xnnpack_mixes, sizeof xnnpack_mixes / sizeof *xnnpack_mixes, type);
+    else if (node->numerics == TQ_NUMERICS_OPTIMIZED)
+        row = find_mix(optimized_mixes, sizeof optimized_mixes / sizeof *optimized_mixes, type);
+    return row ? row : find_mix(mixes, sizeof mixes / sizeof *mixes, type);
+}
 
 /* ---- all pixels ---- */
 
@@ -267,11 +355,9 @@ tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
     if (s.align_corners && s.half_pixel)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
-    int32_t type = node->in[0]->type;
-    s.find = type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_UINT8 ? find_real : find_fixed;
-    for (size_t i = 0; i < sizeof mixes / sizeof mixes[0]; i++)
-        if (mixes[i].type == type)
-            s.mix = mixes[i].mix[tq_isa()];
+    const struct mix_row *row = mix_of(node);
+    s.find = row->find;
+    s.mix = row->mix[tq_isa()];
     return prepare_resize(node, s, error);
 }
 

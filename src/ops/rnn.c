@@ -120,7 +120,6 @@ static tq_status check_matrix(const tq_node *node, int i, size_t rows, size_t co
                              cols);
     if (node->in[i]->type == TQ_TensorType_FLOAT32)
         return TQ_OK;
-    TQ_TRY(tq_check_input_scale(node, i, error));
     return tq_check_weight_scales(node, i, 0, error);
 }
 

@@ -61,7 +61,7 @@ static inline float tq_rows_product(float start, const tq_tensor *matrix, const 
     const tq_hybrid_row *row = &rows->scales[b];
     int64_t acc = tq_dot_i8((const int8_t *)matrix->data + r * width, rows->codes + b * width, width);
     acc -= (int64_t)row->zero_point * sums[r];
-    return start + (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, 0) * row->scale);
+    return start + (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, r) * row->scale);
 }
 
 #endif

@@ -5,20 +5,23 @@
  * The input is rescaled to steps of 1 / (3 * 4096), where +-2^17 stands for +-10.7; T[i] = 2^16 logistic(i / 24) is
  * interpolated, and the other half follows from symmetry.  tanh(x) = 2 logistic(2x) - 1.
  * T is the runtime's table: the function rounded, but for 44 entries that are one more.
+ * Optimized, where a scale is 2^-12 (TANH: or 2^-11, doubled with saturation first): quant/fixed_math_16.h, of Q3.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc (TanhPrepare, SigmoidPrepare),
- * reference/integer_ops/logistic.h, tanh.h.
+ * reference/integer_ops/logistic.h, tanh.h; gemmlowp fixedpoint/fixedpoint.h.
  */
 #include "ops/sigmoid.h"
 
 #include <math.h>
 
 #include "ops/lanes.h"
+#include "quant/fixed_math_16.h"
 
 #define ENTRIES 256
 
 typedef struct curve {
     int32_t multiplier;
     int32_t right, half; /* half: 2^right / 2 */
+    bool is_power;       /* the scale is a power of two that has a way of its own */
     int32_t base[ENTRIES], slope[ENTRIES]; /* of the line from each entry to the next */
 } curve;
 
@@ -89,12 +92,35 @@ TQ_ISA_DEFINE(TQ_MAP, narrow_tanh, int16_t, int16_t, curve, tanh_of(x, &p, true)
 static const tq_map_fn narrow_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_logistic);
 static const tq_map_fn narrow_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_tanh);
 
+/* Everything in line, for the compiler to make vectors of. */
+#if defined(__GNUC__)
+#define IN_LINE __attribute__((flatten))
+#else
+#define IN_LINE
+#endif
+#define FIXED(name, target, expression)                                                         \
+    target IN_LINE static void name(const void *in, void *out, size_t n, const void *params)    \
+    {                                                                                           \
+        const int16_t *restrict from = in;                                                      \
+        int16_t *restrict to = out;                                                             \
+        const int places = ((const curve *)params)->multiplier == 6;                            \
+        (void)places;                                                                           \
+        for (size_t i = 0; i < n; i++) {                                                        \
+            const int16_t x = from[i];                                                          \
+            to[i] = expression;                                                                 \
+        }                                                                                       \
+    }
+TQ_ISA_DEFINE(FIXED, fixed_logistic, tq_q16_logistic(x))
+TQ_ISA_DEFINE(FIXED, fixed_tanh, tq_q16_tanh(tq_q16_shift_left(x, places), 3))
+static const tq_map_fn fixed_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(fixed_logistic);
+static const tq_map_fn fixed_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(fixed_tanh);
+
 /* Scales of 2^-12, for TANH also 2^-11, are 3 steps a code, or 6; others a multiplier of 14 bits and a shift. */
 static void find_multiplier(float scale, bool tanh, curve *p)
 {
     int power;
-    bool is_power = tq_power_of_two(scale, &power) && (power == -12 || (tanh && power == -11));
-    if (is_power) {
+    p->is_power = tq_power_of_two(scale, &power) && (power == -12 || (tanh && power == -11));
+    if (p->is_power) {
         p->multiplier = 3 * (1 << (power + 12));
         p->right = 0;
         return;
@@ -122,7 +148,9 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
     s->map.params = &s->p;
     s->p.half = s->p.right > 0 ? (int32_t)1 << (s->p.right - 1) : 0;
     bool narrow = s->p.multiplier <= INT16_MAX && s->p.right < 30;
-    if (narrow)
+    if (s->p.is_power && node->numerics == TQ_NUMERICS_OPTIMIZED)
+        s->map.run = (tanh ? fixed_tanhs : fixed_logistics)[tq_isa()];
+    else if (narrow)
         s->map.run = tanh ? narrow_tanhs[tq_isa()] : narrow_logistics[tq_isa()];
     else
         s->map.run = tanh ? run_tanh : run_logistic;

@@ -2,15 +2,19 @@
  *
  * SOFTMAX and LOG_SOFTMAX along the last dimension.
  *
- *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32
+ *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX, of beta
+ *             1, in the order and with the exponential of xnnpack_real.h, times f32(1 / sum)
  *   8 bits    d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in
  *             Q12, its reciprocal or logarithm in fixed point too
+ *             optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32;
+ *             SOFTMAX f32(T f32(1 / f32(sum s_o))), away, + z_o; to UINT8 + 1/2, truncated
+ *             LOG_SOFTMAX even(f32(f32(k q) - f32(f32(f32(s_i max) + ln(sum)) / s_o))) + z_o, k = f32(s_i / s_o)
  *   INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
  *
  * The runtime's sums overflow: at 512 (8 bits: it aborts), 4096 or 2^16 equal values.  Here they have 64
  * bits.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/softmax.h, log_softmax.h,
- * integer_ops/log_softmax.h.
+ * integer_ops/log_softmax.h, internal/optimized/optimized_ops.h.
  */
 #include <float.h>
 #include <math.h>
@@ -20,6 +24,7 @@
 #include "kernels/half.h"
 #include "ops/lookup.h"
 #include "ops/quantized.h"
+#include "ops/xnnpack_real.h"
 #include "quant/fixed_math.h"
 
 #define THREAD_PAYS 20000 /* elements */
@@ -40,6 +45,10 @@ struct state {
     tq_fixed back;               /* LOG_SOFTMAX: Q5 to d */
     int32_t in_bias;             /* what makes codes unsigned */
     int32_t out_low, out_high, out_bits;
+    float table[256];            /* optimized: the exponentials */
+    float in_scale, out_scale;
+    int32_t out_zero;
+    bool truncates;              /* and counts no zero point */
     /* INT16 */
     tq_fixed rescale;
     int16_t exp_points[TQ_LOOKUP_STEPS + 1], inverse_points[TQ_LOOKUP_STEPS + 1];
@@ -77,6 +86,13 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
         y[i] /= sum;
 }
 
+TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
+{
+    const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
+    for (size_t i = 0; i < n; i++)
+        y[i] *= inverse;
+}
+
 #define LOG_CHUNK 256
 
 TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
@@ -100,6 +116,11 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
     {                                                                                                   \
         softmax_floats(s, in, out, n);                                                                  \
     }                                                                                                   \
+    target static void softmax_xnnpack_##isa(const state *s, const void *in, void *out, size_t n)       \
+    {                                                                                                   \
+        (void)s;                                                                                        \
+        softmax_xnnpack(in, out, n);                                                                    \
+    }                                                                                                   \
     target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
     {                                                                                                   \
         (void)s;                                                                                        \
@@ -107,6 +128,7 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
     }
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
+static const row_fn softmax_xnnpacks[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
@@ -211,6 +233,76 @@ CODES(softmax_to_8, uint8_t, softmax_sum, softmax_code)
 CODES(softmax_to_16, int16_t, softmax_sum, softmax_code)
 CODES(log_softmax_to_8, uint8_t, log_softmax_sum, log_softmax_code)
 
+/* ---- rows of 8-bit codes, as the optimized kernels have them ---- */
+
+/* In the elements' order. */
+static float sum_of_table(const state *s, const uint8_t *codes, size_t n, uint8_t max)
+{
+    float sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += s->table[(uint8_t)(max - place_of(codes[i], s))];
+    return sum;
+}
+
+static int32_t share_code(const state *s, float inverse, int below)
+{
+    const float enough = 1 << 20; /* of which every code saturates */
+    const float share = s->table[below] * inverse;
+    const float bounded = share > enough || share != share ? enough : share > -enough ? share : -enough;
+    if (s->truncates)
+        return tq_clamp_i64((int32_t)(bounded + 0.5f), s->out_low, s->out_high);
+    const int32_t whole = (int32_t)bounded, rounded = whole + (bounded - (float)whole >= 0.5f);
+    return tq_clamp_i64((int64_t)rounded + s->out_zero, s->out_low, s->out_high);
+}
+
+/* How many of the table's entries are worth looking at: the rest are 0. */
+static int shares_above_0(const state *s, float inverse)
+{
+    int count = 256;
+    while (count > 0 && s->table[count - 1] * inverse < 0.25f)
+        count--;
+    return count;
+}
+
+static int32_t log_code(const state *s, float offset, int32_t q)
+{
+    return tq_code_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
+}
+
+/* The code that stands at a place among 0 to 255. */
+static int32_t code_at(const state *s, int32_t place)
+{
+    return s->in_bias ? place - 128 : place;
+}
+
+#define SHARES(name, T)                                                                  \
+    static void name(const state *s, const void *in, void *out, size_t n)                \
+    {                                                                                    \
+        const uint8_t *from = in;                                                        \
+        T *to = out, codes[256];                                                         \
+        const uint8_t max = max_of(s, from, n);                                          \
+        const float inverse = 1.0f / (sum_of_table(s, from, n, max) * s->out_scale);     \
+        const int count = n >= 256 ? shares_above_0(s, inverse) : 0;                     \
+        const T none = (T)tq_clamp_i64(s->truncates ? 0 : s->out_zero, s->out_low, s->out_high); \
+        for (int below = 0; n >= 256 && below < 256; below++)                            \
+            codes[below] = below < count ? (T)share_code(s, inverse, below) : none;      \
+        for (size_t i = 0; i < n; i++) {                                                 \
+            const uint8_t below = (uint8_t)(max - place_of(from[i], s));                 \
+            to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);          \
+        }                                                                                \
+    }
+SHARES(shares_to_8, uint8_t)
+SHARES(shares_to_16, int16_t)
+
+static void logs_to_8(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t *from = in, max = max_of(s, from, n);
+    const float log_sum = logf(sum_of_table(s, from, n, max));
+    const float offset = (s->in_scale * (float)code_at(s, max) + log_sum) / s->out_scale;
+    for (size_t i = 0; i < n; i++)
+        ((uint8_t *)out)[i] = (uint8_t)log_code(s, offset, code_at(s, place_of(from[i], s)));
+}
+
 /* ---- rows of INT16 ---- */
 
 static inline int16_t exponential_16(const state *s, int32_t difference)
@@ -305,6 +397,17 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
     return TQ_OK;
 }
 
+static void prepare_table(const tq_node *node, state *s, float beta)
+{
+    s->in_scale = tq_scale_at(node->in[0], 0);
+    s->out_scale = tq_scale_at(node->out[0], 0);
+    s->out_zero = tq_zero_point_at(node->out[0], 0);
+    s->truncates = node->out[0]->type == TQ_TensorType_UINT8;
+    const float scale = -s->in_scale * beta;
+    for (int below = 0; below < 256; below++)
+        s->table[below] = tq_expf(scale * (float)below);
+}
+
 /* The runtime's conditions on the output, per type; it does not ask for any other. */
 static tq_status check_softmax_output(const tq_node *node, float scale, int32_t zero_point, tq_error *error)
 {
@@ -349,7 +452,8 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, 1u << type | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        s->row = type == TQ_TensorType_FLOAT32 ? softmax_float[tq_isa()] : softmax_half;
+        const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpacks : softmax_float;
+        s->row = type == TQ_TensorType_FLOAT32 ? floats[tq_isa()] : softmax_half;
         return TQ_OK;
     }
     if (!is_bytes)
@@ -357,6 +461,10 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     if (type == TQ_TensorType_INT8 && node->out[0]->type == TQ_TensorType_INT8)
         TQ_TRY(check_softmax_output(node, 1.0f / 256, -128, error));
     s->row = node->out[0]->type == TQ_TensorType_INT16 ? softmax_to_16 : softmax_to_8;
+    if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+        prepare_table(node, s, s->beta);
+        s->row = node->out[0]->type == TQ_TensorType_INT16 ? shares_to_16 : shares_to_8;
+    }
     return prepare_bytes(node, s, s->beta, error);
 }
 
@@ -374,5 +482,9 @@ tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
         return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; LOG_SOFTMAX needs 16/256 and %d",
                               tq_scale_at(node->out[0], 0), tq_zero_point_at(node->out[0], 0), zero_point);
     s->row = log_softmax_to_8;
+    if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+        prepare_table(node, s, 1);
+        s->row = logs_to_8;
+    }
     return prepare_bytes(node, s, 1.0, error);
 }

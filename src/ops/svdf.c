@@ -89,9 +89,9 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
 
 static void dequantize_time(const tq_tensor *time, float *to)
 {
-    float scale = tq_scale_at(time, 0);
+    size_t memory = (size_t)time->shape.dims[1];
     for (size_t i = 0; i < tq_tensor_count(time); i++)
-        to[i] = (float)((const int8_t *)time->data)[i] * scale;
+        to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
 }
 
 static tq_status eval_hybrid(tq_node *node, tq_error *error)
@@ -113,10 +113,9 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++) {
         tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, codes);
-        float scale = row.scale * tq_scale_at(node->in[FEATURE], 0);
         for (size_t f = 0; f < s->filters; f++) {
             int64_t acc = tq_dot_i8(feature + f * s->inputs, codes, s->inputs) - (int64_t)row.zero_point * sums[f];
-            state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * scale;
+            state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));
         }
     }
     reduce_floats(node, s, time, tq_scratch_at(node, s->products_at));
@@ -252,8 +251,6 @@ static tq_status prepare_codes(tq_node *node, svdf *s, tq_error *error)
 
 static tq_status prepare_hybrid(tq_node *node, svdf *s, uint64_t *total, tq_error *error)
 {
-    TQ_TRY(tq_check_input_scale(node, FEATURE, error));
-    TQ_TRY(tq_check_input_scale(node, TIME, error));
     TQ_TRY(tq_check_weight_scales(node, FEATURE, 0, error));
     TQ_TRY(tq_check_weight_scales(node, TIME, 0, error));
     s->rule =

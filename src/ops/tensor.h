@@ -63,7 +63,9 @@ typedef struct tq_tensor {
     tq_shape shape;
     uint8_t storage; /* tq_storage */
     bool has_shape;  /* false: not before its operator has run */
-    bool packed;     /* a constant of 4 or 2 bits as it stands in the file; else such codes take a byte each */
+    bool in_file;    /* the file has its value */
+    bool unpacked;   /* see tq_backend_unpacks */
+    bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such codes take a byte each) or sparse */
     size_t bytes;    /* at data */
     void *data;      /* aligned to 64 bytes, constants of a file at least to their element; NULL until there
                         is memory.  STRING: the file's format (model/tensor.h) */

@@ -6,10 +6,12 @@
  * is one whose convolution, with this padding and stride, has the input's size.  Here each output gathers what
  * falls on it, in the order in which the reference scatters it: by input cell, then by channel.
  *
- *     float32            sum x * w, + bias, act
+ *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm.h says, taps from the first on
  *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
+ *                        XNNPACK: fma(f32(f32(sum (q - z) * w) * s_x), s_w[o], bias), act
  *     int8, uint8, 16x8  acc = sum (x - z_x)(w - z_w) + bias; clamp(multiply(acc, m[o]) + z_o)
  *     m[o]: f64(s_x) * f64(s_w[o]) / f64(s_o); uint8: f64(f32(s_x * s_w)) / f64(s_o)
+ *     XNNPACK: rounded once, to even (product.h)
  *     16x8: acc and multiplication in 64 bits, or in 32 where quantized_bias_type says INT32
  *
  * Source: LiteRT f6745779, tflite/kernels/transpose_conv.cc, internal/reference/transpose_conv.h and
@@ -36,17 +38,21 @@ struct deconvolution {
 
     void (*pack)(const deconvolution *d, const tq_tensor *weights, void *packed);
     void (*add)(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums);
-    void (*store)(const deconvolution *d, const void *sums, size_t place);
+    void (*store)(const deconvolution *d, size_t batch, const void *sums, size_t place);
     size_t sum_size; /* of one output channel */
-    void *packed;    /* by `pack`; NULL where weights are not constant */
-    uint64_t packed_at, codes_at, images_at, sums_at; /* in scratch */
+    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    uint64_t packed_at, codes_at, images_at, sums_at; /* in scratch; constant weights' packed_at: kept */
     size_t tasks;    /* output rows are dealt to so many, each with sums of its own */
 
     float low, high;
     int32_t low_code, high_code, zero_point;
     bool wide; /* acc of 64 bits */
+    bool fused; /* XNNPACK's floats: from the bias on, by tap */
     size_t chunk;
-    tq_fixed *multipliers; /* one an output channel */
+    tq_requantize_rule rule;
+    size_t tail; /* so many of the last channels have the rule DOUBLE */
+    bool has_rest; /* as do the elements after the last 16 */
+    tq_multiplier *multipliers; /* one an output channel */
     tq_transposed matrix;
 
     /* in eval */
@@ -109,6 +115,17 @@ static void add_floats(const deconvolution *d, size_t batch, size_t cell, size_t
             sum[o] += x[c] * w[o];
 }
 
+static void add_fused(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
+{
+    (void)batch;
+    const float *x = (const float *)d->input + cell * d->channels;
+    const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;
+    float *sum = sums;
+    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
+        for (size_t o = 0; o < d->out_channels; o++)
+            sum[o] = fmaf(x[c], w[o], sum[o]);
+}
+
 static void add_hybrid(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
 {
     const int8_t *x = (const int8_t *)d->input + cell * d->channels;
@@ -119,6 +136,20 @@ static void add_hybrid(const deconvolution *d, size_t batch, size_t cell, size_t
     for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
         for (size_t o = 0; o < d->out_channels; o++)
             sum[o] += (float)((x[c] - image->zero_point) * w[o]) * tq_scale_at(weights, o) * image->scale;
+}
+
+/* XNNPACK's: the sum is of codes.  It may wrap, as those of all products of codes. */
+static void add_hybrid_codes(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
+{
+    const int8_t *x = (const int8_t *)d->input + cell * d->channels;
+    const int8_t *w = (const int8_t *)d->weights + tap * d->channels * d->out_channels;
+    const int32_t zero_point = d->image[batch].zero_point;
+    uint32_t *sum = sums;
+    for (size_t c = 0; c < d->channels; c++, w += d->out_channels) {
+        const int32_t difference = x[c] - zero_point;
+        for (size_t o = 0; o < d->out_channels; o++)
+            sum[o] += (uint32_t)(difference * w[o]);
+    }
 }
 
 static void add_codes(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
@@ -138,13 +169,26 @@ static const tq_tensor *bias_of(const tq_node *node)
     return node->in_count > BIAS ? node->in[BIAS] : NULL;
 }
 
-static void store_floats(const deconvolution *d, const void *sums, size_t place)
+static void store_floats(const deconvolution *d, size_t batch, const void *sums, size_t place)
 {
+    (void)batch;
     const float *sum = sums;
-    const tq_tensor *bias = bias_of(d->node);
+    const tq_tensor *bias = d->fused ? NULL : bias_of(d->node);
     float *out = (float *)d->node->out[0]->data + place * d->out_channels;
     for (size_t o = 0; o < d->out_channels; o++) {
         float y = bias ? sum[o] + ((const float *)bias->data)[o] : sum[o];
+        y = y < d->low ? d->low : y;
+        out[o] = y > d->high ? d->high : y;
+    }
+}
+
+static void store_hybrid_codes(const deconvolution *d, size_t batch, const void *sums, size_t place)
+{
+    const tq_tensor *bias = bias_of(d->node), *weights = d->node->in[WEIGHTS];
+    float *out = (float *)d->node->out[0]->data + place * d->out_channels;
+    for (size_t o = 0; o < d->out_channels; o++) {
+        float sum = (float)(int32_t)((const uint32_t *)sums)[o] * d->image[batch].scale;
+        float y = fmaf(sum, tq_scale_at(weights, o), bias ? ((const float *)bias->data)[o] : 0);
         y = y < d->low ? d->low : y;
         out[o] = y > d->high ? d->high : y;
     }
@@ -157,16 +201,16 @@ static int64_t bias_at(const tq_tensor *bias, size_t o)
     return bias->type == TQ_TensorType_INT64 ? ((const int64_t *)bias->data)[o] : ((const int32_t *)bias->data)[o];
 }
 
-static void store_codes(const deconvolution *d, const void *sums, size_t place)
+static void store_codes(const deconvolution *d, size_t batch, const void *sums, size_t place)
 {
+    (void)batch;
     const int64_t *sum = sums;
     const tq_tensor *bias = bias_of(d->node), *output = d->node->out[0];
     for (size_t o = 0; o < d->out_channels; o++) {
         int64_t acc = tq_add_wrap_i64(sum[o], bias_at(bias, o));
-        tq_fixed m = d->multipliers[o];
-        int32_t scaled = d->wide ? tq_multiply_i64(acc, m.multiplier, m.shift)
-                                 : tq_multiply_fixed(tq_wrap_i32(acc), m);
-        int32_t code = tq_clamp_i64((int64_t)scaled + d->zero_point, d->low_code, d->high_code);
+        const tq_multiplier *m = &d->multipliers[o];
+        int32_t code = d->wide ? tq_requantize_i64(acc, m, m->rule, d->zero_point, d->low_code, d->high_code)
+                               : tq_requantize(tq_wrap_i32(acc), m, m->rule, d->zero_point, d->low_code, d->high_code);
         size_t i = place * d->out_channels + o;
         if (output->type == TQ_TensorType_INT16)
             ((int16_t *)output->data)[i] = (int16_t)code;
@@ -192,13 +236,51 @@ static void eval_place(const deconvolution *d, size_t batch, int32_t out_y, int3
     sources(&d->y, out_y, &y0, &y1);
     sources(&d->x, out_x, &x0, &x1);
     memset(sums, 0, d->out_channels * d->sum_size);
-    for (int64_t y = y0; y < y1; y++)
-        for (int64_t x = x0; x < x1; x++) {
+    if (d->fused && bias_of(d->node))
+        memcpy(sums, bias_of(d->node)->data, d->out_channels * sizeof(float));
+    for (int64_t i = y0; i < y1; i++)
+        for (int64_t j = x0; j < x1; j++) {
+            const int64_t y = d->fused ? y0 + y1 - 1 - i : i, x = d->fused ? x0 + x1 - 1 - j : j;
             size_t cell = (batch * (size_t)d->y.out + (size_t)y) * (size_t)d->x.out + (size_t)x;
             int64_t ky = (int64_t)out_y + d->y.pad - y * d->y.stride;
             int64_t kx = (int64_t)out_x + d->x.pad - x * d->x.stride;
             d->add(d, batch, cell, (size_t)(ky * d->x.filter + kx), sums);
         }
+}
+
+/* acc of one element of uint8 codes, from the tensors as they are. */
+static int32_t sum_at(const deconvolution *d, size_t place, size_t o)
+{
+    const tq_tensor *x = d->node->in[INPUT], *w = d->node->in[WEIGHTS];
+    const size_t width = (size_t)d->x.in, row = place / width, batch = row / (size_t)d->y.in;
+    const int64_t out_y = (int64_t)(row % (size_t)d->y.in), out_x = (int64_t)(place % width);
+    const int32_t zero_x = tq_zero_point_at(x, 0), zero_w = tq_zero_point_at(w, 0);
+    int64_t y0, y1, x0, x1, sum = bias_at(bias_of(d->node), o);
+    sources(&d->y, (int32_t)out_y, &y0, &y1);
+    sources(&d->x, (int32_t)out_x, &x0, &x1);
+    for (int64_t i = y0; i < y1; i++)
+        for (int64_t j = x0; j < x1; j++) {
+            size_t cell = (batch * (size_t)d->y.out + (size_t)i) * (size_t)d->x.out + (size_t)j;
+            int64_t tap = (out_y + d->y.pad - i * d->y.stride) * d->x.filter + out_x + d->x.pad - j * d->x.stride;
+            for (size_t c = 0; c < d->channels; c++)
+                sum += difference(x, cell * d->channels + c, zero_x) *
+                       difference(w, (o * d->taps + (size_t)tap) * d->channels + c, zero_w);
+        }
+    return tq_wrap_i32(sum);
+}
+
+/* What the optimized kernel of uint8 has left over after its last block of 16 elements, by its scalar rule. */
+static void redo_rest(const tq_node *node, const deconvolution *given)
+{
+    deconvolution d = *given;
+    d.node = node;
+    uint8_t *out = node->out[0]->data;
+    const size_t n = tq_tensor_count(node->out[0]);
+    for (size_t i = n - n % 16; i < n; i++) {
+        const size_t o = i % d.out_channels;
+        out[i] = (uint8_t)tq_requantize(sum_at(&d, i / d.out_channels, o), &d.multipliers[o], TQ_REQUANTIZE_DOUBLE,
+                                        d.zero_point, d.low_code, d.high_code);
+    }
 }
 
 static void eval_tasks(void *context, size_t begin, size_t end)
@@ -210,7 +292,7 @@ static void eval_tasks(void *context, size_t begin, size_t end)
         for (size_t row = task; row < rows; row += d->tasks)
             for (size_t x = 0; x < width; x++) {
                 eval_place(d, row / height, (int32_t)(row % height), (int32_t)x, sums);
-                d->store(d, sums, row * width + x);
+                d->store(d, row / height, sums, row * width + x);
             }
     }
 }
@@ -220,12 +302,13 @@ static const void *input_of(const deconvolution *d, tq_hybrid_row *images)
 {
     const tq_tensor *input = d->node->in[INPUT];
     size_t count = tq_tensor_count(input), size = d->batches ? count / d->batches : 0;
-    if (d->add == add_floats || input->type == TQ_TensorType_INT16)
+    if (d->pack == pack_floats || input->type == TQ_TensorType_INT16)
         return input->data;
     void *codes = tq_scratch_at(d->node, d->codes_at);
-    if (d->add == add_hybrid) {
+    if (input->type == TQ_TensorType_FLOAT32) {
+        const tq_hybrid_rule rule = tq_hybrid_rule_of(d->node, true);
         for (size_t b = 0; b < d->batches; b++)
-            images[b] = tq_hybrid_asymmetric((const float *)input->data + b * size, size, (int8_t *)codes + b * size);
+            images[b] = rule((const float *)input->data + b * size, size, (int8_t *)codes + b * size);
         return codes;
     }
     int32_t zero_point = tq_zero_point_at(input, 0);
@@ -242,21 +325,25 @@ static tq_status eval(tq_node *node, tq_error *error)
     tq_hybrid_row *images = tq_scratch_at(node, d.images_at);
     d.input = input_of(&d, images);
     d.image = images;
-    d.weights = d.packed;
-    if (!d.packed) {
-        void *packed = tq_scratch_at(node, d.packed_at);
+    void *packed = (char *)(d.constant ? node->kept : node->scratch) + d.packed_at;
+    if (!d.constant || !d.has_run)
         d.pack(&d, node->in[WEIGHTS], packed);
-        d.weights = packed;
-    }
+    ((deconvolution *)node->state)->has_run = true;
+    d.weights = packed;
     d.sums = tq_scratch_at(node, d.sums_at);
     tq_parallel_for(d.tasks, 1, node->threads, eval_tasks, &d);
+    if (d.has_rest)
+        redo_rest(node, &d);
     return TQ_OK;
 }
 
 static tq_status eval_matrix(tq_node *node, tq_error *error)
 {
     (void)error;
-    tq_transposed_eval(node, &((const deconvolution *)node->state)->matrix);
+    deconvolution *d = node->state;
+    tq_transposed_eval(node, &d->matrix);
+    if (d->has_rest)
+        redo_rest(node, d);
     return TQ_OK;
 }
 
@@ -365,8 +452,27 @@ static tq_status choose_width(const tq_node *node, deconvolution *d, tq_error *e
 static double multiplier_of(const tq_node *node, size_t o)
 {
     float s_x = tq_scale_at(node->in[INPUT], 0), s_w = tq_scale_at(node->in[WEIGHTS], o);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(s_x, s_w, tq_scale_at(node->out[0], 0));
     double product = node->in[INPUT]->type == TQ_TensorType_UINT8 ? (double)(s_x * s_w) : (double)s_x * (double)s_w;
     return product / (double)tq_scale_at(node->out[0], 0);
+}
+
+/* The optimized kernels' rule is up where they have vectors: of int8, for whole blocks of 8 channels; of uint8, of 16
+   elements. */
+static void choose_rule(const tq_node *node, deconvolution *d)
+{
+    const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
+    d->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
+              : optimized                           ? TQ_REQUANTIZE_UP
+                                                    : TQ_REQUANTIZE_DOUBLE;
+    d->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? d->out_channels % 8 : 0;
+    d->has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
+}
+
+static tq_requantize_rule rule_at(const deconvolution *d, size_t o)
+{
+    return o + d->tail < d->out_channels ? d->rule : TQ_REQUANTIZE_DOUBLE;
 }
 
 static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activation, tq_error *error)
@@ -379,10 +485,11 @@ static tq_status prepare_codes(tq_node *node, deconvolution *d, int64_t activati
     d->chunk = TQ_DOT_CODES;
     TQ_TRY(choose_width(node, d, error));
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *d->multipliers, &d->multipliers, error));
+    choose_rule(node, d);
     for (size_t o = 0; o < d->out_channels; o++)
-        d->multipliers[o] = tq_fixed_of(multiplier_of(node, o));
+        d->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(d, o));
     d->zero_point = tq_zero_point_at(output, 0);
-    tq_activation_codes(activation, output, &d->low_code, &d->high_code);
+    tq_activation_codes(node, activation, &d->low_code, &d->high_code);
     const tq_tensor *bias = bias_of(node);
     double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
@@ -397,11 +504,15 @@ static tq_status choose(tq_node *node, deconvolution *d, int64_t activation, siz
 {
     d->pack = pack_floats, d->add = add_floats, d->store = store_floats;
     d->sum_size = sizeof(float), *item = sizeof(float), *code = 0;
-    tq_activation_floats(activation, &d->low, &d->high);
+    tq_activation_floats(node, activation, &d->low, &d->high);
     if (node->in[INPUT]->type == TQ_TensorType_FLOAT32) {
+        d->fused = node->numerics == TQ_NUMERICS_XNNPACK && node->in[WEIGHTS]->type == TQ_TensorType_FLOAT32;
+        d->add = d->fused ? add_fused : add_floats;
         if (node->in[WEIGHTS]->type == TQ_TensorType_FLOAT32)
             return TQ_OK;
         d->pack = pack_hybrid, d->add = add_hybrid, *item = 1, *code = 1;
+        if (node->numerics == TQ_NUMERICS_XNNPACK)
+            d->add = add_hybrid_codes, d->store = store_hybrid_codes;
         return tq_check_weight_scales(node, WEIGHTS, 0, error);
     }
     d->pack = pack_codes, d->add = add_codes, d->store = store_codes;
@@ -413,7 +524,7 @@ static tq_status choose(tq_node *node, deconvolution *d, int64_t activation, siz
 /* Weights and shape are constants, so that the matrix kernel can have them packed; and it has this arithmetic. */
 static bool suits_matrix(const tq_node *node, const deconvolution *d)
 {
-    if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || d->add == add_hybrid ||
+    if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || d->pack == pack_hybrid ||
         (bias_of(node) && !tq_is_constant(bias_of(node))) || !tq_transposed_fits(&d->y, &d->x))
         return false;
     for (size_t o = 0; d->multipliers && o < d->out_channels; o++)
@@ -432,7 +543,7 @@ static tq_status prepare_store(tq_node *node, const deconvolution *d, tq_gemm_st
     }
     int32_t type = node->out[0]->type;
     *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
-                             .rule = TQ_REQUANTIZE_DOUBLE, .zero_point = d->zero_point, .low = d->low_code,
+                             .rule = d->rule, .tail = d->tail, .zero_point = d->zero_point, .low = d->low_code,
                              .high = d->high_code};
     TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *real, &real, error));
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
@@ -449,11 +560,12 @@ static tq_status prepare_matrix(tq_node *node, deconvolution *d, tq_error *error
     tq_transposed *t = &d->matrix;
     *t = (tq_transposed){.y = &d->y, .x = &d->x, .batches = d->batches, .channels = d->channels,
                          .out_channels = d->out_channels, .flags = d->wide ? TQ_GEMM_WIDE : 0};
+    t->flags |= d->fused ? TQ_GEMM_FUSED : 0;
     t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
-    t->weights = (tq_gemm_weights){.data = weights->data, .type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
+    t->weights = (tq_gemm_weights){.type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
                                    .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
                                    .row_zero_point = floats ? 0 : tq_zero_point_at(input, 0),
-                                   .bias = bias ? bias->data : NULL, .bias_type = floats ? TQ_f32 : TQ_i32};
+                                   .bias_type = floats ? TQ_f32 : TQ_i32};
     if (bias && bias->type == TQ_TensorType_INT64)
         t->weights.bias_type = TQ_GEMM_BIAS_I64;
     TQ_TRY(prepare_store(node, d, &t->store, error));
@@ -483,12 +595,10 @@ tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
         return prepare_matrix(node, d, error);
 
     size_t count = tq_tensor_count(weights);
-    if (tq_is_constant(weights)) {
-        TQ_TRY(tq_node_memory(node, count, item, &d->packed, error));
-        d->pack(d, weights, d->packed);
-    }
-    uint64_t total = 0;
-    d->packed_at = tq_scratch_part(&total, d->packed ? 0 : count, item);
+    d->constant = tq_is_constant(weights);
+    uint64_t total = 0, kept = 0;
+    d->packed_at = tq_scratch_part(d->constant ? &kept : &total, count, item);
+    TQ_TRY(tq_node_keep(node, kept, error));
     d->codes_at = tq_scratch_part(&total, tq_tensor_count(input), code);
     d->images_at = tq_scratch_part(&total, code == 1 ? d->batches : 0, sizeof(tq_hybrid_row));
     d->sums_at = tq_scratch_part(&total, d->tasks * d->out_channels, d->sum_size);

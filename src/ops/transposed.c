@@ -18,6 +18,7 @@ struct tq_transposed_phase {
     side y, x;
     tq_gemm gemm;
     tq_scan scan;
+    uint64_t packed_at; /* in what the node keeps */
 };
 
 /* How an output tensor is filled from a phase's. */
@@ -55,49 +56,59 @@ static size_t pixels(const tq_transposed *t, const tq_transposed_phase *p)
     return t->batches * (size_t)p->y.count * (size_t)p->x.count;
 }
 
-/* [o][taps of y, last first][taps of x, last first][c] */
-static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, size_t item, char *to)
+/* The scan that meets the taps in the opposite order. */
+static tq_scan reversed(tq_scan scan)
+{
+    scan.dilation_h = scan.dilation_w = -1;
+    scan.pad_h -= scan.filter_h - 1;
+    scan.pad_w -= scan.filter_w - 1;
+    return scan;
+}
+
+/* [o][taps of y][taps of x][c], by input cell: last first; fused, as XNNPACK has them: first first */
+static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, const char *weights, size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
         for (int32_t i = p->y.taps; i-- > 0;)
             for (int32_t j = p->x.taps; j-- > 0; to += bytes) {
-                size_t ky = (size_t)(p->y.rest + i * t->y->stride), kx = (size_t)(p->x.rest + j * t->x->stride);
-                memcpy(to, (const char *)t->weights.data + (o * area + ky * width + kx) * bytes, bytes);
+                const int32_t row = t->flags & TQ_GEMM_FUSED ? p->y.taps - 1 - i : i;
+                const int32_t column = t->flags & TQ_GEMM_FUSED ? p->x.taps - 1 - j : j;
+                size_t ky = (size_t)(p->y.rest + row * t->y->stride), kx = (size_t)(p->x.rest + column * t->x->stride);
+                memcpy(to, weights + (o * area + ky * width + kx) * bytes, bytes);
             }
 }
 
-static tq_status prepare_phase(tq_node *node, const tq_transposed *t, tq_transposed_phase *p, char *room,
-                               tq_error *error)
+static void pack_phase(const tq_node *node, const tq_transposed *t, tq_transposed_phase *p)
 {
-    size_t taps = (size_t)p->y.taps * (size_t)p->x.taps;
-    void *memory;
-    p->scan = scan_of(t, &p->y, &p->x);
-    TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, taps, t->channels, t->flags, error));
-    TQ_TRY(tq_node_memory(node, p->gemm.packed_bytes, 1, &memory, error));
+    char *room = tq_scratch_at(node, t->taps_at);
+    const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
     tq_gemm_weights weights = t->weights;
-    gather_taps(t, p, t->in == TQ_f32 ? sizeof(float) : 1, room);
+    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, room);
     weights.data = room;
-    weights.channel_stride = taps * t->channels;
+    weights.bias = bias ? bias->data : NULL;
+    weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
-    tq_gemm_pack(&p->gemm, &weights, memory);
-    return TQ_OK;
+    tq_gemm_pack(&p->gemm, &weights, (char *)node->kept + p->packed_at);
 }
 
 tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_error *error)
 {
     size_t most = 0, count = (size_t)t->y->stride * (size_t)t->x->stride;
-    uint64_t work = 0;
-    char *room;
+    uint64_t work = 0, kept = 0;
     TQ_TRY(tq_node_memory(node, count, sizeof *t->phases, &t->phases, error));
-    TQ_TRY(tq_node_memory(node, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1, &room, error));
     for (size_t i = 0; i < count; i++) {
         tq_transposed_phase *p = &t->phases[t->count];
         p->y = side_of(t->y, (int32_t)(i / (size_t)t->x->stride));
         p->x = side_of(t->x, (int32_t)(i % (size_t)t->x->stride));
         if (pixels(t, p) == 0)
             continue;
-        TQ_TRY(prepare_phase(node, t, p, room, error));
+        p->scan = scan_of(t, &p->y, &p->x);
+        if (t->flags & TQ_GEMM_FUSED)
+            p->scan = reversed(p->scan);
+        TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, (size_t)p->y.taps * (size_t)p->x.taps, t->channels,
+                            t->flags, error));
+        p->packed_at = tq_scratch_part(&kept, p->gemm.packed_bytes, 1);
         uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, pixels(t, p), node->threads);
         work = bytes > work ? bytes : work;
         most = pixels(t, p) > most ? pixels(t, p) : most;
@@ -106,7 +117,8 @@ tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scrat
     size_t pixel = t->out_channels * tq_element_bytes(node->out[0]->type);
     t->result_at = tq_scratch_part(scratch, count == 1 ? 0 : most, pixel);
     t->work_at = tq_scratch_part(scratch, work, 1);
-    return TQ_OK;
+    t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
+    return tq_node_keep(node, kept, error);
 }
 
 /* Rows of a phase, counted over all images. */
@@ -125,8 +137,11 @@ static void spread_rows(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_transposed_eval(const tq_node *node, const tq_transposed *t)
+void tq_transposed_eval(const tq_node *node, tq_transposed *t)
 {
+    for (size_t i = 0; i < t->count && !t->has_run; i++)
+        pack_phase(node, t, &t->phases[i]);
+    t->has_run = true;
     size_t bytes = t->out_channels * tq_element_bytes(node->out[0]->type);
     bool direct = t->y->stride == 1 && t->x->stride == 1;
     char *result = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);

@@ -2,7 +2,7 @@
  *
  * A transposed convolution by the matrix kernel.  Outputs whose places leave the same rest when divided by the strides
  * meet the same taps, one every stride; such a phase is a convolution of stride 1 with those taps, last first.  Its
- * sums run as the reference's do: by input cell, then by channel.
+ * sums run as the reference's do: by input cell, then by channel.  With TQ_GEMM_FUSED they run as XNNPACK's: by tap.
  */
 #ifndef TQ_OPS_TRANSPOSED_H
 #define TQ_OPS_TRANSPOSED_H
@@ -16,7 +16,7 @@ typedef struct tq_transposed_phase tq_transposed_phase;
 typedef struct tq_transposed {
     /* set before tq_transposed_prepare */
     const tq_window *y, *x; /* of the convolution that leads from the output to the input */
-    tq_gemm_weights weights; /* data [o][kh][kw][c], of a constant; zero points, bias and types */
+    tq_gemm_weights weights; /* zero points and types; of constants: input 1, [o][kh][kw][c], and the bias, input 3 */
     tq_element in;
     int flags; /* of tq_gemm_plan */
     tq_gemm_store store;
@@ -24,14 +24,15 @@ typedef struct tq_transposed {
 
     size_t count; /* of phases */
     tq_transposed_phase *phases;
-    uint64_t result_at, work_at; /* in scratch */
+    uint64_t result_at, work_at, taps_at; /* in scratch */
+    bool has_run; /* weights are packed in the first run */
 } tq_transposed;
 
 /* Every phase has a tap, and there are not too many phases. */
 bool tq_transposed_fits(const tq_window *y, const tq_window *x);
 
-/* Packs the weights; *scratch, the bytes so far, grows by what eval needs. */
+/* Plans the phases; *scratch, the bytes so far, grows by what eval needs.  What the node keeps is theirs. */
 tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_error *error);
-void tq_transposed_eval(const tq_node *node, const tq_transposed *t);
+void tq_transposed_eval(const tq_node *node, tq_transposed *t);
 
 #endif

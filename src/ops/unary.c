@@ -8,7 +8,9 @@
 
 #include "kernels/isa.h"
 #include "ops/element.h"
+#include "ops/lanes.h"
 #include "ops/real.h"
+#include "ops/xnnpack_real.h"
 
 typedef struct options {
     float alpha;      /* LEAKY_RELU */
@@ -72,6 +74,10 @@ static float half_gelu_by_tanh(float x)
 #endif
 #include "ops/unary.def"
 
+#define XNNPACK_UNARY(operator, cost, expression)                                                  \
+    TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_##operator, float, float, options, expression)
+#include "ops/unary.def"
+
 /* The option chooses another function, which no compiler vectorizes. */
 TQ_MAP(run_gelu_by_erfc, , float, float, options, gelu_by_erfc(x))
 
@@ -88,6 +94,21 @@ static const unary_row rows[] = {
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, cost, TQ_ISA_FUNCTIONS(run_##operator##_##type)},
 #include "ops/unary.def"
 };
+
+/* FLOAT32 as XNNPACK has it. */
+static const unary_row xnnpack_rows[] = {
+#define XNNPACK_UNARY(operator, cost, expression) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_xnnpack_##operator)},
+#include "ops/unary.def"
+};
+
+static const unary_row *find_xnnpack(const tq_node *node)
+{
+    for (size_t i = 0; i < sizeof xnnpack_rows / sizeof *xnnpack_rows; i++)
+        if (node->numerics == TQ_NUMERICS_XNNPACK && xnnpack_rows[i].code == node->row.code)
+            return &xnnpack_rows[i];
+    return NULL;
+}
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -131,11 +152,13 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
         return of_codes(node, error);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
+    const unary_row *other = row->type == TQ_TensorType_FLOAT32 ? find_xnnpack(node) : NULL;
+    row = other ? other : row;
     s->o = options_of(node);
     s->map.params = &s->o;
     s->map.run = row->run[tq_isa()];
     s->map.cost = row->cost;
-    if (node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 && !s->o.approximate) {
+    if (!other && node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 && !s->o.approximate) {
         s->map.run = run_gelu_by_erfc;
         s->map.cost = 15;
     }

@@ -5,6 +5,7 @@
  *
  *   RELU ...     clamp(zo + MBQM(q - zi, f32(si / so)), Q(low), Q(high))
  *   LEAKY_RELU   MBQM by f32(si / so) or, below zero, by the absolute value of f32(f32(si alpha) / so)
+ *                XNNPACK: multipliers in units of 1 / 256, ties up; and other real functions: lookup.h
  *   HARD_SWISH   16-bit fixed point: x times (x + 3) / 6, both rounded to 16 bits
  *   ABS          |q - zi|, rescaled where the scales differ
  *   SQRT         f32(sqrt(f32(si (q - zi))) / so), truncated
@@ -29,6 +30,7 @@ typedef struct codes {
     float scale_in, scale_out;
     tq_fixed identity, alpha;
     tq_lane_fixed lane_identity, lane_alpha;
+    int32_t identity_256, alpha_256;
     bool alpha_negative, rescales;
     int16_t swish_multiplier, gate_multiplier; /* HARD_SWISH: Q15, with these shifts */
     int32_t swish_shift, gate_shift;
@@ -58,6 +60,13 @@ static inline int32_t leaky_relu(int32_t q, const codes *c)
         return code_of(tq_multiply_fixed(x, c->identity), c);
     int64_t scaled = tq_multiply_fixed(x, c->alpha);
     return code_of(c->alpha_negative ? -scaled : scaled, c);
+}
+
+/* XNNPACK's: multipliers in units of 1 / 256, ties up. */
+static inline int32_t leaky_relu_256(int32_t q, const codes *c)
+{
+    int32_t x = q - c->zero_in;
+    return code_of((x * (x > 0 ? c->identity_256 : c->alpha_256) + 128) >> 8, c);
 }
 
 static inline int32_t absolute(int32_t q, const codes *c)
@@ -133,6 +142,7 @@ static int16_t multiplier_16(int32_t multiplier)
 #define CODE_16(name) TQ_MAP(name##_int16, , int16_t, int16_t, codes, name(x, &p))
 CODE(relu)
 CODE(leaky_relu)
+CODE(leaky_relu_256)
 CODE(absolute)
 CODE(square_root)
 CODE(inverse_square_root)
@@ -228,6 +238,12 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     codes c = {0};
     TQ_TRY(find_codes(node, &c, error));
     float alpha = (float)tq_get_scalar(&node->options.table, TQ_LeakyReluOptions_alpha).f;
+    if (node->numerics == TQ_NUMERICS_XNNPACK && !is_int16(node)) {
+        const float ratio = c.scale_in / c.scale_out;
+        c.identity_256 = tq_parts_of_256(ratio);
+        c.alpha_256 = tq_parts_of_256(ratio * alpha);
+        return finish(node, &c, leaky_relu_256_code, NULL, error);
+    }
     float scaled = c.scale_in * alpha;
     TQ_TRY(tq_fixed_find(node, scaled / c.scale_out, &c.alpha, error));
     c.alpha_negative = c.alpha.multiplier < 0;
@@ -301,6 +317,14 @@ static float real_tanh(float x, const void *params)
 {
     (void)params;
     return tanhf(x);
+}
+
+/* XNNPACK's, in float64. */
+static float real_wide_logistic(float x, const void *params)
+{
+    (void)params;
+    double e = exp((double)x);
+    return x > 100 ? 1.0f : x < -100 ? 0.0f : (float)(e / (1 + e));
 }
 
 static float real_logistic(float x, const void *params)
@@ -386,7 +410,9 @@ static tq_status prepare_logistic(tq_node *node, tq_error *error)
     if (tq_scale_at(node->out[0], 0) != needed)
         return tq_output_fail(node, 0, error, "has scale %.9g; LOGISTIC needs 1/%d", tq_scale_at(node->out[0], 0),
                               is_int16(node) ? 32768 : 256);
-    return is_int16(node) ? tq_sigmoid_prepare(node, false, error) : prepare_real(node, real_logistic, NULL, error);
+    if (is_int16(node))
+        return tq_sigmoid_prepare(node, false, error);
+    return prepare_real(node, node->numerics == TQ_NUMERICS_XNNPACK ? real_wide_logistic : real_logistic, NULL, error);
 }
 
 /* ---- which ---- */

@@ -110,7 +110,7 @@ PyDoc_STRVAR(multiply_i64_doc,
 "The 64-bit form, of operators with int16 activations: floor((x * m + 2^(14 - shift)) / 2^(15 - shift)), where m is\n"
 "the multiplier's upper 15 bits, rounded: (multiplier + 2^15) >> 16, at most 0x7FFF.\n\n"
 "x: integers that fit int64; multiplier, shift: int32; broadcast. The runtime's contract is\n"
-"-2^47 <= x < 2^47, multiplier >= 0, -31 <= shift <= 7; arguments beyond it count as its ends, and the result\n"
+"-2^47 <= x < 2^47, multiplier >= 0, -31 <= shift <= 14; arguments beyond it count as its ends, and the result\n"
 "saturates to int32. Returns int32. ValueError: integers beyond int64 or int32, shapes that do not broadcast. Source:\n"
 "MultiplyByQuantizedMultiplier of int64 (tflite/kernels/internal/common.cc).");
 
@@ -173,7 +173,7 @@ static int multiplier_of(PyObject *value, tq_requantize_rule rule, tq_multiplier
             return -1;
         }
         double real = ldexp(fixed, shift - 31);
-        *multiplier = (tq_multiplier){real, (float)real, fixed, shift};
+        *multiplier = (tq_multiplier){real, (float)real, fixed, shift, rule};
         return 0;
     }
     double real = PyFloat_AsDouble(value);

@@ -72,18 +72,6 @@ static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *er
 
 /* ---- making ---- */
 
-static int numerics_of(const char *name, tq_numerics *out)
-{
-    static const char *const names[] = {"reference", "optimized", "xnnpack"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (tq_numerics)i;
-            return 0;
-        }
-    PyErr_Format(PyExc_ValueError, "numerics is '%.60s'; it needs to be 'reference', 'optimized' or 'xnnpack'", name);
-    return -1;
-}
-
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     (void)args;
@@ -113,7 +101,7 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     tq_status status;
     if (!PyArg_ParseTuple(args, "O!sipKO!:_open", (PyTypeObject *)state->Model, &model, &numerics, &options.threads,
                           &preserve_all, &max_memory, &PyDict_Type, &registered) ||
-        numerics_of(numerics, &options.numerics) < 0)
+        tq_py_numerics(numerics, &options.numerics) < 0)
         return NULL;
     if (self->run) {
         PyErr_SetString(PyExc_RuntimeError, "the interpreter is open already");
@@ -353,6 +341,7 @@ static PyMethodDef methods[] = {
     {"_memory_used", tq_py_memory_used, METH_NOARGS, NULL},
     {"_profile_start", tq_py_profile_start, METH_VARARGS, NULL},
     {"_profile_read", tq_py_profile_read, METH_VARARGS, NULL},
+    {"_backends", tq_py_backends, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

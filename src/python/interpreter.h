@@ -61,6 +61,10 @@ PyObject *tq_py_changed_shapes(PyObject *self, PyObject *args);
 PyObject *tq_py_memory_plan(PyObject *self, PyObject *args);
 PyObject *tq_py_profile_start(PyObject *self, PyObject *args);
 PyObject *tq_py_profile_read(PyObject *self, PyObject *args);
+PyObject *tq_py_backends(PyObject *self, PyObject *args);
+
+/* By its name; -1 with a ValueError. */
+int tq_py_numerics(const char *name, tq_numerics *out);
 PyObject *tq_py_memory_used(PyObject *self, PyObject *unused);
 
 int tq_py_add_interpreter(PyObject *module, tq_state *state);

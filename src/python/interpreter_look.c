@@ -153,3 +153,35 @@ PyObject *tq_py_profile_read(PyObject *op, PyObject *args)
     tq_py_leave(self);
     return list;
 }
+
+/* ---- backends ---- */
+
+static const char *const numerics_names[] = {"reference", "optimized", "xnnpack"};
+
+int tq_py_numerics(const char *name, tq_numerics *out)
+{
+    for (size_t i = 0; i < sizeof numerics_names / sizeof *numerics_names; i++)
+        if (strcmp(name, numerics_names[i]) == 0) {
+            *out = (tq_numerics)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "numerics is '%.60s'; it needs to be 'reference', 'optimized' or 'xnnpack'", name);
+    return -1;
+}
+
+/* _backends(subgraph=0) -> [(numerics, rule, what LiteRT does in place of running it or None)] by operator */
+PyObject *tq_py_backends(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    tq_graph_run *graph = enter_graph(self, args);
+    if (!graph)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (uint32_t k = 0; list && k < graph->step_count; k++) {
+        const tq_backend *backend = &graph->steps[k].backend;
+        if (append(list, Py_BuildValue("(ssz)", numerics_names[backend->numerics], backend->rule, backend->litert)) < 0)
+            Py_CLEAR(list);
+    }
+    tq_py_leave(self);
+    return list;
+}

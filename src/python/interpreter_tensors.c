@@ -6,6 +6,7 @@
 #include "model/tensor.h"
 #include "ops/check.h"
 #include "python/dtypes.h"
+#include "python/errors.h"
 #include "python/interpreter.h"
 #include "python/part.h"
 
@@ -319,8 +320,13 @@ PyObject *tq_py_set_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count
 
 /* ---- getting ---- */
 
-static int check_readable(const tq_graph_run *graph, const tq_tensor *tensor)
+static int check_readable(InterpreterObject *self, tq_graph_run *graph, const tq_tensor *tensor)
 {
+    tq_error error;
+    if (graph->ready && tq_is_constant(tensor) && tq_graph_compute_once(graph, &error) != TQ_OK) {
+        tq_py_raise(tq_state_of((PyObject *)self), &error, NULL);
+        return -1;
+    }
     if (!tensor->data && (tensor->bytes || !tensor->has_shape || tq_tensor_count(tensor))) {
         PyErr_SetString(PyExc_ValueError, graph->ready
                                               ? "Tensor data is null. No operator has given it a value yet"
@@ -418,7 +424,7 @@ PyObject *tq_py_get_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count
     if (take_arguments(args, count, names, false, given) < 0 || tq_py_enter(self) < 0)
         return NULL;
     tq_tensor *tensor = find(self, given, &graph);
-    PyObject *array = tensor && check_readable(graph, tensor) == 0 ? tq_py_tensor_copy(self, graph, tensor) : NULL;
+    PyObject *array = tensor && check_readable(self, graph, tensor) == 0 ? tq_py_tensor_copy(self, graph, tensor) : NULL;
     tq_py_leave(self);
     /* a scalar comes as NumPy's scalar, as LiteRT's does; strings stay an array */
     if (!array || tensor->type == TQ_TensorType_STRING)
@@ -465,7 +471,7 @@ PyObject *tq_py_view_tensor(PyObject *op, PyObject *const *args, Py_ssize_t coun
     if (take_arguments(args, count, names, false, given) < 0 || tq_py_enter(self) < 0)
         return NULL;
     tq_tensor *tensor = find(self, given, &graph);
-    PyObject *array = tensor && check_readable(graph, tensor) == 0 ? view_of(self, graph, tensor) : NULL;
+    PyObject *array = tensor && check_readable(self, graph, tensor) == 0 ? view_of(self, graph, tensor) : NULL;
     tq_py_leave(self);
     return array;
 }

@@ -5,8 +5,10 @@
  * These functions are tq's own: they check what keeps memory safe, and no more.
  */
 #include "python/observers.h"
+#include "base/threads.h"
 #include "python/errors.h"
 
+#include "kernels/observe.h"
 #include "python/operands.h"
 #include "quant/histogram.h"
 
@@ -245,7 +247,15 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
     return Py_BuildValue("NN", low, high);
 }
 
+static PyObject *default_threads(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(tq_default_threads());
+}
+
 static PyMethodDef functions[] = {
+    {"_default_threads", default_threads, METH_NOARGS, NULL},
     {"_reals", reals, METH_O, NULL},
     {"_observe", observe, METH_VARARGS, NULL},
     {"_histogram_grow", histogram_grow, METH_VARARGS, NULL},

@@ -5,6 +5,7 @@
  */
 #include "python/tree.h"
 
+#include "base/pages.h"
 #include "model/rewrite.h"
 #include "python/convert.h"
 #include "python/data.h"
@@ -100,14 +101,22 @@ static int take_bytes(TreeObject *tree, PyObject *object, tq_bytes *out)
 
 /* ---- getting ---- */
 
+static const tq_field *look_up(tq_table_id id, PyObject *name)
+{
+    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++)
+        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) == 0)
+            return &tq_fields[i];
+    return NULL;
+}
+
 static const tq_field *find_field(NodeObject *self, PyObject *name)
 {
     tq_table_id id = self->node->id;
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "a field's name is a str, not %.100s", Py_TYPE(name)->tp_name), NULL;
-    for (unsigned i = tq_tables[id].first; id != TQ_TABLE_NONE && i < tq_tables[id + 1].first; i++)
-        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) == 0)
-            return &tq_fields[i];
+    const tq_field *found = id == TQ_TABLE_NONE ? NULL : look_up(id, name);
+    if (found)
+        return found;
     PyErr_Format(PyExc_KeyError, "the schema's table %s has no field %R", id == TQ_TABLE_NONE ? "of unknown type" : tq_tables[id].name, name);
     return NULL;
 }
@@ -129,11 +138,12 @@ static PyObject *scalar_object(const tq_field *field, tq_value value)
     return PyLong_FromLongLong(value.i);
 }
 
+static const int vector_types[TQ_SCALAR_COUNT] = {NPY_BOOL,   NPY_INT8,  NPY_UINT8,  NPY_INT16,   NPY_UINT16, NPY_INT32,
+                                                  NPY_UINT32, NPY_INT64, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
+
 /* A read-only array: of bytes a view, of wider elements a copy. */
 static PyObject *vector_object(TreeObject *tree, const tq_field *field, tq_bytes bytes, uint32_t count)
 {
-    static const int types[TQ_SCALAR_COUNT] = {NPY_BOOL, NPY_INT8, NPY_UINT8, NPY_INT16, NPY_UINT16, NPY_INT32, NPY_UINT32,
-                                               NPY_INT64, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
     npy_intp size = count;
     if (field->scalar == TQ_U8) {
         PyArray_Descr *dtype = PyArray_DescrFromType(NPY_UINT8);
@@ -142,7 +152,7 @@ static PyObject *vector_object(TreeObject *tree, const tq_field *field, tq_bytes
         Py_DECREF(dtype);
         return view;
     }
-    PyObject *array = PyArray_SimpleNew(1, &size, types[field->scalar]);
+    PyObject *array = PyArray_SimpleNew(1, &size, vector_types[field->scalar]);
     if (!array)
         return NULL;
     if (bytes.size)
@@ -188,9 +198,9 @@ static PyObject *cell_object(TreeObject *tree, const tq_field *field, const tq_c
 
 /* The cell that holds what a field stands for: the bytes of a buffer and of custom options may stand
    outside, in another slot. */
-static const tq_cell *cell_of(const tq_node *node, const tq_field *field)
+static tq_cell *cell_of(const tq_node *node, const tq_field *field)
 {
-    const tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;
+    tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;
     if (id_of(field) == TQ_Buffer_data)
         outside = tq_node_field(node, TQ_Buffer_offset);
     if (id_of(field) == TQ_Operator_custom_options)
@@ -205,9 +215,15 @@ static PyObject *get(NodeObject *self, PyObject *name)
         return NULL;
     if (field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM)
         return scalar_object(field, tq_node_scalar(self->node, id_of(field)));
-    const tq_cell *cell = cell_of(self->node, field);
+    tq_cell *cell = cell_of(self->node, field);
     if (!cell)
         Py_RETURN_NONE;
+    if (cell->is_made) {
+        tq_error error;
+        if (may_allocate(self->tree) < 0 ||
+            raise_status(self->tree, tq_cell_settle(&self->tree->tree, cell, &error), &error) < 0)
+            return NULL;
+    }
     if (cell->kind == TQ_CELL_OUTSIDE)
         return vector_object(self->tree, field, (tq_bytes){cell->bytes, (size_t)cell->length}, 0);
     return cell_object(self->tree, field, cell);
@@ -315,6 +331,127 @@ static int set_strings(NodeObject *self, const tq_field *field, PyObject *value)
     if (result == 0)
         cell.strings = strings;
     return result == 0 ? put_cell(self, &cell) : -1;
+}
+
+/* ---- numbers, without a detour ---- */
+
+static bool is_integer(const tq_field *field)
+{
+    return field->scalar != TQ_BOOL && field->scalar != TQ_F32 && field->scalar != TQ_F64;
+}
+
+/* An int as the file has it, in the first bytes; false: it is no plain int, or does not fit. */
+static bool plain_integer(const tq_field *field, PyObject *value, uint8_t bytes[8])
+{
+    int overflow;
+    if (!PyLong_CheckExact(value))
+        return false;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow || (field->scalar == TQ_U64 && number < 0))
+        return false;
+    tq_store_u64(bytes, (uint64_t)number);
+    return field->scalar == TQ_U64 || tq_load_scalar(bytes, field->scalar).i == number;
+}
+
+static int store_vector(NodeObject *self, const tq_field *field, const uint8_t *from, size_t count)
+{
+    const size_t size = tq_scalar_size[field->scalar];
+    uint8_t *bytes;
+    tq_error error;
+    if (raise_status(self->tree, tq_region_get(&self->tree->tree.region, count, size, &bytes, &error), &error) < 0)
+        return -1;
+    if (count)
+        memcpy(bytes, from, count * size);
+    tq_cell cell = {.slot = field->slot, .kind = TQ_CELL_VECTOR, .align = (uint8_t)size, .count = (uint32_t)count,
+                    .length = count * size};
+    cell.bytes = bytes;
+    return put_cell(self, &cell);
+}
+
+/* 1: stored; 0: not all of them are plain and fit; -1: an exception. */
+static int store_items(NodeObject *self, const tq_field *field, PyObject *items)
+{
+    enum { MOST = 64 };
+    uint8_t bytes[8 * MOST + 8];
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    if (count > MOST || !is_integer(field))
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!plain_integer(field, PySequence_Fast_GET_ITEM(items, i), bytes + (size_t)i * tq_scalar_size[field->scalar]))
+            return 0;
+    return store_vector(self, field, bytes, (size_t)count) < 0 ? -1 : 1;
+}
+
+static int store_array(NodeObject *self, const tq_field *field, PyArrayObject *array)
+{
+    if (NPY_BYTE_ORDER == NPY_BIG_ENDIAN)
+        return 0;
+    if (PyArray_NDIM(array) != 1 || PyArray_TYPE(array) != vector_types[field->scalar] || !PyArray_ISCARRAY_RO(array) ||
+        PyArray_SIZE(array) > INT32_MAX)
+        return 0;
+    return store_vector(self, field, PyArray_DATA(array), (size_t)PyArray_SIZE(array)) < 0 ? -1 : 1;
+}
+
+static int store_number(NodeObject *self, const tq_field *field, PyObject *value)
+{
+    uint8_t bytes[8];
+    tq_error error;
+    if (!is_integer(field) || !plain_integer(field, value, bytes))
+        return 0;
+    tq_status status = tq_node_set_scalar(&self->tree->tree, self->node, id_of(field), bytes, &error);
+    return raise_status(self->tree, status, &error) < 0 ? -1 : 1;
+}
+
+static PyObject *store(NodeObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "store takes a field and a value");
+        return NULL;
+    }
+    const tq_field *field = self->node->id == TQ_TABLE_NONE ? NULL : look_up(self->node->id, args[0]);
+    PyObject *value = args[1];
+    int stored = 0;
+    if (!field || id_of(field) == TQ_Buffer_data)
+        Py_RETURN_FALSE;
+    if (begin_change(self->tree) < 0)
+        return NULL;
+    if (field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM)
+        stored = store_number(self, field, value);
+    else if (field->shape == TQ_SHAPE_VEC_SCALAR && (PyList_CheckExact(value) || PyTuple_CheckExact(value)))
+        stored = store_items(self, field, value);
+    else if (field->shape == TQ_SHAPE_VEC_SCALAR && PyArray_CheckExact(value))
+        stored = store_array(self, field, (PyArrayObject *)value);
+    return stored < 0 ? NULL : PyBool_FromLong(stored);
+}
+
+/* How many elements a vector has; 0 where it is not stored.  Nothing is made for it. */
+static PyObject *length_of(NodeObject *self, PyObject *name)
+{
+    const tq_field *field = find_field(self, name);
+    const tq_cell *cell = field ? tq_node_cell(self->node, field->slot) : NULL;
+    if (!field)
+        return NULL;
+    return PyLong_FromUnsignedLong(cell && cell->kind != TQ_CELL_INLINE ? cell->count : 0);
+}
+
+/* A vector of integers as a tuple; what is not stored has none. */
+static PyObject *numbers(NodeObject *self, PyObject *name)
+{
+    const tq_field *field = find_field(self, name);
+    if (!field)
+        return NULL;
+    const tq_cell *cell = tq_node_cell(self->node, field->slot);
+    if (field->shape != TQ_SHAPE_VEC_SCALAR || !is_integer(field) || !cell || cell->kind != TQ_CELL_VECTOR || cell->is_made)
+        return PyTuple_New(0);
+    PyObject *tuple = PyTuple_New(cell->count);
+    for (uint32_t i = 0; tuple && i < cell->count; i++) {
+        PyObject *item = scalar_object(field, tq_load_scalar(cell->bytes + (size_t)i * tq_scalar_size[field->scalar], field->scalar));
+        if (!item)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, item);
+    }
+    return tuple;
 }
 
 /* The node of a value that must be one of this tree and, but for NONE, of that table. */
@@ -438,6 +575,23 @@ static PyObject *set(NodeObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_node **node)
+{
+    NodeObject *self = (NodeObject *)object;
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)state->Node) || self->node->id == TQ_TABLE_NONE ||
+        strcmp(tq_tables[self->node->id].name, table) != 0) {
+        PyErr_Format(PyExc_TypeError, "a table %s is needed", table);
+        return NULL;
+    }
+    *node = self->node;
+    return begin_change(self->tree) < 0 ? NULL : &self->tree->tree;
+}
+
+int tq_py_keep_for_node(PyObject *object, PyObject *owner)
+{
+    return PyList_Append(((NodeObject *)object)->tree->borrowed, owner);
+}
+
 /* ---- _Node ---- */
 
 static PyObject *get_type(NodeObject *self, void *closure)
@@ -490,6 +644,10 @@ static PyMethodDef node_methods[] = {
     {"get", (PyCFunction)get, METH_O,
      "get($self, field, /)\n--\n\nA scalar, or its default where it is not stored; an str; a read-only array; a _Node; a list of\nthem or of str.  None where what is no scalar is not stored."},
     {"has", (PyCFunction)has, METH_O, "has($self, field, /)\n--\n\nWhether the field is stored."},
+    {"numbers", (PyCFunction)numbers, METH_O, "numbers($self, field, /)\n--\n\nA vector of integers as a tuple; empty where it is not stored."},
+    {"length", (PyCFunction)length_of, METH_O, "length($self, field, /)\n--\n\nHow many elements a vector has; 0 where it is not stored."},
+    {"store", (PyCFunction)(void (*)(void))store, METH_FASTCALL,
+     "store($self, field, value, /)\n--\n\nSets a field to an int, a short list of ints or an array of its own dtype; False, and nothing is\ndone, for all else and for what does not fit."},
     {"set", (PyCFunction)set, METH_VARARGS,
      "set($self, field, value, /)\n--\n\nA number for a scalar, bytes for a string or a vector of scalars, a _Node of the same tree, a\nsequence of them or of bytes; None takes the field away."},
     {"unknown_slots", (PyCFunction)unknown_slots, METH_NOARGS, "unknown_slots($self, /)\n--\n\nThe slots of stored fields that the schema does not know."},
@@ -613,6 +771,7 @@ static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)plan->size + tail->len);
     if (!bytes)
         return NULL;
+    tq_pages_prefer_large(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
     tq_memory_sink memory = {(uint8_t *)PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
     tq_sink sink = tq_sink_to_memory(&memory);
     tq_error error;

@@ -2,19 +2,36 @@
  *
  * kernel_variants(), and the door through which tests reach each variant.
  */
+#include "kernels/depthwise.h"
 #include "python/array_args.h"
 #include "python/arrays.h"
 
 const char tq_py_kernel_variants_doc[] =
     "kernel_variants()\n--\n\n"
-    "Every variant of every elementwise kernel, one dict each: name (operation, input and output type),\n"
-    "isa, available (this machine has the instruction set, and TQ_DISABLE_CPU did not name it at import)\n"
-    "and chosen (array functions use it).";
+    "Every variant of every kernel, one dict each: name (of an elementwise kernel, operation, input and output\n"
+    "type; of the matrix products, gemm_ and depthwise_ with the rows' type), isa, available (this machine has\n"
+    "the instruction set, and TQ_DISABLE_CPU did not name it at import) and chosen (the best of them, which\n"
+    "array functions and interpreters use).";
 
 const char tq_py_force_isa_doc[] =
     "_force_isa(isa)\n--\n\n"
-    "For tests: from now on, array functions called on this thread use the variants of that instruction\n"
-    "set, and scalar ones where it has none. None ends it.";
+    "For tests: from now on, array functions called and interpreters allocated on this thread use the variants\n"
+    "of that instruction set, and scalar ones where it has none. None ends it.";
+
+static bool add_table(PyObject *list, bool (*table)(size_t, tq_variant *))
+{
+    tq_variant v;
+    for (size_t i = 0; table(i, &v); i++) {
+        PyObject *row = Py_BuildValue("{sssssOsO}", "name", v.name, "isa", v.isa, "available",
+                                      v.available ? Py_True : Py_False, "chosen", v.chosen ? Py_True : Py_False);
+        if (!row || PyList_Append(list, row) < 0) {
+            Py_XDECREF(row);
+            return false;
+        }
+        Py_DECREF(row);
+    }
+    return true;
+}
 
 PyObject *tq_py_kernel_variants(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
 {
@@ -22,19 +39,11 @@ PyObject *tq_py_kernel_variants(PyObject *module, PyObject *const *args, Py_ssiz
     (void)module;
     if (!tq_py_bind(&signature, args, nargs, keywords, NULL))
         return NULL;
-    size_t count;
-    const tq_kernel *rows = tq_kernels(&count);
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++) {
-        bool available = tq_kernels_features() >> rows[i].feature & 1;
-        bool chosen = tq_kernel_find(rows[i].operation, rows[i].in, rows[i].out) == &rows[i];
-        PyObject *row = Py_BuildValue("{sssssOsO}", "name", rows[i].name, "isa", rows[i].isa, "available",
-                                      available ? Py_True : Py_False, "chosen", chosen ? Py_True : Py_False);
-        if (row)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, row);
-        else
+    static bool (*const tables[])(size_t, tq_variant *) = {tq_kernel_variant, tq_gemm_variant, tq_depthwise_variant};
+    PyObject *list = PyList_New(0);
+    for (size_t t = 0; list && t < sizeof tables / sizeof *tables; t++)
+        if (!add_table(list, tables[t]))
             Py_CLEAR(list);
-    }
     return list;
 }
 

@@ -10,7 +10,9 @@
 
 #include "python/array_args.h"
 #include "python/operands.h"
-#include "quant/weights.h"
+#include "python/tree.h"
+#include "convert/weights.h"
+#include "kernels/weight_codes.h"
 
 static const char *const rule_names[] = {
 #define WEIGHT_RULE(symbol, name, text) name,
@@ -68,12 +70,12 @@ static tq_status use_given(weights_job *job, size_t count, tq_error *error)
 static tq_status quantize_symmetric(weights_job *job, tq_error *error)
 {
     size_t count = tq_weight_scale_count(&job->layout);
-    tq_weight_bounds(job->w, &job->layout, job->bounds);
+    tq_weight_bounds(job->w, &job->layout, 0, job->bounds);
     tq_status status = tq_weight_scales(&job->target, job->bounds, count, job->scales, error);
     if (!status && job->given)
         status = use_given(job, count, error);
     if (!status)
-        tq_weight_codes(&job->target, job->w, &job->layout, job->bounds, is_wide(job) ? NULL : job->codes,
+        tq_weight_codes(&job->target, job->w, &job->layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
                         is_wide(job) ? job->codes : NULL);
     return status;
 }
@@ -300,6 +302,80 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     return made;
 }
 
+/* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.  Gives a node of a Buffer the codes of w,
+   packed, as quantize_weights would make them by its usual rule, when the model is written.  w is not copied where it is
+   dense: it must not change. */
+static PyObject *codes_into(PyObject *module, PyObject *args)
+{
+    tq_state *state = PyModule_GetState(module);
+    PyObject *object, *value, *axis, *dtype, *block_size, *made = NULL;
+    const char *label;
+    weights_job job = {.given = NULL};
+    npy_intp shape[NPY_MAXDIMS];
+    int rank;
+    tq_node *node;
+    tq_error error;
+    if (!PyArg_ParseTuple(args, "OOOOOs:_codes_into", &object, &value, &axis, &dtype, &block_size, &label) ||
+        tq_py_code(dtype, &job.target.code) < 0)
+        return NULL;
+    tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
+    PyArrayObject *w = tree ? tq_py_dense_floats(value, "w") : NULL;
+    if (w && layout_of(w, axis, block_size, &job, &rank, shape) == 0 && tq_py_keep_for_node(object, (PyObject *)w) == 0) {
+        job.target.rule = (tq_weight_rule)usual_rule(&job.target);
+        const tq_weight_source source = {job.target, job.layout, PyArray_DATA(w), label};
+        if (tq_convert_weights(tree, node, &source, &error) == TQ_OK)
+            made = PyArray_IntTupleFromIntp(rank, shape);
+        else
+            tq_py_raise(state, &error, NULL);
+    }
+    Py_XDECREF(w);
+    return made;
+}
+
+/* _scales_into(node, buffer): gives a node of a QuantizationParameters the scales of codes that _codes_into made. */
+static PyObject *scales_into(PyObject *module, PyObject *args)
+{
+    tq_state *state = PyModule_GetState(module);
+    PyObject *object, *buffer;
+    tq_node *node, *codes;
+    tq_error error;
+    if (!PyArg_ParseTuple(args, "OO:_scales_into", &object, &buffer))
+        return NULL;
+    tq_tree *tree = tq_py_change_node(state, object, "QuantizationParameters", &node);
+    tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", &codes) : NULL;
+    if (!other)
+        return NULL;
+    if (tree != other) {
+        PyErr_SetString(PyExc_ValueError, "the buffer belongs to another model");
+        return NULL;
+    }
+    if (tq_convert_scales(tree, node, codes, &error) == TQ_OK)
+        Py_RETURN_NONE;
+    tq_py_raise(state, &error, NULL);
+    return NULL;
+}
+
+/* _scales_of(buffer) -> the scales of codes that _codes_into made, one after the other. */
+static PyObject *scales_of_codes(PyObject *module, PyObject *buffer)
+{
+    tq_state *state = PyModule_GetState(module);
+    tq_node *codes;
+    tq_error error;
+    const float *scales;
+    size_t found;
+    if (!tq_py_change_node(state, buffer, "Buffer", &codes))
+        return NULL;
+    if (tq_convert_scales_now(codes, &scales, &found, &error) != TQ_OK) {
+        tq_py_raise(state, &error, NULL);
+        return NULL;
+    }
+    npy_intp size = (npy_intp)found;
+    PyObject *made = PyArray_SimpleNew(1, &size, NPY_FLOAT32);
+    if (made)
+        memcpy(PyArray_DATA((PyArrayObject *)made), scales, found * sizeof *scales);
+    return made;
+}
+
 /* The context is a bool: whether the scales are per channel. */
 static tq_status run_fit(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
 {
@@ -425,6 +501,9 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
 }
 
 static PyMethodDef functions[] = {
+    {"_codes_into", codes_into, METH_VARARGS, NULL},
+    {"_scales_into", scales_into, METH_VARARGS, NULL},
+    {"_scales_of", scales_of_codes, METH_O, NULL},
     {"quantize_weights", (PyCFunction)(void (*)(void))quantize_weights, METH_VARARGS | METH_KEYWORDS,
      quantize_weights_doc},
     {"fit_scales_to_bias", (PyCFunction)(void (*)(void))fit_scales, METH_VARARGS | METH_KEYWORDS, fit_doc},

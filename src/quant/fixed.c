@@ -48,11 +48,11 @@ static bool is_float_rule(tq_requantize_rule rule)
 /* The real form, multiplier * 2^(shift - 31), exactly, where the rule reads it.  Past 2000 places either
    way every rule gives what it gives at 2000: 0, the ends of int32, or an infinity; and the shift can
    be negated. */
-static inline tq_multiplier given(int32_t multiplier, int32_t shift, bool needs_real)
+static inline tq_multiplier given(int32_t multiplier, int32_t shift, tq_requantize_rule rule)
 {
     int near = shift < -2000 ? -2000 : shift > 2000 ? 2000 : shift;
-    double real = needs_real ? ldexp(multiplier, near - 31) : 0;
-    return (tq_multiplier){real, (float)real, multiplier, near};
+    double real = is_float_rule(rule) ? ldexp(multiplier, near - 31) : 0;
+    return (tq_multiplier){real, (float)real, multiplier, near, rule};
 }
 
 /* One function a rule, so that the switch in tq_requantize is decided outside the loop. */
@@ -60,7 +60,7 @@ static inline tq_multiplier given(int32_t multiplier, int32_t shift, bool needs_
     static void multiply_##symbol(char *const *data, const ptrdiff_t *strides, size_t n)                \
     {                                                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                \
-            tq_multiplier m = given(AT(int32_t, 1), AT(int32_t, 2), is_float_rule(TQ_REQUANTIZE_##symbol)); \
+            tq_multiplier m = given(AT(int32_t, 1), AT(int32_t, 2), TQ_REQUANTIZE_##symbol);                \
             AT(int32_t, 3) = tq_requantize(AT(int32_t, 0), &m, TQ_REQUANTIZE_##symbol, 0, INT32_MIN, INT32_MAX); \
         }                                                                                               \
     }

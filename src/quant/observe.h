@@ -2,7 +2,7 @@
  *
  * What a calibration set teaches about a tensor: its range, exactly, and a histogram.
  *
- * Everything is one record a channel, in arrays that the caller owns.  NaN and the infinities lie in
+ * kernels/observe.h fills the records.  Everything is one record a channel, in arrays that the caller owns.  NaN and the infinities lie in
  * no range: they are counted and otherwise passed over.  A zero of either sign counts as +0, so that
  * results do not depend on the order of the data.
  */
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/threads.h"
 #include "quant/axis_view.h"
 
 typedef struct tq_observed {
@@ -26,10 +27,11 @@ typedef struct tq_reals {
     tq_axis_view view;
 } tq_reals;
 
-/* Overwrites one record a channel.  threads: at most; 0: as many as pay.  They change no result. */
-void tq_observe(const tq_reals *x, int threads, tq_observed *observed);
-
-/* At most so many threads for observing x. */
-int tq_observe_threads(const tq_reals *x, int wanted);
+/* At most so many threads for a walk over x: below so many bytes, another costs more than it brings. */
+static inline int tq_observe_threads(const tq_reals *x, int wanted)
+{
+    const size_t bytes_a_thread = 262144;
+    return tq_threads_for(wanted, tq_axis_view_size(x->view) * (x->is_double ? 8 : 4), bytes_a_thread);
+}
 
 #endif

@@ -149,17 +149,18 @@ static inline int32_t tq_multiply_single(int32_t x, int32_t multiplier, int shif
     return tq_saturate_i32(((int64_t)x * multiplier + ((int64_t)1 << (total - 1))) >> total);
 }
 
-/* The 64-bit form's parts: 15 bits of multiplier, and how far products are shifted, 8 to 46. */
+/* The 64-bit form's parts: 15 bits of multiplier, and how far products are shifted, 1 to 46. */
 static inline void tq_reduce_multiplier(int32_t multiplier, int shift, int32_t *reduced, int32_t *total)
 {
     int32_t positive = multiplier < 0 ? 0 : multiplier;
     *reduced = positive < 0x7FFF0000 ? (positive + (1 << 15)) >> 16 : 0x7FFF;
-    *total = 15 - (shift < -31 ? -31 : shift > 7 ? 7 : shift);
+    *total = 15 - (shift < -31 ? -31 : shift > 14 ? 14 : shift);
 }
 
 /* The 64-bit form (16x8 operators): 15 bits of multiplier, one rounding, ties up.  The runtime's
-   contract is -2^47 <= x < 2^47, -31 <= shift <= 7, multiplier >= 0; x, shift and a negative
-   multiplier saturate to it, and so does the result to int32.  |x * reduced| < 2^62: no overflow. */
+   contract is -2^47 <= x < 2^47, -31 <= shift <= 7, multiplier >= 0, and what is released keeps on
+   up to a shift of 14.  x, shifts and a negative multiplier beyond these saturate, and so does the
+   result to int32.  |x * reduced| < 2^62: no overflow. */
 static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
 {
     const int64_t limit = (int64_t)1 << 47;
@@ -202,17 +203,18 @@ static inline void tq_quantize_multiplier_single(double real, int32_t *multiplie
 
 /* ---- integer to code ---- */
 
-/* One real multiplier in every form that a rule needs. */
+/* One real multiplier in every form that a rule needs, and the rule. */
 typedef struct tq_multiplier {
     double f64;
     float f32;
     int32_t fixed; /* with shift: by tq_quantize_multiplier, its single form for that rule */
     int shift;
+    tq_requantize_rule rule;
 } tq_multiplier;
 
 static inline tq_multiplier tq_multiplier_of(double real, tq_requantize_rule rule)
 {
-    tq_multiplier m = {real, (float)real, 0, 0};
+    tq_multiplier m = {real, (float)real, 0, 0, rule};
     if (rule == TQ_REQUANTIZE_SINGLE)
         tq_quantize_multiplier_single(real, &m.fixed, &m.shift);
     else

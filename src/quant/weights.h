@@ -40,10 +40,7 @@ static inline size_t tq_weight_scale_count(const tq_weight_layout *layout)
 
 /* ---- the symmetric rules ---- */
 
-/* The greatest |w| for each scale; NaN where there is one among them. */
-void tq_weight_bounds(const float *w, const tq_weight_layout *layout, float *bounds);
-
-/* The scales from the bounds, and in the bounds' place the factors that tq_weight_codes reads.  Fails where
+/* The scales from the bounds that kernels/weight_codes.h finds, and in the bounds' place the factors that it reads.  Fails where
    the rule has no such type or no blocks, and where a bound or a scale is not finite. */
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
                            tq_error *error);
@@ -52,14 +49,7 @@ tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_fact
    reciprocal. */
 float tq_weight_factor(const tq_weight_target *target, float scale);
 
-/* The codes; one of `q8` (8 bits and fewer) and `q16` is written, the other NULL. */
-void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
-                     const float *factors, int8_t *q8, int16_t *q16);
-
 /* ---- rule TOCO ---- */
-
-/* The range of n weights, which are finite or the call fails. */
-tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error);
 
 /* Codes of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.  Fails
    where the code is neither, and where min = max = 0 and a weight is not 0. */

@@ -5,24 +5,8 @@
  */
 #include <math.h>
 
-#include "quant/observe.h"
 #include "quant/rounding.h"
 #include "quant/weights.h"
-
-tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error)
-{
-    tq_reals reals = {w, false, {1, 1, n}};
-    tq_observed seen;
-    tq_observe(&reals, 1, &seen);
-    if (seen.nan || seen.infinite)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "w holds %s; weights must be finite",
-                       seen.nan ? "nan" : "inf");
-    *min = fmin(seen.min, 0); /* of nothing: infinity */
-    *max = fmax(seen.max, 0);
-    if (*min == *max)
-        *max = 1;
-    return TQ_OK;
-}
 
 tq_status tq_weight_toco(tq_code code, bool narrow, double min, double max, const float *w, size_t n,
                          tq_params *params, uint8_t *q8, int16_t *q16, tq_error *error)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/denormals.h"
 #include "ops/check.h"
 #include "runtime/run.h"
 
@@ -22,6 +23,21 @@ tq_status tq_run_poll(tq_run *run, tq_error *error)
     return hooks->interrupted(hooks->context) ? tq_fail(error, TQ_INTERRUPTED, TQ_NO_OFFSET, "interrupted") : TQ_OK;
 }
 
+/* XNNPACK takes denormal numbers for 0. */
+static tq_status eval_flushed(tq_node *node, tq_error *error)
+{
+    const tq_denormals before = tq_denormals_mode();
+    tq_denormals_restore(TQ_DENORMALS_ZERO);
+    tq_status status = node->eval(node, error);
+    tq_denormals_restore(before);
+    return status;
+}
+
+tq_status tq_node_eval(tq_node *node, tq_error *error)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
+}
+
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -29,7 +45,7 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
     if (node->shape_later)
         TQ_TRY(node->shape_later(node, error));
-    return node->eval(node, error);
+    return tq_node_eval(node, error);
 }
 
 static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -51,6 +67,7 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
     graph->busy = true;
     graph->end = begin;
+    status = tq_graph_compute_once(graph, error);
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
         tq_step *step = &graph->steps[k];
         graph->at = k;

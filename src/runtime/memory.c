@@ -76,6 +76,11 @@ static bool count(tq_pool *pool, uint64_t size)
     return true;
 }
 
+static size_t with_header(uint64_t size)
+{
+    return sizeof(tq_block) + TQ_ALIGNMENT + (size_t)size;
+}
+
 tq_status tq_block_new(tq_pool *pool, uint64_t size, tq_block **out, tq_error *error)
 {
     if (size > PTRDIFF_MAX - 2 * TQ_ALIGNMENT - sizeof(tq_block) || !count(pool, size))
@@ -84,7 +89,7 @@ tq_status tq_block_new(tq_pool *pool, uint64_t size, tq_block **out, tq_error *e
                        (unsigned long long)size, (unsigned long long)pool->limit,
                        (unsigned long long)tq_pool_used(pool));
     void *memory;
-    tq_status status = tq_allocate(&pool->allocator, 1, sizeof(tq_block) + TQ_ALIGNMENT + (size_t)size, &memory, error);
+    tq_status status = tq_allocate_sized(&pool->allocator, with_header(size), &memory, error);
     if (status != TQ_OK) {
         atomic_fetch_sub(&pool->used, size);
         return status;
@@ -112,7 +117,7 @@ void tq_block_release(tq_block *block)
         return;
     tq_pool *pool = block->pool;
     atomic_fetch_sub(&pool->used, block->size);
-    tq_release(&pool->allocator, block);
+    tq_release_sized(&pool->allocator, block, with_header(block->size));
     pool_release(pool);
 }
 

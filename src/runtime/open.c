@@ -92,8 +92,15 @@ static tq_status constant_bytes(tq_graph_run *graph, const tq_tensor *tensor, tq
     return tq_tensor_bytes(graph->run->model, &tensor->table, out, error);
 }
 
-static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes stored, uint64_t size, tq_error *error)
+static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes stored, uint64_t size, bool as_stored,
+                             tq_error *error)
 {
+    if (as_stored) {
+        tensor->packed = true;
+        tensor->data = (void *)stored.data;
+        tensor->bytes = stored.size;
+        return tq_tensor_densify_check(&tensor->table, stored, error);
+    }
     TQ_TRY(tq_slot_allocate(graph, tensor->index, size, error));
     return tq_tensor_densify(&tensor->table, stored, tensor->data, size, error);
 }
@@ -111,7 +118,7 @@ static tq_status load_strings(tq_graph_run *graph, tq_tensor *tensor, tq_bytes s
 }
 
 /* Makes a constant of the tensor, if the file has data for it. */
-static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool packed_too, tq_error *error)
+static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool as_stored, tq_error *error)
 {
     bool external = tq_get_int(&tensor->table, TQ_Tensor_external_buffer) != 0;
     if (!external && !tq_tensor_is_constant(graph->run->model, &tensor->table))
@@ -128,11 +135,11 @@ static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool pack
     uint64_t size;
     TQ_TRY(tq_tensor_size(&tensor->table, &size, error));
     if (tq_get_table(&tensor->table, TQ_Tensor_sparsity).at)
-        return load_sparse(graph, tensor, stored, size, error);
+        return load_sparse(graph, tensor, stored, size, as_stored, error);
     if (stored.size < size)
         return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET, "has %llu bytes of data; its shape and type need %llu",
                        (unsigned long long)stored.size, (unsigned long long)size);
-    if (type->bits < 8 && !packed_too) {
+    if (type->bits < 8 && !as_stored) {
         TQ_TRY(tq_slot_allocate(graph, tensor->index, tq_tensor_count(tensor), error));
         tq_unpack_bits(stored.data, type->bits, type->low < 0, tq_tensor_count(tensor), tensor->data);
         return TQ_OK;
@@ -165,7 +172,7 @@ static bool is_memory(tq_status status)
     return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT;
 }
 
-static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool packed_too, tq_error *error)
+static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq_error *error)
 {
     tq_tensor *tensor = &graph->tensors[i];
     tq_slot *slot = &graph->slots[i];
@@ -179,9 +186,9 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool packed_too, t
     if (status == TQ_OK)
         status = read_quantization(graph, tensor, &problem);
     if (status == TQ_OK)
-        status = load_constant(graph, tensor, packed_too, &problem);
+        status = load_constant(graph, tensor, as_stored, &problem);
     if (status == TQ_OK) {
-        slot->file_constant = tq_is_constant(tensor);
+        slot->file_constant = tensor->in_file = tq_is_constant(tensor);
         return TQ_OK;
     }
     if (is_memory(status)) {
@@ -194,18 +201,21 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool packed_too, t
     return report_tensor(graph, tensor, &problem);
 }
 
-/* Constants of 4 and 2 bits that only operators with TQ_OP_PACKED read: marks[i] is 1 for those, and 2 where
+/* Constants that all their readers read as they stand in the file: marks[i] is 1 for those, and has bit 2 where
    another operator or a caller reads them too. */
 static void mark_packed(tq_graph_run *graph, uint8_t *marks)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
         tq_vector inputs = tq_get_vector(&step->node.row.table, TQ_Operator_inputs);
-        bool packed = step->node.op && (step->node.op->flags & TQ_OP_PACKED);
+        const int flags = step->node.op ? step->node.op->flags : 0;
         for (uint32_t i = 0; i < inputs.count; i++) {
             int32_t tensor = tq_vector_i32(&inputs, i);
-            if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count)
-                marks[tensor] |= packed ? 1 : 2;
+            if (tensor < 0 || (uint32_t)tensor >= graph->tensor_count)
+                continue;
+            tq_table table = tq_vector_table(&graph->subgraph.tensors, (uint32_t)tensor);
+            bool sparse = tq_get_table(&table, TQ_Tensor_sparsity).at;
+            marks[tensor] |= flags & (sparse ? TQ_OP_SPARSE : TQ_OP_PACKED) ? 1 : 2;
         }
     }
     for (uint32_t i = 0; i < graph->subgraph.outputs.count; i++) {
@@ -224,7 +234,6 @@ static void find_operator(tq_graph_run *graph, uint32_t k)
     node->options = tq_operator_options(&node->row);
     node->index = k;
     node->run = graph;
-    node->numerics = run->options.numerics;
     node->threads = run->options.threads;
     if (node->row.code != TQ_BuiltinOperator_CUSTOM) {
         node->op = tq_op_find(node->row.code);
@@ -275,6 +284,19 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
+/* In the file's order: what one node unpacks is constant for those that follow. */
+static void choose_backends(tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_step *step = &graph->steps[k];
+        tq_node *node = &step->node;
+        step->backend = tq_backend_choose(node, graph->run->options.numerics);
+        node->numerics = step->backend.numerics;
+        if (tq_backend_unpacks(node))
+            node->out[0]->unpacked = true;
+    }
+}
+
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
 {
     tq_graph_run *graph = &run->graphs[index];
@@ -292,6 +314,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     mark_packed(graph, marks);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));
+    choose_backends(graph);
     return TQ_OK;
 }
 
@@ -357,6 +380,7 @@ static void close_graph(tq_graph_run *graph)
     for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++)
         tq_block_release(graph->slots[i].block);
     tq_block_release(graph->arena);
+    tq_block_release(graph->kept);
     tq_blocks_release(&graph->memory);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/scratch.h"
 #include "runtime/foreign.h"
 #include "runtime/run.h"
 
@@ -17,11 +18,11 @@ static void clean_step(tq_step *step)
     tq_blocks_release(&step->memory);
     tq_block_release(step->scratch);
     step->scratch = NULL;
-    step->scratch_bytes = 0;
+    step->scratch_bytes = step->kept_bytes = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
-    step->node.state = step->node.scratch = NULL;
+    step->node.state = step->node.scratch = step->node.kept = NULL;
     step->node.foldable = false;
     step->phase = TQ_NODE_FRESH;
 }
@@ -234,9 +235,10 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
             TQ_TRY(tq_slot_allocate(graph, node->out[i]->index, node->out[i]->bytes, error));
     TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
     node->scratch = step->scratch->data;
+    TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
     if (node->shape_later)
         TQ_TRY(node->shape_later(node, error));
-    return node->eval(node, error);
+    return tq_node_eval(node, error);
 }
 
 /* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */
@@ -261,15 +263,100 @@ static void fold(tq_graph_run *graph, tq_step *step)
     }
     tq_block_release(step->scratch);
     step->scratch = NULL;
-    node->scratch = NULL;
+    node->scratch = node->kept = NULL;
     if (done) {
         tq_blocks_release(&step->memory);
         step->phase = TQ_NODE_FOLDED;
     }
 }
 
+/* ---- computing a constant when the first run begins ----
+
+   Models with weights of 16 bits or sparse ones compute megabytes of floats from them.  Preparing then need not wait for
+   that, where no operator looks at the values in prepare. */
+
+enum {
+    ONCE_BYTES = 1024, /* less is computed at once */
+    ONCE_DEPTH = 4     /* operators that wait for one another; DENSIFY and DEQUANTIZE are two */
+};
+
+static bool is_float(const tq_tensor *tensor)
+{
+    return tensor->type == TQ_TensorType_FLOAT32 || tensor->type == TQ_TensorType_FLOAT16;
+}
+
+/* The step that an input waits for, or NULL. */
+static tq_step *waits_for(const tq_graph_run *graph, const tq_tensor *input)
+{
+    int32_t producer = input ? graph->slots[input->index].producer : -1;
+    return producer >= 0 && graph->steps[producer].phase == TQ_NODE_ONCE ? &graph->steps[producer] : NULL;
+}
+
+static uint8_t depth_of(const tq_graph_run *graph, const tq_step *step)
+{
+    uint8_t depth = 0;
+    for (int i = 0; i < step->node.in_count; i++) {
+        const tq_step *before = waits_for(graph, step->node.in[i]);
+        depth = before && before->depth > depth ? before->depth : depth;
+    }
+    return depth + 1;
+}
+
+static bool can_wait(const tq_graph_run *graph, const tq_step *step)
+{
+    const tq_node *node = &step->node;
+    const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
+    return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !step->scratch_bytes && !step->kept_bytes && out &&
+           depth_of(graph, step) <= ONCE_DEPTH && out->has_shape && is_float(out) && out->bytes >= ONCE_BYTES && !graph->slots[out->index].is_output;
+}
+
+/* Computes what the inputs of a step wait for; ONCE_DEPTH deep at most. */
+static void compute_inputs(tq_graph_run *graph, tq_step *step)
+{
+    for (int i = 0; i < step->node.in_count; i++) {
+        tq_step *before = waits_for(graph, step->node.in[i]);
+        if (!before)
+            continue;
+        compute_inputs(graph, before);
+        before->phase = TQ_NODE_READY;
+        before->node.out[0]->storage = TQ_STORAGE_ARENA;
+        fold(graph, before);
+    }
+}
+
+static void fold_now_or_later(tq_graph_run *graph, tq_step *step)
+{
+    if (can_wait(graph, step)) {
+        step->depth = depth_of(graph, step);
+        step->phase = TQ_NODE_ONCE;
+        step->node.out[0]->storage = TQ_STORAGE_CONSTANT;
+        graph->has_once = true;
+        return;
+    }
+    compute_inputs(graph, step);
+    fold(graph, step);
+}
+
+tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
+{
+    for (uint32_t k = 0; graph->has_once && k < graph->step_count; k++) {
+        tq_step *step = &graph->steps[k];
+        graph->at = k;
+        if (step->phase != TQ_NODE_ONCE)
+            continue;
+        TQ_TRY(step->node.eval(&step->node, error));
+        step->phase = TQ_NODE_FOLDED;
+    }
+    graph->has_once = false;
+    return TQ_OK;
+}
+
+/* ---- one operator, continued ---- */
+
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
+    if (!(step->node.op->flags & TQ_OP_LATER))
+        compute_inputs(graph, step);
     graph->in_prepare = true;
     step->phase = TQ_NODE_READY;
     tq_status status = step->node.op->prepare(&step->node, error);
@@ -277,7 +364,7 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(status);
     TQ_TRY(settle_outputs(graph, step, error));
     if (is_foldable(step))
-        fold(graph, step);
+        fold_now_or_later(graph, step);
     return TQ_OK;
 }
 
@@ -341,6 +428,32 @@ static void check_outputs(pass *p)
     }
 }
 
+static uint64_t kept_of(const tq_step *step)
+{
+    return step->phase == TQ_NODE_READY ? step->kept_bytes : step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : 0;
+}
+
+/* One block for all that operators keep, and for constants that are computed in the first run. */
+static tq_status give_kept(tq_graph_run *graph, tq_error *error)
+{
+    uint64_t total = 0;
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        tq_scratch_part(&total, kept_of(&graph->steps[k]), 1);
+    TQ_TRY(tq_block_new(graph->run->pool, total, &graph->kept, error));
+    total = 0;
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_node *node = &graph->steps[k].node;
+        void *at = (char *)graph->kept->data + tq_scratch_part(&total, kept_of(&graph->steps[k]), 1);
+        if (graph->steps[k].phase == TQ_NODE_ONCE) {
+            node->out[0]->data = at;
+            graph->slots[node->out[0]->index].block = tq_block_retain(graph->kept);
+        } else {
+            node->kept = at;
+        }
+    }
+    return TQ_OK;
+}
+
 static tq_status give_memory(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -354,6 +467,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
             TQ_TRY(tq_slot_allocate(graph, i, tensor->bytes, error));
     }
+    TQ_TRY(give_kept(graph, error));
     return tq_graph_plan(graph, error);
 }
 
@@ -362,13 +476,14 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
 {
     tq_run *run = graph->run;
     pass p = {.graph = graph};
-    graph->ready = graph->has_run = false;
+    graph->ready = graph->has_run = graph->has_once = false;
     for (uint32_t k = 0; k < graph->step_count; k++)
         clean_step(&graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         reset_tensor(graph, i);
     tq_block_release(graph->arena);
-    graph->arena = NULL;
+    tq_block_release(graph->kept);
+    graph->arena = graph->kept = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);
     mark_ends(&p, &graph->subgraph.outputs, false);
     mark_orphans(graph);

@@ -11,6 +11,7 @@
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
 
+#include "ops/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
 
@@ -18,6 +19,7 @@ typedef enum tq_node_phase {
     TQ_NODE_FRESH,
     TQ_NODE_READY,  /* prepared */
     TQ_NODE_LATE,   /* is prepared when it runs: an input's shape waits for data */
+    TQ_NODE_ONCE,   /* its outputs are constant, and computed when the first run begins */
     TQ_NODE_FOLDED, /* its outputs are constant */
     TQ_NODE_BROKEN  /* its contract does not hold, or that of an operator before it */
 } tq_node_phase;
@@ -26,11 +28,14 @@ typedef enum tq_node_phase {
 typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
+    tq_backend backend;     /* whose numerics the node follows, and why */
     tq_block *memory;       /* list: what tq_node_memory gave */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
+    uint64_t kept_bytes;    /* asked for */
+    uint8_t depth;          /* of TQ_NODE_ONCE: one more than that of those it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
 } tq_step;
@@ -39,6 +44,7 @@ typedef struct tq_step {
 typedef struct tq_slot {
     tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
     uint64_t offset;    /* in the arena */
+    uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
     int32_t producer;   /* -1: none */
     bool is_input, is_output;
@@ -62,13 +68,14 @@ typedef struct tq_graph_run {
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
     tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
-    tq_block *arena;
+    tq_block *arena, *kept; /* kept: what operators keep */
     uint64_t arena_bytes;
     bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
     bool has_run;    /* tensors have values of a run */
     bool busy;       /* being prepared, or running: a recursive call is refused */
     bool called_once;
+    bool has_once;   /* some operators are to run once */
     uint32_t at;     /* the operator that is running, or that failed */
     uint32_t end;    /* of the operators that the last run ran */
 } tq_graph_run;
@@ -124,6 +131,9 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
 /* Gives an input another shape; the graph must be allocated again.  TQ_BAD_INDEX, TQ_BAD_ARGUMENT. */
 tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error);
 
+/* Runs the operators that run once; graphs without any: does nothing. */
+tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
+
 /* Prepares one operator that waited, with memory for its outputs. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
@@ -152,6 +162,8 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 /* TQ_INTERRUPTED where the caller wants a stop. */
+/* node->eval, in the mode of denormals that its numerics has. */
+tq_status tq_node_eval(tq_node *node, tq_error *error);
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)

@@ -2,13 +2,23 @@
  *
  * What ops/op.h promises operators.
  */
+#include <stdio.h>
+
 #include "base/checked.h"
 #include "ops/check.h"
 #include "runtime/run.h"
 
+/* A failure to get memory, told with the operator that wanted it. */
+static tq_status no_memory(const tq_node *node, tq_status status, const tq_error *why, const char *what, tq_error *error)
+{
+    return tq_op_fail(node, error, status, "%s%s", what, why->text);
+}
+
 tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error)
 {
-    return tq_blocks_add(&tq_step_of(node)->memory, tq_graph_of(node)->run->pool, count, size, out, error);
+    tq_error why = {0};
+    tq_status status = tq_blocks_add(&tq_step_of(node)->memory, tq_graph_of(node)->run->pool, count, size, out, &why);
+    return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
 }
 
 tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error)
@@ -28,12 +38,29 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
         return TQ_OK;
     if (!step->scratch || step->scratch->size < bytes) {
         tq_block *block;
-        TQ_TRY(tq_block_new(tq_graph_of(node)->run->pool, bytes, &block, error));
+        tq_error why = {0};
+        tq_status status = tq_block_new(tq_graph_of(node)->run->pool, bytes, &block, &why);
+        if (status != TQ_OK)
+            return no_memory(node, status, &why, "", error);
         tq_block_release(step->scratch);
         step->scratch = block;
     }
     node->scratch = step->scratch->data;
     return TQ_OK;
+}
+
+/* What a planned operator keeps lies in one block with that of all others, which costs nothing until it is touched. */
+tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error)
+{
+    if (tq_step_of(node)->phase == TQ_NODE_LATE)
+        return tq_node_memory(node, bytes, 1, &node->kept, error);
+    tq_step_of(node)->kept_bytes = bytes;
+    return TQ_OK;
+}
+
+tq_status tq_node_poll(const tq_node *node, tq_error *error)
+{
+    return tq_run_poll(tq_graph_of(node)->run, error);
 }
 
 /* The bytes of a shape; false where they are more than a machine could hold. */
@@ -57,7 +84,8 @@ static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t e
 {
     tq_graph_run *graph = tq_graph_of(node);
     tq_tensor *tensor = node->out[i];
-    char text[80];
+    char text[80], what[100];
+    tq_error why = {0};
     if (element && !shape_bytes(shape, element, &bytes)) {
         tq_shape_format(shape, text, sizeof text);
         return tq_output_fail(node, i, error, "would have shape %s, more than any memory holds", text);
@@ -67,8 +95,12 @@ static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t e
             tq_shape_format(shape, text, sizeof text);
             return tq_output_fail(node, i, error, "would have shape %s, with a negative dimension", text);
         }
-    if (!graph->in_prepare)
-        TQ_TRY(tq_slot_allocate(graph, tensor->index, bytes, error));
+    tq_status status = graph->in_prepare ? TQ_OK : tq_slot_allocate(graph, tensor->index, bytes, &why);
+    if (status != TQ_OK) {
+        tq_shape_format(shape, text, sizeof text);
+        snprintf(what, sizeof what, "output %d of shape %s: ", i, text);
+        return no_memory(node, status, &why, what, error);
+    }
     tensor->shape = *shape;
     for (int d = shape->rank; d < TQ_DIMS; d++)
         tensor->shape.dims[d] = 0;

@@ -197,6 +197,14 @@ static struct product choose(void)
     p.images = between(1, 2), p.groups = between(1, 2);
     p.depth = random32() % 4 ? between(1, 40) : between(1, random32() % 2 ? 700 : 150);
     p.channels = random32() % 3 ? between(1, 40) : between(1, 200);
+    if (random32() % 3 == 0) { /* few channels of one tap, which have loops of their own */
+        p.channels = between(1, 4);
+        p.depth = random32() % 2 ? between(1, 4) : p.depth;
+        p.groups = random32() % 2 ? 1 : p.groups;
+        p.scan.filter_h = p.scan.filter_w = 1;
+        if (random32() % 2)
+            p.scan = (tq_scan){1, 40, 1, 40, 1, 1, 1, 1, 1, 1, 0, 0, false};
+    }
     if (p.scan.filter_h * p.scan.filter_w > 1 && p.depth > 100)
         p.depth = 100;
     if (random32() % 2) {
@@ -281,8 +289,10 @@ static void *compute(struct product *p, size_t rows)
     void *columns = make_aligned(tq_gemm_store_bytes(p->channels));
     void *out = make(((rows - 1) * p->out_stride + p->channels) * size);
     tq_gemm_weights weights = {
-        p->weights, p->weight_type, p->depthwise ? 1 : taps * p->depth, p->depthwise ? p->channels : 1,
-        p->weight_zero_point, p->zero_point, p->bias, p->in == TQ_f32 ? TQ_f32 : p->wide ? TQ_GEMM_BIAS_I64 : TQ_i32,
+        .data = p->weights, .type = p->weight_type,
+        .channel_stride = p->depthwise ? 1 : taps * p->depth, .k_stride = p->depthwise ? p->channels : 1,
+        .zero_point = p->weight_zero_point, .row_zero_point = p->zero_point,
+        .bias = p->bias, .bias_type = p->in == TQ_f32 ? TQ_f32 : p->wide ? TQ_GEMM_BIAS_I64 : TQ_i32,
     };
     if (p->out != TQ_i32 && p->out != TQ_f32)
         tq_gemm_store_make(&p->store, p->channels, p->real, true, columns);

@@ -38,7 +38,7 @@ static void *refuse(void *context, size_t size)
 static void test_allocation(void)
 {
     size_t asked = 0;
-    const tq_allocator refusing = {refuse, NULL, &asked};
+    const tq_allocator refusing = {.allocate = refuse, .context = &asked};
     uint8_t *memory = NULL;
     tq_error error;
     CHECK(tq_allocate(&tq_default_allocator, UINT64_MAX / 2, 4, &memory, &error) == TQ_NO_MEMORY && !memory);

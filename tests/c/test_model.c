@@ -35,7 +35,7 @@ static void test_allocation_failures(void)
     unsigned failures = 0;
     for (unsigned nth = 1; status != TQ_OK && nth < 10; nth++) {
         failing f = {.fail_at = nth};
-        tq_allocator allocator = {failing_allocate, failing_release, &f};
+        tq_allocator allocator = {.allocate = failing_allocate, .release = failing_release, .context = &f};
         tq_model model = {.external_index = (uint64_t *)&f};
         tq_error error = {0};
         status = tq_model_open(file, &allocator, &model, &error);

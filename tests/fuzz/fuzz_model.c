@@ -370,7 +370,7 @@ static void list_problems(const tq_model *model)
 {
     for (long n = 0; n < 8; n++) {
         heap h = {0, n};
-        tq_allocator allocator = {heap_allocate, heap_release, &h};
+        tq_allocator allocator = {.allocate = heap_allocate, .release = heap_release, .context = &h};
         uint64_t count = 0;
         tq_error error;
         tq_status status = tq_model_problems(model, &allocator, count_problem, &count, &error);
@@ -393,7 +393,7 @@ static void open_without_memory(tq_bytes file)
 {
     for (long n = 0; n < 16; n++) {
         heap h = {0, n};
-        tq_allocator allocator = {heap_allocate, heap_release, &h};
+        tq_allocator allocator = {.allocate = heap_allocate, .release = heap_release, .context = &h};
         tq_model model;
         tq_error error;
         tq_status status = tq_model_open(file, &allocator, &model, &error);
@@ -415,7 +415,7 @@ static void rewrite(const tq_model *model, uint64_t draw)
 {
     tq_model copy = *model;
     heap h = {0, 1000};
-    tq_allocator allocator = {heap_allocate, heap_release, &h};
+    tq_allocator allocator = {.allocate = heap_allocate, .release = heap_release, .context = &h};
     copy.allocator = allocator;
     tq_status status = fuzz_rewrite(&copy, TQ_FLATBUFFER_LIMIT, false);
     PROMISE(status == TQ_OK || status == TQ_NO_MEMORY || status == TQ_TOO_LARGE || h.until_failure > 0);
@@ -436,7 +436,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tq_bytes file = {data, size};
     heap h = {0, 1000};
-    tq_allocator allocator = {heap_allocate, heap_release, &h};
+    tq_allocator allocator = {.allocate = heap_allocate, .release = heap_release, .context = &h};
     tq_model model, untouched;
     tq_error error;
     memset(&model, 0xA5, sizeof model);

@@ -69,6 +69,7 @@ class Draft:
         self.types, self.values, self.parameters = [], {}, []
         self.runs = 1  # invokes; each gets other data
         self.resized = {}  # input: shape
+        self.plain = False  # no infinities, NaN and denormals
         self.fixed = False  # inputs keep the shapes of the file
 
     # ---- choices ----
@@ -209,11 +210,12 @@ class Draft:
         return np.asarray(self.rng.integers(low, high, shape, holder(type), endpoint=True), holder(type))
 
     def floats(self, shape, type="float32", special=0.03, magnitude=1.0):
-        """Normally distributed; with probability `special` some infinities, NaN, zeros of both signs, denormals."""
+        """Normally distributed; with probability `special` some infinities, NaN, zeros of both signs, denormals:
+        not where the draft is plain."""
         values = np.asarray(self.rng.normal(0, magnitude, shape))
         if self.chance(0.1):
             values = np.round(values * 4) / 4  # ties, equal elements
-        if self.chance(special):
+        if self.chance(special) and not self.plain:
             odd = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-40, -1e-40, 1e30, -1e30]
             mask = self.rng.random(values.shape) < 0.15
             values = np.where(mask, self.rng.choice(odd, values.shape), values)

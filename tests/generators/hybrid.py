@@ -130,7 +130,7 @@ def bidirectional_lstm(m, kind):
     m.operator(m.name, [small(m, shape), *parts, *aux], outputs, options, 3)
 
 
-OLD = ["FULLY_CONNECTED", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN",
+OLD = ["CONV_2D", "FULLY_CONNECTED", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN",
        "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_LSTM"]  # fmt: skip
 
 
@@ -138,6 +138,11 @@ def as_old_models_say(m, kind):
     """Hybrid weights whose type is UINT8, and whose bytes are int8's all the same."""
     ROWS[m.name, "hybrid"](m, "hybrid")
     codes = [tensor for tensor in m.tensors if tensor.type == schema.TensorType.INT8]
+    if m.name == "CONV_2D":  # which knows no groups of them, and one scale
+        x, w, *_ = m.operators[-1].inputs
+        codes = codes if m.shape_of(x)[3] == m.shape_of(w)[3] else []
+        for tensor in codes:
+            tensor.quantization.scale = [tensor.quantization.scale[0]] * len(tensor.quantization.scale)
     if all(tensor.content is not None for tensor in codes):
         for tensor in codes:
             tensor.type = schema.TensorType.UINT8

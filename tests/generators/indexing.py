@@ -8,6 +8,7 @@ import numpy as np
 from generators import OPTIMIZED, generator
 from generators.draft import QUANTIZED
 from generators.layout import same
+from generators.sparse import compressed_rows
 
 
 @generator("EMBEDDING_LOOKUP", "float32", "int8", "int8-float32", "int4-float32", "int2-float32", "uint8-float32")
@@ -254,9 +255,10 @@ def dilate(m, kind):
 # ---- products of two tensors ----
 
 
-@generator("BATCH_MATMUL", "float32", "int8", "int16", "int8-int32")
+@generator("BATCH_MATMUL", "float32", "int8", "int16", "int8-int32", "int8-symmetric")
 def batch_matmul(m, kind):
-    source, *target = kind.split("-")
+    symmetric = kind.endswith("-symmetric")  # on the right, as XNNPACK wants it
+    source, *target = kind.removesuffix("-symmetric").split("-")
     lead_a, lead_b = m.broadcast_pair(0, 3, 12) if m.chance(0.7) else ([], [])
     rows, depth, columns = m.dimension(20), m.dimension(40), m.dimension(20)
     adj_x, adj_y = m.chance(0.3), m.chance(0.3)
@@ -264,7 +266,7 @@ def batch_matmul(m, kind):
     b = [*lead_b, columns, depth] if adj_y else [*lead_b, depth, columns]
     parameters = m.affine(source) if source in QUANTIZED else {}
     x = m.input(source, a, **parameters)
-    y = m.input_or_constant(source, b)
+    y = m.input_or_constant(source, b, **({"scale": m.scale(), "zero_point": 0} if symmetric else {}))
     if target:
         z = m.output(target[0])
     elif source in QUANTIZED:
@@ -342,33 +344,10 @@ def densify(m, kind):
     rows, columns = m.integer(1, 12), m.integer(1, 12)
     blocked = kind == "float32" and m.chance(0.5)
     keep = m.rng.random((rows, columns)) < 0.4
-    segments = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).tolist()
-    places = np.nonzero(keep)[1].tolist()
     width = 4 if blocked else 1
-    values = m.draw(kind, [max(len(places), 0) * width])
+    values = m.draw(kind, [int(keep.sum()) * width])
     parameters = {"scale": m.scale(), "zero_point": 0} if kind == "int8" else {}
     x = m.constant(kind, values, shape=[rows, columns * width], **parameters)
-
-    def vector(items):
-        largest = max(items, default=0)
-        name = m.pick(*(["Uint8Vector"] if largest < 256 else []), "Uint16Vector", "Int32Vector")
-        return getattr(schema, name + "T")(values=items), getattr(schema.SparseIndexVector, name)
-
-    (array, array_type), (index, index_type) = vector(segments), vector(places)
-    dimensions = [
-        schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=rows),
-        schema.DimensionMetadataT(
-            format=schema.DimensionType.SPARSE_CSR,
-            arraySegments=array,
-            arraySegmentsType=array_type,
-            arrayIndices=index,
-            arrayIndicesType=index_type,
-        ),
-    ]
-    order, blocks = [0, 1], None
-    if blocked:
-        dimensions.append(schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=4))
-        order, blocks = [0, 1, 2], [1]
-    m.tensors[x].sparsity = schema.SparsityParametersT(traversalOrder=order, blockMap=blocks, dimMetadata=dimensions)
+    m.tensors[x].sparsity = compressed_rows(m, keep, width)
     y = m.output(kind, [rows, columns * width], **(parameters or {"scale": None}))
     m.operator("DENSIFY", [x], [y], schema.DensifyOptionsT())

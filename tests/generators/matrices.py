@@ -11,6 +11,7 @@ KINDS = {  # kind: (activations, weights, bias)
     "float32": ("float32", "float32", "float32"),
     "int8": ("int8", "int8", "int32"),
     "uint8": ("uint8", "uint8", "int32"),
+    "uint8-int16": ("uint8", "uint8", "int32"),
     "int16": ("int16", "int8", "int64"),
     "int16-bias32": ("int16", "int8", "int32"),
     "int4": ("int8", "int4", "int32"),
@@ -99,7 +100,7 @@ def bias(m, kind, x, w, count, terms):
 
 def result(m, kind, x, w, terms):
     """The output of a product: a scale under which it neither vanishes nor always saturates."""
-    type = KINDS[kind][0]
+    type = "int16" if kind == "uint8-int16" else KINDS[kind][0]
     if type == "float32":
         return m.output("float32")
     size = np.sqrt(terms) * m.largest(x) * float(np.median(m.parameters[w]["scale"]))
@@ -159,7 +160,7 @@ def conv_2d(m, kind):
     m.operator("CONV_2D", [x, w, bias(m, kind, x, w, count, terms)], [result(m, kind, x, w, terms)], options, 8)
 
 
-@generator("DEPTHWISE_CONV_2D", "float32", "float16", "int8", "uint8", "int16", "hybrid")
+@generator("DEPTHWISE_CONV_2D", "float32", "float16", "int8", "uint8", "int16", "int4", "hybrid")
 def depthwise_conv_2d(m, kind):
     (height, width), (kh, kw), (sh, sw), (dh, dw), padding = plane(m, 150)
     w_type = KINDS[kind][1]
@@ -184,10 +185,25 @@ def depthwise_conv_2d(m, kind):
     m.operator("DEPTHWISE_CONV_2D", inputs, [result(m, kind, x, w, kh * kw)], options, 6)
 
 
+@generator("FULLY_CONNECTED", "uint8-shuffled")
+def shuffled(m, kind):
+    """Weights in blocks of 4 units by 16 columns, whose sign bits are flipped: old models for ARM have them."""
+    rows, depth, count = m.pick(1, 4), 16 * m.integer(1, 5), 4 * m.integer(1, 8)
+    x = m.input("uint8", [rows, depth], scale=m.scale(), zero_point=128)
+    w = m.constant("uint8", m.codes("uint8", [count, depth]), scale=m.scale(), zero_point=128)
+    b = bias(m, "uint8", x, w, count, depth)
+    size = m.largest(x) * float(m.parameters[w]["scale"]) * 64 * np.sqrt(depth)
+    outputs = [m.output("int16", **m.affine("int16", size)), m.output("uint8", [rows, depth], scale=None)]
+    options = schema.FullyConnectedOptionsT(fusedActivationFunction=m.activation())
+    options.weightsFormat = schema.FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
+    m.operator("FULLY_CONNECTED", [x, w, b], outputs, options, 2)
+    m.fixed = True
+
+
 FC_KINDS = ("float32", "float16", "int16-weights16", "int8", "uint8", "int16", "int16-bias32", "int4", "int2")
 
 
-@generator("FULLY_CONNECTED", *FC_KINDS, "hybrid", "hybrid-int4", "hybrid-int2")
+@generator("FULLY_CONNECTED", *FC_KINDS, "uint8-int16", "hybrid", "hybrid-int4", "hybrid-int2")
 def fully_connected(m, kind):
     w_type = KINDS[kind][1]
     keep = m.chance(0.4)
@@ -203,6 +219,6 @@ def fully_connected(m, kind):
         asymmetricQuantizeInputs=m.chance(0.5),
         quantizedBiasType=bias_type(kind),
     )
-    has_bias = m.chance(0.8) or kind == "int16-bias32"
+    has_bias = m.chance(0.8) or kind in ("int16-bias32", "uint8-int16")
     b = bias(m, kind, x, w, count, depth) if has_bias else -1
     m.operator("FULLY_CONNECTED", [x, w, b], [result(m, kind, x, w, depth)], options, 12)

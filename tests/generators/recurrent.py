@@ -60,10 +60,17 @@ class Lstm:
         self.coupled, self.peepholes = m.chance(0.3), m.chance(0.3)
         if kind == "int8" and self.size != self.units:
             self.peepholes = False  # LiteRT takes one for each output: tests/deviations_products.py
+        if kind == "int8" and self.peepholes and m.chance(0.7):
+            self.units = self.size = m.integer(16, 36)  # sixteen are taken together
         self.normalized = m.chance(0.3) if kind in ("float32", "int8") else m.chance(0.2)
         self.batch = batch
+        self.products_8 = kind == "int8-products8"
+        if self.products_8:
+            self.kind = kind = "int8"
+            self.projected = self.coupled = self.normalized = True
+            self.size, self.peepholes = m.dimension(12), False
         if kind == "int8":
-            self.cell_scale = 2.0 ** -m.integer(9, 12)
+            self.cell_scale = 2.0**-15 if self.products_8 else 2.0 ** -m.integer(9, 12)
             self.hidden = {"scale": m.scale_for("int8", 1.0, wild=0), "zero_point": m.zero_point("int8")}
             self.state = self.hidden if not self.projected else m.affine("int8", 1.0)
 
@@ -83,12 +90,14 @@ class Lstm:
             values = m.integers("int32", [size], -(2**14), 2**14)
         else:
             values = m.integers("int16", [size], -(2**15) + 1, 2**15 - 1)
+            if m.chance(0.5):
+                values = values >> 6 << 6
         return m.constant(integer, values, scale=scale or m.scale_for("int16", 1.0, wild=0), zero_point=0)
 
     def peephole(self):
-        """Quantized as the matrices are."""
+        """Quantized as the matrices are; by a power of two, products are often ties."""
         if self.kind != "hybrid":
-            return self.vector(self.units)
+            return self.vector(self.units, scale=2.0 ** -self.m.integer(13, 15) if self.m.chance(0.5) else None)
         codes = self.m.integers("int8", [self.units], -127, 127)
         return self.m.constant("int8", codes, scale=self.m.scale_for("int8", 0.8, wild=0), zero_point=0)
 
@@ -105,7 +114,7 @@ class Lstm:
         found += [self.gate(name, lambda: self.vector(units, "int32", 2.0**-20)) for name in GATES]
         if self.projected:
             found.append(self.matrix(size, units))
-            found.append(self.vector(size, "int32", 2.0**-15) if self.m.chance(0.5) else -1)
+            found.append(self.vector(size, "int32", 2.0**-15) if self.products_8 or self.m.chance(0.5) else -1)
         else:
             found += [-1, -1]
         return found
@@ -129,6 +138,10 @@ class Lstm:
         if self.kind != "int8":
             return None
         m = self.m
+        if self.products_8:  # of a gate's sum, and of its two products
+            scales = [m.scale_for("int8", reach, wild=0) for _ in GATES for reach in (8.0, 2.0, 2.0)]
+            scales = [scale / 2**8 if k % 3 == 0 else scale for k, scale in enumerate(scales)]
+            return [m.tensor("int8", [], scale=scale, zero_point=m.zero_point("int8")) for scale in scales]
         found = [
             m.tensor(
                 "int16", [], scale=m.scale_for("int16", 8.0, wild=0) if self.normalized else 2.0**-12, zero_point=0
@@ -142,7 +155,7 @@ def clips(m):
     return m.pick(0.0, 0.0, float(np.float32(m.rng.uniform(0.3, 3))))
 
 
-@generator("LSTM", "float32", "hybrid", "int8")
+@generator("LSTM", "float32", "hybrid", "int8", "int8-products8")
 @generator("UNIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid", "int8")
 def lstm(m, kind):
     batch, steps, width = m.integer(1, 3), m.integer(1, 5), m.dimension(20)
@@ -152,7 +165,7 @@ def lstm(m, kind):
     shape = [batch, width]
     if sequence:
         shape = [steps, batch, width] if time_major else [batch, steps, width]
-    if kind == "int8":
+    if kind.startswith("int8"):
         x = m.input("int8", shape, **m.affine("int8", 1.0))
     else:
         x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
@@ -167,7 +180,7 @@ def lstm(m, kind):
         options = schema.UnidirectionalSequenceLSTMOptionsT(timeMajor=time_major, **more)
     else:
         options = schema.LSTMOptionsT(**more)
-    y = m.output("int8", **cell.state) if kind == "int8" else m.output("float32")
+    y = m.output("int8", **cell.state) if cell.kind == "int8" else m.output("float32")
     m.operator(m.name, inputs, [y], options, 4 if m.name == "LSTM" else 3, intermediates=cell.intermediates())
 
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "quant/observe.h"
+#include "kernels/observe.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 
-enum { LANES = 16, BLOCK = 1024 };
+enum { LANES = 64, BLOCK = 1024 };
 
 /* One run of one type, a block at a time.  A minimum over floats may not be reordered by the compiler,
-   so a block is cut into lanes by hand, and these it does vectorize.  v - v is 0 for finite v and NaN
-   for others, so a sum of them says whether the block is clean; one that is not is done again, value by
+   so a block is cut into lanes by hand, four vectors of the widest, and these it does vectorize.  v - v is 0 for finite v
+   and NaN for others, so a sum of them says whether the block is clean; one that is not is done again, value by
    value.  A NaN fails every comparison, and a block holding an infinity discards its bounds. */
 #define DEFINE_RUN(name, type, absolute, greatest)                                                       \
-    static void name##_one(type v, tq_observed *o)                                                       \
+    TQ_BODY void name##_one(type v, tq_observed *o)                                                      \
     {                                                                                                    \
         if (absolute(v) <= greatest) {                                                                   \
             o->min = v < o->min ? v : o->min;                                                            \
@@ -26,7 +27,7 @@ enum { LANES = 16, BLOCK = 1024 };
             o->infinite++;                                                                               \
     }                                                                                                    \
                                                                                                          \
-    static bool name##_clean(const type *x, size_t n, tq_observed *o)                                    \
+    TQ_BODY bool name##_clean(const type *x, size_t n, tq_observed *o)                                   \
     {                                                                                                    \
         type low[LANES], high[LANES], zero[LANES];                                                       \
         for (int k = 0; k < LANES; k++) {                                                                \
@@ -53,7 +54,7 @@ enum { LANES = 16, BLOCK = 1024 };
         return true;                                                                                     \
     }                                                                                                    \
                                                                                                          \
-    static void name(const type *x, size_t n, tq_observed *o)                                            \
+    TQ_BODY void name##_body(const type *x, size_t n, tq_observed *o)                                    \
     {                                                                                                    \
         while (n) {                                                                                      \
             size_t block = n >= BLOCK ? BLOCK : n >= LANES ? n - n % LANES : n;                          \
@@ -68,13 +69,23 @@ enum { LANES = 16, BLOCK = 1024 };
 DEFINE_RUN(run_float, float, fabsf, FLT_MAX)
 DEFINE_RUN(run_double, double, fabs, DBL_MAX)
 
-#define BYTES_A_THREAD 262144 /* below it, another thread costs more than it brings */
-#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must get, for its records to pay */
+#define RUN(isa, target)                                                                  \
+    target static void run_float_##isa(const float *x, size_t n, tq_observed *o)          \
+    {                                                                                     \
+        run_float_body(x, n, o);                                                          \
+    }                                                                                     \
+    target static void run_double_##isa(const double *x, size_t n, tq_observed *o)        \
+    {                                                                                     \
+        run_double_body(x, n, o);                                                         \
+    }
+TQ_EVERY_ISA(RUN)
 
-int tq_observe_threads(const tq_reals *x, int wanted)
-{
-    return tq_threads_for(wanted, tq_axis_view_size(x->view) * (x->is_double ? 8 : 4), BYTES_A_THREAD);
-}
+typedef void (*run_float_fn)(const float *x, size_t n, tq_observed *o);
+typedef void (*run_double_fn)(const double *x, size_t n, tq_observed *o);
+static const run_float_fn run_floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_float);
+static const run_double_fn run_doubles[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_double);
+
+#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must get, for its records to pay */
 
 static void clear(tq_observed *observed, size_t channels)
 {
@@ -87,9 +98,9 @@ static void observe_part(const tq_reals *x, size_t begin, size_t end, tq_observe
 {
     for (tq_run r = tq_first_run(x->view, begin, end); r.count; tq_next_run(&r, x->view, end))
         if (x->is_double)
-            run_double((const double *)x->data + r.at, r.count, &observed[r.channel]);
+            run_doubles[tq_isa()]((const double *)x->data + r.at, r.count, &observed[r.channel]);
         else
-            run_float((const float *)x->data + r.at, r.count, &observed[r.channel]);
+            run_floats[tq_isa()]((const float *)x->data + r.at, r.count, &observed[r.channel]);
 }
 
 typedef struct parts {

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether this thread's floating point takes denormal numbers for 0, in what it reads and in what it gives: a mode of
+ * the processor.  tq_denormals_mode() is what holds now, to be set again, on any thread, by tq_denormals_restore.
+ * On processors that are not known here it is what it is.
+ */
+#ifndef TQ_BASE_DENORMALS_H
+#define TQ_BASE_DENORMALS_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <xmmintrin.h>
+#define TQ_DENORMALS_MASK 0x8040u /* FTZ and DAZ */
+#elif defined(__aarch64__)
+#define TQ_DENORMALS_MASK (1u << 24) /* FZ */
+#else
+#define TQ_DENORMALS_MASK 0u
+#endif
+
+typedef uint32_t tq_denormals;
+
+static inline tq_denormals tq_denormals_mode(void)
+{
+#if defined(__x86_64__) || defined(_M_X64)
+    return _mm_getcsr() & TQ_DENORMALS_MASK;
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return (uint32_t)control & TQ_DENORMALS_MASK;
+#else
+    return 0;
+#endif
+}
+
+/* Nothing is written where nothing changes: it would make the processor wait. */
+static inline void tq_denormals_restore(tq_denormals mode)
+{
+    if (tq_denormals_mode() == mode)
+        return;
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_setcsr((_mm_getcsr() & ~TQ_DENORMALS_MASK) | mode);
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    control = (control & ~(uint64_t)TQ_DENORMALS_MASK) | mode;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+#endif
+}
+
+/* The mode in which denormals are 0. */
+#define TQ_DENORMALS_ZERO ((tq_denormals)TQ_DENORMALS_MASK)
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Constant weights of a model that is being changed, as codes.
+ *
+ * Codes and scales are made when the model is written, the codes where they are to stand: weights come from memory once,
+ * codes are never copied, and never stand in memory twice.
+ */
+#ifndef TQ_CONVERT_WEIGHTS_H
+#define TQ_CONVERT_WEIGHTS_H
+
+#include "flatbuffer/tree.h"
+#include "quant/weights.h"
+
+typedef struct tq_weight_source {
+    tq_weight_target target; /* by a symmetric rule, of codes of 8 bits and fewer */
+    tq_weight_layout layout;
+    const float *w;    /* outlive the tree */
+    const char *label; /* what errors name them by; copied */
+} tq_weight_source;
+
+/* Gives a Buffer the codes of weights, packed where they have fewer than 8 bits.  Fails with TQ_BAD_ARGUMENT where the
+   rule has no such codes, and TQ_NO_MEMORY.  Whoever writes the tree, or looks at the codes, fails as tq_weight_scales
+   does. */
+tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_source *source, tq_error *error);
+
+/* Gives a QuantizationParameters the scales of the weights whose codes a Buffer has so.  TQ_BAD_ARGUMENT: it has not. */
+tq_status tq_convert_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error);
+
+/* The same scales, now; they live as long as the tree. */
+tq_status tq_convert_scales_now(const tq_node *buffer, const float **scales, size_t *count, tq_error *error);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The array work of quant/weights.h: bounds and codes of constant weights by its symmetric rules, on threads.
+ *
+ * threads: at most so many; 0: as many as pay.  Results do not depend on it, nor on the instruction set.
+ */
+#ifndef TQ_KERNELS_WEIGHT_CODES_H
+#define TQ_KERNELS_WEIGHT_CODES_H
+
+#include <stdbool.h>
+
+#include "quant/weights.h"
+
+/* The greatest |w| for each scale; NaN where there is one among them. */
+void tq_weight_bounds(const float *w, const tq_weight_layout *layout, int threads, float *bounds);
+
+/* The codes, from the factors of tq_weight_scales; one of `q8` (8 bits and fewer) and `q16` is written, the other
+   NULL. */
+void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
+                     const float *factors, int threads, int8_t *q8, int16_t *q16);
+
+/* Codes of fewer than 8 bits, packed as quant/packing.h says: tq_packed_size bytes. */
+void tq_weight_packed_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
+                            const float *factors, int threads, uint8_t *packed);
+
+/* Bounds, scales and codes in one walk, so that weights come from memory once, and in the factors' place what the other
+   two would leave there.  q8 and packed as above, one of them NULL.  False, and what was written means nothing: the
+   layout has channels in several pieces, or tq_weight_scales would fail. */
+bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_weight_layout *layout, int threads,
+                    float *factors, float *scales, int8_t *q8, uint8_t *packed);
+
+/* Of rule TOCO: the range of n weights, which are finite or the call fails. */
+tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which of TFLite's kernels would compute a node.
+ *
+ * TFLite asks its XNNPACK delegate about every node by itself; what that refuses, the optimized kernels compute, never
+ * the reference ones.  The conditions are rows of backends.def and look at the file alone: types, shapes, scales,
+ * constants, versions and options as they stand there.
+ * Source: LiteRT f6745779, tflite/delegates/xnnpack/xnnpack_delegate.cc (VisitNode, PrepareOpsToDelegate).
+ */
+#ifndef TQ_OPS_BACKENDS_H
+#define TQ_OPS_BACKENDS_H
+
+#include "ops/op.h"
+
+typedef struct tq_backend {
+    tq_numerics numerics; /* whose arithmetic the node follows */
+    const char *rule;     /* why, in words: a row's text */
+    const char *litert;   /* what LiteRT does in place of running the node; NULL: it runs it, as far as is known */
+} tq_backend;
+
+/* Of a node whose tensors have what the file says of them.  `asked`: what the interpreter's user named. */
+tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
+
+/* Whether the delegate computes the node's output once, before it looks at the nodes that follow, which then see a
+   constant in it (tq_tensor.unpacked): a DEQUANTIZE or DENSIFY of a constant. */
+bool tq_backend_unpacks(const tq_node *node);
+
+#endif

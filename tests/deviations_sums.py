@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A row of tests/deviations.py: products of codes whose scaled sums leave 32 bits."""
+
+import numpy as np
+from deviations import activation, coded, deviation, kind, multiplier
+from deviations_products import known, operands_of_product, option, patches, schema
+
+
+def centered(operand):
+    """Codes less their zero point, which weights have where they are UINT8 or have one scale."""
+    zero = int(operand.zero_point[0]) if len(operand.scale) == 1 else 0
+    return operand.value.astype(np.int64) - zero
+
+
+def padded(image, index):
+    """[pixel, tap, channel] of an image [row, column, channel]; 0 where there is none."""
+    cells = image.reshape(-1, image.shape[2])
+    return np.vstack([cells, np.zeros((1, image.shape[2]), np.int64)])[index]
+
+
+def convolution(node):
+    x, w = centered(node.inputs[0]), centered(node.inputs[1])
+    index, sizes = patches(node)
+    groups, count = x.shape[3] // w.shape[3], w.shape[0]
+    out = []
+    for image in x:
+        parts = np.split(padded(image, index), groups, axis=2)
+        filters = np.split(w.reshape(count, -1, w.shape[3]), groups)
+        products = [np.einsum("ptc,otc->po", part, f) for part, f in zip(parts, filters, strict=True)]
+        out.append(np.concatenate(products, axis=1))
+    return np.array(out).reshape(len(x), *sizes, count)
+
+
+def depthwise(node):
+    x, w = centered(node.inputs[0]), centered(node.inputs[1])
+    index, sizes = patches(node)
+    taps, times = w.reshape(-1, w.shape[3]), w.shape[3] // x.shape[3]
+    out = [(np.repeat(padded(image, index), times, axis=2) * taps).sum(axis=1) for image in x]
+    return np.array(out).reshape(len(x), *sizes, w.shape[3])
+
+
+def transposed(node):
+    w, x = centered(node.inputs[1]), centered(node.inputs[2])
+    sizes, sy, sx = node.inputs[0].value, node.options["stride_h"], node.options["stride_w"]
+    ends = []
+    for size, k, stride in ((sizes[1], w.shape[1], sy), (sizes[2], w.shape[2], sx)):
+        steps = -(-size // stride) if option(node, "padding") == "SAME" else (size - k + stride) // stride
+        ends.append(max((steps - 1) * stride + k - size, 0) // 2)
+    out = np.zeros(tuple(sizes), np.int64)
+    products = np.einsum("nyxc,okjc->nyxkjo", x, w)
+    for at in np.ndindex(*products.shape[1:5]):
+        y, column = at[0] * sy + at[2] - ends[0], at[1] * sx + at[3] - ends[1]
+        if 0 <= y < sizes[1] and 0 <= column < sizes[2]:
+            out[:, y, column] += products[(slice(None), *at)]
+    return out
+
+
+def layer(node):
+    x, w = centered(node.inputs[0]), centered(node.inputs[1])
+    return (x.reshape(-1, w.shape[1]) @ w.T).reshape(node.outputs[0].shape)
+
+
+def matrices(node):
+    left, right = operands_of_product(node)
+    return left @ right
+
+
+# name: its sums, and where its input, weights and bias are
+PRODUCTS = {
+    "BATCH_MATMUL": (matrices, 0, 1, None),
+    "CONV_2D": (convolution, 0, 1, 2),
+    "DEPTHWISE_CONV_2D": (depthwise, 0, 1, 2),
+    "FULLY_CONNECTED": (layer, 0, 1, 2),
+    "TRANSPOSE_CONV": (transposed, 2, 1, 3),
+}
+
+
+def at(node, place):
+    return node.inputs[place] if place is not None and place < len(node.inputs) else None
+
+
+def scaled_sums(node):
+    """The sums, the bias with them, in steps of the output; None where they stay within 32 bits."""
+    function, input_at, weights_at, bias_at = PRODUCTS[node.name]
+    x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
+    coded_types = ("int8", "uint8", "int16")
+    if not known(x, w) or kind(x) not in coded_types or kind(out) not in coded_types or len(out.scale) != 1:
+        return None
+    real = float(x.scale[0]) * w.scale.astype(float) / float(out.scale[0])
+    if real.max() < 0.5 or (node.name == "TRANSPOSE_CONV" and not known(node.inputs[0])):
+        return None
+    sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
+    powers = np.exp2(np.maximum([multiplier(s)[1] for s in real], 0))
+    return sums * real if (abs(sums) * powers >= 2**31).any() else None
+
+
+def large_convolution(m):
+    s = schema()
+    x = m.input("int8", [1, 2, 2, 40], np.full([1, 2, 2, 40], 127), scale=1.0, zero_point=-128)
+    w = m.constant("int8", np.full((3, 1, 1, 40), 127), scale=1.0, zero_point=0)
+    b = m.constant("int32", np.zeros(3), scale=1.0, zero_point=0)
+    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
+    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], options, 3)
+
+
+@deviation(
+    *PRODUCTS,
+    when="codes, a sum times the power of two in its multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=large_convolution,
+)
+def large_products(node):
+    steps = scaled_sums(node)
+    if steps is None:
+        return None
+    out = node.outputs[0]
+    slack = 1 if kind(out) != "int16" else 2  # of 15 bits of multiplier
+    reals = steps * float(out.scale[0])
+    if node.name != "BATCH_MATMUL":
+        reals = np.clip(reals, *activation(node))
+    return [(coded(out, reals), slack)]
+
+
+# ---- biases of another type ----
+
+
+def short_bias(m):
+    s = schema()
+    x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
+    w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
+    b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
+    shape = m.constant("int32", [1, 2, 2, 2])
+    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
+    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
+
+
+@deviation(
+    "CONV_2D",
+    "FULLY_CONNECTED",
+    "TRANSPOSE_CONV",
+    when="INT16, quantized_bias_type not set, an INT32 bias (with INT16 weights: an INT64 one)",
+    litert="reads the bias as INT64 (INT32)",
+    tq="reads what it is, and sums in its bits",
+    example=short_bias,
+)
+def biases_of_another_type(node):
+    function, input_at, weights_at, bias_at = PRODUCTS[node.name]
+    x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
+    if not known(x, w, bias) or kind(x) != "int16" or kind(out) != "int16" or len(out.scale) != 1:
+        return None
+    other = "int64" if kind(w) == "int16" else "int32"
+    if option(node, "quantized_bias_type") in ("INT32", "INT64") or kind(bias) != other:
+        return None
+    steps = (function(node) + bias.value.astype(np.int64)) * (float(x.scale[0]) * w.scale / float(out.scale[0]))
+    return [(coded(out, np.clip(steps * float(out.scale[0]), *activation(node))), 2)]

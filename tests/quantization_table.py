@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/quantization.md: what tq.quantize_model makes of each operator.
+
+    python tests/quantization_table.py > docs/quantization.md
+
+The operators and their rules are the rows of tq/integer.py and tq/recipes.py; which kernels there are, what the tests
+compare with LiteRT (tests/generators).
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
+        sys.path.append(str(Path(__file__).parents[1]))
+
+import generators
+
+from tq.integer import CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
+from tq.recipes import WEIGHTS
+
+HEAD = """# What quantization makes of each operator
+
+`tq.quantize_model` with the recipes `int8` and `int16x8` gives an operator integer inputs and outputs where LiteRT has
+a kernel for them that computes what the operator means; all others stay float32 between DEQUANTIZE and QUANTIZE, and so
+do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), operators
+that only move data where no other integer operator reads or writes it, and operators with a fused activation that
+integer kernels do not have. Weights are int8, with a scale for each channel where the kernel takes them; biases are
+int32, or int64 beside int16 activations, of scale s_input * s_weights, and where a bias would have no code the weights'
+scale grows. Weights that are computed are quantized as activations, with zero point 0, beside int8. Constants that
+several operators share are written once for each pair of parameters. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+BIDIRECTIONAL operators have no integer kernels. The inputs and outputs of branches and loop bodies stay float. This
+file is made by `tests/quantization_table.py`.
+
+What an output's parameters are:
+
+- free: by its own range
+- same: those of the inputs, by the range of all of them
+- centered: the same, with zero point 0, since the kernel writes the code 0 for the number 0
+- fixed: a scale and a zero point that the kernel demands
+- reads: codes are read; what is written is no number
+- none: the operator stays float
+
+| operator | int8 | int16 | |
+|---|---|---|---|
+"""
+
+INSTEAD_HEAD = """
+## Written as others
+
+| operator | what is written, and why |
+|---|---|
+"""
+
+FLOAT_HEAD = """
+## Stay float although some kernel takes codes
+
+| operator | |
+|---|---|
+"""
+
+WEIGHTS_HEAD = """
+## Weights alone
+
+The recipes that leave activations float quantize the weights of these operators; `dynamic_...` and `blockwise_int4`
+where a kernel multiplies such codes with float activations, the others behind a DEQUANTIZE. Weights that a file keeps
+as float16, or sparse, count as float32.
+
+| operator | inputs | scales | codes beside float activations |
+|---|---|---|---|
+"""
+
+PEERS_HEAD = """
+## Beside TFLiteConverter and ai-edge-quantizer
+
+From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their codes but for
+single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's but
+for the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
+`tests/test_quantize_model.py`). What differs:
+
+| what | tq | others |
+|---|---|---|
+"""
+
+PEERS = (
+    (
+        "tensors that share parameters",
+        "the range of all of them",
+        "TFLiteConverter: that of the last, which cuts off what a first one has beyond it; QUANTIZE between with int16",
+    ),
+    (
+        "an operand that TFLite overwrites with the sum",
+        "its own range",
+        "TFLiteConverter's calibrator sees the sum there too",
+    ),
+    (
+        "versions of int16 operators",
+        "those that brought int16",
+        "TFLiteConverter: those of int8; ai-edge-quantizer: as they were",
+    ),
+    ("biases whose codes pass int32", "the channel's scales grow until they fit", "ai-edge-quantizer: -2^31"),
+    (
+        "NEG, SQUARE, SUM, DIV by a constant",
+        "written as MUL or MEAN",
+        "kernels that compute something else, or float",
+    ),
+    (
+        "masks, and logarithms of small numbers",
+        "float, with what leads to the logarithm",
+        "integers: what stands beside a mask is lost, and small numbers are 0",
+    ),
+    (
+        "LOGISTIC",
+        "the scale that LiteRT's kernels ask for",
+        "ai-edge-quantizer: the output's own, which only XNNPACK takes",
+    ),
+)
+
+WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None: "none"}
+# Of tests/generators, what is no operator that a file has beside others.
+_NOT_IN_FILES = ("GRAPH",)
+
+
+def kernels(type_):
+    """The builtin operators that LiteRT runs on codes of a type."""
+    found = set()
+    for operator, kind in generators.rows():
+        if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in _NOT_IN_FILES:
+            found.add(operator)
+    return found
+
+
+def shown(output):
+    if isinstance(output, tuple):
+        return f"fixed: 1/{round(1 / output[0])}, {output[1]}"
+    return WORDS[output]
+
+
+def remarks(name, row):
+    if name in INSTEAD:
+        return f"written as {INSTEAD[name].split(':')[0]}"
+    found = []
+    if row.limit is not None:
+        found.append(row.limit.why)
+    if row.only is not None:
+        found.append(f"{row.only[0]} {' or '.join(row.only[1])} alone")
+    if name in NOT_INT16:
+        found.append(NOT_INT16[name])
+    if row.recurrent:
+        found.append("states, and numbers between, by their ranges step by step; int16 cells")
+    if row.narrow is not None:
+        found.append(f"input {row.narrow} is int8 beside int16 too")
+    return "; ".join(found)
+
+
+def document():
+    """The file's text."""
+    text = HEAD
+    for name, row in sorted(INTEGER.items()):
+        text += f"| {name} | {shown(row.int8)} | {shown(row.int16)} | {remarks(name, row)} |\n"
+    text += INSTEAD_HEAD + "".join(f"| {name} | {why} |\n" for name, why in INSTEAD.items())
+    text += FLOAT_HEAD + "".join(f"| {name} | {why} |\n" for name, why in FLOAT.items())
+    text += WEIGHTS_HEAD
+    for name, row in sorted(WEIGHTS.items()):
+        axis = "one" if row.axis is None else f"along axis {row.axis}"
+        hybrid = ", ".join((*row.hybrid, *(["int4 in blocks"] if row.in_blocks else []))) or "none"
+        text += f"| {name} | {', '.join(map(str, row.inputs))} | {axis} | {hybrid} |\n"
+    return text + PEERS_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in PEERS)
+
+
+if __name__ == "__main__":
+    print(document(), end="")

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq.compare under two numerics, and the steps to an element that differs."""
+
+import differential
+import generators
+import numpy as np
+import pytest
+from generators.draft import Draft
+
+import tq
+from tq.comparison import feed
+from tq.difference_steps import _ACCUMULATORS, _accumulate, _explain, _Node
+
+PAIR = ("reference", "xnnpack")
+CODES = ("int8", "uint8", "channel", "per_channel")
+
+
+def drawn(operator, count, kinds=None):
+    """Random models of one operator on codes, with their inputs."""
+    for _, kind in generators.rows(operator):
+        if not kind.startswith(kinds or CODES) or "float" in kind:
+            continue
+        for number in range(count):
+            case = differential.shaped(differential.draw(operator, kind, 7, number))
+            indices = tq.Model(case.model).subgraphs[0].input_indices
+            if all(index in case.runs[0] for index in indices):
+                yield case.model, [case.runs[0][index] for index in indices]
+
+
+def run(model, inputs, numerics):
+    made = tq.Interpreter(
+        model_content=model, numerics=numerics, experimental_preserve_all_tensors=True, max_memory=2**30
+    )
+    feed(made, inputs)
+    made.invoke()
+    return made
+
+
+@pytest.mark.parametrize("operator", sorted(_ACCUMULATORS))
+def test_the_accumulator_explains_the_reference(operator):
+    """Every code of an operator that requantizes a sum follows from that sum, activations aside."""
+    seen = 0
+    for model, inputs in drawn(operator, 8):
+        try:
+            made = run(model, inputs, "reference")
+        except (ValueError, RuntimeError):
+            continue  # random models may be refused
+        op = made.model.subgraphs[0].operators[0]
+        codes = made.get_tensor(op.output_indices[0]).astype(np.int64)
+        inside = np.argwhere((codes > codes.min(initial=255)) & (codes < codes.max(initial=-128)))
+        for row in inside[:: max(len(inside) // 5, 1)]:  # a bound may have made the others
+            element = tuple(int(i) for i in row)
+            found = _accumulate(_Node(made, op), element, codes.shape)
+            if found is None:
+                break
+            assert _explain(found, op.outputs[0], int(codes[element]), "reference") is not None, (op, element)
+            seen += 1
+    assert seen >= 20, seen
+
+
+@pytest.mark.parametrize("operator", sorted(_ACCUMULATORS))
+def test_steps_end_at_the_codes_of_both_runs(operator):
+    explained = differing = 0
+    for model, inputs in drawn(operator, 200 if operator == "FULLY_CONNECTED" else 30):
+        try:
+            made = tq.compare(model, inputs=inputs, numerics=PAIR)
+        except (ValueError, RuntimeError):
+            continue
+        if made.equal:
+            assert made.steps is None
+            continue
+        differing += 1
+        steps = made.steps
+        assert steps.operator == 0 and steps.operator_name == operator and steps.values[0] != steps.values[1]
+        assert all(item is None or item.code == value for item, value in zip(steps.steps, steps.values, strict=True))
+        if None not in steps.steps:
+            explained += 1
+            assert steps.steps[0].acc == steps.steps[1].acc == steps.accumulator
+            assert "accumulator" in str(made)
+    # XNNPACK's QUANTIZE of codes is no requantization, where it is the one that differs
+    assert differing and (explained >= 0.5 * differing or operator == "QUANTIZE"), (explained, differing)
+
+
+def chain():
+    """LEAKY_RELU, whose two formulas differ widely, and NEG after it."""
+    m = Draft(1, name="chain")
+    x = m.input("int8", [64], scale=0.1, zero_point=3)
+    y = m.inner("int8", [64], scale=0.07, zero_point=-5)
+    z = m.output("int8", [64], scale=0.07, zero_point=-5)
+    m.operator("LEAKY_RELU", [x], [y], tq_options("LeakyReluOptionsT", alpha=0.3))
+    m.operator("RELU", [y], [z])
+    return m.case("LEAKY_RELU", "int8", 1, 0).model
+
+
+def tq_options(name, **values):
+    import ai_edge_litert.schema_py_generated as schema
+
+    return getattr(schema, name)(**values)
+
+
+def test_how_far_a_difference_has_grown():
+    x = np.arange(-64, 64, 2).astype(np.int8)
+    made = tq.compare(chain(), inputs=[x], numerics=PAIR)
+    first, last = made.first_difference, made.outputs[-1]
+    assert first.operator_name == "LEAKY_RELU" and first.max_codes == 1 and not first.is_output
+    assert last.is_output and last.operator_name == "RELU"
+    text = str(made)
+    assert "rne(256 * ratio)" in text and "ties away from zero" in text
+    assert f"{last.different} of 64 elements differ" in text or "': equal" in text
+
+
+def test_names_of_kernels_are_two_and_of_models():
+    model = chain()
+    x = [np.zeros(64, np.int8)]
+    for numerics in ("reference", ("reference",), ("reference", "optimized", "xnnpack"), ("reference", "other")):
+        with pytest.raises(ValueError, match="numerics"):
+            tq.compare(model, inputs=x, numerics=numerics)
+    with pytest.raises(ValueError, match="is an interpreter"):
+        tq.compare(run(model, x, "reference"), model, x, numerics=PAIR)
+    with pytest.raises(TypeError, match="needs b, or numerics"):
+        tq.compare(model, inputs=x)
+    with pytest.raises(TypeError, match="needs inputs"):
+        tq.compare(model, numerics=PAIR)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codes of weights and ranges of arrays have the same bits with every instruction set and any number of threads,
+whether they are asked for or made while a model is written."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tq
+
+SHAPES = [(1, 1), (3, 7), (16, 65), (257, 33), (5, 3, 3, 71), (1024, 1031), (1, 3, 3, 40000)]
+LAYOUTS = [("int8", None), ("int4", None), ("int2", None), ("int16", None), ("int4", 32), ("int8", 64)]
+
+
+def weights(shape):
+    """Of all magnitudes, with ties under every channel's scale, signed zeros and denormals."""
+    rng = np.random.default_rng(shape)
+    values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))
+    halves = rng.integers(-254, 255, shape) / 254 * np.abs(values).max(axis=-1, keepdims=True)
+    values = np.where(rng.random(shape) < 0.3, halves, values)
+    values[rng.random(shape) < 0.05] = -0.0
+    values[rng.random(shape) < 0.02] = 1e-42
+    return values.astype(np.float32)
+
+
+def digest():
+    total = hashlib.sha256()
+    for shape in SHAPES:
+        w = weights(shape)
+        for dtype, block in LAYOUTS:
+            for axis in (None, *range(w.ndim)):
+                if (block and (axis is None or shape[axis] % block)) or (not block and dtype == "int2" and axis):
+                    continue
+                rules = ["mlir"] if dtype == "int8" and not block else ["ai-edge-quantizer"]
+                for rule in rules if block else [*rules, "tflite"]:
+                    made = tq.quantize_weights(w, axis, dtype, rule=rule, block_size=block)
+                    total.update(made.codes.tobytes() + np.asarray(made.scale).tobytes())
+        for bad in (False, True):
+            if bad:
+                w.ravel()[:: max(1, w.size // 5)] = [np.nan, np.inf, -np.inf, 1, 2, 3][
+                    : len(w.ravel()[:: max(1, w.size // 5)])
+                ]
+            for values in (w, w.astype(np.float64)):
+                for axis in (None, 0, w.ndim - 1):
+                    seen = tq.MinMaxObserver(axis).update(values)
+                    for item in (seen.min, seen.max, seen.count, seen.nan_count, seen.infinite_count):
+                        total.update(np.asarray(item).tobytes())
+    return total.hexdigest()
+
+
+def digest_with(**environment):
+    path = os.pathsep.join([str(Path(__file__).parent), str(Path(tq.__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-c", "import test_weight_variants as t; print(t.digest())"],
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def scalar():
+    return digest_with(TQ_DISABLE_CPU="avx512,avx2,neon", TQ_NUM_THREADS="1")
+
+
+@pytest.mark.parametrize("mask", ["", "avx512"])
+def test_instruction_sets_agree(mask, scalar):
+    assert digest_with(TQ_DISABLE_CPU=mask, TQ_NUM_THREADS="1") == scalar
+
+
+@pytest.mark.parametrize("threads", ["2", "5"])
+def test_threads_agree(threads, scalar):
+    assert digest_with(TQ_NUM_THREADS=threads) == scalar
+
+
+def model(w):
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, w.shape[1]]), b.tensor("y", [1, w.shape[0]])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", w), None], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (33, 129), (1024, 1031), (700, 1024)])
+@pytest.mark.parametrize(
+    ("recipe", "dtype", "block"),
+    [("dynamic_int8", "int8", None), ("weight_only_int4", "int4", None), ("blockwise_int4", "int4", 32)],
+)
+def test_what_is_made_while_a_model_is_written(shape, recipe, dtype, block, tmp_path):
+    w = weights(shape)
+    if block and shape[1] % block:
+        block = None
+    expected = tq.quantize_weights(w, 1 if block else 0, dtype, block_size=block)
+    path = tmp_path / "out.tflite"
+    made = tq.quantize_model(model(w), recipe, min_elements=0, output=path)
+    assert path.read_bytes() == made
+    found = next(t for t in tq.Model(made).tensors if t.name == "w")
+    np.testing.assert_array_equal(np.asarray(found.data, np.int8), expected.codes)
+    np.testing.assert_array_equal(np.asarray(found.quantization.scale, np.float32).ravel(), np.ravel(expected.scale))
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_codes_that_are_looked_at_before_they_are_written(looked_at, tmp_path):
+    w = weights((64, 96))
+    expected = tq.quantize_weights(w, 0, "int4")
+    with tq.edit(model(w)) as e:
+        buffer, shape = e._add_codes(w, 0, "int4", None, "these")
+        again, _ = e._add_codes(w, 0, "int8", None, "those")
+        for name, index in (("codes", buffer), ("others", again)):
+            made = e.main.add_tensor(name, w.shape, "int4" if name == "codes" else "int8", buffer=index)
+            made.quantization._take_scales(index)
+            assert made.quantization.scale_count == 64 == shape[0]
+        if looked_at:
+            np.testing.assert_array_equal(e.tensors["codes"].quantization.scale, expected.scale)
+            np.testing.assert_array_equal(e._scales(buffer), expected.scale)
+        written = e.to_bytes()  # made in place
+        e.save(tmp_path / "a.tflite")  # made on the way to a file
+        shared = e.to_bytes(share_constants=True)
+        np.testing.assert_array_equal(np.asarray(e.tensors["codes"].data, np.int8), expected.codes)  # made to stay
+        assert e.to_bytes() == written == (tmp_path / "a.tflite").read_bytes() == shared
+    found = tq.Model(written).tensors
+    np.testing.assert_array_equal(np.asarray(found["codes"].data, np.int8), expected.codes)
+    np.testing.assert_array_equal(found["codes"].quantization.scale, expected.scale)
+    np.testing.assert_array_equal(found["others"].data, tq.quantize_weights(w, 0).codes)
+    np.testing.assert_array_equal(found["others"].quantization.scale, tq.quantize_weights(w, 0).scale)
+
+
+def test_codes_are_refused_where_they_cannot_be():
+    with tq.edit(model(weights((4, 4)))) as e:
+        ones = np.ones((2, 2), np.float32)
+        with pytest.raises(ValueError, match="16 bits"):
+            e._add_codes(ones, 0, "int16", None, "these")
+        with pytest.raises(ValueError, match="needs 'int8'"):
+            e._add_codes(ones, 0, "uint8", None, "these")
+        for node in (e._root, None):
+            with pytest.raises(TypeError, match="a table Buffer is needed"):
+                tq._core._codes_into(node, ones, 0, "int8", None, "these")
+            with pytest.raises(TypeError, match="a table QuantizationParameters is needed"):
+                tq._core._scales_into(node, e._buffers[0])
+            with pytest.raises(TypeError, match="a table Buffer is needed"):
+                tq._core._scales_of(node)
+        with pytest.raises(ValueError, match="no codes that are yet to be made"):
+            e.tensors["w"].quantization._take_scales(0)
+        e.tensors["w"].quantization = None
+        other = tq.edit(model(ones))
+        with pytest.raises(ValueError, match="another model"):
+            tq._core._scales_into(e.tensors["w"].quantization._made(), other._buffers[0])
+        e.tensors["w"].quantization = None
+        e.to_bytes()
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (5, 300)), (1, (5, 300)), (None, (5, 300)), (0, (3, 200000))])
+def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape, tmp_path):
+    w = np.ones(shape, np.float32)
+    w[2, 3] = np.nan
+    channel = {0: 2, 1: 3, None: 0}[axis]
+    with tq.edit(model(np.ones((4, 4), np.float32))) as e:
+        index, _ = e._add_codes(w, axis, "int8", None, "these weights")
+        tensor = e.main.add_tensor("codes", shape, "int8", buffer=index)
+        tensor.quantization._take_scales(index)
+        words = f"these weights: w holds nan in channel {channel}; weights must be finite"
+        for action in (e.to_bytes, lambda: e.save(tmp_path / "out"), lambda: tensor.data, lambda: e._scales(index)):
+            with pytest.raises(ValueError, match=words):
+                action()
+        tensor.buffer = 0
+        tensor.quantization = None
+        e._buffers[index].set("data", None)
+        e.to_bytes()
+    assert os.listdir(tmp_path) == []
+
+
+def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
+    w = weights((64, 96))
+    with tq.edit(model(w)) as e:
+        index, _ = e._add_codes(w, 0, "int8", None, "w")
+        e.tensors["w"].buffer = index
+        e.tensors["w"].type = "int8"
+        e._store()
+        whole = e._tree.write()
+        data = e._tree.write(limit=len(whole) - 64)
+        e.to_bytes()
+    assert len(data) > 0 and data != whole
+    np.testing.assert_array_equal(tq.Model(data).tensors["w"].data, tq.quantize_weights(w, 0).codes)

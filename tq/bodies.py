@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watching a model run, operator by operator: also the operators of the subgraphs that IF, WHILE and others call.
+
+A called subgraph is run once by its caller, as in every run, and before that once more, by an interpreter of its own,
+operator by operator.  What that interpreter cannot run, such as a body that reads a variable which another subgraph
+sets, is not seen.
+
+A tensor of the first subgraph has its index for its key; key_of has those of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tq import recurrent
+from tq._core import Model, Operator, RunError
+from tq.interpreter import Interpreter
+
+_SHIFT = 32
+# Operators that call subgraphs, and the options that name those.
+_CALLEES = {
+    "IF": ("then_subgraph_index", "else_subgraph_index"),
+    "WHILE": ("cond_subgraph_index", "body_subgraph_index"),
+    "STABLEHLO_WHILE": ("cond_subgraph_index", "body_subgraph_index"),
+    "STABLEHLO_CASE": ("branch_subgraph_indices",),
+    "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
+    "CALL": ("subgraph",),
+}
+
+Update = Callable[[int, int, NDArray[Any]], None]  # subgraph, tensor index, values
+
+
+def key_of(subgraph: int, index: int) -> int:
+    return subgraph << _SHIFT | index
+
+
+def place_of(key: int) -> tuple[int, int]:
+    """(subgraph, tensor index)."""
+    return key >> _SHIFT, key & ((1 << _SHIFT) - 1)
+
+
+def callees(model: Model, operator: Operator) -> list[int]:
+    """The subgraphs that an operator runs, in the order of its options; those that do not exist are left out."""
+    found = []
+    for name in _CALLEES.get(operator.name, ()):
+        value = operator.options.get(name)
+        for item in np.atleast_1d(np.asarray([] if value is None else value)).tolist():
+            found.append(int(item))
+    return found if all(0 < item < len(model.subgraphs) for item in found) else []
+
+
+def reached(model: Model) -> list[int]:
+    """The first subgraph, and those that its operators run, and theirs."""
+    if not model.subgraphs:
+        return []
+    found = [0]
+    for place in found:
+        for operator in model.subgraphs[place].operators:
+            found += [item for item in callees(model, operator) if item not in found]
+    return found
+
+
+class Bodies:
+    """Runs what is called a second time."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._inputs = {place: _floats(model.subgraphs[place].inputs) for place in reached(model)}
+        self._steps = {
+            place: [
+                (
+                    operator,
+                    bool(recurrent.inner_indices(operator)),
+                    operator.name in _CALLEES,
+                    _floats(operator.outputs),
+                )
+                for operator in model.subgraphs[place].operators
+            ]
+            for place in self._inputs
+        }
+        self._interpreter: Interpreter | None = None
+        self._shapes: dict[int, list[tuple[int, ...]]] = {}
+
+    def watch(self, interpreter: Interpreter, update: Update) -> None:
+        """One run of the first subgraph, whose inputs are set."""
+        self._watch(interpreter, 0, update)
+
+    def _watch(self, interpreter: Interpreter, graph: int, update: Update) -> None:
+        def view(index: int) -> NDArray[Any]:
+            return interpreter._view(index, graph)
+
+        for index in self._inputs[graph]:
+            update(graph, index, view(index))
+        for place, (operator, is_recurrent, calls, written) in enumerate(self._steps[graph]):
+            for index, values in recurrent.inner(operator, view) if is_recurrent else ():
+                update(graph, index, np.ascontiguousarray(values, np.float32))
+            if calls:
+                self._enter(interpreter, graph, operator, update)
+            interpreter._invoke(graph, place, place + 1)
+            for index in written:
+                update(graph, index, view(index))
+
+    def _enter(self, interpreter: Interpreter, graph: int, operator: Operator, update: Update) -> None:
+        """Runs what an operator calls, with its inputs as they are."""
+        found = callees(self._model, operator)
+        if not found or interpreter is self._interpreter:  # a body that calls others is watched as a whole
+            return
+        values = [interpreter._view(index, graph).copy() for index in _indices(operator.inputs)]
+        try:
+            if operator.name == "IF":
+                self._call(found[0] if values[0].ravel()[0] else found[1], values[1:], update)
+            elif operator.name == "STABLEHLO_CASE":
+                place = int(values[0].ravel()[0])
+                self._call(found[place if 0 <= place < len(found) else -1], values[1:], update)
+            elif operator.name.endswith("WHILE"):
+                while self._call(found[0], values, update)[0].ravel()[0]:
+                    values = self._call(found[1], values, update)
+            else:
+                self._call(found[0], values, update)
+        except (RunError, ValueError, IndexError):
+            return
+
+    def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update) -> list[NDArray[Any]]:
+        if self._interpreter is None:
+            self._interpreter = Interpreter(model=self._model, num_threads=1, numerics="reference")
+            self._interpreter.allocate_tensors()
+        interpreter = self._interpreter
+        inputs = [tensor.index for tensor in self._model.subgraphs[graph].inputs if tensor is not None]
+        shapes = [value.shape for value in values]
+        if self._shapes.get(graph) != shapes:
+            for index, shape in zip(inputs, shapes, strict=True):
+                interpreter._resize(index, shape, graph)
+            interpreter._allocate(graph)
+            self._shapes[graph] = shapes
+        for index, value in zip(inputs, values, strict=True):
+            interpreter.set_tensor(index, value, graph)
+        self._watch(interpreter, graph, update)
+        return [interpreter._view(index, graph).copy() for index in _indices(self._model.subgraphs[graph].outputs)]
+
+
+def _indices(tensors: Iterable[Any]) -> list[int]:
+    return [tensor.index for tensor in tensors if tensor is not None]
+
+
+def _floats(tensors: Iterable[Any]) -> list[int]:
+    return [tensor.index for tensor in tensors if tensor is not None and getattr(tensor.type, "name", "") == "FLOAT32"]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operators have integer kernels, and what those ask of their tensors: a row an operator.
+
+INTEGER has the operators that tq.quantize_model can make integer ones; FLOAT has those that stay float although some
+kernel takes codes, with the reason.  The quantizer (tq/groups.py, tq/static.py), the tests and docs/quantization.md
+(tests/quantization_table.py) walk the rows.
+
+Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc (shared and fixed parameters) and
+tflite/kernels (types and limits); where those kernels compute something else than the operator means,
+docs/deviations.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Union
+
+FREE = "free"  # each output has its own range
+SAME = "same"  # inputs and outputs have the same parameters
+CENTERED = "centered"  # so, with zero point 0: the kernel writes the code 0 for the number 0
+READS = "reads"  # codes are read; what is written is no number: indices, truth values, shapes
+
+Output = Union[str, tuple[float, int]]  # noqa: UP007 - evaluated on Python 3.10 too
+LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
+
+
+class Scales(NamedTuple):
+    """What an operator's kernel gets."""
+
+    type: str  # of the activations
+    inputs: tuple[float, ...]
+    constants: tuple[bool, ...]  # which inputs are
+    lows: tuple[float, ...]  # the least number of each input, as far as it is known, else that a code stands for
+    codes: tuple[float, ...]  # the least number that a code of each input stands for
+    output: float  # the first output's; 0 where that is no number
+    beta: float  # the option; 1 where there is none
+
+
+class Limit(NamedTuple):
+    """What a kernel needs to compute what the operator means; where it does not hold, the operator stays float."""
+
+    why: str
+    holds: Callable[[Scales], bool]
+    least: Callable[[Scales], float] | None = None  # an output scale with which it holds: the range is widened to it
+    relative: bool = False  # the input's small numbers count as much as its great ones: what writes it stays float too
+
+
+class Integer(NamedTuple):
+    """How an operator's integer kernel wants its tensors."""
+
+    int8: Output | None = None  # its outputs, with int8 activations; None: there is no such kernel
+    int16: Output | None = None
+    data: tuple[int, ...] | None = None  # the places of activations; None: of all float inputs but the two below
+    weights: int | None = None  # of int8 weights
+    bias: int | None = None
+    axis: int | None = None  # of the weights' scales; None: one scale
+    needs_bias: bool = False
+    narrow: int | None = None  # of an input that is int8 beside int16 activations too
+    limit: Limit | None = None
+    options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
+    recurrent: bool = False  # tq/recurrent.py has the rest
+    only: tuple[str, tuple[str, ...]] | None = None  # an option, and the values with which codes can stand for numbers
+
+
+def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
+    return Limit(why, lambda s: s.output >= least(s), least)
+
+
+def _keeps(s: Scales) -> bool:
+    """Whether the codes of each computed operand are more than one step of the sum."""
+    low, high = LIMITS[s.type]
+    operands = zip(s.inputs, s.constants, strict=True)
+    return all(constant or s.output <= scale * (high - low) for scale, constant in operands)
+
+
+_SUM = Limit(
+    "the whole range of a computed operand must be more than a step of the sum, which it is not beside a mask of -1e9;"
+    " and twice an input's"
+    " scale at most 2^14 of the output's: beyond, LiteRT ends the process",
+    lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
+    lambda s: max(s.inputs) * 2.0**-10,
+)
+_SQUARE = _at_least(
+    "the square of an input's scale may be at most 2^12 of the output's: beyond, LiteRT ends the process",
+    lambda s: max(s.inputs) ** 2 * 2.0**-11,
+)
+_PRODUCT = _at_least(
+    "with int16, the product of the inputs' scales may be at most the output's: beyond, codes wrap",
+    lambda s: s.inputs[0] * s.inputs[-1] * 1.001 if s.type == "int16" else 0.0,
+)
+_SWISH = _at_least("the output's scale must be more than a 128th of the input's", lambda s: s.inputs[0] / 120)
+_COMPARED = Limit(
+    "scales from 1/512 to 1: the kernel compares in steps of 1/256, and ends the process at a scale of 1",
+    lambda s: all(2.0**-9 <= scale < 1 for scale in s.inputs),
+)
+_ROOT = Limit(
+    "no code may stand for a negative number: the kernel refuses to run on one",
+    lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
+)
+_LOG = Limit(
+    "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
+    " operators before it that keep small numbers small stay float as well",
+    lambda s: s.lows[0] >= 8 * s.inputs[0],
+    relative=True,
+)
+_EXP = Limit(
+    "int16 codes that stand for at most 88: the kernel's table overflows beyond",
+    lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
+)
+_SOFTMAX = Limit(
+    "a step of at most 5 logits: coarser ones tell nothing but the greatest apart, and with int16 the kernel wraps",
+    lambda s: s.inputs[0] * abs(s.beta) < 5,  # 2^15 of 10 / 65535
+)
+
+_SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V
+    CONCATENATION DILATE DYNAMIC_UPDATE_SLICE EXPAND_DIMS FILL GATHER GATHER_ND MATRIX_SET_DIAG MAXIMUM MINIMUM
+    MIRROR_PAD PACK PAD PADV2 REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT
+    SELECT_V2 SLICE SQUEEZE STABLEHLO_GATHER STRIDED_SLICE TILE TOPK_V2 TRANSPOSE UNPACK"""
+_SHARING_INT8 = "DEPTH_TO_SPACE EMBEDDING_LOOKUP ONE_HOT SPACE_TO_DEPTH SPARSE_TO_DENSE STABLEHLO_PAD"
+_FREE = "ABS BATCH_MATMUL GELU LEAKY_RELU MEAN REDUCE_PROD RELU RELU6"
+_FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
+_COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
+
+INTEGER: dict[str, Integer] = {
+    "CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=0, needs_bias=True),
+    "DEPTHWISE_CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=3),
+    "FULLY_CONNECTED": Integer(FREE, FREE, weights=1, bias=2, axis=0),
+    "TRANSPOSE_CONV": Integer(FREE, FREE, weights=1, bias=3, axis=0),
+    "SOFTMAX": Integer((1 / 256, -128), (1 / 32768, 0), limit=_SOFTMAX),
+    "LOGISTIC": Integer((1 / 256, -128), (1 / 32768, 0)),
+    "TANH": Integer((1 / 128, 0), (1 / 32768, 0)),
+    "L2_NORMALIZATION": Integer((1 / 128, 0)),
+    "LOG_SOFTMAX": Integer((1 / 16, 127), limit=_SOFTMAX),
+    "ADD": Integer(FREE, FREE, limit=_SUM, options=(("pot_scale_int16", False),)),
+    "SUB": Integer(FREE, FREE, limit=_SUM, options=(("pot_scale_int16", False),)),
+    "SQUARED_DIFFERENCE": Integer(FREE, limit=_SQUARE),
+    "MUL": Integer(FREE, FREE, limit=_PRODUCT),
+    "EXP": Integer(FREE, FREE, limit=_EXP),
+    "LOG": Integer(FREE, FREE, limit=_LOG),
+    "SQRT": Integer(FREE, FREE, limit=_ROOT),
+    "RSQRT": Integer(FREE, FREE, limit=_ROOT),
+    "HARD_SWISH": Integer(FREE, limit=_SWISH),
+    "PRELU": Integer(FREE, FREE, narrow=1),
+    **{name: Integer(FREE, FREE) for name in _FREE.split()},
+    **{name: Integer(FREE) for name in _FREE_INT8.split()},
+    **{name: Integer(SAME, SAME) for name in _SHARING.split()},
+    **{name: Integer(SAME) for name in _SHARING_INT8.split()},
+    "REDUCE_WINDOW": Integer(SAME, SAME, only=("reduce_function", ("MINIMUM", "MAXIMUM"))),
+    "MATRIX_DIAG": Integer(CENTERED, SAME),
+    "SCATTER_ND": Integer(CENTERED),
+    "REVERSE_SEQUENCE": Integer(None, SAME),
+    **{name: Integer(READS, limit=_COMPARED) for name in _COMPARISONS.split()},
+    "ARG_MAX": Integer(READS),
+    "ARG_MIN": Integer(READS),
+    "RANK": Integer(READS, READS),
+    "SHAPE": Integer(READS, READS),
+    "LSTM": Integer(FREE, data=(0,), recurrent=True),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Integer(FREE, data=(0,), recurrent=True),
+    "SVDF": Integer(FREE, data=(0,), recurrent=True),
+    # Written as others, which mean the same: see INSTEAD.
+    "SQUARE": Integer(FREE, FREE, limit=_PRODUCT),
+    "NEG": Integer(FREE, FREE),
+    "DIV": Integer(FREE, FREE, data=(0,)),
+    "SUM": Integer(FREE, FREE),
+}
+
+# Operators whose small results come from small inputs.
+_RELATIVE = "ABS ADD EXPAND_DIMS MAXIMUM MEAN MUL NEG RESHAPE SQRT SQUARE SQUEEZE STRIDED_SLICE SUB SUM TRANSPOSE"
+RELATIVE = frozenset(_RELATIVE.split())
+
+# What is written for operators that have no integer kernel, or one that computes something else than they mean.
+INSTEAD = {
+    "SQUARE": "MUL by itself: there is no kernel",
+    "NEG": "MUL by -1: the kernel turns codes round, and -128 has no opposite",
+    "DIV": "MUL by the reciprocals of a constant divisor: the kernel shifts small quotients by too many places, and"
+    " fails where a divisor has the code of 0; other divisors stay float",
+    "SUM": "MEAN, and MUL by the count, of known shapes and axes: LiteRT's reference kernel reads the codes as uint8",
+}
+
+# Operators that stay float, though kernels take int8 or int16.
+FLOAT = {
+    "BITCAST": "a code's bits are not those of its number",
+    "BITWISE_XOR": "of integers",
+    "CALL_ONCE": "it has no numbers",
+    "CAST": "the kernel converts codes, not the numbers that they stand for",
+    "DENSIFY": "of weights, which become plain constants",
+    "DEQUANTIZE": "it is what stands between; of float16 weights, these become plain constants",
+    "FLOOR_DIV": "the kernel divides codes, not the numbers that they stand for",
+    "FLOOR_MOD": "the kernel divides codes, not the numbers that they stand for",
+    "NumericVerify": "it is there to compare codes with float numbers",
+    "QUANTIZE": "it is what stands between",
+    "RIGHT_SHIFT": "of integers",
+    "STABLEHLO_AND": "of integers",
+    "STABLEHLO_REDUCE_WINDOW": "what it calls has float tensors",
+    "STABLEHLO_SCATTER": "what it calls has float tensors",
+    "STABLEHLO_SHIFT_LEFT": "of integers",
+    "UNIQUE": "numbers that round to the same code would become one, and shapes others",
+    "WHERE": "the kernel takes the code 0 for the number 0",
+}
+# Operators with an int8 form alone, though kernels take int16.
+NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 codes are finer than the kernel's steps of 1/256")
