@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = [
     *sorted((ROOT / "src/kernels").glob("*.c")),
-    *(ROOT / "src" / f"quant/{name}.c" for name in ("codes", "packing", "params")),
+    *(ROOT / "src" / f"quant/{name}.c" for name in ("codes", "packing", "params", "weights")),
     *(ROOT / "src" / f"base/{name}.c" for name in ("cpu", "status", "threads")),
 ]
 PROGRAMS = ("variants", "products")
