@@ -490,6 +490,39 @@ def test_branches_and_loops(recipe):
     assert [op.name for op in tq.Model(left).subgraphs[1].operators] == ["FULLY_CONNECTED"]
 
 
+def test_branches_in_a_loop():
+    """A body that calls: what it calls is of integers too."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 8]), b.tensor("y", [1, 8])
+    more, body, then, other = (b.subgraph(name) for name in ("more", "body", "then", "other"))
+    u, most, less = more.input("u", [1, 8]), more.tensor("most", [1]), more.tensor("less", [1], "bool")
+    more.operator("REDUCE_MAX", [u, more.constant("axes", i32(0, 1))], [most])
+    more.operator("LESS", [most, more.constant("end", np.float32([40]))], [less])
+    more.output(less)
+    u, most, less, v = (
+        body.input("u", [1, 8]),
+        body.tensor("m", [1]),
+        body.tensor("l", [1], "bool"),
+        body.tensor("v", [1, 8]),
+    )
+    body.operator("REDUCE_MAX", [u, body.constant("axes", i32(0, 1))], [most])
+    body.operator("LESS", [most, body.constant("middle", np.float32([10]))], [less])
+    body.operator("IF", [less, u], [v], then_subgraph_index=3, else_subgraph_index=4)
+    body.output(v)
+    for graph, step in ((then, 3), (other, 16)):
+        u, a, v = graph.input("u", [1, 8]), graph.tensor("a", [1, 8]), graph.tensor("v", [1, 8])
+        graph.operator("ABS", [u], [a])
+        graph.operator("ADD", [a, graph.constant("step", np.float32([step]))], [v])
+        graph.output(v)
+    b.operator("WHILE", [x], [y], cond_subgraph_index=1, body_subgraph_index=2)
+    b.output(y)
+    model = b.to_bytes()
+    data = quantized(model)
+    found = [[op.name for op in graph.operators] for graph in tq.Model(data).subgraphs]
+    assert found[3] == found[4] == ["QUANTIZE", "ABS", "ADD", "DEQUANTIZE"]
+    check(model, data, least=20)
+
+
 def test_a_branch_that_never_ran_stays_float(tmp_path):
     model = branches()
     calibration = tq.calibrate(model, [[np.ones((1, 8), np.float32), np.array([True])]])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watching a model run, operator by operator: also the operators of the subgraphs that IF, WHILE and others call.
 
-A called subgraph is run once by its caller, as in every run, and before that once more, by an interpreter of its own,
+A called subgraph is run once by its caller, as in every run, and before that once more, by another interpreter,
 operator by operator.  What that interpreter cannot run, such as a body that reads a variable which another subgraph
 sets, is not seen.
 
@@ -21,6 +21,8 @@ from tq._core import Model, Operator, RunError
 from tq.interpreter import Interpreter
 
 _SHIFT = 32
+_MOST_TURNS = 10_000  # of a loop that are watched
+_MOST_DEPTH = 4  # of calls in calls, each of which takes an interpreter
 # Operators that call subgraphs, and the options that name those.
 _CALLEES = {
     "IF": ("then_subgraph_index", "else_subgraph_index"),
@@ -82,14 +84,14 @@ class Bodies:
             ]
             for place in self._inputs
         }
-        self._interpreter: Interpreter | None = None
-        self._shapes: dict[int, list[tuple[int, ...]]] = {}
+        self._interpreters: list[Interpreter] = []  # by how deep calls are in each other
+        self._shapes: dict[tuple[int, int], list[tuple[int, ...]]] = {}  # by depth and subgraph
 
     def watch(self, interpreter: Interpreter, update: Update) -> None:
         """One run of the first subgraph, whose inputs are set."""
-        self._watch(interpreter, 0, update)
+        self._watch(interpreter, 0, update, 0)
 
-    def _watch(self, interpreter: Interpreter, graph: int, update: Update) -> None:
+    def _watch(self, interpreter: Interpreter, graph: int, update: Update, depth: int) -> None:
         def view(index: int) -> NDArray[Any]:
             return interpreter._view(index, graph)
 
@@ -99,46 +101,52 @@ class Bodies:
             for index, values in recurrent.inner(operator, view) if is_recurrent else ():
                 update(graph, index, np.ascontiguousarray(values, np.float32))
             if calls:
-                self._enter(interpreter, graph, operator, update)
+                self._enter(interpreter, graph, operator, update, depth)
             interpreter._invoke(graph, place, place + 1)
             for index in written:
                 update(graph, index, view(index))
 
-    def _enter(self, interpreter: Interpreter, graph: int, operator: Operator, update: Update) -> None:
+    def _enter(self, interpreter: Interpreter, graph: int, operator: Operator, update: Update, depth: int) -> None:
         """Runs what an operator calls, with its inputs as they are."""
         found = callees(self._model, operator)
-        if not found or interpreter is self._interpreter:  # a body that calls others is watched as a whole
+        if not found or depth >= _MOST_DEPTH:
             return
+
+        def call(subgraph: int, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+            return self._call(subgraph, values, update, depth)
+
         values = [interpreter._view(index, graph).copy() for index in _indices(operator.inputs)]
         try:
             if operator.name == "IF":
-                self._call(found[0] if values[0].ravel()[0] else found[1], values[1:], update)
+                call(found[0] if values[0].ravel()[0] else found[1], values[1:])
             elif operator.name == "STABLEHLO_CASE":
                 place = int(values[0].ravel()[0])
-                self._call(found[place if 0 <= place < len(found) else -1], values[1:], update)
+                call(found[place if 0 <= place < len(found) else -1], values[1:])
             elif operator.name.endswith("WHILE"):
-                while self._call(found[0], values, update)[0].ravel()[0]:
-                    values = self._call(found[1], values, update)
+                for _ in range(_MOST_TURNS):
+                    if not call(found[0], values)[0].ravel()[0]:
+                        break
+                    values = call(found[1], values)
             else:
-                self._call(found[0], values, update)
+                call(found[0], values)
         except (RunError, ValueError, IndexError):
             return
 
-    def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update) -> list[NDArray[Any]]:
-        if self._interpreter is None:
-            self._interpreter = Interpreter(model=self._model, num_threads=1, numerics="reference")
-            self._interpreter.allocate_tensors()
-        interpreter = self._interpreter
+    def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update, depth: int) -> list[NDArray[Any]]:
+        if depth == len(self._interpreters):
+            self._interpreters.append(Interpreter(model=self._model, num_threads=1))
+            self._interpreters[depth].allocate_tensors()
+        interpreter = self._interpreters[depth]
         inputs = [tensor.index for tensor in self._model.subgraphs[graph].inputs if tensor is not None]
         shapes = [value.shape for value in values]
-        if self._shapes.get(graph) != shapes:
+        if self._shapes.get((depth, graph)) != shapes:
             for index, shape in zip(inputs, shapes, strict=True):
                 interpreter._resize(index, shape, graph)
             interpreter._allocate(graph)
-            self._shapes[graph] = shapes
+            self._shapes[depth, graph] = shapes
         for index, value in zip(inputs, values, strict=True):
             interpreter.set_tensor(index, value, graph)
-        self._watch(interpreter, graph, update)
+        self._watch(interpreter, graph, update, depth + 1)
         return [interpreter._view(index, graph).copy() for index in _indices(self._model.subgraphs[graph].outputs)]
 
 

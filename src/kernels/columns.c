@@ -14,16 +14,37 @@ void tq_columns_free(tq_columns *c)
     free(c->memory[1]);
 }
 
+/* Columns of whole cache lines, with padding. */
+static bool pad(size_t entries, uint64_t *padded)
+{
+    uint64_t more = 0;
+    bool fits = tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &more);
+    *padded = more / LINE * LINE;
+    return fits;
+}
+
+bool tq_columns_bytes(const tq_columns *c, size_t entries, uint64_t *bytes)
+{
+    uint64_t padded = 0, total = LINE, column; /* a line, to begin at the next */
+    bool fits = pad(entries, &padded);
+    for (int i = 0; i < c->count && fits; i++)
+        fits = tq_mul_u64(padded, c->size[i], &column) && tq_add_u64(total, column, &total);
+    *bytes = total;
+    return fits && total <= SIZE_MAX;
+}
+
 static tq_status allocate(tq_columns *c, int which, size_t entries, tq_error *error)
 {
-    uint64_t padded = 0, total = 0, bytes;
-    bool fits = tq_add_u64(entries, TQ_COLUMN_PADDING + LINE - 1, &padded);
-    padded = padded / LINE * LINE; /* entries of whole cache lines */
-    for (int i = 0; i < c->count && fits; i++)
-        fits = tq_mul_u64(padded, c->size[i], &bytes) && tq_add_u64(total, bytes, &total);
-    char *at = c->memory[which] = fits && total < SIZE_MAX - LINE ? malloc((size_t)total + LINE) : NULL;
+    uint64_t padded = 0, bytes = 0;
+    bool fits = tq_columns_bytes(c, entries, &bytes);
+    char *at = c->scratch;
+    if (!at)
+        at = c->memory[which] = fits ? malloc((size_t)bytes) : NULL;
     if (!at)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory for %zu parameter sets", entries);
+    if (c->scratch)
+        c->scratch += bytes;
+    pad(entries, &padded);
     at += LINE - (uintptr_t)at % LINE;
     c->entries = entries;
     for (int i = 0; i < c->count; i++) {

@@ -21,8 +21,12 @@ typedef struct tq_columns {
     int count;
     unsigned needed, constant; /* a bit each; constant: of all sets alike */
     size_t entries;
-    void *memory[2]; /* the sets' columns, and those spread out */
+    char *scratch;   /* the caller's, which columns are laid in, or NULL: they are allocated */
+    void *memory[2]; /* what was: the sets' columns, and those spread out */
 } tq_columns;
+
+/* The scratch that columns of `entries` sets take; false: too much. */
+bool tq_columns_bytes(const tq_columns *c, size_t entries, uint64_t *bytes);
 
 /* A column for each size, of `entries` sets and padding.  To be freed whatever it returns. */
 tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error);

@@ -15,6 +15,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/threads.h"
 #include "kernels/columns.h"
 
@@ -211,28 +212,42 @@ static size_t count_repeats(size_t once, size_t outer)
     return full < outer ? full : outer;
 }
 
+/* The columns that are made beforehand, in entries: those of all sets, if they are used often, and those spread out. */
+struct needs {
+    size_t sets, pattern, spread; /* pattern: entries a group, 0 for rows; spread: of all groups, 0 if sets will do */
+};
+
+static struct needs needs_of(const tq_layout *l)
+{
+    struct needs needs = {0};
+    size_t sets = l->groups * l->channels, once = l->channels * l->inner;
+    if (way_of(l) == PATTERNS) {
+        needs.sets = sets;
+        needs.pattern = once * count_repeats(once, l->outer);
+        needs.spread = needs.pattern != l->channels ? l->groups * needs.pattern : 0;
+    } else if (way_of(l) == ROWS && l->outer > 1 && sets > 1)
+        needs.sets = sets;
+    return needs;
+}
+
 /* The columns of all sets in the form that the walk's kernel reads, if they are used often. */
 static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
 {
     tq_layout *l = &w->layout;
-    size_t sets = l->groups * l->channels, once = l->channels * l->inner;
-    bool patterns = way_of(l) == PATTERNS;
+    struct needs needs = needs_of(l);
     w->columns = c;
-    w->ready = patterns || (way_of(l) == ROWS && l->outer > 1 && sets > 1);
+    w->ready = needs.sets > 0;
     if (!w->ready)
         return TQ_OK;
-    tq_status status = tq_columns_allocate(c, sets, error);
+    tq_status status = tq_columns_allocate(c, needs.sets, error);
     if (status != TQ_OK)
         return status;
-    w->fill(w->params, c->data, w->source, 0, sets);
-    if (patterns) {
-        size_t repeats = count_repeats(once, l->outer);
-        w->pattern = once * repeats;
-        if (w->pattern != l->channels)
-            status = tq_columns_spread(c, l, repeats, error);
-        if (status == TQ_OK)
-            tq_columns_pad(c);
-    }
+    w->fill(w->params, c->data, w->source, 0, needs.sets);
+    w->pattern = needs.pattern;
+    if (needs.spread)
+        status = tq_columns_spread(c, l, needs.pattern / (l->channels * l->inner), error);
+    if (status == TQ_OK && needs.pattern)
+        tq_columns_pad(c);
     if (status == TQ_OK)
         w->point(w->params, c->data);
     return status;
@@ -283,6 +298,22 @@ static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation oper
     return status;
 }
 
+/* Quantize has the most columns. */
+#define QUANTIZE_COLUMNS .size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS
+enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
+
+bool tq_array_scratch(const tq_layout *layout, uint64_t *bytes)
+{
+    const tq_columns c = {QUANTIZE_COLUMNS};
+    struct needs needs = {0};
+    uint64_t sets = 0, spread = 0;
+    if (count_elements(layout) > 0)
+        needs = needs_of(layout);
+    bool fits = (needs.sets == 0 || tq_columns_bytes(&c, needs.sets, &sets)) &&
+                (needs.spread == 0 || tq_columns_bytes(&c, needs.spread, &spread));
+    return tq_add_u64(sets, spread, bytes) && fits;
+}
+
 static tq_status perform(struct walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
 {
     static const tq_range_fn bodies[] = {[ROWS] = walk_rows, [PATTERNS] = walk_patterns, [FOLDED] = walk_folded};
@@ -316,8 +347,6 @@ static int32_t center_of(tq_element type)
 }
 
 /* ---- quantize ---- */
-
-enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
 /* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
 static void fill_quantize(union params *p, char *const *data, const struct source *from, size_t first, size_t sets)
@@ -364,7 +393,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
-    tq_columns c = {.size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point,
+    tq_columns c = {QUANTIZE_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point, .scratch = job->scratch,
                     .constant = zero_point.many ? 0 : of_zero_point};
     return perform(&w, job, operations[rule], &c, error);
 }
@@ -399,7 +428,7 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .fill = fill_dequantize, .point = point_dequantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
-    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1,
+    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1, .scratch = job->scratch,
                     .constant = zero_point.many ? 0 : 1u << D_ZERO};
     return perform(&w, job, TQ_OP_dequantize, &c, error);
 }

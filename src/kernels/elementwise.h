@@ -42,7 +42,12 @@ typedef struct tq_array_job {
     tq_element in_type, out_type;
     tq_layout layout;
     int threads; /* at most; 0: as many as pay, up to tq_default_threads() */
+    void *scratch; /* as many bytes as the function below says, and nothing is allocated; or NULL */
 } tq_array_job;
+
+/* The scratch of quantizing or dequantizing an array of that layout, with a scale or zero point a set; 0 where none is
+   needed.  false: more than memory has. */
+bool tq_array_scratch(const tq_layout *layout, uint64_t *bytes);
 
 /* in: f32, f64, f16 or bf16; float64 is first rounded to float32, the others convert exactly.
    out: i8, u8, i16, u16 or i32.  scale finite and > 0; low <= zero points <= high, within out's range. */

@@ -5,7 +5,8 @@
  * A product is cut into blocks of rows; of a block, pointers to all runs of all rows are made (no copies), or, where
  * the kernel cannot read rows as they lie, copies.  Then panels of weights, some at a time, meet the block's rows,
  * tile by tile: the panels stay in the nearest cache, and the block in the next.  Threads split rows, or panels where
- * rows are few.
+ * rows are few.  Float tiles write where the output lies; integer sums go through a buffer to a store.  Floats of one
+ * channel, or of few channels and short rows, take loops of their own, in the same order.
  */
 #include "kernels/gemm.h"
 

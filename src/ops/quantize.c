@@ -93,7 +93,10 @@ static tq_status begin(tq_node *node, const tq_tensor *codes, state **out, tq_er
     s->job.out_type = element_of(node->out[0]->type);
     s->job.layout = layout_of(codes, &node->in[0]->shape);
     *out = s;
-    return TQ_OK;
+    uint64_t bytes;
+    if (!tq_array_scratch(&s->job.layout, &bytes))
+        return tq_op_fail(node, error, TQ_NO_MEMORY, "its parameters, one an element, need more than memory has");
+    return tq_node_scratch(node, bytes, error);
 }
 
 static tq_array_job job_of(const tq_node *node)
@@ -101,6 +104,7 @@ static tq_array_job job_of(const tq_node *node)
     tq_array_job job = ((state *)node->state)->job;
     job.in = node->in[0]->data;
     job.out = node->out[0]->data;
+    job.scratch = node->scratch;
     job.threads = tq_tensor_count(node->out[0]) > THREAD_PAYS ? node->threads : 1;
     return job;
 }

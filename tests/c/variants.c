@@ -112,7 +112,7 @@ static tq_status perform(const tq_kernel *row, const tq_array_job *job, const st
     case TQ_OP_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
     case TQ_OP_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
     case TQ_OP_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
-    case TQ_OP_convert: row->row(job->in, job->out, job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
+    case TQ_OP_convert: row->row(job->in, job->out, job->layout.outer * job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
     default:
         return tq_requantize_array(job, multiplier, input_zero, zero,
                                    (tq_requantize_rule)(row->operation - TQ_OP_requantize_double), NULL);
@@ -140,29 +140,72 @@ static const tq_kernel *scalar_row(const tq_kernel *row)
     return scalar;
 }
 
-static void compare(const tq_kernel *row, size_t n)
+/* Numbers that become a tie between two codes, or next to it, by the parameters of their place in a row. */
+static void fill_ties(const struct array *a, tq_element type, size_t n, size_t of_each, const struct parameters *p)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = p->many ? i % of_each : 0;
+        double tie = (int)(random32() % 300) - 150 + 0.5;
+        int beside = (int)(random32() % 3) - 1;
+        if (type == TQ_f32) {
+            float x = (float)(tie * p->scale[at]);
+            ((float *)a->data)[i] = beside ? nextafterf(x, beside * INFINITY) : x;
+        } else if (type == TQ_i32) {
+            double x = tie / p->multiplier[at];
+            ((int32_t *)a->data)[i] = fabs(x) < 2147483000 ? (int32_t)x + beside : (int32_t)random32();
+        }
+    }
+}
+
+/* `outer` times n elements, with parameters an element of n, or one set. */
+static void compare(const tq_kernel *row, size_t outer, size_t of_each)
 {
     static struct parameters p;
+    size_t n = outer * of_each;
+    uint64_t bytes = 0;
     struct array in = make(row->in, n), a = make(row->out, n), b = make(row->out, n);
     choose(&p, row->in, row->out);
     fill(&in, row->in, n, p.scale[0]);
-    tq_layout layout = p.many ? (tq_layout){1, 1, n, 1} : (tq_layout){1, 1, 1, n};
-    tq_array_job job = {in.data, a.data, row->in, row->out, layout, 1};
+    if (outer > 1) {
+        p.many = true;
+        bool powers = random32() % 2;
+        for (size_t i = 0; i < LONGEST && powers; i++) /* of which many sums are ties */
+            p.multiplier[i] = ldexp(0.5, -(int)(random32() % 20));
+        fill_ties(&in, row->in, n, of_each, &p);
+    }
+    tq_layout layout = p.many ? (tq_layout){1, outer, of_each, 1} : (tq_layout){1, 1, 1, n};
+    tq_array_job job = {in.data, a.data, row->in, row->out, layout, 1, NULL};
+    if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
+        exit(2);
+    const tq_kernel *scalar = scalar_row(row); /* which ends forcing */
     tq_kernels_force(row->feature);
     tq_status status = perform(row, &job, &p);
     tq_kernels_force(TQ_CPU_INDEX_SCALAR);
     job.out = b.data;
     if (status == TQ_OK)
-        status = perform(scalar_row(row), &job, &p);
+        status = perform(scalar, &job, &p);
     tq_kernels_force(-1);
     if (status != TQ_OK || !equal(&a, &b, row->out, n)) {
-        printf("%s, %s: differs from scalar for %zu elements, %s\n", row->name, row->isa, n,
+        printf("%s, %s: differs from scalar for %zu times %zu elements, %s\n", row->name, row->isa, outer, of_each,
                p.many ? "lanes" : "row");
         exit(1);
     }
+    free(job.scratch);
     free(in.data);
     free(a.data);
     free(b.data);
+}
+
+/* Rows that share their parameters: kernels do several at a time, where rows are whole blocks. */
+static size_t compare_rows(const tq_kernel *row)
+{
+    static const size_t lengths[] = {1, 3, 32, 64, 96, 128, 160}, rows[] = {2, 8, 9, 19};
+    size_t done = 0;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+            for (int round = 0; round < ROUNDS / 4; round++, done++)
+                compare(row, rows[k], lengths[i]);
+    return done;
 }
 
 int main(void)
@@ -175,9 +218,10 @@ int main(void)
         if (rows[i].feature == TQ_CPU_INDEX_SCALAR || !(features >> rows[i].feature & 1))
             continue;
         for (size_t n = 0; n < LONGEST; n++, done++)
-            compare(&rows[i], n);
+            compare(&rows[i], 1, n);
+        done += compare_rows(&rows[i]);
         for (int k = 0; k < ROUNDS; k++, done++)
-            compare(&rows[i], LONGEST);
+            compare(&rows[i], 1, LONGEST);
     }
     printf("%zu comparisons\n", done);
     return 0;
