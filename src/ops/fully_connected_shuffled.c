@@ -9,8 +9,10 @@
  * units by 16 columns: block [unit / 4][column / 16][unit % 4][column % 16].  Output 1 is what the runtime makes of the
  * input: x ^ 128, of 4 rows in blocks [column / 16][row][column % 16].
  *
- * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/fully_connected.h
- * (ShuffledFullyConnected).
+ * numerics: the optimized kernel, which XNNPACK leaves it to, clamps to INT16 whatever the activation is.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/fully_connected.h,
+ * internal/optimized/optimized_ops.h (ShuffledFullyConnected).
  */
 #include "ops/check.h"
 #include "ops/product.h"
@@ -118,6 +120,10 @@ tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_pl
     TQ_TRY(tq_fixed_find(node, (double)product / (double)tq_scale_at(node->out[0], 0), &s->by, error));
     tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &s->low, &s->high);
+    if (node->numerics != TQ_NUMERICS_REFERENCE) {
+        s->low = INT16_MIN;
+        s->high = INT16_MAX;
+    }
     if (node->out[1])
         TQ_TRY(tq_output_shape(node, 1, &node->in[0]->shape, error));
     node->eval = eval;
