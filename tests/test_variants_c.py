@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [
-    # but for what stands on more of the room quant than the programs call
-    *sorted(path for path in (ROOT / "src/kernels").glob("*.c") if path.stem != "weight_codes"),
+    *sorted((ROOT / "src/kernels").glob("*.c")),
+    *(ROOT / "src" / f"quant/{name}.c" for name in ("codes", "packing", "params", "weights")),
     *(ROOT / "src" / f"base/{name}.c" for name in ("cpu", "status", "threads")),
 ]
 PROGRAMS = ("variants", "products")

@@ -162,7 +162,19 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
         vf by[4];                                                                                             \
         for (size_t k = 0; k < vectors; k++)                                                                  \
             by[k] = load_f32(s->slope + t->first + c + k * LANES);                                            \
-        for (size_t r = 0; r < t->rows; r++) {                                                                \
+        size_t r = 0;                                                                                         \
+        const size_t together = n == vectors * LANES ? 4 / vectors : 1;                                       \
+        for (; together > 1 && r + together <= t->rows; r += together) {                                      \
+            vi v[4];                                                                                          \
+            for (size_t k = 0; k < 4; k++) {                                                                  \
+                const size_t row = r + k / vectors, at = k % vectors;                                         \
+                const int32_t *sums = (const int32_t *)t->sums + row * t->sums_stride + c;                    \
+                v[k] = store_even_of(sums + at * LANES, splat_s32(t->adjust[row]), by[at], most);             \
+            }                                                                                                 \
+            store_rows((char *)t->out + r * t->out_stride + c, t->out_stride,                                 \
+                       clamp_##out_t(codes_##out_t(v, zero), low, high), vectors);                            \
+        }                                                                                                     \
+        for (; r < t->rows; r++) {                                                                            \
             const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
             type *y = (type *)t->out + r * t->out_stride + c;                                                 \
             const vi adjust = splat_s32(t->adjust[r]);                                                        \
