@@ -55,8 +55,16 @@ def transposed(node):
     return out
 
 
+def is_shuffled(node):
+    return option(node, "weights_format") == "SHUFFLED4x16INT8"
+
+
 def layer(node):
     x, w = centered(node.inputs[0]), centered(node.inputs[1])
+    if is_shuffled(node):  # blocks of 4 units by 16 columns, without their zero point
+        units, columns = w.shape
+        blocks = node.inputs[1].value.view(np.int8).reshape(units // 4, columns // 16, 4, 16)
+        w = blocks.transpose(0, 2, 1, 3).reshape(units, columns).astype(np.int64)
     return (x.reshape(-1, w.shape[1]) @ w.T).reshape(node.outputs[0].shape)
 
 
@@ -119,7 +127,7 @@ def large_products(node):
     reals = steps * float(out.scale[0])
     if node.name != "BATCH_MATMUL":
         reals = np.clip(reals, *activation(node))
-    return [(coded(out, reals), slack)]
+    return [(coded(out, reals), slack), *[None] * (len(node.outputs) - 1)]
 
 
 # ---- biases of another type ----
