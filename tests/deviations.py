@@ -631,7 +631,8 @@ def far_softmax_of_words(node):
     if e <= 0 or x.size == 0 or not ((x.max(axis=-1, keepdims=True) - x) * 2.0**e >= 2**31).any():
         return None
     values = real(node.inputs[0]) * float(beta)
-    exponentials, total = softmax(np.maximum(values, values.max(axis=-1, keepdims=True) - 10))  # its table's end
+    below = values - values.max(axis=-1, keepdims=True)
+    exponentials, total = softmax(np.maximum(below, -10))  # its table's end
     return [(coded(node.outputs[0], exponentials / total), 4 + x.shape[-1])]
 
 
