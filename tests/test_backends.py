@@ -223,3 +223,41 @@ def test_run_command_takes_numerics(tmp_path, capsys):
         texts.add(capsys.readouterr().out)
     assert len(texts) > 1
     assert cli.main(["profile", str(path), "--numerics", "xnnpack", "--runs", "1"]) == 0
+
+
+def open_convolution():
+    """A convolution whose file says 1 for every dimension of what it reads and writes, as open shapes are written."""
+    draw, b = np.random.default_rng(0), tq.ModelBuilder()
+    scales = (0.01 * np.arange(1, 17)).astype(np.float32)
+    x = b.input("x", [1, 1, 1, 1], "int8", shape_signature=[-1, -1, -1, -1], scale=0.5, zero_point=3)
+    w = draw.integers(-127, 128, (16, 1, 1, 8)).astype(np.int8)
+    w = b.constant("w", w, scale=scales, quantized_dimension=0)
+    bias = draw.integers(-100, 100, 16).astype(np.int32)
+    bias = b.constant("bias", bias, scale=scales * np.float32(0.5), quantized_dimension=0)
+    y = b.tensor("y", [1, 1, 1, 1], "int8", shape_signature=[-1, -1, -1, -1], scale=3.0, zero_point=-5)
+    steps = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    b.operator("CONV_2D", [x, w, bias], [y], padding="VALID", **steps)
+    b.output(y)
+    return b.to_bytes(), draw.integers(-128, 128, (4, 9, 9, 8)).astype(np.int8)
+
+
+def test_backends_are_chosen_at_the_first_allocation():
+    """LiteRT asks its delegate then: inputs that were resized before it have their new shapes, later ones do not."""
+    model, x = open_convolution()
+    questions = [
+        (model, name, [{0: x}], {0: x.shape}, [3]) for name in ("BUILTIN", "BUILTIN_WITHOUT_DEFAULT_DELEGATES")
+    ]
+    (theirs, optimized) = (answer[0][3] for answer in oracle.ask("tensors", questions))
+    assert (theirs != optimized).any()
+    for expected, too_late in ((theirs, False), (optimized, True)):
+        made = tq.Interpreter(model_content=model)
+        assert made.backends()[0].numerics == "optimized"
+        if too_late:
+            with pytest.raises(RuntimeError):
+                made.allocate_tensors()
+        made.resize_tensor_input(0, x.shape)
+        assert made.backends()[0].numerics == ("optimized" if too_late else "xnnpack")
+        made.allocate_tensors()
+        made.set_tensor(0, x)
+        made.invoke()
+        np.testing.assert_array_equal(made.get_tensor(3), expected)

@@ -9,7 +9,7 @@
 
 enum { MOST_DIMENSIONS = 6 };
 
-/* ---- what the file says of a tensor; NULL, a tensor that is left out, has no type and no shape ---- */
+/* ---- what the file says of a tensor, or who resized it; NULL, one that is left out, has no type and no shape ---- */
 
 static int32_t type_of(const tq_tensor *t)
 {
@@ -18,6 +18,8 @@ static int32_t type_of(const tq_tensor *t)
 
 static int rank_of(const tq_tensor *t)
 {
+    if (t && t->resized)
+        return t->shape.rank;
     return t ? (int)tq_get_vector(&t->table, TQ_Tensor_shape).count : -1;
 }
 
@@ -25,6 +27,8 @@ static int32_t dimension(const tq_tensor *t, int i)
 {
     if (!t)
         return 0;
+    if (t->resized)
+        return i >= 0 && i < t->shape.rank ? t->shape.dims[i] : 0;
     tq_vector dims = tq_get_vector(&t->table, TQ_Tensor_shape);
     return i >= 0 && (uint32_t)i < dims.count ? tq_vector_i32(&dims, (size_t)i) : 0;
 }

@@ -4,7 +4,8 @@
  *
  * TFLite asks its XNNPACK delegate about every node by itself; what that refuses, the optimized kernels compute, never
  * the reference ones.  The conditions are rows of backends.def and look at the file alone: types, shapes, scales,
- * constants, versions and options as they stand there.
+ * constants, versions and options as they stand there; but inputs that were resized before the first allocation, when
+ * TFLite asks, have their new shapes.
  * Source: LiteRT f6745779, tflite/delegates/xnnpack/xnnpack_delegate.cc (VisitNode, PrepareOpsToDelegate).
  */
 #ifndef TQ_OPS_BACKENDS_H
@@ -18,7 +19,7 @@ typedef struct tq_backend {
     const char *litert;   /* what LiteRT does in place of running the node; NULL: it runs it, as far as is known */
 } tq_backend;
 
-/* Of a node whose tensors have what the file says of them.  `asked`: what the interpreter's user named. */
+/* Of a node whose tensors have what the file says of them, or are `resized`.  `asked`: what the interpreter's user named. */
 tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
 
 /* Whether the delegate computes the node's output once, before it looks at the nodes that follow, which then see a

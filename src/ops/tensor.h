@@ -65,6 +65,7 @@ typedef struct tq_tensor {
     bool has_shape;  /* false: not before its operator has run */
     bool in_file;    /* the file has its value */
     bool unpacked;   /* see tq_backend_unpacks */
+    bool resized;    /* `shape` was given before anything was allocated: backends are chosen by it, not by the file's */
     bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such codes take a byte each) or sparse */
     size_t bytes;    /* at data */
     void *data;      /* aligned to 64 bytes, constants of a file at least to their element; NULL until there

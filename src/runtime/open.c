@@ -285,7 +285,7 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
 }
 
 /* In the file's order: what one node unpacks is constant for those that follow. */
-static void choose_backends(tq_graph_run *graph)
+void tq_graph_choose_backends(tq_graph_run *graph)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
         tq_step *step = &graph->steps[k];
@@ -314,7 +314,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     mark_packed(graph, marks);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));
-    choose_backends(graph);
+    tq_graph_choose_backends(graph);
     return TQ_OK;
 }
 

@@ -509,6 +509,7 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
         return TQ_OK;
     if (graph->busy)
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
+    graph->run->allocated = true;
     graph->busy = true;
     tq_status status = allocate(graph, error);
     graph->busy = false;
@@ -539,6 +540,10 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     slot->given = *shape;
     graph->tensors[tensor].shape = *shape;
     graph->ready = false;
+    if (!graph->run->allocated) {
+        graph->tensors[tensor].resized = true;
+        tq_graph_choose_backends(graph);
+    }
     return TQ_OK;
 }
 

@@ -110,6 +110,7 @@ typedef struct tq_run {
     struct tq_resources *resources; /* variables and tables of the model; see resources.h */
     char *report;                   /* lines on everything that keeps a subgraph from running; NULL: none */
     size_t report_size, report_room;
+    bool allocated;     /* some graph, once: backends stay as they are chosen */
     size_t report_base; /* what opening found; the rest is of the last graph that was allocated */
     uint64_t last_asked; /* when `interrupted` was, in nanoseconds */
 } tq_run;
@@ -119,6 +120,9 @@ typedef struct tq_run {
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
                       tq_run **out, tq_error *error);
 void tq_run_close(tq_run *run);
+
+/* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated. */
+void tq_graph_choose_backends(tq_graph_run *graph);
 
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
