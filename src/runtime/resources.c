@@ -111,7 +111,8 @@ tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tenso
     e->value.shape = value->shape;
     e->value.bytes = value->bytes;
     e->value.data = e->data->data;
-    memcpy(e->value.data, value->data, value->bytes);
+    if (value->bytes)
+        memcpy(e->value.data, value->data, value->bytes);
     return TQ_OK;
 }
 
