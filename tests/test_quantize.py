@@ -605,6 +605,30 @@ def test_packing_refuses():
     refuses(TypeError, "packed has dtype", tq.unpack, np.ones(2), 4, "int4")
 
 
+@pytest.mark.parametrize("rule", ["away", "even"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_ties_in_rows_with_parameters_of_their_own(axis, rule):
+    """Every instruction set's loops for brief rows and for groups of them: all ties, one here and there, none."""
+    isas = sorted({row["isa"] for row in tq._core.kernel_variants() if row["available"] and "quantize" in row["name"]})
+    draw = np.random.default_rng(6)
+    try:
+        for isa in isas:
+            tq._core._force_isa(isa)
+            for length in (16, 32, 64, 96, 128, 192):
+                for rows in (1, 3, 4, 9, 33):
+                    shape = (rows, length)
+                    scale = draw.uniform(0.01, 2, shape[axis]).astype(np.float32)
+                    zero = draw.integers(-20, 20, shape[axis])
+                    codes = draw.integers(-150, 150, shape) + 0.25
+                    codes[draw.random(shape) < draw.choice([0.01, 0.5])] += 0.25
+                    wide = np.expand_dims(scale, 1 - axis), np.expand_dims(zero, 1 - axis)
+                    x = (codes * wide[0]).astype(np.float32)
+                    found = tq.quantize(x, scale, zero, axis=axis, rounding=rule, num_threads=1)
+                    assert same(found, oracles.quantize(x, *wide, "int8", rule)), (isa, shape)
+    finally:
+        tq._core._force_isa(None)
+
+
 # ---- every float32 ----
 
 

@@ -33,6 +33,7 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
     }                                                                                                           \
     DEFINE_PAIR_OF_STEPS(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane)                \
     DEFINE_PART(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane, dequantize_load)        \
+    DEFINE_BRIEF(dequantize_##in, in, f32, tq_dequantize_params, struct dequantize_lane, dequantize_load)       \
     INLINE void group_dequantize_##in(const element_##in *x, float *y, size_t stride, const tq_dequantize_params *p, \
                                       size_t at, enum vary vary)                                                \
     {                                                                                                           \
@@ -57,6 +58,8 @@ INLINE struct dequantize_lane dequantize_load(const tq_dequantize_params *p, siz
         if (p->wide)                                                                                            \
             (lanes ? tq_dequantize_##in##_f32__scalar_lanes : tq_dequantize_##in##_f32__scalar_row)(            \
                 x, y, n, rows, stride, p, first);                                                               \
+        else if (!lanes && IS_BRIEF)                                                                            \
+            brief_dequantize_##in(x, y, n, rows, stride, p, first);                                             \
         else if (!lanes)                                                                                        \
             WALK_ROWS(dequantize_##in, struct dequantize_lane, dequantize_load, p->stream);                     \
         else {                                                                                                  \

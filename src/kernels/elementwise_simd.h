@@ -64,6 +64,23 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
         memcpy(y, to, n * sizeof *y);                                                                              \
     }
 
+/* Brief rows with parameters of their own, of whole blocks: a function of its own, since a row's start is most of their
+   time, and next to the other loops it runs out of registers. */
+#define BRIEF 128
+#define IS_BRIEF (n <= BRIEF && n % BLOCK == 0)
+#define DEFINE_BRIEF(kernel, in, out, params_t, row_t, load_row)                                                   \
+    static __attribute__((noinline)) TARGET void brief_##kernel(const element_##in *x, element_##out *y, size_t n, \
+                                                                size_t rows, size_t stride,                        \
+                                                                const params_t *params, size_t first)              \
+    {                                                                                                              \
+        const params_t copy = *params, *p = &copy;                                                                 \
+        for (; rows > 0; rows--, first++, x += stride, y += stride) {                                              \
+            const row_t row = load_row(p, first, false);                                                           \
+            for (size_t i = 0; i < n; i += BLOCK)                                                                  \
+                step_##kernel(x + i, y + i, p, &row, first, VARY_NOTHING, false);                                  \
+        }                                                                                                          \
+    }
+
 /* Where the parameters of element i of a row are. */
 #define ENTRY(vary) ((vary) ? first + i : first)
 

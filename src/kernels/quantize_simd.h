@@ -138,9 +138,52 @@ INLINE vi quantize_grouped(const float *x, const struct quantize_fast *c, const 
     if (!p->clamp)                                                                                                 \
     WALK_GROUPS(quantize_##rule##_##out)
 
+/* Brief rows: one look at the doubts of BRIEF_ROWS of them, after their codes are stored; where there are any, these
+   rows are done again. */
+#define BRIEF_ROWS 4
+#define BRIEF_16(rule, out) \
+    DEFINE_BRIEF(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, quantize_load)
+#define BRIEF_8(rule, out)                                                                                         \
+    RARELY void careful_quantize_##rule##_##out(const float *x, element_##out *y, size_t n, size_t rows,           \
+                                                size_t stride, const tq_quantize_params *p, size_t first)          \
+    {                                                                                                              \
+        for (; rows > 0; rows--, first++, x += stride, y += stride) {                                              \
+            const struct quantize_lane row = quantize_load(p, first, false);                                       \
+            for (size_t i = 0; i < n; i += BLOCK)                                                                  \
+                step_quantize_##rule##_##out(x + i, y + i, p, &row, first, VARY_NOTHING, false);                   \
+        }                                                                                                          \
+    }                                                                                                              \
+    static __attribute__((noinline)) TARGET void brief_quantize_##rule##_##out(                                    \
+        const float *x, element_##out *y, size_t n, size_t rows, size_t stride, const tq_quantize_params *params,  \
+        size_t first)                                                                                              \
+    {                                                                                                              \
+        const tq_quantize_params copy = *params, *p = &copy;                                                       \
+        const float *slope = p->slope + first, *offset = p->offset + first;                                        \
+        for (; rows >= BRIEF_ROWS; rows -= BRIEF_ROWS, first += BRIEF_ROWS) {                                      \
+            const float *x0 = x;                                                                                   \
+            element_##out *y0 = y;                                                                                 \
+            fixed_lows least = fixed_no_doubt();                                                                   \
+            for (int r = 0; r < BRIEF_ROWS; r++, x += stride, y += stride) {                                       \
+                const struct quantize_fast c = {splat_f32(*slope++), splat_f32(*offset++)};                        \
+                for (size_t i = 0; i < n; i += BLOCK) {                                                            \
+                    vi v[4];                                                                                       \
+                    for (size_t k = 0; k < 4; k++)                                                                 \
+                        v[k] = quantize_fixed(x + i + k * LANES, &c);                                              \
+                    struct fixed_block block = fixed_narrow(v);                                                    \
+                    put(y + i, fixed_codes_##out(&block), false);                                                  \
+                    least = fixed_least(least, block.least);                                                       \
+                }                                                                                                  \
+            }                                                                                                      \
+            if (fixed_doubts(least, 2 * TQ_FIXED_ERROR))                                                           \
+                careful_quantize_##rule##_##out(x0, y0, n, BRIEF_ROWS, stride, p, first);                          \
+        }                                                                                                          \
+        careful_quantize_##rule##_##out(x, y, n, rows, stride, p, first);                                          \
+    }
+
 #define DEFINE_quantize(rule, is_even, out, width)                                                                 \
     DEFINE_quantize_##width(rule, is_even, out)                                                                    \
     DEFINE_PART(quantize_##rule##_##out, f32, out, tq_quantize_params, struct quantize_lane, quantize_load)        \
+    BRIEF_##width(rule, out)                                                                                       \
     GROUPS_##width(rule, out)                                                                                      \
     INLINE void sweep_quantize_##rule##_f32_##out(const float *x, element_##out *y, size_t n, size_t rows,         \
                                                   size_t stride, const tq_quantize_params *params, size_t first,   \
@@ -150,6 +193,8 @@ INLINE vi quantize_grouped(const float *x, const struct quantize_fast *c, const 
         if (p->steep)                                                                                              \
             (lanes ? tq_quantize_##rule##_f32_##out##__scalar_lanes                                                \
                    : tq_quantize_##rule##_f32_##out##__scalar_row)(x, y, n, rows, stride, p, first);               \
+        else if (!lanes && IS_BRIEF && !p->clamp)                                                                  \
+            brief_quantize_##rule##_##out(x, y, n, rows, stride, p, first);                                        \
         else if (!lanes)                                                                                           \
             WALK_ROWS(quantize_##rule##_##out, struct quantize_lane, quantize_load, p->stream);                    \
         else {                                                                                                     \

@@ -161,6 +161,7 @@ INLINE bool fixed_below(vi least, uint8_t limit)
     vi over = _mm256_subs_epu8(splat_s32(limit * 0x10001), least);
     return !_mm256_testz_si256(over, over);
 }
+INLINE vi fixed_no_doubt(void) { return _mm256_set1_epi8(-1); }
 INLINE vi fixed_least(vi a, vi b) { return _mm256_min_epu8(a, b); }
 
 /* The codes, signed, in the elements' order. */

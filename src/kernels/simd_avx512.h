@@ -144,6 +144,7 @@ INLINE bool fixed_below(vi least, uint8_t limit)
 {
     return _mm512_cmplt_epu8_mask(least, splat_s32(limit * 0x10001)) != 0; /* no upper half is below 0 */
 }
+INLINE vi fixed_no_doubt(void) { return _mm512_set1_epi8(-1); }
 INLINE vi fixed_least(vi a, vi b) { return _mm512_min_epu8(a, b); }
 INLINE vi fixed_codes(const struct fixed_block *block)
 {

@@ -136,6 +136,7 @@ INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
     return (struct fixed_block){ab.high, cd.high, vminq_u16(ab.low, cd.low)};
 }
 INLINE bool fixed_below(uint16x8_t least, uint8_t limit) { return vminvq_u16(least) < limit; }
+INLINE uint16x8_t fixed_no_doubt(void) { return vdupq_n_u16(0xffff); }
 INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b) { return vminq_u16(a, b); }
 INLINE vi fixed_codes(const struct fixed_block *block)
 {
