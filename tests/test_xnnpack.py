@@ -291,3 +291,26 @@ def test_denormal_numbers_are_zero_on_every_thread_and_only_there(threads):
 def test_an_infinity_stays_one_without_an_activation():
     assert np.isinf(run(product(np.float32([3e38]), 10))).all()
     assert run(product(np.float32([3e38]), 10), "reference") == np.finfo(np.float32).max
+
+
+def test_products_of_few_channels_are_fused_too():
+    """They have loops of their own in kernels/gemm.c."""
+    needs("fma")
+    questions, mine = [], []
+    for number, (channels, depth, rows) in enumerate([(1, 1, 40), (1, 7, 3), (1, 60, 33), (2, 4, 17), (4, 3, 70)]):
+        draw, b = np.random.default_rng(number), tq.ModelBuilder()
+        x = b.input("x", [rows, depth], "float32")
+        w = b.constant("w", draw.standard_normal((channels, depth)).astype(np.float32))
+        bias = b.constant("bias", draw.standard_normal(channels).astype(np.float32))
+        y = b.tensor("y", [rows, channels], "float32")
+        b.operator("FULLY_CONNECTED", [x, w, bias], [y])
+        b.output(y)
+        values = draw.standard_normal((rows, depth)).astype(np.float32)
+        questions.append((b.to_bytes(), "BUILTIN", [{0: values}], {}, [3]))
+        made = tq.Interpreter(model_content=questions[-1][0], numerics="xnnpack")
+        made.allocate_tensors()
+        made.set_tensor(0, values)
+        made.invoke()
+        mine.append(made.get_tensor(3))
+    for expected, found in zip(oracle.ask("tensors", questions), mine, strict=True):
+        np.testing.assert_array_equal(found, expected[0][3])

@@ -10,11 +10,13 @@
  */
 #include "kernels/gemm.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/threads.h"
 #include "kernels/elementwise.h"
+#include "kernels/isa.h"
 #include "kernels/products.h"
 
 #define ALIGN 64
@@ -53,7 +55,7 @@ static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
 static bool is_narrow(const tq_gemm *g)
 {
     const bool few = g->channels == 1 || (g->channels && g->channels <= 4 && g->depth <= 4);
-    return few && g->in == TQ_f32 && !g->fused && g->taps == 1;
+    return few && g->in == TQ_f32 && g->taps == 1;
 }
 
 static bool should_copy(const tq_gemm *g)
@@ -535,16 +537,51 @@ static inline void sum_rows(const float *const *row, const float *weights, size_
     }
 }
 
+/* Fused sums, which begin with the bias; eight rows side by side. */
+TQ_BODY void sum_fused(const float *const *row, size_t count, const float *weights, size_t n, size_t step, float bias,
+                       float *sum)
+{
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        float s[8];
+        for (size_t j = 0; j < 8; j++)
+            s[j] = bias;
+        for (size_t k = 0; k < n; k++)
+            for (size_t j = 0; j < 8; j++)
+                s[j] = fmaf(row[i + j][k], weights[k * step], s[j]);
+        memcpy(sum + i, s, sizeof s);
+    }
+    for (; i < count; i++) {
+        sum[i] = bias;
+        for (size_t k = 0; k < n; k++)
+            sum[i] = fmaf(row[i][k], weights[k * step], sum[i]);
+    }
+}
+
+#define SUM_FUSED(isa, target)                                                                                       \
+    target static void sum_fused_##isa(const float *const *row, size_t count, const float *weights, size_t n,        \
+                                       size_t step, float bias, float *sum)                                          \
+    {                                                                                                                \
+        sum_fused(row, count, weights, n, step, bias, sum);                                                          \
+    }
+TQ_EVERY_ISA(SUM_FUSED)
+
+typedef void (*sum_fused_fn)(const float *const *row, size_t count, const float *weights, size_t n, size_t step,
+                             float bias, float *sum);
+
 /* `count` rows, NARROW_ROWS at most, into rows from `first` on of the output. */
 static void run_narrow_rows(const struct run *run, const float *const *row, size_t first, size_t count)
 {
     const tq_gemm *g = run->gemm;
     const float low = run->store->floor, high = run->store->ceiling;
     const bool neighbours = g->depth == 1 && row[count - 1] == row[0] + (count - 1);
+    static const sum_fused_fn fused[TQ_ISAS] = TQ_ISA_FUNCTIONS(sum_fused);
     for (size_t c = 0; c < g->channels; c++) {
         const float *weights = (const float *)g->panel + c, bias = ((const float *)g->bias)[c];
         float sum[NARROW_ROWS], *out = (float *)(void *)run->out + first * run->out_stride + c;
-        if (count < NARROW_ROWS)
+        if (g->fused)
+            fused[tq_isa()](row, count, weights, g->depth, g->lanes, bias, sum);
+        else if (count < NARROW_ROWS)
             for (size_t i = 0; i < count; i++)
                 sum[i] = add_up(row[i], weights, g->depth, g->lanes);
         else if (neighbours)
@@ -552,7 +589,7 @@ static void run_narrow_rows(const struct run *run, const float *const *row, size
         else
             sum_rows(row, weights, g->depth, g->lanes, sum);
         for (size_t i = 0; i < count; i++) {
-            float x = sum[i] + bias;
+            float x = g->fused ? sum[i] : sum[i] + bias;
             x = x < low ? low : x;
             out[i * run->out_stride] = x > high ? high : x;
         }
