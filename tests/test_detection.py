@@ -2,6 +2,7 @@
 """TFLite_Detection_PostProcess: what the comparison with LiteRT cannot show."""
 
 import _thread
+import signal
 import threading
 
 import flatbuffers.flexbuffers as flexbuffers
@@ -112,11 +113,16 @@ def test_scores_that_are_not_numbers_are_never_found():
 
 
 def interrupted(interpreter):
+    """Ctrl-C ends invoke; also where the tests' own process was started to ignore it, as in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        interpreter.invoke()
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interpreter.invoke()
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 MANY = 200_000  # boxes that do not overlap: each is compared with each, for minutes
