@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/backends.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "model/quantization.h"
 #include "ops/check.h"
 
@@ -381,10 +383,13 @@ static bool need_image(const tq_node *node)
 
 static bool has_sound_scales(const tq_quantization *q)
 {
-    for (uint32_t c = 0; c < q->scale.count; c++)
-        if (!is_sound_scale(tq_vector_f32(&q->scale, c)))
-            return false;
-    return true;
+    const uint8_t *scales = tq_vector_bytes(&q->scale, sizeof(float)).data;
+    bool sound = true;
+    for (uint32_t c = 0; c < q->scale.count; c++) {
+        const float scale = tq_load_f32(scales + 4 * c);
+        sound &= scale >= FLT_MIN && scale <= FLT_MAX; /* is_sound_scale, for vectors */
+    }
+    return sound;
 }
 
 /* float, or codes that XNNPACK can describe: many scales lie along `axis` with zero points of 0. */
@@ -712,11 +717,13 @@ static bool fault_large_multiplier(const tq_node *node)
 {
     if (!is_codes(input(node, 0)) || !is_codes(output(node, 0)))
         return false;
-    tq_quantization q = tq_tensor_quantization(&node->in[1]->table);
+    const tq_quantization q = tq_tensor_quantization(&node->in[1]->table);
+    const uint8_t *scales = tq_vector_bytes(&q.scale, sizeof(float)).data;
+    const float in = scale_of(node->in[0]), out = scale_of(node->out[0]);
+    bool large = false;
     for (uint32_t c = 0; c < q.scale.count; c++)
-        if (scale_of(node->in[0]) * tq_vector_f32(&q.scale, c) / scale_of(node->out[0]) >= 256)
-            return true;
-    return false;
+        large |= in * tq_load_f32(scales + 4 * c) / out >= 256;
+    return large;
 }
 
 static bool fault_unsigned_codes(const tq_node *node)
