@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFLite_Detection_PostProcess: what the comparison with LiteRT cannot show."""
 
-import _thread
-import signal
-import threading
-
 import flatbuffers.flexbuffers as flexbuffers
 import numpy as np
 import pytest
+from interrupts import ended_by_ctrl_c
 from models import build_model, operator, tensor
 
 import tq
@@ -112,19 +109,6 @@ def test_scores_that_are_not_numbers_are_never_found():
     assert count == [0] and not found.any()
 
 
-def interrupted(interpreter):
-    """Ctrl-C ends invoke; also where the tests' own process was started to ignore it, as in a shell's background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            interpreter.invoke()
-    finally:
-        timer.join()
-        signal.signal(signal.SIGINT, before)
-
-
 MANY = 200_000  # boxes that do not overlap: each is compared with each, for minutes
 
 
@@ -143,7 +127,8 @@ def test_a_long_suppression_can_be_interrupted(regular):
     interpreter = tq.Interpreter(model_content=data)
     interpreter.allocate_tensors()
     interpreter.set_tensor(1, np.ones((1, MANY, 3), np.float32))
-    interrupted(interpreter)
+    with ended_by_ctrl_c():
+        interpreter.invoke()
 
 
 def test_a_long_non_max_suppression_can_be_interrupted():
@@ -162,4 +147,5 @@ def test_a_long_non_max_suppression_can_be_interrupted():
     y = np.arange(MANY, dtype=np.float32) * 2
     interpreter.set_tensor(0, np.stack([y, y * 0, y + 1, y * 0 + 1], axis=1))
     interpreter.set_tensor(1, np.ones(MANY, np.float32))
-    interrupted(interpreter)
+    with ended_by_ctrl_c():
+        interpreter.invoke()
