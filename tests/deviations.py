@@ -190,6 +190,31 @@ def large_add(node):
     return large_sum(node, np.add)
 
 
+def steep_sum(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [40], scale=0.0629, zero_point=0)
+    y = m.input("int8", [40], scale=0.0031, zero_point=-95)
+    m.operator("ADD", [x, y], [m.output("int8", scale=0.000185, zero_point=54)], schema.AddOptionsT(), 2)
+
+
+@deviation(
+    "ADD",
+    when="INT8, an input scale is at least 2^7 times the output's",
+    litert="loses the upper bits of what it adds up in 16",
+    tq="the sum, saturated",
+    numerics=("optimized",),
+    example=steep_sum,
+)
+def steep_add(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+        return None
+    if max(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
+        return None
+    with np.errstate(over="ignore"):
+        return [(bounded(node, real(node.inputs[0]) + real(node.inputs[1])), 1)]
+
+
 @deviation(
     "SUB",
     when="codes, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
