@@ -246,6 +246,8 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     }
     float scaled = c.scale_in * alpha;
     TQ_TRY(tq_fixed_find(node, scaled / c.scale_out, &c.alpha, error));
+    if (c.alpha.multiplier < 0 && is_int16(node) && node->numerics != TQ_NUMERICS_REFERENCE)
+        return finish(node, &c, leaky_relu_code, leaky_relu_int16, error); /* by the negative multiplier, as it is */
     c.alpha_negative = c.alpha.multiplier < 0;
     if (c.alpha_negative)
         c.alpha.multiplier = tq_saturate_i32(-(int64_t)c.alpha.multiplier);
