@@ -5,6 +5,7 @@
  *
  *   RELU ...     clamp(zo + MBQM(q - zi, f32(si / so)), Q(low), Q(high))
  *   LEAKY_RELU   MBQM by f32(si / so) or, below zero, by the absolute value of f32(f32(si alpha) / so)
+ *                optimized, INT16: by that number as it is, also where it is negative
  *                XNNPACK: multipliers in units of 1 / 256, ties up; and other real functions: lookup.h
  *   HARD_SWISH   16-bit fixed point: x times (x + 3) / 6, both rounded to 16 bits
  *   ABS          |q - zi|, rescaled where the scales differ
