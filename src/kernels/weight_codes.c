@@ -203,21 +203,33 @@ typedef struct walk_job {
     atomic_bool failed;
 } walk_job;
 
+/* Of a few channels, which stay in the first cache meanwhile. */
+static bool walk_some(const walk_job *job, codes_job *codes, size_t begin, size_t end)
+{
+    const tq_axis_view view = codes->walk.view;
+    float *factors = job->factors + begin;
+    memset(factors, 0, (end - begin) * sizeof *factors);
+    tq_weight_loops_chosen()->bounds(codes->walk.w, view, begin * view.inner, end * view.inner, job->factors);
+    if (tq_weight_scales(job->target, factors, end - begin, job->scales + begin, NULL) != TQ_OK)
+        return false;
+    codes->coder.is_near = !job->target->blocks;
+    for (size_t c = 0; c < end - begin; c++)
+        codes->coder.is_near &= tq_weight_is_near(factors[c]);
+    codes_range(codes, begin * view.inner, end * view.inner);
+    return true;
+}
+
 static void walk_channels(void *context, size_t begin, size_t end)
 {
     walk_job *job = context;
     codes_job codes = job->codes;
-    const tq_axis_view view = codes.walk.view;
-    for (size_t c = begin; c < end; c++) {
-        const size_t at = c * view.inner, next = at + view.inner;
-        job->factors[c] = 0;
-        tq_weight_loops_chosen()->bounds(codes.walk.w, view, at, next, job->factors);
-        if (tq_weight_scales(job->target, &job->factors[c], 1, &job->scales[c], NULL) != TQ_OK) {
+    const size_t some = GRAIN / codes.walk.view.inner + 1;
+    for (size_t at = begin, n; at < end; at += n) {
+        n = end - at < some ? end - at : some;
+        if (!walk_some(job, &codes, at, at + n)) {
             atomic_store_explicit(&job->failed, true, memory_order_relaxed);
             return;
         }
-        codes.coder.is_near = !job->target->blocks && tq_weight_is_near(job->factors[c]);
-        codes_range(&codes, at, next);
     }
 }
 

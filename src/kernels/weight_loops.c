@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/weight_loops.h"
 
-#include <math.h>
+#include <float.h>
 #include <string.h>
 
 #include "kernels/isa.h"
@@ -11,7 +11,7 @@ enum { BLOCK = 512 }; /* weights that are divided anew where one of them is in d
 
 bool tq_weight_is_near(float factor)
 {
-    return isnormal(factor) && isnormal(1 / factor);
+    return factor >= FLT_MIN && factor <= 1 / FLT_MIN;
 }
 
 TQ_BODY int32_t bits_of(float x)
