@@ -370,18 +370,21 @@ def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator
     if recipe.in_blocks and not row.in_blocks:
         return
     inputs = operator.inputs
-    found = [(place, inputs[place]) for place in row.inputs if place < len(inputs) and inputs[place] is not None]
-    weights = [(place, tensor) for place, tensor in found if tensor is not None and _is_plain_float(tensor)]
-    if len(weights) < len(found) or not weights:
+    found = []
+    for place in row.inputs:
+        tensor = inputs[place] if place < len(inputs) else None
+        if tensor is None:
+            continue
+        if not _is_plain_float(tensor):
+            return
+        found.append((place, tensor, tensor.shape))
+    if max((prod(shape) for _, _, shape in found), default=0) < max(options.min_elements, 1):
         return
-    if max(prod(tensor.shape) for _, tensor in weights) < max(options.min_elements, 1):
-        return
-    for place, tensor in weights:
-        yield _Use(operator, place, tensor, _target(tensor, row, recipe, options))
+    for place, tensor, shape in found:
+        yield _Use(operator, place, tensor, _target(shape, row, recipe, options))
 
 
-def _target(tensor: TensorPart, row: recipes.Weights, recipe: Recipe, options: Options) -> _Target:
-    shape = tensor.shape
+def _target(shape: tuple[int, ...], row: recipes.Weights, recipe: Recipe, options: Options) -> _Target:
     axis = row.axis if row.axis is not None and row.axis < len(shape) else None
     if recipe.in_blocks and shape[-1] % options.block_size == 0:
         return _Target(recipe.form, recipe.weights, block_size=options.block_size)
