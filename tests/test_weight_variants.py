@@ -191,3 +191,72 @@ def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
         e.to_bytes()
     assert len(data) > 0 and data != whole
     np.testing.assert_array_equal(tq.Model(data).tensors["w"].data, tq.quantize_weights(w, 0).codes)
+
+
+def layers(count, shape, wrong=()):
+    """A model of products one after the other, those at places `wrong` with a weight that is no number."""
+    b = tq.ModelBuilder()
+    last = b.input("x", [1, shape[1]])
+    for place in range(count):
+        w = weights(shape) * np.float32(place + 1)
+        if place in wrong:
+            w[1, 1] = np.nan
+        y = b.tensor(f"y{place}", [1, shape[0]])
+        b.operator("FULLY_CONNECTED", [last, b.constant(f"w{place}", w), None], [y])
+        last = y
+    b.output(last)
+    return b.to_bytes()
+
+
+def test_threads_that_make_several_constants(monkeypatch):
+    data = layers(5, (400, 400))
+    monkeypatch.setenv("TQ_NUM_THREADS", "1")
+    alone = tq.quantize_model(data, "dynamic_int4")
+    monkeypatch.setenv("TQ_NUM_THREADS", "4")
+    assert all(tq.quantize_model(data, "dynamic_int4") == alone for _ in range(20))
+    for place in range(5):
+        found = tq.Model(alone).tensors[f"w{place}"]
+        expected = tq.quantize_weights(weights((400, 400)) * np.float32(place + 1), 0, "int4")
+        np.testing.assert_array_equal(np.asarray(found.data, np.int8), expected.codes)
+
+
+def test_the_first_of_several_wrong_constants_is_named(monkeypatch):
+    monkeypatch.setenv("TQ_NUM_THREADS", "4")
+    data = layers(5, (400, 400), wrong=(2, 3, 4))
+    for _ in range(20):
+        with pytest.raises(ValueError, match=r"^<tq tensor 'w2': FLOAT32 .*: w holds nan in channel 1"):
+            tq.quantize_model(data, "dynamic_int8")
+
+
+def test_weights_that_lie_anywhere_in_memory():
+    data = model(weights((64, 96)))
+    expected = tq.quantize_model(data, "dynamic_int8")
+    for shift in range(1, 4):
+        moved = tq.Model(memoryview(bytes(shift) + data)[shift:])
+        assert tq.quantize_model(moved, "dynamic_int8") == expected
+
+
+def test_codes_of_a_constant_of_the_same_model():
+    w = weights((64, 96))
+    with tq.edit(model(w)) as e:
+        tensor = e.tensors["w"]
+        source, node = e._buffers[tensor.buffer], e._buffers[e.add_buffer()]
+        for shape in [(64, 95), (64, 96, 2), (-1, 96), (0, 96), (1 << 62, 1 << 62)]:
+            assert tq._core._codes_from(node, source, shape, 0, "int8", None, "w") is None
+        assert tq._core._codes_from(node, e._buffers[0], (64, 96), 0, "int8", None, "w") is None
+        assert tq._core._codes_from(node, source, (64, 96), 0, "int8", None, "w") == (64,)
+        assert (
+            tq._core._codes_from(e._buffers[e.add_buffer()], node, (64, 24), 0, "int8", None, "w") is None
+        )  # not yet made
+        with pytest.raises(ValueError, match="another model"):
+            tq._core._codes_from(node, tq.edit(model(w))._buffers[0], (64, 96), 0, "int8", None, "w")
+        for wrong in [("w", source), (node, "w"), (e._root, source)]:
+            with pytest.raises(TypeError):
+                tq._core._codes_from(*wrong, (64, 96), 0, "int8", None, "w")
+        with pytest.raises(ValueError, match="no codes that are yet to be made"):
+            tq._core._become_codes(tensor._node, source, 1, 9, 0)
+        for wrong in [(source, node), (tensor._node, tensor._node)]:
+            with pytest.raises(TypeError):
+                tq._core._become_codes(*wrong, 1, 9, 0)
+        tensor._node.set("buffer", 0)
+        e.to_bytes()
