@@ -193,39 +193,40 @@ def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
     np.testing.assert_array_equal(tq.Model(data).tensors["w"].data, tq.quantize_weights(w, 0).codes)
 
 
-def layers(count, shape, wrong=()):
-    """A model of products one after the other, those at places `wrong` with a weight that is no number."""
+def layers(rows, wrong=()):
+    """A model of products of one input, those at places `wrong` with a last weight that is no number."""
     b = tq.ModelBuilder()
-    last = b.input("x", [1, shape[1]])
-    for place in range(count):
-        w = weights(shape) * np.float32(place + 1)
+    x = b.input("x", [1, 400])
+    for place, count in enumerate(rows):
+        w = weights((count, 400))
         if place in wrong:
-            w[1, 1] = np.nan
-        y = b.tensor(f"y{place}", [1, shape[0]])
-        b.operator("FULLY_CONNECTED", [last, b.constant(f"w{place}", w), None], [y])
-        last = y
-    b.output(last)
+            w[-1, -1] = np.nan
+        y = b.tensor(f"y{place}", [1, count])
+        b.operator("FULLY_CONNECTED", [x, b.constant(f"w{place}", w), None], [y])
+        b.output(y)
     return b.to_bytes()
 
 
 def test_threads_that_make_several_constants(monkeypatch):
-    data = layers(5, (400, 400))
+    rows = (400, 300, 500, 2, 900)
+    data = layers(rows)
     monkeypatch.setenv("TQ_NUM_THREADS", "1")
-    alone = tq.quantize_model(data, "dynamic_int4")
+    alone = tq.quantize_model(data, "dynamic_int4", min_elements=0)
     monkeypatch.setenv("TQ_NUM_THREADS", "4")
-    assert all(tq.quantize_model(data, "dynamic_int4") == alone for _ in range(20))
-    for place in range(5):
+    assert all(tq.quantize_model(data, "dynamic_int4", min_elements=0) == alone for _ in range(20))
+    for place, count in enumerate(rows):
         found = tq.Model(alone).tensors[f"w{place}"]
-        expected = tq.quantize_weights(weights((400, 400)) * np.float32(place + 1), 0, "int4")
+        expected = tq.quantize_weights(weights((count, 400)), 0, "int4")
         np.testing.assert_array_equal(np.asarray(found.data, np.int8), expected.codes)
 
 
 def test_the_first_of_several_wrong_constants_is_named(monkeypatch):
+    """Though others are done before it."""
     monkeypatch.setenv("TQ_NUM_THREADS", "4")
-    data = layers(5, (400, 400), wrong=(2, 3, 4))
+    data = layers((2, 2, 2000, 2, 2), wrong=(2, 3, 4))
     for _ in range(20):
-        with pytest.raises(ValueError, match=r"^<tq tensor 'w2': FLOAT32 .*: w holds nan in channel 1"):
-            tq.quantize_model(data, "dynamic_int8")
+        with pytest.raises(ValueError, match=r"^<tq tensor 'w2': FLOAT32 .*: w holds nan in channel 1999"):
+            tq.quantize_model(data, "dynamic_int8", min_elements=0)
 
 
 def test_weights_that_lie_anywhere_in_memory():
