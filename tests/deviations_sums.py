@@ -3,7 +3,7 @@
 
 import numpy as np
 from deviations import activation, coded, deviation, kind, multiplier
-from deviations_products import known, operands_of_product, option, patches, schema
+from deviations_products import known, operands_of_product, option, patches
 
 
 def centered(operand):
@@ -103,12 +103,10 @@ def scaled_sums(node):
 
 
 def large_convolution(m):
-    s = schema()
     x = m.input("int8", [1, 2, 2, 40], np.full([1, 2, 2, 40], 127), scale=1.0, zero_point=-128)
     w = m.constant("int8", np.full((3, 1, 1, 40), 127), scale=1.0, zero_point=0)
     b = m.constant("int32", np.zeros(3), scale=1.0, zero_point=0)
-    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], options, 3)
+    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], stride_h=1, stride_w=1, version=3)
 
 
 @deviation(
@@ -134,13 +132,18 @@ def large_products(node):
 
 
 def short_bias(m):
-    s = schema()
     x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
     w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
     b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
     shape = m.constant("int32", [1, 2, 2, 2])
-    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
-    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
+    m.operator(
+        "TRANSPOSE_CONV",
+        [shape, w, x, b],
+        [m.output("int16", scale=0.05, zero_point=0)],
+        stride_h=1,
+        stride_w=1,
+        version=4,
+    )
 
 
 @deviation(

@@ -6,8 +6,8 @@ import random
 import ai_edge_litert.schema_py_generated as schema
 import differential
 import generators
-import old_models as models
 import numpy as np
+import old_models as models
 import oracle
 import pytest
 

@@ -239,7 +239,8 @@ class SubgraphPart(Part):
             operator._put("intermediates", self._indices(intermediates, where))
         if custom_options is not None:
             operator.custom_options = custom_options
-        operator._set_options(name, None if options is None and not more_options else {**(options or {}), **more_options})
+        given = None if options is None and not more_options else {**(options or {}), **more_options}
+        operator._set_options(name, given)
         operator._put("opcode_index", self._editor._code_of(name, version))
         self._operators.insert(place, operator)
         self._is_stored = False

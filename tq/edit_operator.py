@@ -180,7 +180,9 @@ class OperatorPart(OnlyPart):
         table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
         if table is None and value:
             raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
-        made = None if table is None or value is None else fields.table(self._node.tree, table, value, f"operator {name}")
+        made = None
+        if table is not None and value is not None:
+            made = fields.table(self._node.tree, table, value, f"operator {name}")
         union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"
         for field in ("builtin_options", "builtin_options_2"):
             self._node.set(field, made if field == union else None)

@@ -130,8 +130,8 @@ class Editor:
         return Part(self, self._root).stored(field)
 
     def store(self, field: str, value: Any) -> None:
-        """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer ...; see
-        Part.store.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
+        """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
+        Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
         parts: list[Any] | None = {"subgraphs": self._subgraphs, "buffers": self._buffers}.get(field)
         if parts is not None:
             if value is not None:
