@@ -317,6 +317,31 @@ def wide_requantize(node):
     return [np.clip(multiply(x, m, e) + int(out.zero_point[0]), *limits(out)).astype(kind(out))]
 
 
+def coarse_words(m):
+    x = m.input("int16", [40], np.linspace(-(2**15), 2**15 - 1, 40).astype(np.int16), scale=8.7, zero_point=0)
+    m.operator("TANH", [x], [m.output("int16", scale=2.0**-15, zero_point=0)])
+
+
+@deviation(
+    "LOGISTIC",
+    "TANH",
+    when="INT16, a code times 12288 scales is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=coarse_words,
+)
+def coarse_curves(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+        return None
+    steps = centered(node.inputs[0]) * math.floor(float(scale(node.inputs[0])) * 12288)
+    if not (abs(steps) >= 2**31).any():
+        return None
+    x = real(node.inputs[0])
+    with np.errstate(over="ignore"):
+        values = np.tanh(x) if node.name == "TANH" else 1 / (1 + np.exp(-x))
+    return [(coded(node.outputs[0], values), 4)]
+
+
 def quotient(m):
     import ai_edge_litert.schema_py_generated as schema
 
