@@ -292,6 +292,30 @@ def wide_multiply(node):
     return [coded(node.outputs[0], np.clip(codes, low, high))]
 
 
+def steep_product(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x, y = (m.input("int8", [40], np.full(40, 120), scale=0.01, zero_point=-50) for _ in range(2))
+    m.operator("MUL", [x, y], [m.output("int8", scale=0.00005, zero_point=47)], schema.MulOptionsT(), 2)
+
+
+@deviation(
+    "MUL",
+    when="INT8 or UINT8, a product that is 2^15 steps of the output away from code 0",
+    litert="adds the zero point in 16 bits, and wraps",
+    tq="saturates",
+    numerics=("optimized",),
+    example=steep_product,
+)
+def steep_multiply(node):
+    if not is_coded(node) or not is_known(node) or any(kind(o) not in ("int8", "uint8") for o in node.inputs):
+        return None
+    with np.errstate(over="ignore"):
+        values = real(node.inputs[0]) * real(node.inputs[1])
+    steps = values / float(scale(node.outputs[0])) + int(node.outputs[0].zero_point[0])
+    return [(bounded(node, values), 1)] if (abs(steps) >= 2**15 - 1).any() else None
+
+
 def wide_rescaling(m):
     import ai_edge_litert.schema_py_generated as schema
 
