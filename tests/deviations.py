@@ -879,8 +879,8 @@ def wide_products(node):
     if rows.shape[1] == 0:
         return None
     m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)) ** (1 / rows.shape[1]))
-    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(7, e))
-    wide, results = e > 7, []
+    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(14, e))
+    wide, results = e > 14, []
     for row in rows.tolist():
         product = row[0]
         for code in [*row[1:], 1]:
