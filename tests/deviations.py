@@ -200,14 +200,14 @@ def steep_sum(m):
 
 @deviation(
     "ADD",
-    when="INT8, an input scale is at least 2^7 times the output's",
+    when="INT8 or UINT8, an input scale is at least 2^7 times the output's",
     litert="loses the upper bits of what it adds up in 16",
     tq="the sum, saturated",
     numerics=("optimized",),
     example=steep_sum,
 )
 def steep_add(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
         return None
     if max(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
         return None
