@@ -51,7 +51,8 @@ class SubgraphPart(Part):
 
     def store(self, field: str, value: Any) -> None:
         """As Part.store; tensors and operators, which have methods of their own, only go (None), all of them."""
-        parts: list[Any] | None = {"tensors": self._tensors, "operators": self._operators}.get(field)
+        lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
+        parts = lists.get(field)
         if parts is not None:
             if value is not None:
                 raise ValueError(f"SubGraph.{field} takes None here; add_{field[:-1]} adds to them")

@@ -132,7 +132,8 @@ class Editor:
     def store(self, field: str, value: Any) -> None:
         """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
         Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
-        parts: list[Any] | None = {"subgraphs": self._subgraphs, "buffers": self._buffers}.get(field)
+        lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
+        parts = lists.get(field)
         if parts is not None:
             if value is not None:
                 raise ValueError(f"Model.{field} takes None here; add_{field[:-1]} adds to them")
