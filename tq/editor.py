@@ -52,7 +52,7 @@ class Editor:
         self._root = self._tree.root
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
         self._buffers = self._root_nodes("buffers")
-        self._are_buffers_stored = True
+        self._are_subgraphs_stored = self._are_buffers_stored = True
         self._users: Counter[int] | None = None
         self._codes: list[_Node] | None = None
         self._names: list[str | None] | None = None
@@ -182,7 +182,7 @@ class Editor:
         if name is not None:
             graph.name = name
         self._subgraphs.append(graph)
-        self._root.set("subgraphs", [item._node for item in self._subgraphs])
+        self._are_subgraphs_stored = False
         return graph
 
     # -- shared rows
@@ -266,11 +266,16 @@ class Editor:
         """The model's buffers, whose fields stored() and store() read and set; a tensor's `data` is the usual way."""
         return Parts("buffer", [Part(self, node) for node in self._buffers], lambda buffer: None)
 
-    def add_buffer(self, data: bytes | None = None) -> int:
-        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name."""
+    def add_buffer(self, data: bytes | None = None, **others: Any) -> int:
+        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name.
+
+        others: further fields of the schema's Buffer, as store() takes them: offset and size of what stands behind the
+        flatbuffer."""
         node = self._tree.make("Buffer")
         if data is not None:
             node.set("data", data)
+        for field, value in others.items():
+            fields.put(node, field, value)
         if not self._buffers:
             self._buffers.append(self._tree.make("Buffer"))
         self._buffers.append(node)
@@ -405,6 +410,9 @@ class Editor:
         """Gives the tree the lists that are kept here while they grow."""
         for graph in self._subgraphs:
             graph._store()
+        if not self._are_subgraphs_stored:
+            self._root.set("subgraphs", [graph._node for graph in self._subgraphs])
+            self._are_subgraphs_stored = True
         if not self._are_buffers_stored:
             self._root.set("buffers", self._buffers)
             self._are_buffers_stored = True
