@@ -40,8 +40,8 @@ class Parameters(NamedTuple):
 
 def check_overrides(given: Mapping[str, Any] | None, names: Iterable[str]) -> dict[str, Override]:
     """ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters."""
-    known = set(names)
     made: dict[str, Override] = {}
+    known = set(names) if given else set()
     for name, value in (given or {}).items():
         if name not in known:
             raise ValueError(f"overrides: the model's first subgraph has no tensor {name!r}")
