@@ -34,7 +34,7 @@ file is made by `tests/quantization_table.py`.
 
 What an output's parameters are:
 
-- free: by its own range
+- free: by its own range, without what those that read it cut off, be they RELU or MINIMUM and MAXIMUM with a constant
 - same: those of the inputs, by the range of all of them
 - centered: the same, with zero point 0, since the kernel writes the code 0 for the number 0
 - fixed: a scale and a zero point that the kernel demands
@@ -92,6 +92,21 @@ PEERS = (
         "an operand that TFLite overwrites with the sum",
         "its own range",
         "TFLiteConverter's calibrator sees the sum there too",
+    ),
+    (
+        "what only RELU, RELU6, MINIMUM or MAXIMUM with a constant read",
+        "the range of what passes them; the constant widens no range",
+        "TFLiteConverter: the whole range; ai-edge-quantizer: MINIMUM and MAXIMUM in float",
+    ),
+    (
+        "outputs that were always 0",
+        "a scale with which XNNPACK takes the operator",
+        "ranges of 1e-6: LiteRT's default resolver refuses the model",
+    ),
+    (
+        "scales of blocks that float16 rounds to 0",
+        "float16's least number",
+        "ai-edge-quantizer: 0, with which LiteRT's default resolver refuses the model",
     ),
     (
         "versions of int16 operators",

@@ -104,6 +104,10 @@ class Ranges:
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
 
+    def was_measured(self, tensor: TensorPart) -> bool:
+        """Whether the range is what calibration saw; others were chosen, by the caller or in training."""
+        return self._find(tensor) is None
+
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
         """The parameters that the caller gives."""
         found = self._overrides.get(self._aliases.get(tensor, tensor))
