@@ -200,14 +200,14 @@ def steep_sum(m):
 
 @deviation(
     "ADD",
-    when="INT8, an input scale is at least 2^7 times the output's",
+    when="INT8 or UINT8, an input scale is at least 2^7 times the output's",
     litert="loses the upper bits of what it adds up in 16",
     tq="the sum, saturated",
     numerics=("optimized",),
     example=steep_sum,
 )
 def steep_add(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
         return None
     if max(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
         return None
@@ -292,6 +292,30 @@ def wide_multiply(node):
     return [coded(node.outputs[0], np.clip(codes, low, high))]
 
 
+def steep_product(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x, y = (m.input("int8", [40], np.full(40, 120), scale=0.01, zero_point=-50) for _ in range(2))
+    m.operator("MUL", [x, y], [m.output("int8", scale=0.00005, zero_point=47)], schema.MulOptionsT(), 2)
+
+
+@deviation(
+    "MUL",
+    when="INT8 or UINT8, a product that is 2^15 steps of the output away from code 0",
+    litert="adds the zero point in 16 bits, and wraps",
+    tq="saturates",
+    numerics=("optimized",),
+    example=steep_product,
+)
+def steep_multiply(node):
+    if not is_coded(node) or not is_known(node) or any(kind(o) not in ("int8", "uint8") for o in node.inputs):
+        return None
+    with np.errstate(over="ignore"):
+        values = real(node.inputs[0]) * real(node.inputs[1])
+    steps = values / float(scale(node.outputs[0])) + int(node.outputs[0].zero_point[0])
+    return [(bounded(node, values), 1)] if (abs(steps) >= 2**15 - 1).any() else None
+
+
 def wide_rescaling(m):
     import ai_edge_litert.schema_py_generated as schema
 
@@ -315,6 +339,31 @@ def wide_requantize(node):
         return None
     out = node.outputs[0]
     return [np.clip(multiply(x, m, e) + int(out.zero_point[0]), *limits(out)).astype(kind(out))]
+
+
+def coarse_words(m):
+    x = m.input("int16", [40], np.linspace(-(2**15), 2**15 - 1, 40).astype(np.int16), scale=8.7, zero_point=0)
+    m.operator("TANH", [x], [m.output("int16", scale=2.0**-15, zero_point=0)])
+
+
+@deviation(
+    "LOGISTIC",
+    "TANH",
+    when="INT16, a code times 12288 scales is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=coarse_words,
+)
+def coarse_curves(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+        return None
+    steps = centered(node.inputs[0]) * math.floor(float(scale(node.inputs[0])) * 12288)
+    if not (abs(steps) >= 2**31).any():
+        return None
+    x = real(node.inputs[0])
+    with np.errstate(over="ignore"):
+        values = np.tanh(x) if node.name == "TANH" else 1 / (1 + np.exp(-x))
+    return [(coded(node.outputs[0], values), 4)]
 
 
 def quotient(m):
@@ -830,8 +879,8 @@ def wide_products(node):
     if rows.shape[1] == 0:
         return None
     m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)) ** (1 / rows.shape[1]))
-    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(7, e))
-    wide, results = e > 7, []
+    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(14, e))
+    wide, results = e > 14, []
     for row in rows.tolist():
         product = row[0]
         for code in [*row[1:], 1]:
