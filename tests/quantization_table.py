@@ -23,14 +23,20 @@ HEAD = """# What quantization makes of each operator
 
 `tq.quantize_model` with the recipes `int8` and `int16x8` gives an operator integer inputs and outputs where LiteRT has
 a kernel for them that computes what the operator means; all others stay float32 between DEQUANTIZE and QUANTIZE, and so
-do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), operators
-that only move data where no other integer operator reads or writes it, and operators with a fused activation that
-integer kernels do not have. Weights are int8, with a scale for each channel where the kernel takes them; biases are
-int32, or int64 beside int16 activations, of scale s_input * s_weights, and where a bias would have no code the weights'
-scale grows. Weights that are computed are quantized as activations, with zero point 0, beside int8. Constants that
-several operators share are written once for each pair of parameters. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
-BIDIRECTIONAL operators have no integer kernels. The inputs and outputs of branches and loop bodies stay float. This
-file is made by `tests/quantization_table.py`.
+do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), and operators
+that only move data where no other integer operator reads or writes it. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/quantization_table.py`.
+
+Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
+activations, of scale s_input * s_weights, and where a bias would have no code the weights' scale grows. Weights that
+are computed are activations with zero point 0 beside int8, and beside int16 int8 codes that a QUANTIZE makes. Constants
+that several operators share are written once for each pair of parameters.
+
+The fused activations TANH and SIGN_BIT stand in the way of nothing: LiteRT's kernels ignore them, of floats as of
+integers, or refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which stay as they are). An SVDF gets
+integers with RELU, an LSTM with TANH: LiteRT's integer kernels have these alone.
+
+The inputs and outputs of branches and loop bodies stay float.
 
 What an output's parameters are:
 

@@ -21,7 +21,8 @@ from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE
 from tq.ranges import Parameters, Ranges
 
 _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
-# Fused activations that integer kernels have; they ignore others.
+# What float kernels make of fused activations that integer ones lack, too: most ignore TANH and SIGN_BIT, these refuse.
+_REFUSING = ("CONCATENATION", "FULLY_CONNECTED", "L2_NORMALIZATION")
 _ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 # Their constants are bounds: one beyond what is computed saturates, and bounds nothing.
 _BOUNDING = ("MINIMUM", "MAXIMUM")
@@ -86,7 +87,8 @@ class Groups:
     def _places(self, op: OperatorPart) -> list[int]:
         """Where it reads activations, or constants that are quantized like them."""
         row, inputs = INTEGER[self._name(op)], op.inputs
-        skipped = (row.weights, row.bias) if self._has_weights(op) else (row.bias,)
+        are_codes = self.type != "int8" or self._has_weights(op)  # int8 beside int16 too
+        skipped = (row.weights, row.bias) if are_codes else (row.bias,)
         wanted = row.data if row.data is not None else [i for i in range(len(inputs)) if i not in skipped]
         return [i for i in wanted if i < len(inputs) and is_float(inputs[i])]
 
@@ -110,12 +112,8 @@ class Groups:
             return False
         if INTEGER[self._name(op)].recurrent and not recurrent.can(op, self):
             return False
-        activation = op.options.get("fused_activation_function")
-        if (
-            activation is not None
-            and not INTEGER[self._name(op)].recurrent
-            and getattr(activation, "name", "") not in _ACTIVATIONS
-        ):
+        activation = getattr(op.options.get("fused_activation_function"), "name", "NONE")
+        if activation not in _ACTIVATIONS and self._name(op) in _REFUSING:
             return False
         inputs, outputs, places = op.inputs, self._outputs(op), self._places(op)
         read = [inputs[i] for i in places]
@@ -141,7 +139,7 @@ class Groups:
         if weights is None or not is_float(weights) or (bias is not None and not is_constant_float(bias)):
             return False
         if not weights.is_constant and self.type != "int8":
-            return False  # weights stay int8 beside int16 activations
+            return self.ranges.knows(weights) and not self._is_infinite(weights) and not weights.is_variable
         return self._name(op) != "FULLY_CONNECTED" or len(weights.shape) == 2
 
     def _divides_by_numbers(self, op: OperatorPart) -> bool:
@@ -186,7 +184,7 @@ class Groups:
             if rule == CENTERED:
                 centered.append(tensors[0])
             row = INTEGER[self._name(op)]
-            if row.weights is not None and not self._has_weights(op):
+            if row.weights is not None and row.weights in self._places(op):
                 centered.append(op.inputs[row.weights])  # type: ignore[arg-type]
         self.centered = {self._root(tensor) for tensor in centered}
 
