@@ -292,6 +292,33 @@ def wide_multiply(node):
     return [coded(node.outputs[0], np.clip(codes, low, high))]
 
 
+def steep_product(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    x = m.input("int8", [40], np.full(40, -128), scale=1.0, zero_point=100)
+    y = m.input("int8", [40], np.full(40, 127), scale=1.0, zero_point=-80)
+    z = m.output("int8", scale=1.0, zero_point=-51)
+    m.operator("MUL", [x, y], [z], schema.MulOptionsT(), 2)
+
+
+@deviation(
+    "MUL",
+    when="INT8 or UINT8, a product of 2^15 codes or more",
+    litert="wraps to 16 bits where it adds the zero point, in whole blocks of 16",
+    tq="saturates",
+    numerics=("optimized",),
+    example=steep_product,
+)
+def steep_multiply(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
+        return None
+    by = float(scale(node.inputs[0]) * scale(node.inputs[1]) / scale(node.outputs[0]))
+    product = centered(node.inputs[0]) * centered(node.inputs[1]) * by
+    if not (abs(np.clip(product, -(2**15), 2**15) + int(node.outputs[0].zero_point[0])) >= 2**15 - 1).any():
+        return None
+    return [(bounded(node, product * float(scale(node.outputs[0]))), 1)]
+
+
 def wide_rescaling(m):
     import ai_edge_litert.schema_py_generated as schema
 
