@@ -200,14 +200,14 @@ def steep_sum(m):
 
 @deviation(
     "ADD",
-    when="INT8, an input scale is at least 2^7 times the output's",
+    when="INT8 or UINT8, an input scale is at least 2^7 times the output's",
     litert="loses the upper bits of what it adds up in 16",
     tq="the sum, saturated",
     numerics=("optimized",),
     example=steep_sum,
 )
 def steep_add(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
         return None
     if max(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
         return None
@@ -295,28 +295,25 @@ def wide_multiply(node):
 def steep_product(m):
     import ai_edge_litert.schema_py_generated as schema
 
-    x = m.input("int8", [40], np.full(40, -128), scale=1.0, zero_point=100)
-    y = m.input("int8", [40], np.full(40, 127), scale=1.0, zero_point=-80)
-    z = m.output("int8", scale=1.0, zero_point=-51)
-    m.operator("MUL", [x, y], [z], schema.MulOptionsT(), 2)
+    x, y = (m.input("int8", [40], np.full(40, 120), scale=0.01, zero_point=-50) for _ in range(2))
+    m.operator("MUL", [x, y], [m.output("int8", scale=0.00005, zero_point=47)], schema.MulOptionsT(), 2)
 
 
 @deviation(
     "MUL",
-    when="INT8 or UINT8, a product of 2^15 codes or more",
-    litert="wraps to 16 bits where it adds the zero point, in whole blocks of 16",
+    when="INT8 or UINT8, a product that is 2^15 steps of the output away from code 0",
+    litert="adds the zero point in 16 bits, and wraps",
     tq="saturates",
     numerics=("optimized",),
     example=steep_product,
 )
 def steep_multiply(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
+    if not is_coded(node) or not is_known(node) or any(kind(o) not in ("int8", "uint8") for o in node.inputs):
         return None
-    by = float(scale(node.inputs[0]) * scale(node.inputs[1]) / scale(node.outputs[0]))
-    product = centered(node.inputs[0]) * centered(node.inputs[1]) * by
-    if not (abs(np.clip(product, -(2**15), 2**15) + int(node.outputs[0].zero_point[0])) >= 2**15 - 1).any():
-        return None
-    return [(bounded(node, product * float(scale(node.outputs[0]))), 1)]
+    with np.errstate(over="ignore"):
+        values = real(node.inputs[0]) * real(node.inputs[1])
+    steps = values / float(scale(node.outputs[0])) + int(node.outputs[0].zero_point[0])
+    return [(bounded(node, values), 1)] if (abs(steps) >= 2**15 - 1).any() else None
 
 
 def wide_rescaling(m):
@@ -342,6 +339,31 @@ def wide_requantize(node):
         return None
     out = node.outputs[0]
     return [np.clip(multiply(x, m, e) + int(out.zero_point[0]), *limits(out)).astype(kind(out))]
+
+
+def coarse_words(m):
+    x = m.input("int16", [40], np.linspace(-(2**15), 2**15 - 1, 40).astype(np.int16), scale=8.7, zero_point=0)
+    m.operator("TANH", [x], [m.output("int16", scale=2.0**-15, zero_point=0)])
+
+
+@deviation(
+    "LOGISTIC",
+    "TANH",
+    when="INT16, a code times 12288 scales is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=coarse_words,
+)
+def coarse_curves(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+        return None
+    steps = centered(node.inputs[0]) * math.floor(float(scale(node.inputs[0])) * 12288)
+    if not (abs(steps) >= 2**31).any():
+        return None
+    x = real(node.inputs[0])
+    with np.errstate(over="ignore"):
+        values = np.tanh(x) if node.name == "TANH" else 1 / (1 + np.exp(-x))
+    return [(coded(node.outputs[0], values), 4)]
 
 
 def quotient(m):
@@ -857,8 +879,8 @@ def wide_products(node):
     if rows.shape[1] == 0:
         return None
     m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)) ** (1 / rows.shape[1]))
-    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(7, e))
-    wide, results = e > 7, []
+    factor, places = (m + 2**15) >> 16 if m < 0x7FFF0000 else 0x7FFF, 15 - max(-31, min(14, e))
+    wide, results = e > 14, []
     for row in rows.tolist():
         product = row[0]
         for code in [*row[1:], 1]:
@@ -1181,6 +1203,40 @@ def long_permutations(node):
     if kind(node.inputs[1]) != "int64" or not is_known(node):
         return None
     return [node.inputs[0].value.transpose(node.inputs[1].value.tolist())]
+
+
+# ---- control flow ----
+
+
+def kept_in_vain(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    condition, body = m.graph(), m.graph()
+    i = condition.input("int32", [], scale=None)
+    condition.input("float32", [6])
+    limit = condition.constant("int32", 4)
+    condition.operator("LESS", [i, limit], [condition.output("bool", [])], schema.LessOptionsT())
+    i, x = body.input("int32", [], scale=None), body.input("float32", [6])
+    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])], schema.AddOptionsT())
+    body.outputs.append(x)
+    options = schema.WhileOptionsT(m.subgraph_index(condition), m.subgraph_index(body))
+    inputs = [m.input("int32", [], 0), m.input("float32", [6], np.arange(1.0, 7.0))]
+    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], options)
+    m.fixed = True
+
+
+@deviation(
+    "WHILE",
+    when="an output that nothing reads, and whose input the body hands on",
+    litert="does not write it",
+    tq="the input",
+    example=kept_in_vain,
+)
+def kept_in_vain_by_loops(node):
+    """Whether the body hands it on is not known here."""
+    if all(operand is None or operand.is_read for operand in node.outputs):
+        return None
+    return [operand and (operand.value if operand.is_read else UNPROMISED) for operand in node.outputs]
 
 
 # ---- fake quantization ----
