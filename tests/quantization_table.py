@@ -138,15 +138,13 @@ PEERS = (
 )
 
 WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None: "none"}
-# Of tests/generators, what is no operator that a file has beside others.
-_NOT_IN_FILES = ("GRAPH",)
 
 
 def kernels(type_):
     """The builtin operators that LiteRT runs on codes of a type."""
     found = set()
     for operator, kind in generators.rows():
-        if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in _NOT_IN_FILES:
+        if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in generators.GRAPHS:
             found.add(operator)
     return found
 
