@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 
 import ai_edge_litert.schema_py_generated as schema
-import models
+import old_models as models
 import numpy as np
 
 import tq

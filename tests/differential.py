@@ -34,7 +34,7 @@ if __name__ == "__main__":
 
 import corpus_runs
 import generators
-import models
+import old_models as models
 import oracle
 from generators.draft import Draft
 

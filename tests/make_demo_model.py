@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))  # a safe path leaves the script's own folder out
-from models import build_model, operator, schema, signature, tensor
+from old_models import build_model, operator, schema, signature, tensor
 
 OUT = Path(__file__).resolve().parent.parent / "tq" / "demo.tflite"
 

@@ -10,7 +10,7 @@ converted.  Most of these models are not valid.  What matters is that LiteRT and
 import ai_edge_litert.schema_py_generated as schema
 import generators
 import ml_dtypes
-import models
+import old_models as models
 import numpy as np
 from generators.draft import Draft
 

@@ -6,7 +6,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from models import build_model, operator, signature, tensor
+from old_models import build_model, operator, signature, tensor
 from test_writer import upstream
 
 import tq

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models import build_model, make_model, operator, pack, schema, tensor
+from old_models import build_model, make_model, operator, pack, schema, tensor
 
 import tq
 from tq import jsonable

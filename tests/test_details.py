@@ -14,7 +14,7 @@ import pytest
 import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import build_model, make_model, pack, tensor
+from old_models import build_model, make_model, pack, tensor
 
 import tq
 

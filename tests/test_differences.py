@@ -5,7 +5,7 @@ import copy
 
 import numpy as np
 import pytest
-from models import make_model, operator, pack, quantization, schema, signature, subgraph, tensor
+from old_models import make_model, operator, pack, quantization, schema, signature, subgraph, tensor
 
 import tq
 

@@ -15,7 +15,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from models import build_model, make_model, operator, pack, signature, strings, tensor
+from old_models import build_model, make_model, operator, pack, signature, strings, tensor
 from test_hostile import damaged
 from test_writer import assert_equal_models, upstream
 

@@ -7,7 +7,7 @@ import zipfile
 import ml_dtypes
 import numpy as np
 import pytest
-from models import build_model, make_model, pack, quantization, schema, strings, subgraph, tensor
+from old_models import build_model, make_model, pack, quantization, schema, strings, subgraph, tensor
 
 import tq
 

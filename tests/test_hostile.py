@@ -22,7 +22,7 @@ import flatbuffers
 import numpy as np
 import pytest
 import zoo
-from models import build_model, make_model, operator, pack, tensor
+from old_models import build_model, make_model, operator, pack, tensor
 from walk import Walk, open_and_walk, walk
 
 import tq

@@ -6,7 +6,7 @@ import random
 import ai_edge_litert.schema_py_generated as schema
 import differential
 import generators
-import models
+import old_models as models
 import numpy as np
 import oracle
 import pytest

@@ -13,7 +13,7 @@ import numpy as np
 import oracle
 import pytest
 from interrupts import ended_by_ctrl_c
-from models import build_model, make_model, operator, pack, schema, signature, subgraph, tensor
+from old_models import build_model, make_model, operator, pack, schema, signature, subgraph, tensor
 
 import tq
 from tq import interpreter as interpreter_module

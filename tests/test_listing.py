@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import oracle
 import pytest
-from models import build_model, make_model, operator, pack, quantization, schema, signature, strings, subgraph, tensor
+from old_models import build_model, make_model, operator, pack, quantization, schema, signature, strings, subgraph, tensor
 
 import tq
 from tq.listing import listing, preview, printable

@@ -5,7 +5,7 @@ is prepared if they are constants, when it runs if they are data, and an interpr
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from models import build_model, operator, tensor
+from old_models import build_model, operator, tensor
 
 import tq
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from models import build_model, operator, tensor
+from old_models import build_model, operator, tensor
 
 import tq
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from models import build_model, operator, signature, strings, subgraph, tensor
+from old_models import build_model, operator, signature, strings, subgraph, tensor
 
 import tq
 from tq import notebook, notebook_html, notebook_style, notebook_svg

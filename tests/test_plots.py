@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from models import build_model, strings, tensor
+from old_models import build_model, strings, tensor
 
 import tq
 

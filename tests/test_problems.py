@@ -9,7 +9,7 @@ from pathlib import Path
 import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from models import Buffer, build_model, make_model, operator, pack, signature, strings, subgraph, tensor
+from old_models import Buffer, build_model, make_model, operator, pack, signature, strings, subgraph, tensor
 
 import tq
 

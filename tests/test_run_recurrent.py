@@ -7,7 +7,7 @@ import generators
 import numpy as np
 import pytest
 from generators.draft import Draft
-from models import build_model, operator, tensor
+from old_models import build_model, operator, tensor
 
 import tq
 

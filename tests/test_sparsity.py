@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import build_model, operator, tensor
+from old_models import build_model, operator, tensor
 
 import tq
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from models import build_model, make_model, operator, pack, schema, subgraph, tensor
+from old_models import build_model, make_model, operator, pack, schema, subgraph, tensor
 
 import tq
 from tq.summary import MACS, GroupSummary, multiply_adds

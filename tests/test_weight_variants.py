@@ -18,11 +18,14 @@ LAYOUTS = [("int8", None), ("int4", None), ("int2", None), ("int16", None), ("in
 
 
 def weights(shape):
-    """Of all magnitudes, with ties under every channel's scale, signed zeros and denormals."""
+    """Of all magnitudes, with ties under every channel's scale, their neighbours, signed zeros and denormals."""
     rng = np.random.default_rng(shape)
     values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))
-    halves = rng.integers(-254, 255, shape) / 254 * np.abs(values).max(axis=-1, keepdims=True)
-    values = np.where(rng.random(shape) < 0.3, halves, values)
+    most = np.abs(values).max(axis=-1, keepdims=True)
+    for steps in (254, 14):  # halves of codes of 8 and of 4 bits
+        halves = np.float32(rng.integers(-steps, steps + 1, shape) / steps * most)
+        halves = np.nextafter(halves, halves * rng.integers(0, 3, shape, np.int32).astype(np.float32))
+        values = np.where(rng.random(shape) < 0.2, np.clip(halves, -most, most), values)
     values[rng.random(shape) < 0.05] = -0.0
     values[rng.random(shape) < 0.02] = 1e-42
     return values.astype(np.float32)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from models import build_model, operator, schema, tensor
+from old_models import build_model, operator, schema, tensor
 
 import tq
 

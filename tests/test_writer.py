@@ -11,7 +11,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from models import build_model, make_model, operator, tensor
+from old_models import build_model, make_model, operator, tensor
 from zoo import small_table, vector_of, with_tensor_fields
 
 import tq

@@ -11,7 +11,7 @@ import ai_edge_litert.schema_py_generated as schema
 import flatbuffers.flexbuffers
 import ml_dtypes
 import numpy as np
-from models import build_model, make_model, operator, pack, quantization, signature, strings, subgraph, tensor
+from old_models import build_model, make_model, operator, pack, quantization, signature, strings, subgraph, tensor
 
 ALL_TYPES = [name for name in vars(schema.TensorType) if name.isupper()]
 # Bytes of 6 elements of each type that has a size.

@@ -24,7 +24,7 @@ from tq._core import Model, RunError
 from tq.interpreter import Interpreter
 from tq.samples import Inputs, Progress, Reservoir, Values
 
-_MOST_MEMORY = 1 << 30  # of the model's bytes, once for each interpreter: packed weights take about as much
+_MOST_MEMORY = 1 << 30  # of the model's bytes, once for each interpreter, whose activations grow with them
 _MOST_CHUNK = 32  # samples that a worker gets at once
 # Operators whose state outlasts a run, and is not reset as variables are.
 _STATEFUL = {"ASSIGN_VARIABLE", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"}

@@ -218,6 +218,10 @@ class TensorPart(OnlyPart):
         self._put("buffer", value)
         self._editor._forget_users()
 
+    def store(self, field: str, value: Any) -> None:
+        super().store(field, value)
+        self._editor._forget_users()
+
     @property
     def quantization(self) -> QuantizationPart:
         return QuantizationPart(self)

@@ -32,7 +32,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
-from tq.parts import Parts, as_tuple, renumber, renumber_one
+from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
 from tq.tail import find_tail
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
@@ -123,6 +123,24 @@ class Editor:
     @outputs.setter
     def outputs(self, value: Iterable[TensorLike]) -> None:
         self.main.outputs = value
+
+    def stored(self, field: str) -> Any:
+        """A field of the schema's Model as plain Python values, None where it is not stored: see Part.stored."""
+        self._store()
+        return Part(self, self._root).stored(field)
+
+    def store(self, field: str, value: Any) -> None:
+        """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer ...; see
+        Part.store.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
+        parts: list[Any] | None = {"subgraphs": self._subgraphs, "buffers": self._buffers}.get(field)
+        if parts is not None:
+            if value is not None:
+                raise ValueError(f"Model.{field} takes None here; add_{field[:-1]} adds to them")
+            self._store()
+            parts.clear()
+        fields.put(self._root, field, value)
+        self._forget_users()
+        self._forget_versions()
 
     # -- signatures
 
@@ -241,6 +259,11 @@ class Editor:
 
     def _buffer_node(self, index: int) -> _Node | None:
         return self._buffers[index] if index < len(self._buffers) else None
+
+    @property
+    def buffers(self) -> Parts[Part]:
+        """The model's buffers, whose fields stored() and store() read and set; a tensor's `data` is the usual way."""
+        return Parts("buffer", [Part(self, node) for node in self._buffers], lambda buffer: None)
 
     def add_buffer(self, data: bytes | None = None) -> int:
         """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name."""

@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "kernels/isa.h"
 #include "kernels/observe.h"
-#include "quant/packing.h"
+#include "kernels/weight_loops.h"
 #include "quant/rounding.h"
 
 enum {
@@ -53,55 +52,6 @@ static int threads_of(const walk *k, int wanted)
 
 /* ---- bounds ---- */
 
-/* Of floats without their sign, the greater has the greater bits, and a NaN those of all: it comes in and stays. */
-TQ_BODY int32_t magnitude_bits(float x)
-{
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7FFFFFFF;
-}
-
-TQ_BODY float greater(float w, float bound)
-{
-    int32_t a = magnitude_bits(w), b = magnitude_bits(bound);
-    int32_t most = a > b ? a : b;
-    memcpy(&bound, &most, sizeof bound);
-    return bound;
-}
-
-TQ_BODY float greatest(const float *w, size_t n, float bound)
-{
-    int32_t most = magnitude_bits(bound);
-    for (size_t i = 0; i < n; i++) {
-        int32_t bits = magnitude_bits(w[i]);
-        most = bits > most ? bits : most;
-    }
-    memcpy(&bound, &most, sizeof bound);
-    return bound;
-}
-
-TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t end, float *restrict bounds)
-{
-    if (view.inner == 1) {
-        for (size_t at = begin; at < end; at += view.channels)
-            for (size_t c = 0; c < view.channels; c++)
-                bounds[c] = greater(w[at + c], bounds[c]);
-        return;
-    }
-    for (tq_run r = tq_first_run(view, begin, end); r.count; tq_next_run(&r, view, end))
-        bounds[r.channel] = greatest(w + r.at, r.count, bounds[r.channel]);
-}
-
-#define BOUNDS(isa, target)                                                                                     \
-    target static void bounds_##isa(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds) \
-    {                                                                                                           \
-        bounds_body(w, view, begin, end, bounds);                                                               \
-    }
-TQ_EVERY_ISA(BOUNDS)
-
-typedef void (*bounds_fn)(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds);
-static const bounds_fn bounds_of[TQ_ISAS] = TQ_ISA_FUNCTIONS(bounds);
-
 typedef struct bounds_job {
     walk walk;
     size_t parts, each; /* units of a part */
@@ -115,8 +65,8 @@ static void bounds_parts(void *context, size_t begin, size_t end)
     size_t units = size_of(k) / unit_of(k);
     for (size_t i = begin; i < end; i++) {
         size_t last = i + 1 == job->parts ? units : (i + 1) * job->each;
-        bounds_of[tq_isa()](k->w, k->view, i * job->each * unit_of(k), last * unit_of(k),
-                            job->bounds + i * k->view.channels);
+        tq_weight_loops_chosen()->bounds(k->w, k->view, i * job->each * unit_of(k), last * unit_of(k),
+                                         job->bounds + i * k->view.channels);
     }
 }
 
@@ -128,8 +78,8 @@ static bool bounds_apart(const walk *k, size_t threads, float *bounds)
     if (!job.bounds)
         return false;
     tq_parallel_for(threads, 1, (int)threads, bounds_parts, &job);
-    for (size_t i = 0; i < threads * channels; i++)
-        bounds[i % channels] = greater(job.bounds[i], bounds[i % channels]);
+    for (size_t i = 0; i < threads; i++)
+        tq_weight_loops_chosen()->bounds(job.bounds + i * channels, (tq_axis_view){1, channels, 1}, 0, channels, bounds);
     free(job.bounds);
     return true;
 }
@@ -147,93 +97,28 @@ void tq_weight_bounds(const float *w, const tq_weight_layout *l, int threads, fl
     if (wanted > 1 && k.regions == 1 && bounds_apart(&k, wanted, bounds))
         return;
     for (size_t r = 0; r < k.regions; r++)
-        bounds_of[tq_isa()](w + r * one, k.view, 0, one, bounds + r * channels);
+        tq_weight_loops_chosen()->bounds(w + r * one, k.view, 0, one, bounds + r * channels);
 }
 
 /* ---- codes ---- */
 
-/* How a rule rounds, and its limits. */
-typedef struct coder {
-    bool divides;
-    int32_t low, high;
-} coder;
-
-static coder coder_of(const tq_weight_target *target)
+static tq_weight_coder coder_of(const tq_weight_target *target)
 {
     tq_code_centre centre = tq_code_centre_of(target->code);
-    coder k = {target->rule == TQ_WEIGHTS_AI_EDGE, -centre.half, centre.half};
+    tq_weight_coder k = {target->rule == TQ_WEIGHTS_AI_EDGE, false, -centre.half, centre.half};
     if (k.divides && tq_code_bits(target->code) < 8)
         k.low = tq_code_range_of(target->code, false).low;
     return k;
 }
 
-static int32_t code_of(float w, float factor, const coder *k)
+static int32_t code_of(float w, float factor, const tq_weight_coder *k)
 {
     return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
 }
 
-/* code_of for codes of a byte, without a branch and without double: a loop of it becomes vectors.  It limits first, since
-   the limits are integers, so that ties to even is an addition, and away from zero adds the number below 1/2, which
-   reaches the next integer from exactly 1/2 on, and drops the fraction. */
-TQ_BODY int8_t byte_of(float w, float factor, bool divides, float low, float high)
-{
-    float x = divides ? w / factor : w * factor;
-    x = x == x ? x : 0;
-    x = x > low ? x : low;
-    x = x < high ? x : high;
-    if (divides)
-        return (int8_t)(int32_t)((x + 0x1.8p23f) - 0x1.8p23f);
-    return (int8_t)(int32_t)(x + (x < 0 ? -0x1.fffffep-2f : 0x1.fffffep-2f));
-}
-
-/* n codes, each with a factor of its own, or all with the first. */
-TQ_BODY void bytes_body(coder k, bool divides, const float *w, size_t n, const float *factors, bool same,
-                        int8_t *restrict q)
-{
-    const float low = (float)k.low, high = (float)k.high;
-    const float factor = factors[0];
-    if (same)
-        for (size_t i = 0; i < n; i++)
-            q[i] = byte_of(w[i], factor, divides, low, high);
-    else
-        for (size_t i = 0; i < n; i++)
-            q[i] = byte_of(w[i], factors[i], divides, low, high);
-}
-
-/* The codes of elements from begin to end, of a region, q[0] being the first one's. */
-TQ_BODY void codes_body(coder k, bool divides, const float *w, tq_axis_view view, size_t begin, size_t end,
-                        const float *factors, int8_t *q)
-{
-    if (view.inner == 1 && view.channels > 1) {
-        for (size_t at = begin, c, n; at < end; at += n) {
-            c = at % view.channels;
-            n = view.channels - c < end - at ? view.channels - c : end - at;
-            bytes_body(k, divides, w + at, n, factors + c, false, q + (at - begin));
-        }
-        return;
-    }
-    for (tq_run r = tq_first_run(view, begin, end); r.count; tq_next_run(&r, view, end))
-        bytes_body(k, divides, w + r.at, r.count, factors + r.channel, true, q + (r.at - begin));
-}
-
-#define CODES(isa, target)                                                                                  \
-    target static void codes_##isa(coder k, const float *w, tq_axis_view view, size_t begin, size_t end,    \
-                                   const float *factors, int8_t *q)                                         \
-    {                                                                                                       \
-        if (k.divides)                                                                                      \
-            codes_body(k, true, w, view, begin, end, factors, q);                                           \
-        else                                                                                                \
-            codes_body(k, false, w, view, begin, end, factors, q);                                          \
-    }
-TQ_EVERY_ISA(CODES)
-
-typedef void (*codes_fn)(coder k, const float *w, tq_axis_view view, size_t begin, size_t end, const float *factors,
-                         int8_t *q);
-static const codes_fn codes_of[TQ_ISAS] = TQ_ISA_FUNCTIONS(codes);
-
 typedef struct codes_job {
     walk walk;
-    coder coder;
+    tq_weight_coder coder;
     const float *factors;
     int bits; /* of packed codes; 0: they are not packed */
     int8_t *q8;
@@ -256,8 +141,8 @@ static void bytes_from(const codes_job *job, size_t begin, size_t end, int8_t *q
     for (size_t at = begin, n; at < end; at += n) {
         size_t region = at / one, from = at % one;
         n = one - from < end - at ? one - from : end - at;
-        codes_of[tq_isa()](job->coder, k->w + region * one, k->view, from, from + n,
-                           job->factors + region * k->view.channels, q + (at - begin));
+        tq_weight_loops_chosen()->bytes(job->coder, k->w + region * one, k->view, from, from + n,
+                                        job->factors + region * k->view.channels, q + (at - begin));
     }
 }
 
@@ -267,7 +152,7 @@ static void packed_from(const codes_job *job, size_t begin, size_t end)
     for (size_t at = begin; at < end; at += PIECE) {
         size_t n = end - at < PIECE ? end - at : PIECE;
         bytes_from(job, at, at + n, codes);
-        tq_pack_codes((const uint8_t *)codes, n, job->bits, job->packed + at * (size_t)job->bits / 8);
+        tq_weight_loops_chosen()->pack((const uint8_t *)codes, n, job->bits, job->packed + at * (size_t)job->bits / 8);
     }
 }
 
@@ -318,19 +203,33 @@ typedef struct walk_job {
     atomic_bool failed;
 } walk_job;
 
+/* Of a few channels, which stay in the first cache meanwhile. */
+static bool walk_some(const walk_job *job, codes_job *codes, size_t begin, size_t end)
+{
+    const tq_axis_view view = codes->walk.view;
+    float *factors = job->factors + begin;
+    memset(factors, 0, (end - begin) * sizeof *factors);
+    tq_weight_loops_chosen()->bounds(codes->walk.w, view, begin * view.inner, end * view.inner, job->factors);
+    if (tq_weight_scales(job->target, factors, end - begin, job->scales + begin, NULL) != TQ_OK)
+        return false;
+    codes->coder.is_near = !job->target->blocks;
+    for (size_t c = 0; c < end - begin; c++)
+        codes->coder.is_near &= tq_weight_is_near(factors[c]);
+    codes_range(codes, begin * view.inner, end * view.inner);
+    return true;
+}
+
 static void walk_channels(void *context, size_t begin, size_t end)
 {
     walk_job *job = context;
-    const tq_axis_view view = job->codes.walk.view;
-    for (size_t c = begin; c < end; c++) {
-        const size_t at = c * view.inner, next = at + view.inner;
-        job->factors[c] = 0;
-        bounds_of[tq_isa()](job->codes.walk.w, view, at, next, job->factors);
-        if (tq_weight_scales(job->target, &job->factors[c], 1, &job->scales[c], NULL) != TQ_OK) {
+    codes_job codes = job->codes;
+    const size_t some = GRAIN / codes.walk.view.inner + 1;
+    for (size_t at = begin, n; at < end; at += n) {
+        n = end - at < some ? end - at : some;
+        if (!walk_some(job, &codes, at, at + n)) {
             atomic_store_explicit(&job->failed, true, memory_order_relaxed);
             return;
         }
-        codes_range(&job->codes, at, next);
     }
 }
 

@@ -303,7 +303,7 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
 }
 
 /* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.  Gives a node of a Buffer the codes of w,
-   packed, as quantize_weights would make them by its usual rule, when the model is written.  w is not copied where it is
+   packed, as quantize_weights would make them by its usual rule, but without scales of 0, when the model is written.  w is not copied where it is
    dense: it must not change. */
 static PyObject *codes_into(PyObject *module, PyObject *args)
 {
@@ -322,6 +322,7 @@ static PyObject *codes_into(PyObject *module, PyObject *args)
     PyArrayObject *w = tree ? tq_py_dense_floats(value, "w") : NULL;
     if (w && layout_of(w, axis, block_size, &job, &rank, shape) == 0 && tq_py_keep_for_node(object, (PyObject *)w) == 0) {
         job.target.rule = (tq_weight_rule)usual_rule(&job.target);
+        job.target.positive = true;
         const tq_weight_source source = {job.target, job.layout, PyArray_DATA(w), label};
         if (tq_convert_weights(tree, node, &source, &error) == TQ_OK)
             made = PyArray_IntTupleFromIntp(rank, shape);

@@ -4,26 +4,9 @@
  */
 #include "quant/packing.h"
 
-static void pack_tail(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
-{
-    unsigned byte = 0;
-    for (size_t i = 0; i < count; i++)
-        byte |= (codes[i] & ((1u << bits) - 1)) << (i * (size_t)bits);
-    *packed = (uint8_t)byte;
-}
-
 void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
 {
-    size_t each = 8 / (size_t)bits, whole = count / each;
-    if (bits == 4)
-        for (size_t i = 0; i < whole; i++)
-            packed[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
-    else
-        for (size_t i = 0; i < whole; i++)
-            packed[i] = (uint8_t)((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4 |
-                                  codes[4 * i + 3] << 6);
-    if (count % each)
-        pack_tail(codes + whole * each, count % each, bits, packed + whole);
+    tq_pack_codes_inline(codes, count, bits, packed);
 }
 
 void tq_unpack_codes(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes)

@@ -19,6 +19,26 @@ static inline size_t tq_packed_size(size_t count, int bits)
 /* codes: the low bits of each byte. */
 void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
 
+/* The same, for loops of any instruction set.  Inner loops have a constant number of steps, so that compilers make vectors
+   of them. */
+static inline void tq_pack_codes_inline(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
+{
+    size_t each = 8 / (size_t)bits, whole = count / each;
+    if (bits == 4)
+        for (size_t i = 0; i < whole; i++)
+            packed[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
+    else
+        for (size_t i = 0; i < whole; i++)
+            packed[i] = (uint8_t)((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4 |
+                                  codes[4 * i + 3] << 6);
+    if (count % each) {
+        unsigned byte = 0;
+        for (size_t i = whole * each; i < count; i++)
+            byte |= (codes[i] & ((1u << bits) - 1)) << ((i - whole * each) * (size_t)bits);
+        packed[whole] = (uint8_t)byte;
+    }
+}
+
 /* low: the type's lowest code, 0 or -2^(bits - 1), which tells whether codes are sign-extended. */
 void tq_unpack_codes(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes);
 

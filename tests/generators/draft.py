@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import ai_edge_litert.schema_py_generated as schema
 import ml_dtypes
-import models
+import old_models as models
 import numpy as np
 
 RANGES = {

@@ -2,7 +2,7 @@
 """Scatters and windows whose bodies are subgraphs, tables of keys, and spectra."""
 
 import ai_edge_litert.schema_py_generated as schema
-import models
+import old_models as models
 import numpy as np
 from flatbuffers import flexbuffers
 
