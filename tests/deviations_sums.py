@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of tests/deviations.py: products of codes whose scaled sums leave 32 bits."""
+"""Rows of tests/deviations.py: products of codes whose scaled sums, or bounds, leave 32 bits."""
 
 import numpy as np
-from deviations import activation, coded, deviation, kind, multiplier
-from deviations_products import known, operands_of_product, option, patches, schema
+from deviations import CODES, NOT_XNNPACK, activation, coded, deviation, kind, multiplier
+from deviations_products import known, operands_of_product, option, patches
 
 
 def centered(operand):
@@ -91,8 +91,7 @@ def scaled_sums(node):
     """The sums, the bias with them, in steps of the output; None where they stay within 32 bits."""
     function, input_at, weights_at, bias_at = PRODUCTS[node.name]
     x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
-    coded_types = ("int8", "uint8", "int16")
-    if not known(x, w) or kind(x) not in coded_types or kind(out) not in coded_types or len(out.scale) != 1:
+    if not known(x, w) or kind(x) not in CODES or kind(out) not in CODES or len(out.scale) != 1:
         return None
     real = float(x.scale[0]) * w.scale.astype(float) / float(out.scale[0])
     if real.max() < 0.5 or (node.name == "TRANSPOSE_CONV" and not known(node.inputs[0])):
@@ -103,12 +102,10 @@ def scaled_sums(node):
 
 
 def large_convolution(m):
-    s = schema()
     x = m.input("int8", [1, 2, 2, 40], np.full([1, 2, 2, 40], 127), scale=1.0, zero_point=-128)
     w = m.constant("int8", np.full((3, 1, 1, 40), 127), scale=1.0, zero_point=0)
     b = m.constant("int32", np.zeros(3), scale=1.0, zero_point=0)
-    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], options, 3)
+    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], stride_h=1, stride_w=1, version=3)
 
 
 @deviation(
@@ -130,17 +127,51 @@ def large_products(node):
     return [(coded(out, reals), slack), *[None] * (len(node.outputs) - 1)]
 
 
+def far_bounds(m):
+    x = m.input("int8", [1, 2, 2, 3], scale=2.0**-12, zero_point=-60)
+    w = m.constant("int8", m.integers("int8", [4, 1, 1, 3], -100, 100), scale=2.0**-19, zero_point=0)
+    b = m.constant("int32", m.integers("int32", [4], -9999, 9999), scale=2.0**-31, zero_point=0)
+    options = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    options["fused_activation_function"] = "RELU_N1_TO_1"
+    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=2.0**-31, zero_point=-7)], **options, version=3)
+
+
+@deviation(
+    *[name for name in PRODUCTS if name != "BATCH_MATMUL"],
+    when="codes, a fused activation whose bound is 2^31 steps of the output",
+    litert="converts it out of range, and clamps by what comes out: any codes",
+    tq="saturates",
+    example=far_bounds,
+    numerics=NOT_XNNPACK,
+)
+def bounds_out_of_range(node):
+    function, input_at, weights_at, bias_at = PRODUCTS[node.name]
+    x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
+    if not known(x, w) or kind(x) not in CODES or kind(out) not in CODES or len(out.scale) != 1:
+        return None
+    if not any(2**31 <= abs(bound / float(out.scale[0])) < np.inf for bound in activation(node)):
+        return None
+    sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
+    reals = sums * float(x.scale[0]) * w.scale.astype(float)
+    return [(coded(out, np.clip(reals, *activation(node))), 1)]
+
+
 # ---- biases of another type ----
 
 
 def short_bias(m):
-    s = schema()
     x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
     w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
     b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
     shape = m.constant("int32", [1, 2, 2, 2])
-    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
-    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
+    m.operator(
+        "TRANSPOSE_CONV",
+        [shape, w, x, b],
+        [m.output("int16", scale=0.05, zero_point=0)],
+        stride_h=1,
+        stride_w=1,
+        version=4,
+    )
 
 
 @deviation(

@@ -249,6 +249,20 @@ def test_blocks():
     np.testing.assert_array_equal(np.asarray(tensor.quantization.scale, np.float32), made.scale)
 
 
+def test_blocks_of_scales_that_float16_rounds_to_zero():
+    """XNNPACK refuses a model with a scale of 0."""
+    w = normal(4, 64)
+    w[1, :32] *= 1e-8
+    w[2, 32:] = 0
+    model = one("FULLY_CONNECTED", {1: w, 2: normal(4)}, {0: [3, 64]}, [3, 4])
+    data = quantized(model, "blockwise_int4", min_elements=0)
+    made, scale = tq.Model(data).tensors["w1"], 2.0**-24
+    assert tq.quantize_weights(w, 1, "int4", block_size=32).scale[1, 0] == 0  # as ai-edge-quantizer has it
+    np.testing.assert_array_equal(np.asarray(made.quantization.scale).ravel()[[2, 5]], [scale, scale])
+    np.testing.assert_array_equal(np.asarray(made.data).astype(int)[1, :32], np.rint(w[1, :32] / np.float32(scale)))
+    assert noise_db(outputs(model, "AUTO"), outputs(data, "AUTO")) > 15
+
+
 def test_rows_that_blocks_do_not_divide_get_a_scale_each():
     tensor = tq.Model(quantized(fully_connected(columns=40), "blockwise_int4")).tensors["w1"]
     assert tensor.quantization.kind == "per-axis"

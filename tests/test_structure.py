@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tq
 from tq import _core
 
 ROOT = Path(__file__).parents[1]
@@ -112,6 +113,12 @@ print(*(set(sys.modules) - before))
     heavy = {"argparse", "html", "json", "matplotlib", "ml_dtypes", "typing_extensions", "unittest", "dataclasses"}
     assert {item for item in new if item.split(".")[0] in heavy} == set()
     assert len({item for item in new if not item.startswith("tq")}) <= 4, new
+
+
+def test_completion_offers_what_tq_promises_and_no_module_behind_it():
+    offered = {name for name in dir(tq) if not name.startswith("__")}
+    assert offered == {name for name in tq.__all__ if not name.startswith("__")}
+    assert all(getattr(tq, name) is not None for name in offered)
 
 
 @pytest.mark.slow

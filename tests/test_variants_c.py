@@ -79,6 +79,7 @@ def test_threads_under_a_race_detector(compiler, tmp_path):
         pytest.skip(f"no {compiler}")
     program = tmp_path / "threads"
     flags = ["-std=c11", "-O1", "-g", "-fsanitize=thread", f"-I{ROOT / 'src'}", "-pthread"]
-    sources = [str(ROOT / "tests/c/threads.c"), str(ROOT / "src/base/threads.c")]
+    base = ("threads.c", "shared.c", "alloc.c", "pages.c", "status.c")
+    sources = [str(ROOT / "tests/c/threads.c"), *(str(ROOT / "src/base" / name) for name in base)]
     subprocess.run([compiler, *flags, *sources, "-o", str(program)], check=True)
     assert run(str(program)) == 400

@@ -159,3 +159,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tq' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What `import tq` offers, for completion: also what is not imported yet, without the modules behind it."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

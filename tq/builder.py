@@ -26,25 +26,28 @@ from tq.editor import Editor
 class GraphBuilder(SubgraphPart):
     """A subgraph that is being built.  Tensors and operators stand in the order in which they are made."""
 
-    def tensor(self, name: str, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any) -> TensorPart:
+    def tensor(
+        self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any
+    ) -> TensorPart:
         """A tensor; parameters as for add_tensor: scale, zero_point, min, max, quantized_dimension, data ..."""
         return self.add_tensor(name, shape, type, **parameters)
 
-    def input(self, name: str, shape: Iterable[int], type: Any = None, **parameters: Any) -> TensorPart:
+    def input(self, name: str | None, shape: Iterable[int], type: Any = None, **parameters: Any) -> TensorPart:
         """A tensor that is the subgraph's next input."""
         tensor = self.add_tensor(name, shape, type, **parameters)
         self.inputs = [*self.inputs, tensor]
         return tensor
 
-    def constant(self, name: str, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
+    def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
         """A tensor with data: an array, whose shape and dtype it has unless `shape` and `type` say otherwise."""
         return self.add_tensor(name, parameters.pop("shape", None), type, data=data, **parameters)
 
     def operator(
-        self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], **arguments: Any
+        self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any
     ) -> OperatorPart:
         """An operator by its name in the schema, behind the others; a name that the schema does not have makes a custom
-        operator.  arguments: version, custom_options, intermediates, and the builtin options by the schema's names."""
+        operator.  arguments: those of add_operator, such as version and custom_options, and the options by the schema's
+        names."""
         return self.add_operator(name, inputs, outputs, **arguments)
 
     def output(self, *tensors: TensorLike) -> None:
@@ -83,20 +86,22 @@ class ModelBuilder(Editor):
         assert isinstance(graph, GraphBuilder)
         return graph
 
-    def tensor(self, name: str, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any) -> TensorPart:
+    def tensor(
+        self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any
+    ) -> TensorPart:
         """GraphBuilder.tensor of the first subgraph."""
         return self.graph.tensor(name, shape, type, **parameters)
 
-    def input(self, name: str, shape: Iterable[int], type: Any = None, **parameters: Any) -> TensorPart:
+    def input(self, name: str | None, shape: Iterable[int], type: Any = None, **parameters: Any) -> TensorPart:
         """GraphBuilder.input of the first subgraph."""
         return self.graph.input(name, shape, type, **parameters)
 
-    def constant(self, name: str, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
+    def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
         """GraphBuilder.constant of the first subgraph."""
         return self.graph.constant(name, data, type, **parameters)
 
     def operator(
-        self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], **arguments: Any
+        self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any
     ) -> OperatorPart:
         """GraphBuilder.operator of the first subgraph."""
         return self.graph.operator(name, inputs, outputs, **arguments)

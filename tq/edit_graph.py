@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from tq.parts import Part, Parts, renumber, renumber_one
 
 if TYPE_CHECKING:
     from tq.editor import Editor
+
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # none beyond the defaults
 
 # Fields that name tensors of their subgraph.
 _DETAILS_INDICES = ("scales", "zero_points")
@@ -45,6 +48,19 @@ class SubgraphPart(Part):
     def stored(self, field: str) -> Any:
         self._store()
         return super().stored(field)
+
+    def store(self, field: str, value: Any) -> None:
+        """As Part.store; tensors and operators, which have methods of their own, only go (None), all of them."""
+        lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
+        parts = lists.get(field)
+        if parts is not None:
+            if value is not None:
+                raise ValueError(f"SubGraph.{field} takes None here; add_{field[:-1]} adds to them")
+            self._store()
+            parts.clear()
+            self._places = None
+            self._editor._forget_users()
+        super().store(field, value)
 
     @property
     def index(self) -> int:
@@ -128,7 +144,7 @@ class SubgraphPart(Part):
 
     def add_tensor(
         self,
-        name: str,
+        name: str | None,
         shape: Iterable[int] | None = None,
         type: Any = None,
         *,
@@ -138,20 +154,24 @@ class SubgraphPart(Part):
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
         quantized_dimension: int = 0,
+        details: Mapping[str, Any] | None = None,
         quantization: Quantization | Mapping[str, Any] | QuantizationPart | None = None,
         shape_signature: Iterable[int] | None = None,
-        is_variable: bool = False,
         buffer: int | None = None,
+        **others: Any,
     ) -> TensorPart:
         """A new tensor, behind the others.
 
         type: as TensorPart.type takes it; by default that of `data`'s dtype, or FLOAT32.  shape: by default `data`'s.
         data: an array or bytes, which make it a constant with its own buffer.  buffer: the index of an existing one.
-        scale and the names after it: quantization parameters.  A scale without zero points gets zeros.
+        scale and the names after it: quantization parameters.  A scale without zero points gets zeros; zero_point=[]
+        stores none.  details: a dict with its table's name under "type", such as BlockwiseQuantization.
+        others: further fields of the schema's Tensor, as store() takes them: is_variable, has_rank, sparsity,
+        variant_tensors, external_buffer.
         """
         where = f"tensor {name!r}"
-        if quantization is not None and any(item is not None for item in (scale, zero_point, min, max)):
-            raise ValueError(f"{where}: quantization= holds all parameters; leave out scale, zero_point, min and max")
+        if quantization is not None and any(p is not None for p in (scale, zero_point, min, max, details)):
+            raise ValueError(f"{where}: quantization= holds all parameters; leave out scale, min and the others")
         if type is None:
             type = "FLOAT32" if data is None or isinstance(data, bytes) else type_of_array(np.asarray(data))
         number = type_number(type)
@@ -171,8 +191,8 @@ class SubgraphPart(Part):
             tensor.buffer = buffer
         if shape_signature is not None:
             tensor.shape_signature = shape_signature
-        if is_variable:
-            tensor.is_variable = True
+        for field, value in others.items():
+            tensor._put(field, value)
         if scale is not None and zero_point is None:
             zero_point = np.zeros(np.size(scale), np.int64)
         if min is not None or max is not None or scale is not None or zero_point is not None:
@@ -181,6 +201,8 @@ class SubgraphPart(Part):
                     setattr(tensor.quantization, field, value)
         if quantized_dimension:
             tensor.quantization.quantized_dimension = quantized_dimension
+        if details is not None:
+            tensor.quantization.details = details
         if quantization is not None:
             tensor.quantization = quantization
         if content is not None:
@@ -197,18 +219,21 @@ class SubgraphPart(Part):
         name: str,
         inputs: Iterable[TensorLike],
         outputs: Iterable[TensorLike],
+        /,
         *,
         at: int | None = None,
         version: int = 1,
         custom_options: bytes | None = None,
         intermediates: Iterable[TensorLike] | None = None,
-        **options: Any,
+        options: Mapping[str, Any] | None = NO_OPTIONS,
+        **more_options: Any,
     ) -> OperatorPart:
         """A new operator, at place `at` in the order of execution (default: last).
 
         name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.
         inputs, outputs: tensors, their names or indices; None for an optional input that is left out.
-        options: the builtin options by the schema's names; those left out have the schema's defaults.
+        options, more_options: the builtin options by the schema's names; those left out have the schema's defaults.
+        options=None: the operator stores none, not even their table.
         """
         where = f"operator {name}"
         place = len(self._operators) if at is None else at
@@ -221,7 +246,8 @@ class SubgraphPart(Part):
             operator._put("intermediates", self._indices(intermediates, where))
         if custom_options is not None:
             operator.custom_options = custom_options
-        operator._set_options(name, options)
+        given = None if options is None and not more_options else {**(options or {}), **more_options}
+        operator._set_options(name, given)
         operator._put("opcode_index", self._editor._code_of(name, version))
         self._operators.insert(place, operator)
         self._is_stored = False
@@ -240,6 +266,7 @@ class SubgraphPart(Part):
         name: str,
         inputs: Iterable[TensorLike],
         outputs: Iterable[TensorLike],
+        /,
         **arguments: Any,
     ) -> OperatorPart:
         """A new operator in the place of an old one; arguments as for add_operator."""

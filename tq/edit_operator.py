@@ -176,20 +176,20 @@ class OperatorPart(OnlyPart):
         return Options(self)
 
     @options.setter
-    def options(self, value: Mapping[str, Any]) -> None:
-        """All options at once: those left out get their defaults."""
+    def options(self, value: Mapping[str, Any] | None) -> None:
+        """All options at once: those left out get their defaults.  None: no table of options is stored."""
         name = self._code_name()
         if name is None:
             raise ValueError(f"{self._where()}: an operator that the schema does not know has no known options")
         self._set_options(name, value)
 
-    def _set_options(self, name: str, value: Mapping[str, Any]) -> None:
+    def _set_options(self, name: str, value: Mapping[str, Any] | None) -> None:
         """The options of a builtin operator of that name; any other has none."""
         table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
         if table is None and value:
             raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
         made = None
-        if table is not None:
+        if table is not None and value is not None:
             tree = self._node.tree
             made = fields.table(tree, table, value, f"operator {name}") if value else tree.make(table)
         union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"

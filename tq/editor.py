@@ -32,7 +32,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
-from tq.parts import Parts, as_tuple, renumber, renumber_one
+from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
 from tq.tail import find_tail
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
@@ -52,7 +52,7 @@ class Editor:
         self._root = self._tree.root
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
         self._buffers = self._root_nodes("buffers")
-        self._are_buffers_stored = True
+        self._are_subgraphs_stored = self._are_buffers_stored = True
         self._users: Counter[int] | None = None
         self._codes: list[_Node] | None = None
         self._names: list[str | None] | None = None
@@ -124,6 +124,25 @@ class Editor:
     def outputs(self, value: Iterable[TensorLike]) -> None:
         self.main.outputs = value
 
+    def stored(self, field: str) -> Any:
+        """A field of the schema's Model as plain Python values, None where it is not stored: see Part.stored."""
+        self._store()
+        return Part(self, self._root).stored(field)
+
+    def store(self, field: str, value: Any) -> None:
+        """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
+        Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
+        lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
+        parts = lists.get(field)
+        if parts is not None:
+            if value is not None:
+                raise ValueError(f"Model.{field} takes None here; add_{field[:-1]} adds to them")
+            self._store()
+            parts.clear()
+        fields.put(self._root, field, value)
+        self._forget_users()
+        self._forget_versions()
+
     # -- signatures
 
     @property
@@ -163,7 +182,7 @@ class Editor:
         if name is not None:
             graph.name = name
         self._subgraphs.append(graph)
-        self._root.set("subgraphs", [item._node for item in self._subgraphs])
+        self._are_subgraphs_stored = False
         return graph
 
     # -- shared rows
@@ -242,11 +261,21 @@ class Editor:
     def _buffer_node(self, index: int) -> _Node | None:
         return self._buffers[index] if index < len(self._buffers) else None
 
-    def add_buffer(self, data: bytes | None = None) -> int:
-        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name."""
+    @property
+    def buffers(self) -> Parts[Part]:
+        """The model's buffers, whose fields stored() and store() read and set; a tensor's `data` is the usual way."""
+        return Parts("buffer", [Part(self, node) for node in self._buffers], lambda buffer: None)
+
+    def add_buffer(self, data: bytes | None = None, **others: Any) -> int:
+        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name.
+
+        others: further fields of the schema's Buffer, as store() takes them: offset and size of what stands behind the
+        flatbuffer."""
         node = self._tree.make("Buffer")
         if data is not None:
             node.set("data", data)
+        for field, value in others.items():
+            fields.put(node, field, value)
         if not self._buffers:
             self._buffers.append(self._tree.make("Buffer"))
         self._buffers.append(node)
@@ -404,6 +433,9 @@ class Editor:
         """Gives the tree the lists that are kept here while they grow."""
         for graph in self._subgraphs:
             graph._store()
+        if not self._are_subgraphs_stored:
+            self._root.set("subgraphs", [graph._node for graph in self._subgraphs])
+            self._are_subgraphs_stored = True
         if not self._are_buffers_stored:
             self._root.set("buffers", self._buffers)
             self._are_buffers_stored = True

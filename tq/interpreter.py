@@ -115,13 +115,15 @@ class Interpreter(_core.Interpreter):
     experimental_op_resolver_type: an OpResolverType, also LiteRT's own.
     experimental_preserve_all_tensors: keep every intermediate tensor, at the cost of memory.  Changes no result.
 
-    model: an open tq.Model, which any number of interpreters in any threads may share.
+    model: an open tq.Model, which any number of interpreters in any threads may share; what they make of its constants
+        (packed weights) is there once.
     numerics: whose bits integer results have: "reference", TFLite's reference kernels'; "optimized", its optimized
         kernels' on one x86 thread; "xnnpack", XNNPACK's on x86, and the optimized kernels' where XNNPACK refuses an
         operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
         in their last bits.  Without it the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
         BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
-    max_memory: bytes that tensors and packed weights may take; the machine's memory by default.
+    max_memory: bytes that tensors and packed weights may take; the machine's memory by default.  Weights that another
+        interpreter of `model` has packed do not count.
 
     The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor
     lives, tq does not: a view keeps its memory.

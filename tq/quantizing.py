@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tq import better, ranges, recipes, versions
 from tq._core import Model, ModelError, QuantizationParams
-from tq.bodies import place_of
+from tq.bodies import callees, place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
@@ -95,16 +95,18 @@ def quantize_model(
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two numbers and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.  FAKE_QUANT operators go, and
+    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators go, and
         their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
-    io: the type of inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where those are int8,
-        "int16" where they are int16.
+    io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
+        those are int8, "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
     overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
-        parameters, tq.QuantizationParams((scale, zero_point)).  Tensors that must have equal parameters get them too.
+        parameters, tq.QuantizationParams((scale, zero_point)).  A name that the first subgraph lacks is looked for in
+        the others.  Tensors that must have equal parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
@@ -152,10 +154,10 @@ def _quantized(
     if not editor._subgraphs:
         raise ValueError("the model has no subgraphs")
     options = options._replace(places=_places(editor, options.rules))
-    given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
+    given = ranges.check_overrides(overrides, editor._subgraphs)
     known = []
     if _has_static(options):
-        known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
+        known = [ranges.Ranges(graph, found) for graph, found in zip(editor._subgraphs, given, strict=True)]
     _fold(editor, opened, options)
     for place, operators in enumerate(_static(editor, options)):
         if options.recipe.form != FLOAT or options.rules:
@@ -177,7 +179,7 @@ def _quantized(
         made += _make_static(operators, graph, found, options.per_axis)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
-    _set_io(editor, io)
+    _set_io(editor, opened, io)
     editor._prune_codes()
     return editor.to_bytes()
 
@@ -254,11 +256,18 @@ def _make_static(
     return made
 
 
-def _set_io(editor: Editor, io: str) -> None:
-    """Changes those inputs and outputs that the model turns into codes, or makes from them."""
+def _set_io(editor: Editor, model: Model, io: str) -> None:
+    """Changes those inputs and outputs of the first subgraph, and of those that signatures run, that the model turns
+    into codes, or makes from them.  A subgraph that operators call keeps what these give it."""
     if io == "float32":
         return
-    graph = editor.main
+    called = {place for graph in model.subgraphs for op in graph.operators for place in callees(model, op)}
+    for place in dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)]):
+        if place not in called and 0 <= place < len(editor._subgraphs):
+            _set_graph_io(editor._subgraphs[place], io)
+
+
+def _set_graph_io(graph: SubgraphPart, io: str) -> None:
     wanted = {"inputs": {}, "outputs": {}}  # type: dict[str, dict[TensorPart, str]]
     for tensor in graph.inputs:
         readers = tensor.consumers if tensor is not None else []
@@ -270,7 +279,9 @@ def _set_io(editor: Editor, io: str) -> None:
         if tensor is not None and producer is not None and producer.name == "DEQUANTIZE":
             codes = [item for item in producer.inputs if item is not None]
             wanted["outputs"][tensor] = _io_type("output", tensor, codes, io)
-    graph._editor.set_io_types(wanted["inputs"], wanted["outputs"])
+    from tq.io_types import set_io_types
+
+    set_io_types(graph, wanted["inputs"], wanted["outputs"])
 
 
 def _io_type(what: str, tensor: TensorPart, codes: Sequence[TensorPart], io: str) -> str:

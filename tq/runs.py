@@ -145,7 +145,7 @@ class MemoryPlan:
     arena: int  # bytes
     placed: list[Placed]  # in the arena
     own: dict[int, int]  # bytes of tensors with memory of their own: variables, computed constants, dynamic ones
-    used: int  # bytes of the whole interpreter, packed weights among them
+    used: int  # bytes of the whole interpreter, packed weights among them but for those that another one has made
     peak: int  # the most that were in use
 
     @property

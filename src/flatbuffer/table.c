@@ -154,6 +154,14 @@ int64_t tq_vector_i64(const tq_vector *vector, size_t index)
     return index < vector->count ? (int64_t)tq_load_u64(vector->file.data + vector->at + 8 * index) : 0;
 }
 
+bool tq_vector_has_i64(const tq_vector *vector, int64_t value)
+{
+    for (size_t i = 0; i < vector->count; i++)
+        if (tq_vector_i64(vector, i) == value)
+            return true;
+    return false;
+}
+
 float tq_vector_f32(const tq_vector *vector, size_t index)
 {
     return index < vector->count ? tq_load_f32(vector->file.data + vector->at + 4 * index) : 0;

@@ -86,6 +86,7 @@ tq_union tq_get_union(const tq_table *table, tq_field_id field);
 
 int32_t tq_vector_i32(const tq_vector *vector, size_t index);
 int64_t tq_vector_i64(const tq_vector *vector, size_t index);
+bool tq_vector_has_i64(const tq_vector *vector, int64_t value);
 float tq_vector_f32(const tq_vector *vector, size_t index);
 tq_table tq_vector_table(const tq_vector *vector, size_t index);
 tq_bytes tq_vector_string(const tq_vector *vector, size_t index);

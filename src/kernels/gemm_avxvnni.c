@@ -19,15 +19,9 @@
 
 #define GEMM_ISA avxvnni
 
-INLINE vi load_few(const void *p, size_t n) /* n < 4 bytes */
+INLINE vi load_few(const void *p, size_t n)
 {
-    const uint8_t *byte = p;
-    uint32_t four = byte[0];
-    if (n > 1)
-        four |= (uint32_t)byte[1] << 8;
-    if (n > 2)
-        four |= (uint32_t)byte[2] << 16;
-    return _mm256_set1_epi32((int32_t)four);
+    return _mm256_set1_epi32((int32_t)tq_few_bytes(p, n));
 }
 
 static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)

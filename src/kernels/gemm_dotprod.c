@@ -27,15 +27,9 @@ INLINE int8x16_t load_four(const void *p)
     memcpy(&four, p, sizeof four);
     return vreinterpretq_s8_s32(vdupq_n_s32(four));
 }
-INLINE int8x16_t load_few(const void *p, size_t n) /* n < 4 bytes */
+INLINE int8x16_t load_few(const void *p, size_t n)
 {
-    const uint8_t *byte = p;
-    uint32_t four = byte[0];
-    if (n > 1)
-        four |= (uint32_t)byte[1] << 8;
-    if (n > 2)
-        four |= (uint32_t)byte[2] << 16;
-    return vreinterpretq_s8_u32(vdupq_n_u32(four));
+    return vreinterpretq_s8_u32(vdupq_n_u32(tq_few_bytes(p, n)));
 }
 
 static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)

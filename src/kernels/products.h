@@ -122,4 +122,16 @@ void tq_store_codes_scalar(const tq_tile_store *store);
 void tq_store_wide_scalar(const tq_tile_store *store);
 void tq_store_floats_scalar(const tq_tile_store *store);
 
+/* 1 to 3 bytes of a row as the lowest of a group of four; the others 0, without reading past them. */
+static inline uint32_t tq_few_bytes(const void *p, size_t n)
+{
+    const uint8_t *byte = p;
+    uint32_t four = byte[0];
+    if (n > 1)
+        four |= (uint32_t)byte[1] << 8;
+    if (n > 2)
+        four |= (uint32_t)byte[2] << 16;
+    return four;
+}
+
 #endif

@@ -51,12 +51,18 @@ tq_status tq_model_open(tq_bytes file, const tq_allocator *allocator, tq_model *
     };
     status = index_external_buffers(&opened, error);
     if (status == TQ_OK)
+        status = tq_shared_open(allocator, &opened.shared, error);
+    if (status == TQ_OK)
         *model = opened;
+    else
+        tq_release(allocator, opened.external_index);
     return status;
 }
 
 void tq_model_close(tq_model *model)
 {
+    tq_shared_close(model->shared);
+    model->shared = NULL;
     tq_release(&model->allocator, model->external_index);
     model->external_index = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model: views over a verified file.  Only opening allocates, and only for a file with external
+ * A model: views over a verified file.  Only opening allocates: little, and an index of external
  * buffers.  An open model may be read from several threads at once.  The caller's bytes must outlive
  * the model and all that is got from it.
  *
@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/shared.h"
 #include "base/status.h"
 #include "flatbuffer/table.h"
 
@@ -27,6 +28,7 @@ typedef struct tq_model {
     tq_vector external_groups, external_buffers;
     uint64_t *external_index; /* id << 32 | place in external_buffers, sorted; NULL without them */
     tq_allocator allocator;
+    tq_shared *shared; /* what those who run it make of its constants, once for all of them */
 } tq_model;
 
 typedef struct tq_subgraph {

@@ -32,9 +32,8 @@ typedef struct product {
     size_t size_a, size_b, size_out; /* of one element in memory */
 
     tq_gemm plan;
-    tq_gemm *gemms;      /* one for each matrix of b, packed in the first run, where b is constant; else NULL */
-    bool has_run;
-    uint64_t each;       /* bytes of a packed matrix; constant ones lie in what the node keeps */
+    bool constant;       /* the node keeps a tq_gemm for each matrix of b, and the matrices, packed */
+    uint64_t packed_at, each; /* of them */
     tq_gemm_store store;
     tq_hybrid_rule rule; /* hybrid; else NULL */
     /* int16 times int16, which no matrix kernel takes */
@@ -162,20 +161,25 @@ static void ready_b(product *p, size_t matrix)
     if (p->words && !p->swap_b) {
         transpose(b, p->k, p->n, p->size_b, room);
         p->b = room;
-    } else if (p->gemms)
-        p->gemm = p->gemms[matrix];
+    } else if (p->constant)
+        p->gemm = ((const tq_gemm *)p->node->kept)[matrix];
     else if (!p->words)
         pack(p, p->node, b, &p->gemm, room);
 }
 
-static void pack_constants(tq_node *node)
+static size_t matrices_of(const tq_tensor *b)
 {
-    product *p = node->state;
+    return tq_shape_span(&b->shape, 0, b->shape.rank - 2);
+}
+
+static void pack_kept(tq_node *node)
+{
+    const product *p = node->state;
     const tq_tensor *b = node->in[RIGHT];
-    const size_t matrices = tq_shape_span(&b->shape, 0, b->shape.rank - 2);
-    for (size_t i = 0; i < matrices; i++)
-        pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &p->gemms[i], (char *)node->kept + i * p->each);
-    p->has_run = true;
+    tq_gemm *gemms = node->kept;
+    char *packed = (char *)node->kept + p->packed_at;
+    for (size_t i = 0; i < matrices_of(b); i++)
+        pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &gemms[i], packed + i * p->each);
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -184,8 +188,6 @@ static tq_status eval(tq_node *node, tq_error *error)
     product p = *(const product *)node->state;
     p.node = node;
     p.rows = tq_scratch_at(node, p.rows_at);
-    if (p.gemms && !p.has_run)
-        pack_constants(node);
     size_t batches = tq_shape_size(&p.batch), held_b = SIZE_MAX, held_a = SIZE_MAX;
     for (size_t i = 0; i < batches && p.m && p.n; i++) {
         size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
@@ -347,14 +349,15 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
     const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
     TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, flags, error));
     p->each = (p->plan.packed_bytes + 63) / 64 * 64;
-    if (tq_is_constant(b)) {
-        size_t matrices = tq_shape_span(&b->shape, 0, b->shape.rank - 2);
+    p->constant = tq_is_constant(b);
+    if (p->constant) {
         uint64_t kept = 0;
-        TQ_TRY(tq_node_memory(node, matrices, sizeof *p->gemms, &p->gemms, error));
-        tq_scratch_part(&kept, matrices, p->each);
-        TQ_TRY(tq_node_keep(node, kept, error));
+        tq_scratch_part(&kept, matrices_of(b), sizeof(tq_gemm));
+        p->packed_at = tq_scratch_part(&kept, matrices_of(b), p->each);
+        const int64_t form[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
+        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, 4, error));
     }
-    p->b_at = tq_scratch_part(total, p->gemms ? 0 : p->each, 1);
+    p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
     p->codes_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
     p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->m, node->threads), 1);

@@ -239,14 +239,6 @@ static tq_status eval_stablehlo_gather(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-static bool lists(const tq_vector *vector, int64_t value)
-{
-    for (uint32_t i = 0; i < vector->count; i++)
-        if (tq_vector_i64(vector, i) == value)
-            return true;
-    return false;
-}
-
 /* The output's shape: box dimensions where offset_dims says so, in order, and batch dimensions between. */
 static tq_status boxes_shape(const tq_node *node, const int64_t *sizes, int64_t vector_dim, tq_shape *out,
                              tq_error *error)
@@ -261,8 +253,8 @@ static tq_status boxes_shape(const tq_node *node, const int64_t *sizes, int64_t 
         return tq_output_fail(node, 0, error, "would have %lld dimensions", (long long)rank);
     tq_shape shape = {(int32_t)rank, {0}};
     for (int d = 0; d < rank; d++)
-        if (lists(&offset, d)) {
-            while (box < node->in[0]->shape.rank && lists(&collapsed, box))
+        if (tq_vector_has_i64(&offset, d)) {
+            while (box < node->in[0]->shape.rank && tq_vector_has_i64(&collapsed, box))
                 box++;
             if (box == node->in[0]->shape.rank)
                 return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has more offset_dims than dimensions of a slice");
@@ -288,7 +280,7 @@ static tq_status read_slice_sizes(const tq_node *node, int64_t *sizes, tq_error 
                           (unsigned)list.count, (int)in->rank);
     for (int d = 0; d < in->rank; d++) {
         sizes[d] = tq_vector_i64(&list, (size_t)d);
-        if (sizes[d] < 0 || sizes[d] > in->dims[d] || (lists(&collapsed, d) && sizes[d] != 1))
+        if (sizes[d] < 0 || sizes[d] > in->dims[d] || (tq_vector_has_i64(&collapsed, d) && sizes[d] != 1))
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has slice size %lld for dimension %d of %d elements",
                               (long long)sizes[d], d, (int)in->dims[d]);
     }
@@ -349,8 +341,8 @@ tq_status tq_prepare_stablehlo_gather(tq_node *node, tq_error *error)
     s->vector_step = vector_dim < indices->rank ? (size_t)index[vector_dim] : 0;
     tq_strided_begin(&s->copy, bytes);
     for (int d = 0, box = 0, next = 0; d < shape.rank; d++)
-        if (lists(&offset, d)) {
-            while (lists(&collapsed, box))
+        if (tq_vector_has_i64(&offset, d)) {
+            while (tq_vector_has_i64(&collapsed, box))
                 box++;
             tq_strided_dim(&s->copy, (size_t)shape.dims[d], from[box], to[d]);
             box++;

@@ -29,8 +29,8 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups], packed; weights that are not constant are packed in every run */
-    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    tq_gemm *gemm; /* [groups], packed: in front of what the node keeps; not constant: own, and packed in every run */
+    bool constant;
     uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* in eval */
     const tq_node *node;
@@ -46,15 +46,28 @@ static uint64_t packed_bytes(const convolution *c)
     return (c->plan.packed_bytes + 63) / 64 * 64;
 }
 
-static void pack(const convolution *c, const tq_tensor *filter, char *memory)
+static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, char *memory)
 {
     size_t each = c->out_channels / c->groups, patch = tq_scan_taps(&c->scan) * c->depth;
     for (size_t g = 0; g < c->groups; g++) {
         tq_gemm_weights weights = {.data = (const int8_t *)filter->data + g * each * patch, .type = TQ_i8,
                                    .channel_stride = patch, .k_stride = 1};
-        c->gemm[g] = c->plan;
-        tq_gemm_pack(&c->gemm[g], &weights, memory + g * packed_bytes(c));
+        gemm[g] = c->plan;
+        tq_gemm_pack(&gemm[g], &weights, memory + g * packed_bytes(c));
     }
+}
+
+static void pack_kept(tq_node *node)
+{
+    const convolution *c = node->state;
+    pack(c, node->in[1], node->kept, (char *)node->kept + c->packed_at);
+}
+
+static tq_status keep(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
+{
+    const int64_t form[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
+                            (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
+    return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Sums lie where the output does, and are scaled in place. */
@@ -100,9 +113,10 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
     if (c.out_pixels == 0)
         return TQ_OK;
-    if (!c.constant || !c.has_run)
-        pack(&c, node->in[1], (char *)(c.constant ? node->kept : node->scratch) + c.packed_at);
-    ((convolution *)node->state)->has_run = true;
+    if (c.constant)
+        c.gemm = node->kept;
+    else
+        pack(&c, node->in[1], c.gemm, (char *)node->scratch + c.packed_at);
     c.node = node;
     c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
                                   .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
@@ -199,14 +213,18 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     tq_activation_floats(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
-    TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
     c->constant = tq_is_constant(node->in[1]);
     uint64_t total = 0, kept = 0;
+    if (c->constant)
+        tq_scratch_part(&kept, c->groups, sizeof *c->gemm);
+    else
+        TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
     c->codes_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
     c->packed_at = tq_scratch_part(c->constant ? &kept : &total, c->groups, packed_bytes(c));
     c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
     node->eval = eval;
-    TQ_TRY(tq_node_keep(node, kept, error));
+    if (c->constant)
+        TQ_TRY(keep(node, c, kept, error));
     return tq_node_scratch(node, total, error);
 }

@@ -36,7 +36,7 @@ typedef struct product {
     uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; constant weights' packed_at: kept */
     /* one scale a tensor or a unit */
     tq_gemm gemm;
-    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    bool constant;          /* weights are kept, behind `gemm` as packed */
     bool sparse;            /* the file stores the weights so */
     /* blockwise */
     size_t block;
@@ -59,6 +59,14 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 {
     tq_gemm_weights weights = {.data = node->in[1]->data, .type = TQ_i8, .channel_stride = cols, .k_stride = 1};
     tq_gemm_pack(gemm, &weights, memory);
+}
+
+static void pack_kept(tq_node *node)
+{
+    const product *p = node->state;
+    tq_gemm *gemm = node->kept;
+    *gemm = p->gemm;
+    pack(node, gemm, p->cols, (char *)node->kept + p->packed_at);
 }
 
 static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
@@ -111,12 +119,10 @@ static void scale_rows(void *context, size_t begin, size_t end)
 static void eval_units(product *p)
 {
     const tq_node *node = p->node;
-    if (!p->constant || !p->has_run) {
-        product *own = node->state;
-        pack(node, &p->gemm, p->cols, (char *)(p->constant ? node->kept : node->scratch) + p->packed_at);
-        own->gemm = p->gemm;
-        own->has_run = true;
-    }
+    if (p->constant)
+        p->gemm = *(const tq_gemm *)node->kept;
+    else
+        pack(node, &p->gemm, p->cols, (char *)node->scratch + p->packed_at);
     tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
@@ -268,8 +274,11 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     p->constant = tq_is_constant(node->in[1]);
     p->sparse = p->rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
     uint64_t kept = 0;
+    tq_scratch_part(&kept, 1, sizeof(tq_gemm));
     p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
-    TQ_TRY(tq_node_keep(node, kept, error));
+    const int64_t form[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
+    if (p->constant)
+        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, 3, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }

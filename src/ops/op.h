@@ -14,8 +14,8 @@
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
- *   kept        tq_node_keep: node->kept in eval, zeroed before the first one, the operator's own as long as its
- *               memory: what the first run makes of constants, so that preparing costs no more than counting its bytes.
+ *   kept        tq_node_keep: node->kept in eval, what the first run makes of constants, so that preparing costs no
+ *               more than counting its bytes.  Interpreters of one model have it in common: eval only reads it.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
  * Where an output's shape waits for the data, operators that read it are prepared when it is known,
@@ -77,6 +77,7 @@ struct tq_node {
     void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
+    bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
     int threads; /* at most so many; at least 1 */
     struct tq_graph_run *run; /* the runtime's */
 };
@@ -97,8 +98,16 @@ tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
-/* `bytes` of node->kept for eval: once, in prepare. */
-tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error);
+/* Fills node->kept, which is zeroed, before the first eval of the first interpreter that gets there; where eval could
+   run, so that node->scratch is there too. */
+typedef void (*tq_pack_fn)(tq_node *node);
+
+enum { TQ_FORM = 14 };
+
+/* `bytes` of node->kept for eval: once, in prepare.  What `pack` makes must follow from the node's row in the file, its
+   numerics, the values of its constant inputs, and the numbers of `form`, TQ_FORM at most: all that shapes, the machine
+   or a caller could make different in another interpreter. */
+tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
 
 /* TQ_INTERRUPTED where the caller wants a stop: for evals whose time grows with the square of their inputs, now and then,
    outside of parallel loops. */

@@ -14,12 +14,18 @@ typedef struct product {
     tq_gemm_store store;
     double *real;           /* multipliers, one or one a channel, that columns are made of; NULL: of floats */
     bool real_for_each;
-    tq_gemm *packed;        /* [groups], or one tq_depthwise's place, once packed */
-    bool has_run;
-    bool constant;          /* weights and bias are packed in the first run */
+    tq_gemm *packed;        /* [groups], or one tq_depthwise's place, where weights are not constant */
+    bool constant;          /* weights and bias are kept */
     uint64_t columns_at, packed_at; /* packed_at: where constant, of what the node keeps; else of scratch */
     uint64_t scratch_at;
 } product;
+
+/* What the node keeps, in front of columns and weights. */
+typedef struct kept {
+    tq_gemm_store store;
+    tq_depthwise depthwise;
+    tq_gemm packed[]; /* [groups] */
+} kept;
 
 /* ---- checks ---- */
 
@@ -192,21 +198,42 @@ static uint64_t packed_bytes(const product *p)
     return p->plan.by_channel ? p->depthwise.packed_bytes : (p->gemm.packed_bytes + 63) / 64 * 64;
 }
 
-/* Fills p->packed, or p->depthwise, and their memory. */
-static void pack(const tq_node *node, product *p, char *memory)
+/* Fills `packed`, or `depthwise`, and their memory. */
+static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_depthwise *depthwise, char *memory)
 {
     for (size_t g = 0; g < p->plan.groups; g++) {
         tq_gemm_weights weights = weights_of(node, &p->plan, g);
         if (p->plan.by_channel) {
-            tq_depthwise_pack(&p->depthwise, &weights, memory);
+            *depthwise = p->depthwise;
+            tq_depthwise_pack(depthwise, &weights, memory);
         } else {
-            p->packed[g] = p->gemm;
-            tq_gemm_pack(&p->packed[g], &weights, memory + g * packed_bytes(p));
+            packed[g] = p->gemm;
+            tq_gemm_pack(&packed[g], &weights, memory + g * packed_bytes(p));
         }
     }
 }
 
-static tq_status eval(tq_node *node, tq_error *error);
+static void pack_kept(tq_node *node)
+{
+    const product *p = node->state;
+    kept *k = node->kept;
+    k->store = p->store;
+    if (p->real)
+        tq_gemm_store_make(&k->store, p->plan.channels, p->real, p->real_for_each, (char *)node->kept + p->columns_at);
+    if (p->constant)
+        pack(node, p, k->packed, &k->depthwise, (char *)node->kept + p->packed_at);
+}
+
+static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
+{
+    const tq_product_plan *plan = &p->plan;
+    const int64_t form[] = {
+        (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
+        (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
+        (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
+        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide, plan->product_in_f32 + 2 * plan->ignores_zero_point};
+    return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
+}
 
 /* The kernel, its packed weights or the scratch for them, and its own scratch. */
 static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
@@ -223,12 +250,14 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
         return tq_op_fail(node, error, status, "%s", why.text);
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
-    TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
-    uint64_t total = 0, kept = 0;
+    if (!p->constant)
+        TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
+    uint64_t total = 0, bytes = 0;
+    tq_scratch_part(&bytes, sizeof(kept) + (uint64_t)plan->groups * sizeof(tq_gemm), 1);
     if (p->real)
-        p->columns_at = tq_scratch_part(&kept, tq_gemm_store_bytes(plan->channels), 1);
-    p->packed_at = tq_scratch_part(p->constant ? &kept : &total, plan->groups, packed_bytes(p));
-    TQ_TRY(tq_node_keep(node, kept, error));
+        p->columns_at = tq_scratch_part(&bytes, tq_gemm_store_bytes(plan->channels), 1);
+    p->packed_at = tq_scratch_part(p->constant ? &bytes : &total, plan->groups, packed_bytes(p));
+    TQ_TRY(keep(node, p, bytes, error));
     uint64_t own = plan->by_channel
                        ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
                        : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
@@ -243,6 +272,8 @@ static bool goes_by_columns(const tq_node *node, const tq_product_plan *plan)
     return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
            plan->multiplier == 1 && plan->taps <= 25;
 }
+
+static tq_status eval(tq_node *node, tq_error *error);
 
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
 {
@@ -264,23 +295,22 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_product_plan *plan = &p->plan;
     if (!plan->rows || !plan->channels)
         return TQ_OK;
-    if (!p->has_run && p->real)
-        tq_gemm_store_make(&p->store, plan->channels, p->real, p->real_for_each, (char *)node->kept + p->columns_at);
-    if (!p->constant || !p->has_run)
-        pack(node, p, (char *)(p->constant ? node->kept : node->scratch) + p->packed_at);
-    p->has_run = true;
+    const kept *k = node->kept;
+    tq_depthwise own; /* of weights that are not constant */
+    if (!p->constant)
+        pack(node, p, p->packed, &own, (char *)node->scratch + p->packed_at);
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {
-        tq_depthwise_run(&p->depthwise, &rows, &p->store, node->out[0]->data, plan->channels, scratch, node->threads);
+        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels, scratch, node->threads);
         return TQ_OK;
     }
     const size_t each = plan->channels / plan->groups;
     const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
     for (size_t g = 0; g < plan->groups; g++) {
-        tq_gemm_store store = tq_gemm_store_from(&p->store, g * each);
+        tq_gemm_store store = tq_gemm_store_from(&k->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
-        tq_gemm_run(&p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
+        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
                     scratch, node->threads);
     }
     return TQ_OK;

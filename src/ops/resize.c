@@ -5,7 +5,8 @@
  * Bilinear, float32 and uint8, in float32, with s = in / out, or (in - 1) / (out - 1) with align_corners:
  *     v = y * s, or (y + 0.5) * s - 0.5 with half_pixel_centers;  y0 = max(floor(v), 0), y1 = min(ceil(v), in - 1)
  *     a * (1 - (v - y0)) * (1 - (u - x0)) + ... + 0, or + 0.5 and truncated for uint8
- *     optimized uint8: the four products of weights first, from left to right and then down
+ *     optimized: the four products of weights first, from left to right and then down; but float32 doubled both ways,
+ *     without options: means of two, ((a + b) / 2 + (c + d) / 2) / 2 of two columns
  * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
  *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
  * Bilinear, XNNPACK's, each with s in float32: v = y * s, or f32(y * s) + f32(s / 2 - 1/2), within [0, in - 1];
@@ -44,7 +45,7 @@ typedef struct scaler scaler;
 struct scaler {
     bool align_corners, half_pixel;
     place (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
-    mix_fn mix;
+    mix_fn mix, twice; /* twice: where both sizes double, without options; NULL: as elsewhere */
     size_t element;
 };
 
@@ -133,18 +134,50 @@ TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x
     }
 }
 
-/* The optimized kernel's: the weights' products come first.  (Its way with eightfold sizes is exact, and so is this.) */
+/* The optimized kernels': the weights' products come first. */
+#define WEIGHTS                                                                                        \
+    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real;     \
+    const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real
+#define WEIGHED_SUM                                                                                    \
+    ((float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left +                 \
+     (float)d[i] * lower_right)
+
+TQ_BODY void weigh_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    WEIGHTS;
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = WEIGHED_SUM + 0.0f;
+}
+
+/* (Its way with eightfold sizes is exact, and so is this.) */
 TQ_BODY void weigh_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
 {
     CORNERS(uint8_t);
-    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real;
-    const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real;
+    WEIGHTS;
     for (size_t i = 0; i < n; i++) {
-        float sum = (float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left +
-                    (float)d[i] * lower_right + 0.5f;
+        float sum = WEIGHED_SUM + 0.5f;
         sum = sum < 0 ? 0 : sum;
         y_out[i] = (uint8_t)(int32_t)(sum > 255 ? 255 : sum);
     }
+}
+
+/* Of twice the size: each place is a pixel or lies in the middle between two. */
+TQ_BODY void halve_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    if (x->real == 0 && y->real == 0) {
+        memcpy(y_out, a, n * sizeof *a);
+        return;
+    }
+    if (x->real != 0 && y->real != 0) {
+        for (size_t i = 0; i < n; i++)
+            y_out[i] = ((a[i] + b[i]) / 2 + (c[i] + d[i]) / 2) / 2;
+        return;
+    }
+    const float *restrict other = y->real != 0 ? b : c;
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = (a[i] + other[i]) / 2;
 }
 
 /* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
@@ -202,7 +235,8 @@ EVEN_CODES(even_u8, uint8_t)
     }
 #define MIXES(isa, target) \
     MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16) \
-    MIX(isa, target, weigh_u8) MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
+    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8) MIX(isa, target, halve_f32) \
+    MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
 TQ_EVERY_ISA(MIXES)
 
 typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
@@ -210,18 +244,19 @@ typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
 static const struct mix_row {
     int32_t type;
     find_fn find;
-    mix_fn mix[TQ_ISAS];
+    mix_fn mix[TQ_ISAS], twice[TQ_ISAS];
 } mixes[] = {
-    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32)},
-    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8)},
-    {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8)},
-    {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16)},
+    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32), {0}},
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8), {0}},
+    {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8), {0}},
+    {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}},
 }, optimized_mixes[] = {
-    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8)},
+    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32)},
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8), {0}},
 }, xnnpack_mixes[] = {
-    {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32)},
-    {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8)},
-    {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8)},
+    {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32), {0}},
+    {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8), {0}},
+    {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8), {0}},
 };
 
 static const struct mix_row *find_mix(const struct mix_row *from, size_t count, int32_t type)
@@ -247,6 +282,7 @@ static const struct mix_row *mix_of(const tq_node *node)
 
 typedef struct job {
     const scaler *s;
+    mix_fn mix;
     const tq_tensor *in, *out;
 } job;
 
@@ -263,8 +299,8 @@ static void scale_row(const job *j, size_t row, const place *columns, size_t beg
         const place *at = &columns[x - begin];
         const void *corners[4] = {top + at->low * pixel, bottom + at->low * pixel, top + at->high * pixel,
                                   bottom + at->high * pixel};
-        if (j->s->mix)
-            j->s->mix(corners, &y, at, to, depth);
+        if (j->mix)
+            j->mix(corners, &y, at, to, depth);
         else
             memcpy(to, corners[0], pixel);
     }
@@ -275,7 +311,7 @@ static bool same_source(const job *j, size_t before, size_t row)
 {
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
     size_t height = (size_t)out[1];
-    return !j->s->mix && before / height == row / height &&
+    return !j->mix && before / height == row / height &&
            j->s->find(j->s, (int64_t)(before % height), in[1], out[1]).low ==
                j->s->find(j->s, (int64_t)(row % height), in[1], out[1]).low;
 }
@@ -305,12 +341,19 @@ static void scale_rows(void *context, size_t begin, size_t end)
     }
 }
 
+static bool is_doubled(const tq_node *node, const scaler *s)
+{
+    const int32_t *in = node->in[0]->shape.dims, *out = node->out[0]->shape.dims;
+    return s->twice && !s->align_corners && !s->half_pixel && out[1] / 2.0 == in[1] && out[2] / 2.0 == in[2];
+}
+
 static tq_status eval_resize(tq_node *node, tq_error *error)
 {
     (void)error;
-    job j = {node->state, node->in[0], node->out[0]};
+    const scaler *s = node->state;
+    job j = {s, is_doubled(node, s) ? s->twice : s->mix, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
-    size_t bytes = tq_tensor_count(node->out[0]) * j.s->element;
+    size_t bytes = tq_tensor_count(node->out[0]) * s->element;
     if (bytes == 0)
         return TQ_OK;
     tq_parallel_for((size_t)out[0] * (size_t)out[1], 1, bytes < THREAD_BYTES ? 1 : node->threads, scale_rows, &j);
@@ -358,6 +401,7 @@ tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
     const struct mix_row *row = mix_of(node);
     s.find = row->find;
     s.mix = row->mix[tq_isa()];
+    s.twice = row->twice[tq_isa()];
     return prepare_resize(node, s, error);
 }
 

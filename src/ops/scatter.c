@@ -212,14 +212,6 @@ static tq_status eval_stablehlo_scatter(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-static bool lists(const tq_vector *vector, int64_t value)
-{
-    for (uint32_t i = 0; i < vector->count; i++)
-        if (tq_vector_i64(vector, i) == value)
-            return true;
-    return false;
-}
-
 /* What each dimension of the updates runs over.  The window's dimensions are the input's but the inserted ones,
    the others are those of the indices but index_vector_dim; both in order. */
 static tq_status map_updates(const tq_node *node, windows *w, int64_t vector_dim, tq_error *error)
@@ -233,8 +225,8 @@ static tq_status map_updates(const tq_node *node, windows *w, int64_t vector_dim
     tq_dense_strides(indices, 1, steps);
     for (int d = 0; d < updates->rank; d++) {
         w->window_dim[d] = -1;
-        if (lists(&window, d)) {
-            while (operand < in->rank && lists(&inserted, operand))
+        if (tq_vector_has_i64(&window, d)) {
+            while (operand < in->rank && tq_vector_has_i64(&inserted, operand))
                 operand++;
             if (operand == in->rank)
                 return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has more window dimensions than its input");
@@ -248,7 +240,7 @@ static tq_status map_updates(const tq_node *node, windows *w, int64_t vector_dim
         w->index_step[d] = (size_t)steps[next++];
     }
     next += next == vector_dim;
-    while (operand < in->rank && lists(&inserted, operand))
+    while (operand < in->rank && tq_vector_has_i64(&inserted, operand))
         operand++;
     if (next < indices->rank || operand < in->rank)
         return tq_input_fail(node, 2, error, "has %d dimensions, too few for its indices and windows",

@@ -40,7 +40,7 @@ struct deconvolution {
     void (*add)(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums);
     void (*store)(const deconvolution *d, size_t batch, const void *sums, size_t place);
     size_t sum_size; /* of one output channel */
-    bool constant, has_run; /* constant weights are packed in the first run, in what the node keeps */
+    bool constant; /* weights are kept */
     uint64_t packed_at, codes_at, images_at, sums_at; /* in scratch; constant weights' packed_at: kept */
     size_t tasks;    /* output rows are dealt to so many, each with sums of its own */
 
@@ -317,6 +317,18 @@ static const void *input_of(const deconvolution *d, tq_hybrid_row *images)
     return codes;
 }
 
+static void pack_kept(tq_node *node)
+{
+    const deconvolution *d = node->state;
+    d->pack(d, node->in[WEIGHTS], (char *)node->kept + d->packed_at);
+}
+
+static void pack_matrix(tq_node *node)
+{
+    const deconvolution *d = node->state;
+    tq_transposed_pack(node, &d->matrix);
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -326,9 +338,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     d.input = input_of(&d, images);
     d.image = images;
     void *packed = (char *)(d.constant ? node->kept : node->scratch) + d.packed_at;
-    if (!d.constant || !d.has_run)
+    if (!d.constant)
         d.pack(&d, node->in[WEIGHTS], packed);
-    ((deconvolution *)node->state)->has_run = true;
     d.weights = packed;
     d.sums = tq_scratch_at(node, d.sums_at);
     tq_parallel_for(d.tasks, 1, node->threads, eval_tasks, &d);
@@ -340,7 +351,7 @@ static tq_status eval(tq_node *node, tq_error *error)
 static tq_status eval_matrix(tq_node *node, tq_error *error)
 {
     (void)error;
-    deconvolution *d = node->state;
+    const deconvolution *d = node->state;
     tq_transposed_eval(node, &d->matrix);
     if (d->has_rest)
         redo_rest(node, d);
@@ -570,7 +581,7 @@ static tq_status prepare_matrix(tq_node *node, deconvolution *d, tq_error *error
         t->weights.bias_type = TQ_GEMM_BIAS_I64;
     TQ_TRY(prepare_store(node, d, &t->store, error));
     uint64_t total = 0;
-    TQ_TRY(tq_transposed_prepare(node, t, &total, error));
+    TQ_TRY(tq_transposed_prepare(node, t, &total, pack_matrix, error));
     node->eval = eval_matrix;
     return tq_node_scratch(node, total, error);
 }
@@ -598,7 +609,10 @@ tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
     d->constant = tq_is_constant(weights);
     uint64_t total = 0, kept = 0;
     d->packed_at = tq_scratch_part(d->constant ? &kept : &total, count, item);
-    TQ_TRY(tq_node_keep(node, kept, error));
+    const int64_t form[] = {d->pack == pack_floats, d->pack == pack_hybrid, (int64_t)d->taps, (int64_t)d->channels,
+                            (int64_t)d->out_channels};
+    if (d->constant)
+        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, (int)(sizeof form / sizeof *form), error));
     d->codes_at = tq_scratch_part(&total, tq_tensor_count(input), code);
     d->images_at = tq_scratch_part(&total, code == 1 ? d->batches : 0, sizeof(tq_hybrid_row));
     d->sums_at = tq_scratch_part(&total, d->tasks * d->out_channels, d->sum_size);

@@ -79,7 +79,7 @@ static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, co
             }
 }
 
-static void pack_phase(const tq_node *node, const tq_transposed *t, tq_transposed_phase *p)
+static void pack_phase(const tq_node *node, const tq_transposed *t, const tq_transposed_phase *p, tq_gemm *packed)
 {
     char *room = tq_scratch_at(node, t->taps_at);
     const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
@@ -89,14 +89,23 @@ static void pack_phase(const tq_node *node, const tq_transposed *t, tq_transpose
     weights.bias = bias ? bias->data : NULL;
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
-    tq_gemm_pack(&p->gemm, &weights, (char *)node->kept + p->packed_at);
+    *packed = p->gemm;
+    tq_gemm_pack(packed, &weights, (char *)node->kept + p->packed_at);
 }
 
-tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_error *error)
+void tq_transposed_pack(const tq_node *node, const tq_transposed *t)
+{
+    tq_gemm *packed = node->kept; /* [count], in front of the weights */
+    for (size_t i = 0; i < t->count; i++)
+        pack_phase(node, t, &t->phases[i], &packed[i]);
+}
+
+tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_pack_fn pack, tq_error *error)
 {
     size_t most = 0, count = (size_t)t->y->stride * (size_t)t->x->stride;
     uint64_t work = 0, kept = 0;
     TQ_TRY(tq_node_memory(node, count, sizeof *t->phases, &t->phases, error));
+    tq_scratch_part(&kept, count, sizeof(tq_gemm));
     for (size_t i = 0; i < count; i++) {
         tq_transposed_phase *p = &t->phases[t->count];
         p->y = side_of(t->y, (int32_t)(i / (size_t)t->x->stride));
@@ -118,7 +127,10 @@ tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scrat
     t->result_at = tq_scratch_part(scratch, count == 1 ? 0 : most, pixel);
     t->work_at = tq_scratch_part(scratch, work, 1);
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
-    return tq_node_keep(node, kept, error);
+    /* phases follow from the filter and these */
+    const int64_t form[] = {t->y->stride, t->y->pad, t->y->in, t->y->out, t->x->stride, t->x->pad, t->x->in, t->x->out,
+                            t->flags, (int64_t)t->batches};
+    return tq_node_keep(node, kept, pack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Rows of a phase, counted over all images. */
@@ -137,18 +149,16 @@ static void spread_rows(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_transposed_eval(const tq_node *node, tq_transposed *t)
+void tq_transposed_eval(const tq_node *node, const tq_transposed *t)
 {
-    for (size_t i = 0; i < t->count && !t->has_run; i++)
-        pack_phase(node, t, &t->phases[i]);
-    t->has_run = true;
+    const tq_gemm *packed = node->kept;
     size_t bytes = t->out_channels * tq_element_bytes(node->out[0]->type);
     bool direct = t->y->stride == 1 && t->x->stride == 1;
     char *result = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);
     for (size_t i = 0; i < t->count; i++) {
         const tq_transposed_phase *p = &t->phases[i];
         tq_gemm_rows rows = {node->in[2]->data, pixels(t, p), t->channels, &p->scan};
-        tq_gemm_run(&p->gemm, &rows, &t->store, result, t->out_channels, tq_scratch_at(node, t->work_at),
+        tq_gemm_run(&packed[i], &rows, &t->store, result, t->out_channels, tq_scratch_at(node, t->work_at),
                     node->threads);
         spread s = {t, p, result, node->out[0]->data, bytes};
         if (!direct)

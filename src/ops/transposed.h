@@ -25,14 +25,15 @@ typedef struct tq_transposed {
     size_t count; /* of phases */
     tq_transposed_phase *phases;
     uint64_t result_at, work_at, taps_at; /* in scratch */
-    bool has_run; /* weights are packed in the first run */
 } tq_transposed;
 
 /* Every phase has a tap, and there are not too many phases. */
 bool tq_transposed_fits(const tq_window *y, const tq_window *x);
 
-/* Plans the phases; *scratch, the bytes so far, grows by what eval needs.  What the node keeps is theirs. */
-tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_error *error);
-void tq_transposed_eval(const tq_node *node, tq_transposed *t);
+/* Plans the phases; *scratch, the bytes so far, grows by what eval needs.  What the node keeps is theirs, and `pack`
+   calls tq_transposed_pack. */
+tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_pack_fn pack, tq_error *error);
+void tq_transposed_pack(const tq_node *node, const tq_transposed *t);
+void tq_transposed_eval(const tq_node *node, const tq_transposed *t);
 
 #endif

@@ -315,6 +315,7 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_node *node, PyArra
     if (tq_py_code(dtype, &job.target.code) < 0 || layout_of(w, axis, block_size, &job, &rank, shape) < 0)
         return NULL;
     job.target.rule = (tq_weight_rule)usual_rule(&job.target);
+    job.target.positive = true;
     const tq_weight_source source = {job.target, job.layout, PyArray_DATA(w), label};
     if (tq_convert_weights(tree, node, &source, &error) == TQ_OK)
         return PyArray_IntTupleFromIntp(rank, shape);
@@ -323,8 +324,9 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_node *node, PyArra
 }
 
 /* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.  Gives a node of a Buffer the codes of w,
-   packed, as quantize_weights would make them by its usual rule, when the model is written.  w is not copied where it is
-   dense: it must not change.  The tree keeps it, so that neither is freed if it is itself a view of that tree. */
+   packed, as quantize_weights would make them by its usual rule, but without scales of 0, when the model is written.  w
+   is not copied where it is dense: it must not change.  The tree keeps it, so that neither is freed if it is itself a
+   view of that tree. */
 static PyObject *codes_into(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);

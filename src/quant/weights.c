@@ -15,8 +15,10 @@ static const char *const names[] = {
 #undef WEIGHT_RULE
 };
 
+#define LEAST_FLOAT16 0x1p-24f
+
 /* x > 0 rounded to bfloat16 and then to float16, each to nearest with ties to even.  bfloat16's 8 bits fit
-   float16's 11 from 2^-14 to its greatest, 65280; below, float16 holds the multiples of 2^-24. */
+   float16's 11 from 2^-14 to its greatest, 65280; below, float16 holds the multiples of its least number. */
 static float to_float16_scale(float x)
 {
     uint32_t bits;
@@ -25,7 +27,7 @@ static float to_float16_scale(float x)
     memcpy(&x, &bits, sizeof bits);
     if (x >= 65536.0f)
         return INFINITY;
-    return x < 0x1p-14f ? rintf(x * 0x1p24f) * 0x1p-24f : x;
+    return x < 0x1p-14f ? rintf(x / LEAST_FLOAT16) * LEAST_FLOAT16 : x;
 }
 
 static float scale_of(const tq_weight_target *target, float bound, float half)
@@ -40,7 +42,8 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
         return (bound + bound) / (2 * half);
     case TQ_WEIGHTS_AI_EDGE:
         scale = (bound > least ? bound : least) / half;
-        return target->blocks ? to_float16_scale(scale) : scale;
+        scale = target->blocks ? to_float16_scale(scale) : scale;
+        return target->positive && scale == 0 ? LEAST_FLOAT16 : scale;
     case TQ_WEIGHTS_TOCO:
     case TQ_WEIGHT_RULES: break;
     }

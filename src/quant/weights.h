@@ -22,6 +22,7 @@ typedef struct tq_weight_target {
     tq_code code;
     bool per_channel; /* false: one region of one channel */
     bool blocks;      /* a channel is a block, whose scale float16 holds */
+    bool positive;    /* where that would be 0, it is float16's least number: XNNPACK refuses a model with a scale of 0 */
 } tq_weight_target;
 
 /* Dense weights as `regions` arrays one after the other, each seen around one axis, with a scale for each

@@ -28,6 +28,7 @@ static tq_status eval_flushed(tq_node *node, tq_error *error)
 {
     const tq_denormals before = tq_denormals_mode();
     tq_denormals_restore(TQ_DENORMALS_ZERO);
+    tq_step_pack(tq_step_of(node));
     tq_status status = node->eval(node, error);
     tq_denormals_restore(before);
     return status;
@@ -35,7 +36,10 @@ static tq_status eval_flushed(tq_node *node, tq_error *error)
 
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
-    return node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return eval_flushed(node, error);
+    tq_step_pack(tq_step_of(node));
+    return node->eval(node, error);
 }
 
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)

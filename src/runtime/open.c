@@ -92,6 +92,34 @@ static tq_status constant_bytes(tq_graph_run *graph, const tq_tensor *tensor, tq
     return tq_tensor_bytes(graph->run->model, &tensor->table, out, error);
 }
 
+static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_status status)
+{
+    tq_part_end(graph->slots[tensor->index].part, status == TQ_OK);
+    return status;
+}
+
+static tq_status load_copy(tq_graph_run *graph, const tq_tensor *tensor, const void *stored, size_t size, tq_error *error)
+{
+    bool make;
+    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored, size, &make, error));
+    if (!make)
+        return TQ_OK;
+    memcpy(tensor->data, stored, size);
+    return made(graph, tensor, TQ_OK);
+}
+
+static tq_status load_bits(tq_graph_run *graph, const tq_tensor *tensor, const void *stored, const tq_type_row *type,
+                           tq_error *error)
+{
+    const uint64_t count = tq_tensor_count(tensor);
+    bool make;
+    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored, count, &make, error));
+    if (!make)
+        return TQ_OK;
+    tq_unpack_bits(stored, type->bits, type->low < 0, count, tensor->data);
+    return made(graph, tensor, TQ_OK);
+}
+
 static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes stored, uint64_t size, bool as_stored,
                              tq_error *error)
 {
@@ -101,8 +129,9 @@ static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes st
         tensor->bytes = stored.size;
         return tq_tensor_densify_check(&tensor->table, stored, error);
     }
-    TQ_TRY(tq_slot_allocate(graph, tensor->index, size, error));
-    return tq_tensor_densify(&tensor->table, stored, tensor->data, size, error);
+    bool make;
+    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored.data, size, &make, error));
+    return make ? made(graph, tensor, tq_tensor_densify(&tensor->table, stored, tensor->data, size, error)) : TQ_OK;
 }
 
 static tq_status load_strings(tq_graph_run *graph, tq_tensor *tensor, tq_bytes stored, tq_error *error)
@@ -112,9 +141,7 @@ static tq_status load_strings(tq_graph_run *graph, tq_tensor *tensor, tq_bytes s
     if (strings.count != tq_tensor_count(tensor))
         return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET, "%u strings for a shape of %llu elements", strings.count,
                        (unsigned long long)tq_tensor_count(tensor));
-    TQ_TRY(tq_slot_allocate(graph, tensor->index, stored.size, error));
-    memcpy(tensor->data, stored.data, stored.size);
-    return TQ_OK;
+    return load_copy(graph, tensor, stored.data, stored.size, error);
 }
 
 /* Makes a constant of the tensor, if the file has data for it. */
@@ -139,20 +166,15 @@ static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool as_s
     if (stored.size < size)
         return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET, "has %llu bytes of data; its shape and type need %llu",
                        (unsigned long long)stored.size, (unsigned long long)size);
-    if (type->bits < 8 && !as_stored) {
-        TQ_TRY(tq_slot_allocate(graph, tensor->index, tq_tensor_count(tensor), error));
-        tq_unpack_bits(stored.data, type->bits, type->low < 0, tq_tensor_count(tensor), tensor->data);
-        return TQ_OK;
-    }
+    if (type->bits < 8 && !as_stored)
+        return load_bits(graph, tensor, stored.data, type, error);
     tensor->packed = type->bits < 8;
     if ((uintptr_t)stored.data % tq_element_bytes(tensor->type) == 0) {
         tensor->data = (void *)stored.data; /* read only: no operator writes to a constant */
         tensor->bytes = (size_t)size;
         return TQ_OK;
     }
-    TQ_TRY(tq_slot_allocate(graph, tensor->index, size, error));
-    memcpy(tensor->data, stored.data, (size_t)size);
-    return TQ_OK;
+    return load_copy(graph, tensor, stored.data, (size_t)size, error);
 }
 
 /* ---- a subgraph ---- */
@@ -295,6 +317,8 @@ void tq_graph_choose_backends(tq_graph_run *graph)
         if (tq_backend_unpacks(node))
             node->out[0]->unpacked = true;
     }
+    if (graph->run->options.numerics == TQ_NUMERICS_XNNPACK)
+        tq_graph_find_chains(graph);
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
@@ -376,11 +400,13 @@ static void close_graph(tq_graph_run *graph)
     for (uint32_t k = 0; graph->steps && k < graph->step_count; k++) {
         tq_blocks_release(&graph->steps[k].memory);
         tq_block_release(graph->steps[k].scratch);
+        tq_step_drop_kept(graph, &graph->steps[k], false);
     }
-    for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++)
+    for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++) {
         tq_block_release(graph->slots[i].block);
+        tq_shared_drop(graph->run->model->shared, graph->slots[i].part);
+    }
     tq_block_release(graph->arena);
-    tq_block_release(graph->kept);
     tq_blocks_release(&graph->memory);
 }
 

@@ -13,12 +13,15 @@
 
 /* ---- back to the file ---- */
 
-static void clean_step(tq_step *step)
+static void clean_step(tq_graph_run *graph, tq_step *step)
 {
+    tq_step_drop_kept(graph, step, true);
     tq_blocks_release(&step->memory);
     tq_block_release(step->scratch);
     step->scratch = NULL;
     step->scratch_bytes = step->kept_bytes = 0;
+    step->pack = NULL;
+    step->form_count = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
@@ -238,6 +241,8 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
     if (node->shape_later)
         TQ_TRY(node->shape_later(node, error));
+    if (step->pack)
+        step->pack(node);
     return tq_node_eval(node, error);
 }
 
@@ -344,7 +349,12 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
         graph->at = k;
         if (step->phase != TQ_NODE_ONCE)
             continue;
-        TQ_TRY(step->node.eval(&step->node, error));
+        bool again;
+        if (tq_part_begin(step->part, &again)) {
+            tq_status status = step->node.eval(&step->node, error);
+            tq_part_end(step->part, status == TQ_OK);
+            TQ_TRY(status);
+        }
         step->phase = TQ_NODE_FOLDED;
     }
     graph->has_once = false;
@@ -428,32 +438,6 @@ static void check_outputs(pass *p)
     }
 }
 
-static uint64_t kept_of(const tq_step *step)
-{
-    return step->phase == TQ_NODE_READY ? step->kept_bytes : step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : 0;
-}
-
-/* One block for all that operators keep, and for constants that are computed in the first run. */
-static tq_status give_kept(tq_graph_run *graph, tq_error *error)
-{
-    uint64_t total = 0;
-    for (uint32_t k = 0; k < graph->step_count; k++)
-        tq_scratch_part(&total, kept_of(&graph->steps[k]), 1);
-    TQ_TRY(tq_block_new(graph->run->pool, total, &graph->kept, error));
-    total = 0;
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        tq_node *node = &graph->steps[k].node;
-        void *at = (char *)graph->kept->data + tq_scratch_part(&total, kept_of(&graph->steps[k]), 1);
-        if (graph->steps[k].phase == TQ_NODE_ONCE) {
-            node->out[0]->data = at;
-            graph->slots[node->out[0]->index].block = tq_block_retain(graph->kept);
-        } else {
-            node->kept = at;
-        }
-    }
-    return TQ_OK;
-}
-
 static tq_status give_memory(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -467,7 +451,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
             TQ_TRY(tq_slot_allocate(graph, i, tensor->bytes, error));
     }
-    TQ_TRY(give_kept(graph, error));
+    TQ_TRY(tq_graph_give_kept(graph, error));
     return tq_graph_plan(graph, error);
 }
 
@@ -478,12 +462,11 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     pass p = {.graph = graph};
     graph->ready = graph->has_run = graph->has_once = false;
     for (uint32_t k = 0; k < graph->step_count; k++)
-        clean_step(&graph->steps[k]);
+        clean_step(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         reset_tensor(graph, i);
     tq_block_release(graph->arena);
-    tq_block_release(graph->kept);
-    graph->arena = graph->kept = NULL;
+    graph->arena = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);
     mark_ends(&p, &graph->subgraph.outputs, false);
     mark_orphans(graph);
@@ -512,6 +495,8 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     graph->run->allocated = true;
     graph->busy = true;
     tq_status status = allocate(graph, error);
+    for (uint32_t k = 0; k < graph->step_count; k++)
+        tq_step_drop_held(graph, &graph->steps[k]);
     graph->busy = false;
     return status;
 }
@@ -562,7 +547,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     tq_node *node = &step->node;
     if (step->seen && saw_these_shapes(step))
         return TQ_OK;
-    clean_step(step);
+    clean_step(graph, step);
     step->phase = TQ_NODE_LATE;
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i]) {
@@ -572,6 +557,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     tq_status status = node->op->prepare(node, error);
     if (status == TQ_OK)
         status = settle_outputs(graph, step, error);
+    tq_step_drop_held(graph, step);
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i]) {
             graph->slots[node->out[i]->index].later = true;

@@ -6,7 +6,8 @@
  * what is constant, and plans an arena for the rest by lifetimes.  Operators whose inputs' shapes wait for data
  * are prepared while the model runs, and their outputs live on the heap.  Invoking runs the operators in order.
  *
- * One interpreter is used by one thread at a time; any number of interpreters may share a model.
+ * One interpreter is used by one thread at a time; any number of interpreters may share a model, and what is made of
+ * its constants (kept.c).
  */
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
@@ -29,12 +30,19 @@ typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
+    bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     tq_block *memory;       /* list: what tq_node_memory gave */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
     uint64_t kept_bytes;    /* asked for */
+    tq_pack_fn pack;
+    int64_t form[TQ_FORM];
+    int form_count;
+    tq_part *part;          /* what it keeps, or of TQ_NODE_ONCE its output; NULL: none */
+    tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
+    bool to_pack;           /* nobody has said yet that `part` is made */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than that of those it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
@@ -43,10 +51,12 @@ typedef struct tq_step {
 /* A tensor's bookkeeping. */
 typedef struct tq_slot {
     tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
+    tq_part *part;      /* of a constant that is not as the file has it: what `block` is of */
     uint64_t offset;    /* in the arena */
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
     int32_t producer;   /* -1: none */
+    int32_t reader;     /* the operator that reads it; -1: none, or several, or the graph's caller does (chains.c) */
     bool is_input, is_output;
     bool is_orphan; /* nothing writes it */
     bool file_constant; /* the file has its value */
@@ -68,7 +78,7 @@ typedef struct tq_graph_run {
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
     tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
-    tq_block *arena, *kept; /* kept: what operators keep */
+    tq_block *arena;
     uint64_t arena_bytes;
     bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
@@ -127,6 +137,11 @@ void tq_graph_choose_backends(tq_graph_run *graph);
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
 
+/* ---- chains.c ---- */
+
+/* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
+void tq_graph_find_chains(tq_graph_run *graph);
+
 /* ---- prepare.c ---- */
 
 /* Makes a graph ready to run, unless it is.  Fails with the first thing that is wrong; run->report has them all. */
@@ -143,6 +158,27 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
 
 /* Gives a tensor memory of its own, of `bytes` bytes, unless it has enough. */
 tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error);
+
+/* ---- kept.c: what is made of constants once for all interpreters of the model ---- */
+
+/* Gives operators what they keep, and those that run once their outputs: parts that another interpreter has, or new
+   ones, in one block. */
+tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error);
+
+/* The same for an operator that is prepared late. */
+tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error);
+
+/* Packs, unless it is done. */
+void tq_step_pack(tq_step *step);
+
+/* Lets go of what an operator keeps.  hold: it is to be prepared again, and may want the same. */
+void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
+void tq_step_drop_held(tq_graph_run *graph, tq_step *step);
+
+/* Room of `bytes` bytes for a constant that is not as `stored` in the file has it.  *make: the caller is to fill it,
+   and to call tq_part_end for the slot's part. */
+tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
+                            tq_error *error);
 
 /* ---- plan.c ---- */
 

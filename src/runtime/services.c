@@ -3,6 +3,7 @@
  * What ops/op.h promises operators.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "ops/check.h"
@@ -49,13 +50,18 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
     return TQ_OK;
 }
 
-/* What a planned operator keeps lies in one block with that of all others, which costs nothing until it is touched. */
-tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_error *error)
+tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error)
 {
-    if (tq_step_of(node)->phase == TQ_NODE_LATE)
-        return tq_node_memory(node, bytes, 1, &node->kept, error);
-    tq_step_of(node)->kept_bytes = bytes;
-    return TQ_OK;
+    tq_step *step = tq_step_of(node);
+    tq_error why = {0};
+    step->kept_bytes = bytes;
+    step->pack = pack;
+    step->form_count = count;
+    memcpy(step->form, form, (size_t)count * sizeof *form);
+    if (step->phase != TQ_NODE_LATE)
+        return TQ_OK; /* with that of all others, in tq_graph_give_kept */
+    tq_status status = tq_step_give_kept(tq_graph_of(node), step, &why);
+    return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
 }
 
 tq_status tq_node_poll(const tq_node *node, tq_error *error)

@@ -10,6 +10,7 @@ unsigned checks_made, checks_failed;
 int main(void)
 {
     test_base();
+    test_shared();
     test_flatbuffer();
     test_model();
     test_flexbuffer();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq_parallel_for under a race detector: several callers at once, calls inside bodies, every index once.
+ * Under a race detector: tq_parallel_for, with several callers at once, calls inside bodies, every index once; and parts
+ * of base/shared.h that threads come for at the same time, each made once as long as it has users.
  */
+#include "base/shared.h"
 #include "base/threads.h"
 
 #include <pthread.h>
@@ -53,14 +55,70 @@ static void *call(void *unused)
     return NULL;
 }
 
-int main(void)
+enum { PARTS = 50, SIZE = 64 };
+
+typedef struct owner {
+    int value[SIZE];
+    int made; /* written by the part's maker alone */
+} owner;
+
+static tq_shared *shared;
+
+static tq_part *get_part(int number)
+{
+    tq_bytes key = {(const uint8_t *)&number, sizeof number};
+    tq_part *part = tq_shared_find(shared, key);
+    if (part)
+        return part;
+    owner *o = calloc(1, sizeof *o);
+    if (!o || tq_shared_add(shared, key, o->value, o, free, &part, NULL) != TQ_OK)
+        abort();
+    return part;
+}
+
+static void use_part(int number)
+{
+    tq_part *part = get_part(number);
+    owner *o = part->owner;
+    bool again;
+    if (tq_part_begin(part, &again)) {
+        o->made++;
+        for (int i = 0; i < SIZE; i++)
+            o->value[i] = number + i;
+        tq_part_end(part, true);
+    }
+    for (int i = 0; i < SIZE; i++)
+        if (((const int *)part->data)[i] != number + i || o->made != 1)
+            abort();
+    tq_shared_drop(shared, part);
+}
+
+static void *share(void *unused)
+{
+    (void)unused;
+    for (int k = 0; k < ROUNDS; k++)
+        for (int number = 0; number < PARTS; number++)
+            use_part(number);
+    return NULL;
+}
+
+static void race(void *(*body)(void *))
 {
     pthread_t callers[CALLERS];
     for (int i = 0; i < CALLERS; i++)
-        if (pthread_create(&callers[i], NULL, call, NULL) != 0)
-            return 2;
+        if (pthread_create(&callers[i], NULL, body, NULL) != 0)
+            abort();
     for (int i = 0; i < CALLERS; i++)
         pthread_join(callers[i], NULL);
+}
+
+int main(void)
+{
+    if (tq_shared_open(&tq_default_allocator, &shared, NULL) != TQ_OK)
+        return 2;
+    race(call);
+    race(share);
+    tq_shared_close(shared);
     tq_parallel_for(0, 1, 4, touch, NULL);
     printf("%d calls\n", CALLERS * ROUNDS);
     return 0;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is made of constants once for all interpreters of a model: packed weights, floats computed from weights of 16 bits
+ * and sparse ones, and constants that do not stand in the file as operators read them.
+ *
+ * The model has the table (base/shared.h).  A key says what is made, and of what: the operator or the tensor, what it
+ * asked for, and the addresses of the constants.  Where two interpreters have a constant at one address, it is one
+ * constant; and whoever uses a part has the constants that it is made of, so that while it lives nothing else can lie
+ * there.
+ *
+ * New parts of a graph lie in one block, counted by the interpreter that came first, untouched until they are made.
+ */
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/scratch.h"
+#include "runtime/run.h"
+
+enum { OF_STEP, OF_TENSOR };
+enum { INPUTS = 8, HEAD = 8 };
+
+typedef struct key {
+    int64_t numbers[HEAD + TQ_FORM + INPUTS];
+    size_t count;
+} key;
+
+static void put(key *k, int64_t number)
+{
+    k->numbers[k->count++] = number;
+}
+
+static void put_address(key *k, const void *address)
+{
+    put(k, (int64_t)(intptr_t)address);
+}
+
+static tq_bytes bytes_of(const key *k)
+{
+    return (tq_bytes){(const uint8_t *)k->numbers, k->count * sizeof *k->numbers};
+}
+
+static uint64_t wanted(const tq_step *step)
+{
+    return step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : step->kept_bytes;
+}
+
+static bool wants(const tq_step *step)
+{
+    return step->phase == TQ_NODE_ONCE || ((step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE) && step->pack);
+}
+
+static key key_of(const tq_graph_run *graph, const tq_step *step)
+{
+    const tq_node *node = &step->node;
+    key k = {.count = 0};
+    put(&k, OF_STEP);
+    put(&k, graph->index);
+    put(&k, node->index);
+    put(&k, step->phase == TQ_NODE_ONCE);
+    put(&k, (int64_t)wanted(step));
+    put(&k, node->numerics);
+    /* what depends on shapes, or on more inputs than there is room for, is nobody else's */
+    put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
+    for (int i = 0; i < step->form_count; i++)
+        put(&k, step->form[i]);
+    for (int i = 0; i < node->in_count && i < INPUTS; i++)
+        put_address(&k, node->in[i] && tq_is_constant(node->in[i]) ? node->in[i]->data : NULL);
+    return k;
+}
+
+/* ---- an operator ---- */
+
+static void release_block(void *block)
+{
+    tq_block_release(block);
+}
+
+static void bind(tq_graph_run *graph, tq_step *step)
+{
+    tq_node *node = &step->node;
+    step->to_pack = true;
+    if (step->phase != TQ_NODE_ONCE) {
+        node->kept = step->part->data;
+        return;
+    }
+    tq_slot *slot = &graph->slots[node->out[0]->index];
+    node->out[0]->data = step->part->data;
+    tq_block_release(slot->block);
+    slot->block = tq_block_retain(step->part->owner);
+}
+
+/* Whether a constant input has no address yet, since its part is new. */
+static bool waits_for_new(const tq_graph_run *graph, const tq_step *step)
+{
+    for (int i = 0; i < step->node.in_count; i++) {
+        const tq_tensor *in = step->node.in[i];
+        const int32_t producer = in ? graph->slots[in->index].producer : -1;
+        if (producer >= 0 && graph->steps[producer].phase == TQ_NODE_ONCE && !graph->steps[producer].part)
+            return true;
+    }
+    return false;
+}
+
+/* Binds the operators to parts that are there; *missing: what the others need. */
+static void find_parts(tq_graph_run *graph, uint64_t *missing)
+{
+    for (uint32_t i = 0; i < graph->step_count; i++) {
+        tq_step *step = &graph->steps[i];
+        if (!wants(step) || step->phase == TQ_NODE_LATE)
+            continue;
+        if (!waits_for_new(graph, step)) {
+            const key k = key_of(graph, step);
+            step->part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+        }
+        if (step->part)
+            bind(graph, step);
+        else
+            tq_scratch_part(missing, wanted(step), 1);
+    }
+}
+
+/* A part at `data` of the block, of which it takes a reference. */
+static tq_status add_part(tq_graph_run *graph, tq_step *step, tq_block *block, void *data, tq_error *error)
+{
+    const key k = key_of(graph, step);
+    tq_status status = tq_shared_add(graph->run->model->shared, bytes_of(&k), data, tq_block_retain(block),
+                                     release_block, &step->part, error);
+    if (status == TQ_OK)
+        bind(graph, step);
+    else
+        tq_block_release(block);
+    return status;
+}
+
+tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error)
+{
+    uint64_t missing = 0, at = 0;
+    tq_block *block;
+    find_parts(graph, &missing);
+    TQ_TRY(tq_block_new(graph->run->pool, missing, &block, error));
+    tq_status status = TQ_OK;
+    for (uint32_t i = 0; i < graph->step_count && status == TQ_OK; i++) {
+        tq_step *step = &graph->steps[i];
+        if (!wants(step) || step->phase == TQ_NODE_LATE || step->part)
+            continue;
+        void *data = (char *)block->data + tq_scratch_part(&at, wanted(step), 1);
+        status = add_part(graph, step, block, data, error);
+    }
+    tq_block_release(block);
+    return status;
+}
+
+tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    const key k = key_of(graph, step);
+    tq_block *block;
+    step->part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+    if (step->part) {
+        bind(graph, step);
+        return TQ_OK;
+    }
+    TQ_TRY(tq_block_new(graph->run->pool, wanted(step), &block, error));
+    tq_status status = add_part(graph, step, block, block->data, error);
+    tq_block_release(block);
+    return status;
+}
+
+void tq_step_pack(tq_step *step)
+{
+    bool again = false;
+    if (!step->to_pack)
+        return;
+    if (tq_part_begin(step->part, &again)) {
+        if (again)
+            memset(step->node.kept, 0, (size_t)step->kept_bytes);
+        step->pack(&step->node);
+        tq_part_end(step->part, true);
+    }
+    step->to_pack = false;
+}
+
+/* ---- preparing again ---- */
+
+/* Whether the constants that the part is made of stay where they are. */
+static bool stays(const tq_graph_run *graph, const tq_step *step)
+{
+    for (int i = 0; i < step->node.in_count; i++) {
+        const tq_tensor *in = step->node.in[i];
+        if (!in || !tq_is_constant(in) || graph->slots[in->index].file_constant)
+            continue;
+        const int32_t producer = graph->slots[in->index].producer;
+        if (producer < 0 || !(graph->steps[producer].before || graph->steps[producer].part))
+            return false;
+    }
+    return true;
+}
+
+void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold)
+{
+    if (hold && step->part && !step->before && stays(graph, step))
+        step->before = step->part;
+    else
+        tq_shared_drop(graph->run->model->shared, step->part);
+    step->part = NULL;
+    step->to_pack = false;
+}
+
+void tq_step_drop_held(tq_graph_run *graph, tq_step *step)
+{
+    tq_shared_drop(graph->run->model->shared, step->before);
+    step->before = NULL;
+}
+
+/* ---- a constant ---- */
+
+tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
+                            tq_error *error)
+{
+    tq_shared *shared = graph->run->model->shared;
+    tq_slot *slot = &graph->slots[tensor];
+    tq_block *block;
+    bool again = false;
+    key k = {.count = 0};
+    put(&k, OF_TENSOR);
+    put(&k, graph->index);
+    put(&k, tensor);
+    put(&k, (int64_t)bytes);
+    put_address(&k, stored);
+    slot->part = tq_shared_find(shared, bytes_of(&k));
+    if (!slot->part) {
+        TQ_TRY(tq_block_new(graph->run->pool, bytes, &block, error));
+        tq_status status = tq_shared_add(shared, bytes_of(&k), block->data, block, release_block, &slot->part, error);
+        if (status != TQ_OK) {
+            tq_block_release(block);
+            return status;
+        }
+    }
+    slot->block = tq_block_retain(slot->part->owner);
+    graph->tensors[tensor].data = slot->part->data;
+    graph->tensors[tensor].bytes = (size_t)bytes;
+    *make = tq_part_begin(slot->part, &again);
+    if (again && *make)
+        memset(slot->part->data, 0, (size_t)bytes);
+    return TQ_OK;
+}
