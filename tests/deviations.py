@@ -1172,6 +1172,40 @@ def long_permutations(node):
     return [node.inputs[0].value.transpose(node.inputs[1].value.tolist())]
 
 
+# ---- control flow ----
+
+
+def kept_in_vain(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    condition, body = m.graph(), m.graph()
+    i = condition.input("int32", [], scale=None)
+    condition.input("float32", [6])
+    limit = condition.constant("int32", 4)
+    condition.operator("LESS", [i, limit], [condition.output("bool", [])], schema.LessOptionsT())
+    i, x = body.input("int32", [], scale=None), body.input("float32", [6])
+    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])], schema.AddOptionsT())
+    body.outputs.append(x)
+    options = schema.WhileOptionsT(m.subgraph_index(condition), m.subgraph_index(body))
+    inputs = [m.input("int32", [], 0), m.input("float32", [6], np.arange(1.0, 7.0))]
+    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], options)
+    m.fixed = True
+
+
+@deviation(
+    "WHILE",
+    when="an output that nothing reads, and whose input the body hands on",
+    litert="does not write it",
+    tq="the input",
+    example=kept_in_vain,
+)
+def kept_in_vain_by_loops(node):
+    """Whether the body hands it on is not known here."""
+    if all(operand is None or operand.is_read for operand in node.outputs):
+        return None
+    return [operand and (operand.value if operand.is_read else UNPROMISED) for operand in node.outputs]
+
+
 # ---- fake quantization ----
 
 

@@ -313,6 +313,27 @@ def grouped_filters(node):
     return [convolution(node)] if node.inputs[0].value.shape[3] != node.inputs[1].value.shape[3] else None
 
 
+def deep_of_one_scale(m):
+    s = schema()
+    x = m.input("float32", [1, 2, 2, 6], np.arange(24.0))
+    w = m.constant("int8", m.integers("int8", [1, 1, 1, 6], 50, 100), scale=0.01, zero_point=0)
+    options = s.DepthwiseConv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
+    m.operator("DEPTHWISE_CONV_2D", [x, w, m.constant("float32", np.zeros(6))], [m.output("float32")], options, 6)
+
+
+@deviation(
+    "DEPTHWISE_CONV_2D",
+    when="FLOAT32 with an INT8 filter of several channels and one scale",
+    litert="reads scales behind the one",
+    tq="the one scale for all channels",
+    example=deep_of_one_scale,
+)
+def deep_filters(node):
+    if not is_hybrid(node) or len(node.inputs[1].scale) != 1 or node.inputs[1].value.shape[3] == 1:
+        return None
+    return [convolution(node, depthwise=True)]
+
+
 # ---- the other products ----
 
 

@@ -20,7 +20,7 @@ TAKEN = set(re.findall(r"^TAKES\((\w+),", DEFINITIONS, re.M))
 NEEDS = {name: f"XNNPACK needs {text}" for name, text in re.findall(r'^NEED\((\w+), "(.*)"\)', DEFINITIONS, re.M)}
 FAILURES = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
 FAULTS = dict(re.findall(r'^FAULT\((\w+), "(.*)"\)', DEFINITIONS, re.M))
-ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, "GRAPH"}]
+ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPHS}]
 TAKES = "XNNPACK takes it"
 
 

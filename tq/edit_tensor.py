@@ -222,6 +222,12 @@ class TensorPart(OnlyPart):
         super().store(field, value)
         self._editor._forget_users()
 
+    def _become_codes(self, buffer: int, type: str, axis: int) -> None:
+        """Those that Editor._add_codes added, with the scales that are made with them and zero points of 0."""
+        codes = self._editor._buffers[buffer]
+        _core._become_codes(self._node, codes, buffer, type_number(type), axis)
+        self._editor._forget_users()
+
     @property
     def quantization(self) -> QuantizationPart:
         return QuantizationPart(self)

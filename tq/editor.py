@@ -291,6 +291,29 @@ class Editor:
         index = self.add_buffer()
         return index, _core._codes_into(self._buffers[index], weights, axis, dtype, block_size, label)
 
+    def _add_codes_of(
+        self, tensor: TensorPart, axis: int | None, dtype: str, block_size: int | None
+    ) -> tuple[int, tuple[int, ...]]:
+        """The same of a float constant of this model, which may go or change its data afterwards."""
+        index, source, label = self.add_buffer(), self._buffer_node(tensor.buffer), repr(tensor)
+        if source is not None:
+            made = _core._codes_from(self._buffers[index], source, tensor.shape, axis, dtype, block_size, label)
+            if made is not None:
+                return index, made
+        data = tensor.data
+        if data is None:
+            raise ModelError(f"{tensor!r} has no data")
+        # a copy: what the tree keeps must be no view of it, or neither is ever freed
+        return index, _core._codes_into(self._buffers[index], data.copy(), axis, dtype, block_size, label)
+
+    def _close(self) -> None:
+        """Takes apart what refers to each other, so that it is freed, the source with it, before the collector runs."""
+        for graph in self._subgraphs:
+            graph._tensors.clear()
+            graph._operators.clear()
+            graph._places = None
+        self._subgraphs.clear()
+
     def _scales(self, buffer: int) -> NDArray[np.float32]:
         """The scales of codes that _add_codes added, now."""
         return _core._scales_of(self._buffers[buffer])

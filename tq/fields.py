@@ -228,7 +228,7 @@ def _converted(node: _core._Node, kind: str, value: Any, where: str) -> Any:
     return scalar(kind, value, where)
 
 
-_PLAIN = {int, list, tuple, np.ndarray}  # what a node may take as it is
+_PLAIN = {int, bool, list, tuple, np.ndarray}  # what a node may take as it is
 
 
 def put(node: _core._Node, field: str, value: Any) -> None:

@@ -21,6 +21,8 @@ REFERENCE, OPTIMIZED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 MICRO = "MICRO"  # tflite-micro's interpreter, where its package is installed
 PUBLISHED = "PUBLISHED"  # the functions of tests/published.py, of operators that no installed runtime has
 
+GRAPHS = ("GRAPH", "PARTITION")  # rows of several operators
+
 NUMERICS = {"reference": REFERENCE, "optimized": OPTIMIZED, "xnnpack": "BUILTIN"}  # tq's names: LiteRT's resolvers
 
 ROWS = {}  # (operator, kind): function
