@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import better, ranges, recipes, versions
-from tq._core import Model, ModelError, QuantizationParams
+from tq import _core, better, ranges, recipes, versions
+from tq._core import Model, QuantizationParams
 from tq.bodies import callees, place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
@@ -30,7 +30,6 @@ from tq.editor import Editor, Source, write_all, write_atomically
 from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
 
 _CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
-_HALF_MAX = 65504.0
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
 
 
@@ -369,8 +368,14 @@ def _halves(operator: OperatorPart) -> Iterator[_Use]:
         return
     for place, tensor in enumerate(operator.inputs):
         data = tensor.data if tensor is not None and _is_plain_float(tensor) else None
-        if tensor is not None and data is not None and data.size > 1 and not np.isinf(data).any():
-            yield _Use(operator, place, tensor, _Target(DEQUANTIZED, "float16"))
+        if tensor is None or data is None or data.size < 2:
+            continue
+        _, _, ((_, nans, infinities),) = _core._observe(data, None, None)
+        if infinities:
+            continue
+        if nans:
+            raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
+        yield _Use(operator, place, tensor, _Target(DEQUANTIZED, "float16"))
 
 
 def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[_Use]:
@@ -436,12 +441,7 @@ class _Constants:
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
         if target.type == "float16":
-            data = tensor.data
-            if data is None:
-                raise ModelError(f"{tensor!r} has no data")
-            if np.isnan(data).any():
-                raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
-            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0, False)
+            return _Quantized(self._editor._add_halves_of(tensor), None, None, 0, False)
         block = target.block_size or None
         axis = len(tensor.shape) - 1 if block else target.axis
         buffer, shape = self._editor._add_codes_of(tensor, axis, target.type, block)
@@ -459,10 +459,6 @@ class _Constants:
         self._editor._forget_users()
         for buffer in self._old:
             self._editor._release_buffer(buffer)
-
-
-def _half(data: NDArray[Any]) -> bytes:
-    return bytes(np.clip(data, -_HALF_MAX, _HALF_MAX).astype("<f2").data)
 
 
 # ---- the graph ----
