@@ -261,3 +261,32 @@ def test_codes_of_a_constant_of_the_same_model():
                 tq._core._become_codes(*wrong, 1, 9, 0)
         tensor._node.set("buffer", 0)
         e.to_bytes()
+
+
+def test_float16_rounds_and_limits_as_numpy(tmp_path):
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 1 << 32, (64, 1031), np.uint64).astype(np.uint32)
+    w = bits.view(np.float32)
+    w[~np.isfinite(w)] = 1e30
+    w.ravel()[:8] = [65504, 65505, -65519.99, 65520, -65536, 2.0**-25, 1.5 * 2.0**-24, -0.0]
+    with np.errstate(over="ignore"):
+        expected = np.clip(w, -65504, 65504).astype(np.float16)
+    made = tq.quantize_model(model(w), "float16", output=tmp_path / "out.tflite")
+    assert (tmp_path / "out.tflite").read_bytes() == made
+    np.testing.assert_array_equal(tq.Model(made).tensors["w"].data.view(np.uint16), expected.view(np.uint16))
+    for shift in range(1, 4):
+        assert tq.quantize_model(tq.Model(memoryview(bytes(shift) + model(w))[shift:]), "float16") == made
+    with tq.edit(model(w)) as e:
+        node, source = e._buffers[e.add_buffer()], e._buffers[e.tensors["w"].buffer]
+        assert not tq._core._halves_from(node, source, (64, 1030))
+        with pytest.raises(TypeError):
+            tq._core._halves_from(node, "w", w.shape)
+        e.to_bytes()
+
+
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "holds NaN; weights must"), (np.inf, "nothing to quantize")])
+def test_float16_of_what_is_no_number(value, words):
+    w = np.ones((4, 5), np.float32)
+    w[1, 2] = value
+    with pytest.raises(ValueError, match=words):
+        tq.quantize_model(model(w), "float16")
