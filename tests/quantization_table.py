@@ -36,6 +36,10 @@ The fused activations TANH and SIGN_BIT stand in the way of nothing: LiteRT's ke
 integers, or refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which stay as they are). An SVDF gets
 integers with RELU, an LSTM with TANH: LiteRT's integer kernels have these alone.
 
+READ_VARIABLE and ASSIGN_VARIABLE copy codes, where all that touch the variable, in whatever subgraph, have a range and
+an integer operator around them: then all have one type and the same parameters, by the range of all of them. What a
+variable holds is seen in calibration with `reset_variables=False`, where samples are the steps of a stream.
+
 The inputs and outputs of branches and loop bodies stay float.
 
 What an output's parameters are:

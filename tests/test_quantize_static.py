@@ -15,7 +15,7 @@ from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
-from tq.integer import FLOAT, INTEGER, NOT_INT16
+from tq.integer import FLOAT, INTEGER, NOT_INT16, VARIABLES
 
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
 
@@ -129,6 +129,18 @@ def svdf(activation="RELU"):
     weights = {1: normal(8, 6) / 2, 2: normal(8, 5) / 2, 3: normal(4)}
     options = {"rank": 2, "fused_activation_function": activation}
     return states("SVDF", weights, (2, 6), (2, 4), {4: (2, 40)}, 5, **options)
+
+
+def variable():
+    """Assigned, and read again."""
+    b = tq.ModelBuilder()
+    x, h, y, state = b.input("x", SHAPE), b.tensor("h", SHAPE), b.tensor("y", SHAPE), b.tensor("s", [1], "resource")
+    b.operator("VAR_HANDLE", [], [state], shared_name="state")
+    b.operator("LEAKY_RELU", [x], [h], alpha=0.1)
+    b.operator("ASSIGN_VARIABLE", [state, h], [])
+    b.operator("READ_VARIABLE", [state], [y])
+    b.output(y)
+    return b.to_bytes()
 
 
 SHAPE = (1, 4, 4, 8)
@@ -248,6 +260,7 @@ ROWS = {
     "SHAPE": lambda: chain("SHAPE", [], (4,), results=["int32"], out_type="INT32"),
     "RANK": lambda: chain("RANK", [], (), results=["int32"]),
     **{name: lambda name=name: chain(name, [], SHAPE) for name in CURVES.split()},
+    **{name: lambda: variable() for name in VARIABLES},
 }
 
 
@@ -282,7 +295,7 @@ def test_runs_in_every_runtime(name, recipe):
     model = ROWS[name]()
     data = quantized(model, recipe)
     operators = tq.Model(data).operators
-    assert operators[0].name == "QUANTIZE"
+    assert next(op.name for op in operators if op.name != "VAR_HANDLE") == "QUANTIZE"
     assert not [op.name for op in operators if op.name not in ("QUANTIZE", "DEQUANTIZE", "CAST") and is_float(op)]
     without = ["BUILTIN_REF"] if name == "ELU" else []  # that resolver has no ELU at all
     least = 18 if recipe == "int8" else 38 if INTEGER[name].weights or INTEGER[name].narrow else 50

@@ -16,8 +16,9 @@ from tq import _core, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, Output, Scales
+from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, VARIABLES, Output, Scales
 from tq.ranges import Parameters, Ranges
+from tq.variables import Key
 
 _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
 # What float kernels make of fused activations that integer ones lack, too: most ignore TANH and SIGN_BIT, these refuse.
@@ -52,6 +53,10 @@ class Groups:
         self.parents: dict[TensorPart, TensorPart] = {}
         self.names: dict[OperatorPart, str] = {}
         self.producers = {t: op for op in graph._operators for t in op.outputs if t is not None}
+        self.variables: dict[OperatorPart, Key] = {}  # of those that touch one: tq/variables.py
+        self.spans: dict[Key, tuple[float, float]] = {}  # ranges of variables, beyond those of tensors here
+        self.agreed: dict[Key, Parameters] = {}
+        self.held: dict[TensorPart, list[Key]] = {}  # the variables of a group
         self.readers: dict[TensorPart, list[OperatorPart]] = {}
         for op in graph._operators:
             for tensor in dict.fromkeys(op.inputs):
@@ -64,6 +69,10 @@ class Groups:
         for place, op in enumerate(self.graph._operators):
             if op in known and self._can(op):
                 self.operators[op] = place
+        self.settle()
+
+    def settle(self) -> None:
+        """Parameters of what is chosen, after which some of it may be no longer."""
         while self._settle():
             pass
 
@@ -114,6 +123,8 @@ class Groups:
         read = [inputs[i] for i in places]
         if self._name(op) in INSTEAD and 0 not in places:
             return False
+        if self._name(op) in VARIABLES:
+            return op in self.variables and bool(outputs or read)
         if not read or bool(outputs) == (rule == READS) or not self._can_weigh(op):
             return False
         if self._name(op) == "DIV" and not self._divides_by_numbers(op):
@@ -181,7 +192,21 @@ class Groups:
             row = INTEGER[self._name(op)]
             if row.weights is not None and row.weights in self._places(op):
                 centered.append(op.inputs[row.weights])  # type: ignore[arg-type]
+        self._group_variables()
         self.centered = {self._root(tensor) for tensor in centered}
+
+    def _group_variables(self) -> None:
+        self.held.clear()
+        members: dict[Key, list[TensorPart]] = {}
+        for op in self.operators:
+            if op in self.variables:
+                members.setdefault(self.variables[op], []).extend((*self._data(op), *self._outputs(op)))
+        for tensors in members.values():
+            for tensor in tensors[1:]:
+                self.parents[self._root(tensor)] = self._root(tensors[0])
+        for key, tensors in members.items():
+            if tensors:
+                self.held.setdefault(self._root(tensors[0]), []).append(key)
 
     def _drop_idle(self) -> None:
         """Takes out operators that only move data where no other integer operator reads or writes it, and those of
@@ -198,6 +223,8 @@ class Groups:
                 known |= {self._root(tensor) for tensor in outputs}
         for op in list(self.operators):
             roots = {self._root(tensor) for tensor in (*self._data(op), *self._outputs(op))}
+            if not roots and op in self.variables:
+                continue  # a constant is assigned: the others decide
             if roots & infinite:
                 self._check_constants(op)
             if not roots <= known or roots & infinite or (self._rule(op) in _IDLE and not roots & busy):
@@ -224,7 +251,7 @@ class Groups:
             tensors = [*self._data(op), *self._outputs(op)]
             for tensor in tensors:
                 members.setdefault(self._root(tensor), []).append(tensor)
-            if self._rule(op) in _SHARE:
+            if self._rule(op) in _SHARE and tensors:
                 inputs = op.inputs
                 found = [inputs[i] for i in self._places(op)]
                 constants.setdefault(self._root(tensors[0]), []).extend(t for t in found if t and t.is_constant)
@@ -257,7 +284,8 @@ class Groups:
     def _parameters(
         self, root: TensorPart, tensors: Sequence[TensorPart], constants: Sequence[TensorPart]
     ) -> Parameters:
-        fixed, others = set(), bool(constants) or root in self.centered
+        spans = [self.spans[key] for key in self.held.get(root, ()) if key in self.spans]
+        fixed, others = set(), bool(constants) or root in self.centered or bool(spans)
         for tensor in tensors:
             producer = self.producers.get(tensor)
             rule = self._rule(producer) if producer in self.operators and producer is not None else FREE
@@ -268,7 +296,7 @@ class Groups:
         if len(fixed) == 1 and not others:
             return self._of_scale(*next(iter(fixed)))
         ranges = [self.ranges.of(tensor) for tensor in tensors if self.ranges.knows(tensor)]
-        ranges += [self._range_of(tensor) for tensor in constants]
+        ranges += [*spans, *(self._range_of(tensor) for tensor in constants)]
         ranges += [self._of_scale(*rule)[2:] for rule in fixed if not ranges]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if root in self.centered and self.type == "int8":
@@ -297,6 +325,8 @@ class Groups:
         return Parameters(np.float32(scale), zero, scale * (self.least - zero), scale * (self.most - zero))
 
     def _constant_parameters(self, op: OperatorPart, place: int, tensor: TensorPart) -> Parameters:
+        if op in self.variables:
+            return self.agreed[self.variables[op]]
         if self._rule(op) in _SHARE:
             return self.of((*self._data(op), *self._outputs(op))[0])
         low, high = self._range_of(tensor)

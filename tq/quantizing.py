@@ -150,9 +150,7 @@ def quantize_model(
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
     constants.release()
-    made = []
-    for graph, operators, found in zip(editor._subgraphs, static, known, strict=True):
-        made += _make_static(operators, graph, found, options.per_axis)
+    made = _make_static(editor, static, known, options.per_axis) if any(static) else []
     if not made and not any(uses):
         raise ValueError(_nothing(options))
     _set_io(editor, opened, io)
@@ -215,13 +213,14 @@ def _calibration(
 
 
 def _make_static(
-    operators: Mapping[str, Sequence[OperatorPart]], graph: SubgraphPart, known: ranges.Ranges, per_axis: bool
+    editor: Editor,
+    operators: Sequence[Mapping[str, Sequence[OperatorPart]]],
+    known: Sequence[ranges.Ranges],
+    per_axis: bool,
 ) -> list[OperatorPart]:
-    from tq.static import Static, join
+    from tq.static import quantize
 
-    made = [op for type_, ops in operators.items() for op in Static(graph, known, per_axis, type_).run(ops)]
-    if len(operators) > 1:
-        made = join(graph, made)
+    made = quantize(editor._subgraphs, operators, known, per_axis)
     for operator in made:
         _set_version(operator, versions.needed(operator))
     return made

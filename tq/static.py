@@ -11,13 +11,13 @@ Arithmetic: rule "mlir" of tq.choose_quantization_params, tq.fit_scales_to_bias;
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, recurrent
+from tq import _core, recurrent, variables
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
@@ -51,12 +51,15 @@ class Static(Groups):
         self.insertions: list[_Insertion] = []
         self.made: dict[tuple[TensorPart, str, bytes, int], TensorPart] = {}  # constants by what they were made of
 
-    def run(self, operators: Iterable[OperatorPart]) -> list[OperatorPart]:
-        """Makes those of the operators integer ones that can be, and returns them with what was put between."""
+    def start(self, operators: Iterable[OperatorPart]) -> None:
+        """Chooses those of the operators that become integer ones."""
         wanted = list(operators)
         for op in [op for op in wanted if self._name(op) == "SUM"]:
             wanted += self._split_sum(op)
         self.choose(wanted)
+
+    def finish(self) -> list[OperatorPart]:
+        """Makes them integer ones, and returns them with what was put between."""
         if not self.operators:
             return []
         for op in [op for op in self.operators if self._name(op) in INSTEAD]:
@@ -326,6 +329,34 @@ class Static(Groups):
         for row in sorted(self.insertions, key=lambda row: row[:2], reverse=True):
             made.append(self.graph.add_operator(row.operator, [row.source], [row.target], at=row.place))
         return made
+
+
+def quantize(
+    graphs: Sequence[SubgraphPart],
+    wanted: Sequence[Mapping[str, Sequence[OperatorPart]]],
+    known: Sequence[Ranges],
+    per_axis: bool,
+) -> list[OperatorPart]:
+    """Makes operators of subgraphs integer ones: `wanted`, of each by the type of the activations, where they can be.
+    Returns them with what was put between.  Variables are of integers where all that touch them are of one type."""
+    found = variables.users(graphs) if any(wanted) else {}
+    first: list[Static | None] = []
+    for graph, operators, ranges in zip(graphs, wanted, known, strict=True):
+        first.append(None)
+        for type_ in list(operators)[:1]:
+            static = first[-1] = Static(graph, ranges, per_axis, type_)
+            static.variables = {op: found[op] for op in operators[type_] if op in found}
+            static.start(operators[type_])
+    variables.agree([static for static in first if static is not None], found)
+    made = []
+    for graph, operators, ranges, begun in zip(graphs, wanted, known, first, strict=True):
+        here = begun.finish() if begun is not None else []
+        for type_ in list(operators)[1:]:
+            other = Static(graph, ranges, per_axis, type_)
+            other.start(operators[type_])
+            here += other.finish()
+        made += join(graph, here) if len(operators) > 1 else here
+    return made
 
 
 def join(graph: SubgraphPart, made: Sequence[OperatorPart]) -> list[OperatorPart]:
