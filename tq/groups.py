@@ -8,11 +8,12 @@ they mean with the parameters that come out (tq/integer.py: limits) are left out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tq import _core, recurrent
+from tq import _core, clipping, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
@@ -24,6 +25,8 @@ _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
 # What float kernels make of fused activations that integer ones lack, too: most ignore TANH and SIGN_BIT, these refuse.
 _REFUSING = ("CONCATENATION", "FULLY_CONNECTED", "L2_NORMALIZATION")
 _ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+# Their constants are bounds: one beyond what is computed saturates, and bounds nothing.
+_BOUNDING = ("MINIMUM", "MAXIMUM")
 # Numbers beyond stand for infinities: bounds and paddings of constants, masks of activations.
 _INFINITE = 1e30
 # The range with which a constant's codes are the steps in which kernels compare.
@@ -52,6 +55,8 @@ class Groups:
         self.operators: dict[OperatorPart, int] = {}  # those chosen, with their place
         self.parents: dict[TensorPart, TensorPart] = {}
         self.names: dict[OperatorPart, str] = {}
+        self._ends: dict[TensorPart, float] = {}
+        self.passing: dict[TensorPart, clipping.Interval] = {}  # what of a tensor's numbers its readers let through
         self.producers = {t: op for op in graph._operators for t in op.outputs if t is not None}
         self.variables: dict[OperatorPart, Key] = {}  # of those that touch one: tq/variables.py
         self.spans: dict[Key, tuple[float, float]] = {}  # ranges of variables, beyond those of tensors here
@@ -245,13 +250,14 @@ class Groups:
 
     def _choose(self) -> None:
         """The parameters of each group."""
+        self.passing = clipping.passing(self.graph, {op: self._name(op) for op in self.operators})
         members: dict[TensorPart, list[TensorPart]] = {}
         constants: dict[TensorPart, list[TensorPart]] = {}
         for op in self.operators:
             tensors = [*self._data(op), *self._outputs(op)]
             for tensor in tensors:
                 members.setdefault(self._root(tensor), []).append(tensor)
-            if self._rule(op) in _SHARE and tensors:
+            if self._rule(op) in _SHARE and self._name(op) not in _BOUNDING and tensors:
                 inputs = op.inputs
                 found = [inputs[i] for i in self._places(op)]
                 constants.setdefault(self._root(tensors[0]), []).extend(t for t in found if t and t.is_constant)
@@ -295,7 +301,7 @@ class Groups:
                 others = True
         if len(fixed) == 1 and not others:
             return self._of_scale(*next(iter(fixed)))
-        ranges = [self.ranges.of(tensor) for tensor in tensors if self.ranges.knows(tensor)]
+        ranges = [self._needed(tensor) for tensor in tensors if self.ranges.knows(tensor)]
         ranges += [*spans, *(self._range_of(tensor) for tensor in constants)]
         ranges += [self._of_scale(*rule)[2:] for rule in fixed if not ranges]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
@@ -303,6 +309,11 @@ class Groups:
             high = max(abs(low), abs(high))
             low = -high
         return self._of_range(low, high, root in self.centered)
+
+    def _needed(self, tensor: TensorPart) -> tuple[float, float]:
+        """The range for which there must be codes."""
+        found, passing = self.ranges.of(tensor), self.passing.get(tensor, clipping.ALL)
+        return clipping.cut(found, passing) if self.ranges.was_measured(tensor) else found
 
     @staticmethod
     def _range_of(tensor: TensorPart) -> tuple[float, float]:
@@ -361,7 +372,31 @@ class Groups:
             tuple(codes),
             float(self.of(outputs[0]).scale) if outputs else 0.0,
             1.0 if beta is None else float(beta),
+            self._weights_scale(op, float(found[0].scale)),
         )
+
+    def _weights_scale(self, op: OperatorPart, input_scale: float) -> float:
+        """The greatest, which grows where a bias would have no code."""
+        row, inputs = INTEGER[self._name(op)], op.inputs
+        if row.weights is None:
+            return 0.0
+        weights: TensorPart = inputs[row.weights]  # type: ignore[assignment]
+        bias = inputs[row.bias] if row.bias is not None and row.bias < len(inputs) else None
+        if weights.is_constant:
+            scale = self._greatest(weights) / 127
+        elif self.type == "int8":
+            scale = float(self.of(weights).scale)
+        else:
+            scale = max(map(abs, self.ranges.of(weights))) / 127
+        return scale if bias is None else max(scale, self._greatest(bias) * 2.0**-30 / input_scale)
+
+    def _greatest(self, tensor: TensorPart) -> float:
+        """Of a constant.  0 where there is no end: its codes will be refused."""
+        if tensor not in self._ends:
+            data = tensor.data
+            found = 0.0 if data is None or not data.size else max(float(data.max()), -float(data.min()))
+            self._ends[tensor] = found if math.isfinite(found) else 0.0
+        return self._ends[tensor]
 
     def _widen(self, op: OperatorPart) -> bool:
         """Grows an output's scale to what the kernel takes."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,16 +131,39 @@ def quantize_model(
     source = bytes(model) if isinstance(model, (bytearray, memoryview)) else model
     opened = source if isinstance(source, Model) else Model(source)
     editor = Editor(opened)
+    try:
+        result = _quantized(editor, opened, options, calibration, observer, percentile, io, overrides)
+    finally:
+        editor._close()
+    if output is not None:
+        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    return result
+
+
+def _quantized(
+    editor: Editor,
+    opened: Model,
+    options: Options,
+    calibration: Calibration | Iterable[Any] | None,
+    observer: str | None,
+    percentile: float,
+    io: str,
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None,
+) -> bytes:
     _check_float(editor)
     if not editor._subgraphs:
         raise ValueError("the model has no subgraphs")
     options = options._replace(places=_places(editor, options.rules))
     given = ranges.check_overrides(overrides, editor._subgraphs)
-    known = [ranges.Ranges(graph, found) for graph, found in zip(editor._subgraphs, given, strict=True)]
+    known = []
+    if _has_static(options):
+        known = [ranges.Ranges(graph, found) for graph, found in zip(editor._subgraphs, given, strict=True)]
     _fold(editor, opened, options)
-    for graph, operators, found in zip(editor._subgraphs, _static(editor, options), known, strict=True):
+    for place, operators in enumerate(_static(editor, options)):
         if options.recipe.form != FLOAT or options.rules:
-            found.train(ranges.fold_fake_quant(graph, bool(operators)))
+            trained = ranges.fold_fake_quant(editor._subgraphs[place], bool(operators))
+            if known:
+                known[place].train(trained)
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
     if any(static):
@@ -155,24 +179,29 @@ def quantize_model(
         raise ValueError(_nothing(options))
     _set_io(editor, opened, io)
     editor._prune_codes()
-    result = editor.to_bytes()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
-    return result
+    return editor.to_bytes()
 
 
 def _fold(editor: Editor, model: Model, options: Options) -> None:
     """Float weights that are kept otherwise, where they are to become codes."""
-    from tq.folding import fold_constants
+    from tq.folding import FOLDED, fold_constants
 
+    if FOLDED.isdisjoint(editor._code_names()):
+        return
     for graph in editor._subgraphs:
         found = [(op, _recipe_of(op, graph.index, options)) for op in graph._operators]
         fold_constants(graph, model, [op for op, row in found if row.form != FLOAT and row.weights != "float16"])
 
 
+def _has_static(options: Options) -> bool:
+    return any(row.form == STATIC for row in (options.recipe, *(recipes.find(rule.recipe) for rule in options.rules)))
+
+
 def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPart]]]:
     """The operators of each subgraph that get integer activations, by the type of these."""
     found: list[dict[str, list[OperatorPart]]] = [{} for _ in editor._subgraphs]
+    if not _has_static(options):
+        return found
     for graph, operators in zip(editor._subgraphs, found, strict=True):
         for op in graph._operators:
             recipe = _recipe_of(op, graph.index, options)
@@ -355,7 +384,7 @@ def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator
     weights = [(place, tensor) for place, tensor in found if tensor is not None and _is_plain_float(tensor)]
     if len(weights) < len(found) or not weights:
         return
-    if max(int(np.prod(tensor.shape, dtype=np.int64)) for _, tensor in weights) < max(options.min_elements, 1):
+    if max(prod(tensor.shape) for _, tensor in weights) < max(options.min_elements, 1):
         return
     for place, tensor in weights:
         yield _Use(operator, place, tensor, _target(tensor, row, recipe, options))
@@ -378,10 +407,10 @@ def _target(tensor: TensorPart, row: recipes.Weights, recipe: Recipe, options: O
 
 class _Quantized(NamedTuple):
     buffer: int
-    parameters: dict[str, Any] | None  # of the tensor's quantization
+    parameters: dict[str, Any] | None  # of the tensor's quantization; None: the scales that are made with the codes
     block_scales: NDArray[Any] | None
     scales_buffer: int
-    takes_scales: bool = False  # which are made with the codes
+    is_codes: bool = True
 
 
 class _Constants:
@@ -389,36 +418,37 @@ class _Constants:
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
-        self._made: dict[tuple[int, tuple[int, ...], _Target], _Quantized] = {}
+        self._made: dict[tuple[int, tuple[int, ...], tuple[Any, ...]], _Quantized] = {}  # targets without their form
         self._old: set[int] = set()
 
     def of(self, tensor: TensorPart, target: _Target) -> _Quantized:
-        key = (tensor.buffer, tensor.shape, target._replace(form=""))
-        if key not in self._made:
-            self._made[key] = self._quantize(tensor, target)
-            self._old.add(tensor.buffer)
-        return self._made[key]
+        old = tensor.buffer
+        key = (old, tensor.shape, target[1:])
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._quantize(tensor, target)
+            self._old.add(old)
+        return made
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
-        data = tensor.data
-        if data is None:
-            raise ModelError(f"{tensor!r} has no data")
         if target.type == "float16":
+            data = tensor.data
+            if data is None:
+                raise ModelError(f"{tensor!r} has no data")
             if np.isnan(data).any():
                 raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
-            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
+            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0, False)
         block = target.block_size or None
-        axis = data.ndim - 1 if block else target.axis
-        buffer, shape = self._editor._add_codes(data, axis, target.type, block, repr(tensor))
+        axis = len(tensor.shape) - 1 if block else target.axis
+        buffer, shape = self._editor._add_codes_of(tensor, axis, target.type, block)
         if block:
             scales = self._editor._scales(buffer).reshape(shape).astype(np.float16)
-            return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
+            return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()), False)
         if target.channels:
             scale = np.repeat(self._editor._scales(buffer), target.channels)
             parameters = {"scale": scale, "zero_point": np.zeros(len(scale), np.int64)}
             return _Quantized(buffer, parameters | {"quantized_dimension": target.channel_axis}, None, 0)
-        parameters = {"zero_point": np.zeros(shape or 1, np.int64), "quantized_dimension": target.axis or 0}
-        return _Quantized(buffer, parameters, None, 0, True)
+        return _Quantized(buffer, None, None, 0)
 
     def release(self) -> None:
         """Empties the buffers of float constants that nothing reads any more."""
@@ -443,11 +473,12 @@ def _readers(graph: SubgraphPart) -> Counter[int]:
 
 def _become(tensor: TensorPart, target: _Target, made: _Quantized) -> None:
     """Makes a float constant the quantized one."""
+    if made.is_codes and made.parameters is None:
+        tensor._become_codes(made.buffer, target.type, target.axis or 0)
+        return
     tensor.buffer = made.buffer
     tensor.type = target.type
     tensor.quantization = made.parameters
-    if made.takes_scales:
-        tensor.quantization._take_scales(made.buffer)
     if made.block_scales is None:
         return
     scales = tensor.subgraph.add_tensor(
@@ -490,8 +521,8 @@ def _apply(graph: SubgraphPart, uses: Sequence[_Use], constants: _Constants) -> 
 def _finish(operators: Iterable[OperatorPart]) -> None:
     """Options and versions of operators that read codes."""
     for operator in operators:
-        options = operator.options
         if operator.name in WEIGHTS and any(_is_codes(tensor) for tensor in operator.inputs):
+            options = operator.options
             if "asymmetric_quantize_inputs" in options:
                 options["asymmetric_quantize_inputs"] = True
             _set_version(operator, versions.needed(operator))

@@ -56,7 +56,7 @@ def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPa
 
 def _checked(given: Mapping[str, Any] | None) -> dict[str, Override]:
     made: dict[str, Override] = {}
-    for name, value in (given or {}).items():
+    for name, value in given.items():
         if isinstance(value, QuantizationParams):
             scale = float(value.scale)
             if not (scale > 0 and math.isfinite(scale)):
@@ -118,6 +118,10 @@ class Ranges:
         if self._calibration is not None and self._was_seen(tensor):
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
+
+    def was_measured(self, tensor: TensorPart) -> bool:
+        """Whether the range is what calibration saw; others were chosen, by the caller or in training."""
+        return self._find(tensor) is None
 
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
         """The parameters that the caller gives."""
