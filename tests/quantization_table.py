@@ -16,6 +16,7 @@ if __name__ == "__main__":
 
 import generators
 
+from tq.carried import CALLING
 from tq.integer import CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 from tq.recipes import WEIGHTS
 
@@ -40,7 +41,13 @@ READ_VARIABLE and ASSIGN_VARIABLE copy codes, where all that touch the variable,
 an integer operator around them: then all have one type and the same parameters, by the range of all of them. What a
 variable holds is seen in calibration with `reset_variables=False`, where samples are the steps of a stream.
 
-The inputs and outputs of branches and loop bodies stay float.
+IF, STABLEHLO_CASE and WHILE hand codes over, with the same parameters on both sides, where nothing is lost by that: all
+branches read the numbers with integer operators, or write them with such, and what a loop carries is written by one in
+its body. The rest of what they hand over stays float, as do branches that no sample takes. A rule that leaves the
+operator float leaves all of it float. Beside float inputs and outputs (loops of 50 steps, 8 and 128 numbers wide) that
+took tq 1.1 to 1.9 times less time and LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since what the loop begins with
+and what it makes have one range. What STABLEHLO_COMPOSITE calls has float inputs and outputs: these are what the composite's
+name promises to those who run it by that name.
 
 What an output's parameters are:
 
@@ -171,6 +178,8 @@ def remarks(name, row):
         found.append(NOT_INT16[name])
     if row.recurrent:
         found.append("states, and numbers between, by their ranges step by step; int16 cells")
+    if name in CALLING:
+        found.append("what goes in and out, each by its own range, where all subgraphs that it calls agree")
     if row.narrow is not None:
         found.append(f"input {row.narrow} is int8 beside int16 too")
     return "; ".join(found)

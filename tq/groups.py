@@ -14,12 +14,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tq import _core, clipping, recurrent
+from tq.agreement import Key
+from tq.carried import CALLING
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, VARIABLES, Output, Scales
 from tq.ranges import Parameters, Ranges
-from tq.variables import Key
 
 _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
 # What float kernels make of fused activations that integer ones lack, too: most ignore TANH and SIGN_BIT, these refuse.
@@ -59,9 +60,13 @@ class Groups:
         self.passing: dict[TensorPart, clipping.Interval] = {}  # what of a tensor's numbers its readers let through
         self.producers = {t: op for op in graph._operators for t in op.outputs if t is not None}
         self.variables: dict[OperatorPart, Key] = {}  # of those that touch one: tq/variables.py
-        self.spans: dict[Key, tuple[float, float]] = {}  # ranges of variables, beyond those of tensors here
+        # Ends of the subgraph, and of operators that call others, that may be codes; and which may no longer.
+        self.calls: dict[OperatorPart | SubgraphPart, dict[tuple[str, int], Key]] = {}
+        self.loose: set[Key] = set()
+        # Of variables and such ends, which concern other subgraphs too: tq/agreement.py.
+        self.spans: dict[Key, tuple[float, float]] = {}  # the range that all need
         self.agreed: dict[Key, Parameters] = {}
-        self.held: dict[TensorPart, list[Key]] = {}  # the variables of a group
+        self.held: dict[TensorPart, list[Key]] = {}  # those of a group
         self.readers: dict[TensorPart, list[OperatorPart]] = {}
         for op in graph._operators:
             for tensor in dict.fromkeys(op.inputs):
@@ -99,6 +104,8 @@ class Groups:
         are_codes = self.type != "int8" or self._has_weights(op)  # int8 beside int16 too
         skipped = (row.weights, row.bias) if are_codes else (row.bias,)
         wanted = row.data if row.data is not None else [i for i in range(len(inputs)) if i not in skipped]
+        if self._name(op) in CALLING:
+            wanted = [index for side, index in self.tight(op) if side == "inputs"]
         return [i for i in wanted if i < len(inputs) and is_float(inputs[i])]
 
     def _has_weights(self, op: OperatorPart) -> bool:
@@ -113,7 +120,11 @@ class Groups:
         return [tensor for tensor in read if tensor is not None and not tensor.is_constant]
 
     def _outputs(self, op: OperatorPart) -> list[TensorPart]:
-        return [tensor for tensor in op.outputs if tensor is not None and is_float(tensor)]
+        found = [tensor for tensor in op.outputs if tensor is not None and is_float(tensor)]
+        if self._name(op) in CALLING:
+            ends = [op.outputs[index] for side, index in self.tight(op) if side == "outputs"]
+            return [tensor for tensor in found if tensor in ends]
+        return found
 
     def _can(self, op: OperatorPart) -> bool:
         rule = self._rule(op)
@@ -128,6 +139,8 @@ class Groups:
         read = [inputs[i] for i in places]
         if self._name(op) in INSTEAD and 0 not in places:
             return False
+        if self._name(op) in CALLING:
+            return bool(self.tight(op))
         if self._name(op) in VARIABLES:
             return op in self.variables and bool(outputs or read)
         if not read or bool(outputs) == (rule == READS) or not self._can_weigh(op):
@@ -197,21 +210,60 @@ class Groups:
             row = INTEGER[self._name(op)]
             if row.weights is not None and row.weights in self._places(op):
                 centered.append(op.inputs[row.weights])  # type: ignore[arg-type]
-        self._group_variables()
+        self._group_bound()
         self.centered = {self._root(tensor) for tensor in centered}
 
-    def _group_variables(self) -> None:
+    def _group_bound(self) -> None:
+        """What one variable holds, or one place hands on, in this subgraph."""
         self.held.clear()
         members: dict[Key, list[TensorPart]] = {}
         for op in self.operators:
             if op in self.variables:
                 members.setdefault(self.variables[op], []).extend((*self._data(op), *self._outputs(op)))
+        owners: list[OperatorPart | SubgraphPart] = [op for op in self.operators if op in self.calls]
+        for owner in (*owners, self.graph):
+            for end, key in self.tight(owner).items():
+                tensor = self._at(owner, end)
+                if tensor is not None and tensor in self.parents:
+                    members.setdefault(key, []).append(tensor)
         for tensors in members.values():
             for tensor in tensors[1:]:
                 self.parents[self._root(tensor)] = self._root(tensors[0])
         for key, tensors in members.items():
             if tensors:
                 self.held.setdefault(self._root(tensors[0]), []).append(key)
+
+    @staticmethod
+    def _at(owner: OperatorPart | SubgraphPart, end: tuple[str, int]) -> TensorPart | None:
+        found: TensorPart | None = getattr(owner, end[0])[end[1]]
+        return found
+
+    def tight(self, owner: OperatorPart | SubgraphPart) -> dict[tuple[str, int], Key]:
+        """The ends of an operator or of the subgraph that are codes."""
+        return {end: key for end, key in self.calls.get(owner, {}).items() if key not in self.loose}
+
+    def ends(self, side: str) -> dict[TensorPart, Key]:
+        """The subgraph's inputs or outputs that are codes for those who call it."""
+        found = {self._at(self.graph, end): key for end, key in self.tight(self.graph).items() if end[0] == side}
+        return {tensor: key for tensor, key in found.items() if tensor is not None}
+
+    def enters(self, tensor: TensorPart) -> bool:
+        return tensor in self.ends("inputs")
+
+    def is_touched(self, tensor: TensorPart) -> bool:
+        """Whether an integer operator reads or writes it."""
+        return not tensor.is_constant and tensor in self.parents and self._root(tensor) in self.parameters
+
+    def makes_codes(self, tensor: TensorPart) -> bool:
+        producer = self.producers.get(tensor)
+        return producer is not None and producer in self.operators and tensor in self._outputs(producer)
+
+    def reads_codes(self, op: OperatorPart, tensor: TensorPart) -> bool:
+        """Whether the operator reads it as codes, at all places where it does."""
+        if op not in self.operators or op not in self.calls:
+            return op in self.operators
+        tight = self.tight(op)
+        return all(("inputs", i) in tight for i, found in enumerate(op.inputs) if found == tensor)
 
     def _drop_idle(self) -> None:
         """Takes out operators that only move data where no other integer operator reads or writes it, and those of
@@ -228,7 +280,7 @@ class Groups:
                 known |= {self._root(tensor) for tensor in outputs}
         for op in list(self.operators):
             roots = {self._root(tensor) for tensor in (*self._data(op), *self._outputs(op))}
-            if not roots and op in self.variables:
+            if not roots and (op in self.variables or op in self.calls):
                 continue  # a constant is assigned: the others decide
             if roots & infinite:
                 self._check_constants(op)
@@ -338,6 +390,8 @@ class Groups:
     def _constant_parameters(self, op: OperatorPart, place: int, tensor: TensorPart) -> Parameters:
         if op in self.variables:
             return self.agreed[self.variables[op]]
+        if op in self.calls:
+            return self.agreed[self.calls[op]["inputs", place]]
         if self._rule(op) in _SHARE:
             return self.of((*self._data(op), *self._outputs(op))[0])
         low, high = self._range_of(tensor)

@@ -166,6 +166,10 @@ INTEGER: dict[str, Integer] = {
     "SVDF": Integer(FREE, data=(0,), recurrent=True),
     "READ_VARIABLE": Integer(SAME, SAME, data=()),
     "ASSIGN_VARIABLE": Integer(SAME, SAME, data=(1,)),
+    # Tensors that all subgraphs they call take and give as codes: tq/carried.py.
+    "IF": Integer(FREE, FREE),
+    "STABLEHLO_CASE": Integer(FREE, FREE),
+    "WHILE": Integer(FREE, FREE),
     # Written as others, which mean the same: see INSTEAD.
     "SQUARE": Integer(FREE, FREE, limit=_PRODUCT),
     "NEG": Integer(FREE, FREE),
