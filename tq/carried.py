@@ -2,8 +2,9 @@
 """Codes through IF, WHILE and STABLEHLO_CASE, whose kernels copy bytes into the subgraphs that they call and back.
 
 What an operator hands over, and what all of its branches, or the loop's condition and body, take and give at that
-place, is codes of the same parameters, or float32 for all.  It is codes where nothing is lost by that: all branches
-read it with integer operators, or write it with such; what a loop carries is written by one in the body.
+place, is codes of the same parameters, or float32 for all.  It is codes where little is lost by that: all branches
+read it with integer operators, or write it with such; what a loop carries is written by one in the body; and with 8
+bits none of them has a much smaller range.
 
 STABLEHLO_COMPOSITE is not among them: its name and its float tensors are what it promises to those who run it
 otherwise.
@@ -32,6 +33,9 @@ CALLING: dict[str, tuple[tuple[str, ...], int]] = {
 }
 
 
+# By how much the range of all may exceed that of one of them, where codes have 8 bits: 3.5 dB.
+_MOST_WIDER = 1.5
+
 # Others that name subgraphs, which have float ends.
 _OTHERS = """CALL CALL_ONCE STABLEHLO_COMPOSITE STABLEHLO_REDUCE STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER
     STABLEHLO_SORT STABLEHLO_WHILE"""
@@ -58,6 +62,7 @@ class Carried(Bond):
         self.places = places
         self.is_loop = is_loop
         self._statics: dict[SubgraphPart, Static] = {}
+        self._was_compared = self._is_loose = False
 
     def enter(self, statics: dict[SubgraphPart, Static]) -> None:
         self._statics = statics
@@ -72,7 +77,7 @@ class Carried(Bond):
 
     def holds(self) -> bool:
         found = [(self._statics.get(self._graph(place)), place, place.tensor()) for place in self.places]
-        if len({static.type for static, _, _ in found if static is not None}) != 1:
+        if len({static.type for static, _, _ in found if static is not None}) != 1 or self._is_loose:
             return False
         readers = 0
         for static, place, tensor in found:
@@ -92,7 +97,32 @@ class Carried(Bond):
                     return False
         return self.is_loop or readers > 0 or any(place.side == "outputs" for place in self.places)
 
+    def widen(self) -> set[Static]:
+        if not self._was_compared and self._costs():
+            return self.loosen()
+        self._was_compared = True
+        return super().widen()
+
+    def _costs(self) -> bool:
+        """Whether one range for all is much wider than that of what a branch takes or gives, or a body gives: 8 bits
+        then have too few codes of that."""
+        values = self.values()
+        if values[0][0].type != "int8":
+            return False
+        found = [static.of(value) for static, value in values if static.is_touched(value)]
+        constants = [static._range_of(value) for static, value in values if value.is_constant]
+        low = min([*(p.low for p in found), *(low for low, _ in constants)])
+        high = max([*(p.high for p in found), *(high for _, high in constants)])
+        own = []
+        for place in self.places:
+            tensor, static = place.tensor(), self._statics[self._graph(place)]
+            inside = not isinstance(place.owner, OperatorPart) and (place.side == "outputs" or not self.is_loop)
+            if tensor is not None and inside and static.is_touched(tensor):
+                own.append(static.of(tensor))
+        return any(high - low > _MOST_WIDER * (p.high - p.low) for p in own)
+
     def loosen(self) -> set[Static]:
+        self._is_loose = True
         changed = set()
         for place in self.places:
             static = self._statics.get(self._graph(place))

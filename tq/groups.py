@@ -272,7 +272,7 @@ class Groups:
         for op in self.operators:
             rule, outputs = self._rule(op), self._outputs(op)
             tensors = (*self._data(op), *outputs)
-            if rule not in _IDLE:
+            if rule not in _IDLE and op not in self.calls:
                 busy |= {self._root(tensor) for tensor in tensors}
             known |= {self._root(tensor) for tensor in tensors if self.ranges.knows(tensor)}
             infinite |= {self._root(tensor) for tensor in tensors if self._is_infinite(tensor)}
