@@ -117,6 +117,11 @@ PEERS = (
         "TFLiteConverter: the whole range; ai-edge-quantizer: MINIMUM and MAXIMUM in float",
     ),
     (
+        "slopes of PRELU beside int8",
+        "from the least to the greatest of them",
+        "TFLiteConverter: as far below 0 as above, with half as many codes",
+    ),
+    (
         "outputs that were always 0",
         "a scale with which XNNPACK takes the operator",
         "ranges of 1e-6: LiteRT's default resolver refuses the model",
