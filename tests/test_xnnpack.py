@@ -314,3 +314,19 @@ def test_products_of_few_channels_are_fused_too():
         mine.append(made.get_tensor(3))
     for expected, found in zip(oracle.ask("tensors", questions), mine, strict=True):
         np.testing.assert_array_equal(found, expected[0][3])
+
+
+def test_exponentials_end_where_xnnpack_ends_them():
+    """An infinity comes before float32 ends, and 0 with the last normal number."""
+    ends = [np.float32(end) + np.arange(-40, 40) * np.spacing(np.float32(end)) for end in (88.376263, -87.336655)]
+    x = np.concatenate(ends).astype(np.float32)
+    m = Draft(0)
+    m.fixed = True
+    m.operator("EXP", [m.input("float32", [x.size], x)], [m.output("float32", [x.size])])
+    mine, theirs = (
+        next(oracle.ask("tensors", [differential.question(m.case().model, who, m.case().runs)]))[0][1]
+        for who in ("TQ xnnpack", "BUILTIN")
+    )
+    for special in (np.isinf, np.logical_not):
+        assert 0 < special(theirs).sum() < 80
+        assert (special(mine) == special(theirs)).all()
