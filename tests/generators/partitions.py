@@ -21,7 +21,8 @@ CURVES = {  # operator: the scale and zero point that the kernels need of an out
     "L2_NORMALIZATION": {"int8": (1 / 128, 0), "uint8": (1 / 128, 128)},
 }
 EXACT = ("ABS", "NEG", "SQUARE", "RELU", "RELU6", "RELU_N1_TO_1")
-LOOSE = ("TANH", "LOGISTIC", "HARD_SWISH", "SIN", "COS", "GELU")
+LOOSE = ("TANH", "LOGISTIC", "HARD_SWISH", "GELU")
+STEEP = ("FLOOR", "SIN", "COS")  # what makes much of a small difference
 
 
 class Plan:
@@ -107,11 +108,10 @@ def is_codes(p, x):
 def curve(p, x):
     m = p.m
     if not is_codes(p, x):
-        name, loose = (
-            (m.pick(*EXACT, *["FLOOR"] * (x not in p.loose)), False)
-            if m.chance(0.6)
-            else (m.pick(*LOOSE, *["ELU"] * m.plain), True)
-        )
+        loose = m.chance(0.4)
+        name = m.pick(*LOOSE, *["ELU"] * m.plain) if loose else m.pick(*EXACT)
+        if x not in p.loose and m.chance(0.1):
+            name, loose = m.pick(*STEEP), True
         return p.add(name, [x], [m.inner("float32", m.shape_of(x))], None, 1, loose)
     names = ["LOGISTIC", "TANH", "LOGISTIC", "TANH", "LEAKY_RELU", "LEAKY_RELU", "RELU", "RELU6", "HARD_SWISH"]
     name = m.pick(*names, *["ELU"] * 2 * (m.types[x] == "int8" and m.plain))
