@@ -33,9 +33,7 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
-import corpus_runs
 import generators
-import old_models as models
 import oracle
 from generators.draft import Draft
 
@@ -72,14 +70,13 @@ def shaped(case):
         interpreter.allocate_tensors()
     except tq.RunError:
         return case
-    model = corpus_runs.unpacked(case.model)
-    graph = model.subgraphs[0]
-    for item in graph.operators:
-        for index in item.outputs:
-            shape = interpreter.get_tensor_details()[index]["shape"] if index >= 0 else ()
-            if index >= 0 and not np.size(graph.tensors[index].shape):
-                graph.tensors[index].shape = [int(n) for n in shape]
-    return dataclasses.replace(case, model=models.pack(model))
+    editor = tq.edit(case.model)
+    details = interpreter.get_tensor_details()
+    for item in editor.operators:
+        for tensor in item.outputs:
+            if tensor is not None and not tensor.shape:
+                tensor.shape = details[tensor.index]["shape"]
+    return dataclasses.replace(case, model=editor.to_bytes())
 
 
 def compared(model):

@@ -166,6 +166,20 @@ def answer_tensors(question):
         return Refusal(f"{type(error).__name__}: {error}", stage)
 
 
+def answer_signatures(question):
+    """What signatures return: (a model's bytes, OpResolverType's name or "TQ", [(key, {name: array}), ...])."""
+    source, resolver, calls = question
+    if resolver == "TQ":
+        import tq
+
+        interpreter = tq.Interpreter(model_content=source, numerics="reference")
+    else:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        interpreter = Interpreter(model_content=source, experimental_op_resolver_type=OpResolverType[resolver])
+    return [interpreter.get_signature_runner(key)(**values) for key, values in calls]
+
+
 class _Micro:
     """tflite-micro's interpreter under the names that LiteRT's has."""
 

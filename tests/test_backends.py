@@ -24,12 +24,6 @@ ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPH
 TAKES = "XNNPACK takes it"
 
 
-def schema():
-    import ai_edge_litert.schema_py_generated
-
-    return ai_edge_litert.schema_py_generated
-
-
 def predicted(case):
     return tq.Interpreter(model_content=case.model, numerics="xnnpack").backends()
 
@@ -75,29 +69,33 @@ def codes(m, type="int8", shape=(1, 4, 4, 4), **parameters):
 
 
 def depthwise_without_bias(m, *_):
-    s = schema()
     x = codes(m)
     w = m.constant("int8", np.ones([1, 2, 2, 4]), scale=0.01, zero_point=0)
-    options = s.DepthwiseConv2DOptionsT(depthMultiplier=1, strideW=1, strideH=1, dilationWFactor=1, dilationHFactor=1)
-    m.operator("DEPTHWISE_CONV_2D", [x, w], [m.output("int8", [1, 4, 4, 4], scale=0.2, zero_point=0)], options, 3)
+    m.operator(
+        "DEPTHWISE_CONV_2D",
+        [x, w],
+        [m.output("int8", [1, 4, 4, 4], scale=0.2, zero_point=0)],
+        depth_multiplier=1,
+        stride_w=1,
+        stride_h=1,
+        version=3,
+    )
 
 
 def convolution(m, name="CONV_2D", w_scale=0.01, bias_scale=None, out_scale=0.2, x_scale=0.1):
-    s = schema()
     x = codes(m, scale=x_scale)
     many = np.size(w_scale) > 1
     deep = name == "DEPTHWISE_CONV_2D"
     shape = [1, 2, 2, 4] if deep else [4, 2, 2, 4]
-    axis = {"axis": 3 if deep else 0} if many else {}
+    axis = {"quantized_dimension": 3 if deep else 0} if many else {}
     zero = [0] * np.size(w_scale) if many else 0
     w = m.constant("int8", np.ones(shape), scale=w_scale, zero_point=zero, **axis)
     bias_scale = np.float32(x_scale) * np.float32(w_scale) if bias_scale is None else bias_scale
     many = {"scale": bias_scale, "zero_point": [0] * np.size(bias_scale) if np.size(bias_scale) > 1 else 0}
     bias = m.constant("int32", np.zeros(4), **many)
-    common = {"strideW": 1, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
-    options = s.DepthwiseConv2DOptionsT(depthMultiplier=1, **common) if deep else s.Conv2DOptionsT(**common)
+    options = {"stride_w": 1, "stride_h": 1} | ({"depth_multiplier": 1} if deep else {})
     y = m.output("int8", [1, 4, 4, 4], scale=out_scale, zero_point=0)
-    m.operator(name, [x, w, bias], [y], options, 3)
+    m.operator(name, [x, w, bias], [y], **options, version=3)
 
 
 SCALES = [0.01, 0.02, 0.03, 0.04]
@@ -112,30 +110,27 @@ def large_multiplier(name):
 
 
 def large_layer(m):
-    s = schema()
     x = codes(m, shape=(2, 8), scale=100.0)
     w = m.constant("int8", np.ones([4, 8]), scale=100.0, zero_point=0)
     y = m.output("int8", [2, 4], scale=1.0, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, -1], [y], s.FullyConnectedOptionsT(), 4)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [y], version=4)
 
 
 def empty_matrices(m):
     a, b = m.input("float32", [2, 3, 0]), m.input("float32", [2, 0, 4])
-    m.operator("BATCH_MATMUL", [a, b], [m.output("float32", [2, 3, 4])], schema().BatchMatMulOptionsT())
+    m.operator("BATCH_MATMUL", [a, b], [m.output("float32", [2, 3, 4])])
     m.fixed = True
 
 
 def empty_rows(m):
-    options = schema().SoftmaxOptionsT(beta=1.0)
-    m.operator("SOFTMAX", [m.input("float32", [4, 2, 0])], [m.output("float32", [4, 2, 0])], options)
+    m.operator("SOFTMAX", [m.input("float32", [4, 2, 0])], [m.output("float32", [4, 2, 0])], beta=1.0)
     m.fixed = True
 
 
 def unsigned_batches(m):
-    s = schema()
     a, b = (codes(m, "uint8", (2, 4, 4), zero_point=3) for _ in range(2))
     y = m.output("uint8", [2, 4, 4], scale=0.5, zero_point=3)
-    m.operator("BATCH_MATMUL", [a, b], [y], s.BatchMatMulOptionsT(), 3)
+    m.operator("BATCH_MATMUL", [a, b], [y], version=3)
 
 
 MODELS = {
@@ -193,9 +188,8 @@ def test_scales_that_xnnpack_cannot_describe(scale):
 
 def test_more_dimensions_than_xnnpack_has():
     m = Draft(1)
-    options = schema().ReducerOptionsT()
     x, axis = m.input("float32", [1, 2, 1, 2, 1, 2, 4]), m.constant("int32", [6])
-    m.operator("SUM", [x, axis], [m.output("float32", [1, 2, 1, 2, 1, 2])], options, 2)
+    m.operator("SUM", [x, axis], [m.output("float32", [1, 2, 1, 2, 1, 2])], version=2)
     m.fixed = True
     (row,) = predicted(m.case())
     assert row.numerics == "xnnpack" and "6 dimensions" in row.litert
@@ -211,8 +205,8 @@ def test_rows_and_table():
     x = codes(m)
     y = m.inner("int8", [1, 4, 4, 4], scale=0.1, zero_point=0)
     z = m.output("int8", [1, 4, 4, 4], scale=1 / 256, zero_point=-128)
-    m.operator("ADD", [x, x], [y], schema().AddOptionsT(), 2)
-    m.operator("SOFTMAX", [y], [z], schema().SoftmaxOptionsT(beta=1.0), 2)
+    m.operator("ADD", [x, x], [y], version=2)
+    m.operator("SOFTMAX", [y], [z], beta=1.0, version=2)
     content = m.case().model
     interpreter = tq.Interpreter(model_content=content, numerics="xnnpack")
     first, second = interpreter.backends()
@@ -261,8 +255,7 @@ def open_convolution():
     bias = draw.integers(-100, 100, 16).astype(np.int32)
     bias = b.constant("bias", bias, scale=scales * np.float32(0.5), quantized_dimension=0)
     y = b.tensor("y", [1, 1, 1, 1], "int8", shape_signature=[-1, -1, -1, -1], scale=3.0, zero_point=-5)
-    steps = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
-    b.operator("CONV_2D", [x, w, bias], [y], padding="VALID", **steps)
+    b.operator("CONV_2D", [x, w, bias], [y], padding="VALID", stride_h=1, stride_w=1)
     b.output(y)
     return b.to_bytes(), draw.integers(-128, 128, (4, 9, 9, 8)).astype(np.int8)
 

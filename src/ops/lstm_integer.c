@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/fixed_16.h"
 #include "ops/check.h"
 #include "ops/lstm_integer.h"
 #include "ops/parallel.h"
@@ -27,6 +28,7 @@
 #include "quant/fixed_math_16.h"
 
 enum { HIDDEN = 4 }; /* which of the intermediate tensors */
+#define CELLS 128    /* at a time, whose tangents fit the stack */
 
 /* ---- prepare ---- */
 
@@ -230,8 +232,10 @@ static void finish_gate(const step *s, int gate)
         add_peephole(l, &l->gates[gate], values);
     if (l->gates[gate].norm)
         normalize(l, &l->gates[gate], values);
-    for (size_t i = 0; i < size; i++)
-        values[i] = gate == TQ_GATE_MODULATION ? tq_q16_tanh(values[i], 3) : tq_q16_logistic(values[i]);
+    if (gate == TQ_GATE_MODULATION)
+        tq_tanh_q16(values, values, size, 3, 0);
+    else
+        tq_logistic_q16(values, values, size);
 }
 
 /* ---- cells and output ---- */
@@ -268,9 +272,14 @@ static void give_output(const step *s, const tq_sequence *out, size_t at)
     const int16_t *gate = s->gates + TQ_GATE_OUTPUT * size, *c = l->cell_state->data;
     int8_t *h = l->output_state->data, *hidden = l->projection ? tq_scratch_at(s->node, l->hidden_codes_at) : h;
     int32_t zero_point = l->projection ? -l->hidden_zero_point : l->hidden_zero_point;
-    for (size_t i = 0; i < size; i++) {
-        int32_t value = gate[i] * tq_q16_tanh(c[i], 15 + l->cell_shift);
-        hidden[i] = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(value, l->to_hidden) + zero_point);
+    for (size_t begin = 0; begin < size; begin += CELLS) {
+        int16_t squashed[CELLS];
+        const size_t end = size - begin < CELLS ? size : begin + CELLS;
+        tq_tanh_q16(c + begin, squashed, end - begin, 15 + l->cell_shift, 0);
+        for (size_t i = begin; i < end; i++) {
+            int32_t value = gate[i] * squashed[i - begin];
+            hidden[i] = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(value, l->to_hidden) + zero_point);
+        }
     }
     if (l->projection)
         project(l, hidden, h);

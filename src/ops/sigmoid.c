@@ -13,8 +13,8 @@
 
 #include <math.h>
 
+#include "kernels/fixed_16.h"
 #include "ops/lanes.h"
-#include "quant/fixed_math_16.h"
 
 #define ENTRIES 256
 
@@ -92,28 +92,16 @@ TQ_ISA_DEFINE(TQ_MAP, narrow_tanh, int16_t, int16_t, curve, tanh_of(x, &p, true)
 static const tq_map_fn narrow_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_logistic);
 static const tq_map_fn narrow_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(narrow_tanh);
 
-/* Everything in line, for the compiler to make vectors of. */
-#if defined(__GNUC__)
-#define IN_LINE __attribute__((flatten))
-#else
-#define IN_LINE
-#endif
-#define FIXED(name, target, expression)                                                         \
-    target IN_LINE static void name(const void *in, void *out, size_t n, const void *params)    \
-    {                                                                                           \
-        const int16_t *restrict from = in;                                                      \
-        int16_t *restrict to = out;                                                             \
-        const int places = ((const curve *)params)->multiplier == 6;                            \
-        (void)places;                                                                           \
-        for (size_t i = 0; i < n; i++) {                                                        \
-            const int16_t x = from[i];                                                          \
-            to[i] = expression;                                                                 \
-        }                                                                                       \
-    }
-TQ_ISA_DEFINE(FIXED, fixed_logistic, tq_q16_logistic(x))
-TQ_ISA_DEFINE(FIXED, fixed_tanh, tq_q16_tanh(tq_q16_shift_left(x, places), 3))
-static const tq_map_fn fixed_logistics[TQ_ISAS] = TQ_ISA_FUNCTIONS(fixed_logistic);
-static const tq_map_fn fixed_tanhs[TQ_ISAS] = TQ_ISA_FUNCTIONS(fixed_tanh);
+static void fixed_logistic(const void *in, void *out, size_t n, const void *params)
+{
+    (void)params;
+    tq_logistic_q16(in, out, n);
+}
+
+static void fixed_tanh(const void *in, void *out, size_t n, const void *params)
+{
+    tq_tanh_q16(in, out, n, 3, ((const curve *)params)->multiplier == 6);
+}
 
 /* Scales of 2^-12, for TANH also 2^-11, are 3 steps a code, or 6; others a multiplier of 14 bits and a shift. */
 static void find_multiplier(float scale, bool tanh, curve *p)
@@ -149,7 +137,7 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
     s->p.half = s->p.right > 0 ? (int32_t)1 << (s->p.right - 1) : 0;
     bool narrow = s->p.multiplier <= INT16_MAX && s->p.right < 30;
     if (s->p.is_power && node->numerics == TQ_NUMERICS_OPTIMIZED)
-        s->map.run = (tanh ? fixed_tanhs : fixed_logistics)[tq_isa()];
+        s->map.run = tanh ? fixed_tanh : fixed_logistic;
     else if (narrow)
         s->map.run = tanh ? narrow_tanhs[tq_isa()] : narrow_logistics[tq_isa()];
     else

@@ -24,10 +24,17 @@ typedef struct state {
 
 /* ---- the words of unary.def that real.h lacks ---- */
 
-TQ_BODY float hard_swish(float x)
+#define SIXTH (1.0f / 6.0f)
+
+TQ_BODY float gate(float x)
 {
     float raised = 0 < x + 3 ? x + 3 : 0;
-    return x * (raised < 6 ? raised : 6) / 6;
+    return raised < 6 ? raised : 6;
+}
+
+TQ_BODY float hard_swish(float x)
+{
+    return x * gate(x) / 6;
 }
 
 /* Float16 GELU rounds after every operation, as the runtime's half arithmetic does. */
@@ -78,6 +85,26 @@ static float half_gelu_by_tanh(float x)
     TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_##operator, float, float, options, expression)
 #include "ops/unary.def"
 
+#define OPTIMIZED(name, target, expression, last)                                              \
+    target static void name(const void *in, void *out, size_t n, const void *params)           \
+    {                                                                                          \
+        const float *from = in;                                                                \
+        float *to = out;                                                                       \
+        const size_t whole = n / 4 * 4; /* threads begin at whole ones */                      \
+        (void)params;                                                                          \
+        for (size_t i = 0; i < whole; i++) {                                                   \
+            const float x = from[i];                                                           \
+            to[i] = expression;                                                                \
+        }                                                                                      \
+        for (size_t i = whole; i < n; i++) {                                                   \
+            const float x = from[i];                                                           \
+            to[i] = last;                                                                      \
+        }                                                                                      \
+    }
+#define OPTIMIZED_UNARY(operator, cost, expression, last)                                      \
+    TQ_ISA_DEFINE(OPTIMIZED, run_optimized_##operator, expression, last)
+#include "ops/unary.def"
+
 /* The option chooses another function, which no compiler vectorizes. */
 TQ_MAP(run_gelu_by_erfc, , float, float, options, gelu_by_erfc(x))
 
@@ -102,11 +129,28 @@ static const unary_row xnnpack_rows[] = {
 #include "ops/unary.def"
 };
 
-static const unary_row *find_xnnpack(const tq_node *node)
+/* FLOAT32 as the optimized kernels have it. */
+static const unary_row optimized_rows[] = {
+#define OPTIMIZED_UNARY(operator, cost, expression, last) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_optimized_##operator)},
+#include "ops/unary.def"
+};
+
+static const struct numerics_rows {
+    const unary_row *rows;
+    size_t count;
+} other_rows[TQ_NUMERICS_XNNPACK + 1] = {
+    [TQ_NUMERICS_XNNPACK] = {xnnpack_rows, sizeof xnnpack_rows / sizeof *xnnpack_rows},
+    [TQ_NUMERICS_OPTIMIZED] = {optimized_rows, sizeof optimized_rows / sizeof *optimized_rows},
+};
+
+/* The row of an operator that is not the reference's, or NULL. */
+static const unary_row *find_other(const tq_node *node)
 {
-    for (size_t i = 0; i < sizeof xnnpack_rows / sizeof *xnnpack_rows; i++)
-        if (node->numerics == TQ_NUMERICS_XNNPACK && xnnpack_rows[i].code == node->row.code)
-            return &xnnpack_rows[i];
+    const struct numerics_rows *others = &other_rows[node->numerics];
+    for (size_t i = 0; i < others->count; i++)
+        if (others->rows[i].code == node->row.code)
+            return &others->rows[i];
     return NULL;
 }
 
@@ -152,7 +196,7 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
         return of_codes(node, error);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
-    const unary_row *other = row->type == TQ_TensorType_FLOAT32 ? find_xnnpack(node) : NULL;
+    const unary_row *other = row->type == TQ_TensorType_FLOAT32 ? find_other(node) : NULL;
     row = other ? other : row;
     s->o = options_of(node);
     s->map.params = &s->o;

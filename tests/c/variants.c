@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every available row of kernels.def against its scalar row, without Python: for emulated processors and
- * for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
+ * Every available row of kernels.def against its scalar row, and what stands beside the rows, without Python: for
+ * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
 #include "kernels/elementwise.h"
+#include "kernels/fixed_16.h"
+#include "quant/fixed_math_16.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -208,6 +210,34 @@ static size_t compare_rows(const tq_kernel *row)
     return done;
 }
 
+static void expect(const int16_t *found, int16_t wanted, int a, const char *what)
+{
+    if (*found == wanted)
+        return;
+    printf("%s of %d: %d, not %d\n", what, a, *found, wanted);
+    exit(1);
+}
+
+/* kernels/fixed_16.h: all numbers, and one more, so that vectors do not fit. */
+static size_t compare_fixed_16(void)
+{
+    static int16_t in[(1 << 16) + 1], out[(1 << 16) + 1];
+    const size_t n = sizeof in / sizeof *in;
+    size_t done = 0;
+    for (size_t i = 0; i < n; i++)
+        in[i] = tq_q16_wrap((int32_t)i);
+    tq_logistic_q16(in, out, n);
+    for (size_t i = 0; i < n; i++, done++)
+        expect(&out[i], tq_q16_logistic(in[i]), in[i], "logistic");
+    for (int k = 0; k <= 6; k++)
+        for (int places = 0; places <= 1; places++) {
+            tq_tanh_q16(in, out, n, k, places);
+            for (size_t i = 0; i < n; i++, done++)
+                expect(&out[i], tq_q16_tanh(tq_q16_shift_left(in[i], places), k), in[i], "tanh");
+        }
+    return done;
+}
+
 int main(void)
 {
     size_t count, done = 0;
@@ -223,6 +253,7 @@ int main(void)
         for (int k = 0; k < ROUNDS; k++, done++)
             compare(&rows[i], 1, LONGEST);
     }
+    done += compare_fixed_16();
     printf("%zu comparisons\n", done);
     return 0;
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of quant/fixed_math_16.h on rows of numbers.
+ */
+#ifndef TQ_KERNELS_FIXED_16_H
+#define TQ_KERNELS_FIXED_16_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* in and out are disjoint or the same. */
+
+/* 1 / (1 + e^-a), Q3 to Q0. */
+void tq_logistic_q16(const int16_t *in, int16_t *out, size_t n);
+
+/* tanh(a 2^places), where a 2^places saturates, Qk to Q0; 0 <= k <= 6, 0 <= places <= 1. */
+void tq_tanh_q16(const int16_t *in, int16_t *out, size_t n, int k, int places);
+
+#endif
