@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How near quantized models stay to the float model: tq's beside ai-edge-quantizer's, on the same calibration data.
 
-    python benchmarks/bench_accuracy.py [--recipe int8] float.tflite ...
+    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] float.tflite ...
 
 Prints for each model the signal-to-noise ratio in dB, the mean over the float outputs, by LiteRT's default resolver, of
-4 random samples after calibration with 8.  A model without a signature gets one before ai-edge-quantizer reads it.
-Each model is run in a process of its own, since LiteRT may end it.
+32 random samples after calibration with 8 others.  A model without a signature gets one before ai-edge-quantizer reads
+it.  Each model is run in a process of its own, since LiteRT may end it.
 """
 
 import argparse
@@ -91,12 +91,12 @@ def with_peer(data, recipe, inputs):
     return bytes(made.quantize(ranges).quantized_model)
 
 
-def measure(path, recipe):
+def measure(path, recipe, count):
     """{"tq": dB or an error's text, "peer": the same}."""
     model = tq.Model(path)
     with open(path, "rb") as file:
         data = file.read()
-    calibration, inputs = draw(model, 8, 0), draw(model, 4, 1)
+    calibration, inputs = draw(model, 8, 0), draw(model, count, 1)
     exact = run(data, inputs)
     found = {}
     makers = {
@@ -122,14 +122,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--recipe", choices=PEERS, default="int8")
+    parser.add_argument("--samples", type=int, default=32)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.models[0], options.recipe)))
+        print(json.dumps(measure(options.models[0], options.recipe, options.samples)))
         return
     print("| model | tq, dB | ai-edge-quantizer, dB |\n|---|---|---|")
     for path in options.models:
-        command = [sys.executable, __file__, "--one", "--recipe", options.recipe, path]
+        asked = ["--recipe", options.recipe, "--samples", str(options.samples)]
+        command = [sys.executable, __file__, "--one", *asked, path]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=1800)
         lines = done.stdout.strip().splitlines()
         found = json.loads(lines[-1]) if lines else {}

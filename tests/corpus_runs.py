@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real models: inputs for them, and models of one operator that are cut out of them."""
 
-import copy
 import zlib
 from pathlib import Path
 
-import ai_edge_litert.schema_py_generated as schema
-import old_models as models
+import models
 import numpy as np
 
 import tq
@@ -55,69 +53,50 @@ def output_shape(item):
     return np.array([batch, *size, count], np.int32)
 
 
-def unpacked(path):
-    """A file as the schema's ModelT."""
-    data = path if isinstance(path, bytes) else Path(path).read_bytes()
-    return schema.ModelT.InitFromPackedBuf(data, 0)
-
-
 def blockwise_tensors(tensor):
     """The tensors that hold a tensor's scales and zero points (-1: none), or ()."""
-    q = tensor.quantization
-    if q is None or q.detailsType != schema.QuantizationDetails.BlockwiseQuantization:
+    details = (tensor.stored("quantization") or {}).get("details")
+    if details is None or details["type"] != "BlockwiseQuantization":
         return ()
-    return q.details.scales, q.details.zeroPoints
+    return details["scales"], details["zero_points"]
+
+
+def quantization(tensor, place):
+    """A tensor's parameters where tensors have other places, without a quantized_dimension that LiteRT would refuse."""
+    stored = tensor.stored("quantization")
+    if stored is None:
+        return None
+    if stored["quantized_dimension"] >= len(tensor.shape):
+        stored["quantized_dimension"] = 0
+    if blockwise_tensors(tensor):
+        for field in ("scales", "zero_points"):
+            stored["details"][field] = place.get(stored["details"][field], -1)
+    return stored
 
 
 def cut(model, number, values):
-    """The bytes of a model of operator `number` of subgraph 0, and what to feed it.
+    """The bytes of a model of operator `number` of subgraph 0, what to feed it, and its outputs.
 
-    model: a ModelT, left as it is.  values: tensor index to array, for the inputs that are not constants.  A
-    quantized_dimension without meaning is taken away, since LiteRT refuses the file for it.
-    """
+    values: tensor index to array, for the inputs that are not constants."""
     graph = model.subgraphs[0]
     item = graph.operators[number]
-    used = list(dict.fromkeys(int(i) for i in (*item.inputs, *item.outputs) if i >= 0))
+    used = list(dict.fromkeys(i for i in (*item.input_indices, *item.output_indices) if i >= 0))
     used += [i for old in used for i in blockwise_tensors(graph.tensors[old]) if i >= 0]
     place = {old: new for new, old in enumerate(used)}
-    buffers, tensors = [models.Buffer()], []
+    tensors, fed = [], {}
     for old in used:
         tensor = graph.tensors[old]
-        result = schema.TensorT(
-            name=tensor.name,
-            shape=tensor.shape,
-            type=tensor.type,
-            isVariable=tensor.isVariable,
-            sparsity=tensor.sparsity,
-            quantization=copy.deepcopy(tensor.quantization),
-        )
-        quantization = result.quantization
-        if quantization is not None and quantization.quantizedDimension >= np.size(tensor.shape):
-            quantization.quantizedDimension = 0
-        if blockwise_tensors(tensor):
-            scales, zero_points = blockwise_tensors(tensor)
-            quantization.details.scales = place[scales]
-            quantization.details.zeroPoints = place.get(zero_points, -1)
         content = model.buffers[tensor.buffer].data
-        if content is not None and len(content):
-            result.buffer = len(buffers)
-            buffers.append(models.Buffer(data=bytes(content)))
-        if old in values and old in item.inputs and not result.isVariable:
-            result.shape = list(values[old].shape)
-        tensors.append(result)
-    fed = {place[int(i)]: values[int(i)] for i in item.inputs if i >= 0 and int(i) in values}
-    fed = {i: value for i, value in fed.items() if not tensors[i].buffer and not tensors[i].isVariable}
-    item = schema.OperatorT(
-        opcodeIndex=0,
-        inputs=[place.get(int(i), -1) for i in item.inputs],
-        outputs=[place.get(int(i), -1) for i in item.outputs],
-        builtinOptions=item.builtinOptions,
-        builtinOptionsType=item.builtinOptionsType,
-        builtinOptions2=item.builtinOptions2,
-        builtinOptions2Type=item.builtinOptions2Type,
-        customOptions=item.customOptions,
-    )
-    code = model.operatorCodes[graph.operators[number].opcodeIndex]
-    alone = schema.ModelT(version=3, operatorCodes=[code], buffers=buffers)
-    alone.subgraphs = [models.subgraph(tensors, [item], sorted(fed), item.outputs)]
-    return models.pack(alone), fed, item.outputs
+        data = None if content is None or not len(content) else bytes(content)
+        shape = list(tensor.shape)
+        if old in values and old in item.input_indices and not tensor.is_variable:
+            shape = list(values[old].shape)
+            if data is None:
+                fed[place[old]] = values[old]
+        fields = {"is_variable": tensor.is_variable, "sparsity": tensor.stored("sparsity")}
+        fields["quantization"] = quantization(tensor, place)
+        tensors.append(models.tensor(tensor.name, shape, tensor.type, data, **fields))
+    inputs, outputs = ([place.get(i, -1) for i in indices] for indices in (item.input_indices, item.output_indices))
+    kept = {"options": item.options} if item.custom_options is None else {"custom_options": item.custom_options}
+    alone = models.operator(item.name, inputs, outputs, version=item.version, **kept)
+    return models.build_model(tensors, [alone], sorted(fed), outputs), fed, outputs

@@ -158,13 +158,10 @@ def sum_multiplier(node, bits, squares=1):
 
 def absurd_sum(name):
     def draw(m):
-        import ai_edge_litert.schema_py_generated as schema
-
         x = m.input("int8", [40], scale=1.0, zero_point=0)
         y = m.input("int8", [40], scale=0.5, zero_point=0)
         z = m.output("int8", scale=1e-7 if name != "SQUARED_DIFFERENCE" else 1e-5, zero_point=0)
-        options = {"ADD": schema.AddOptionsT, "SUB": schema.SubOptionsT}.get(name, schema.SquaredDifferenceOptionsT)()
-        m.operator(name, [x, y], [z], options, 2)
+        m.operator(name, [x, y], [z], version=2)
 
     return draw
 
@@ -191,11 +188,10 @@ def large_add(node):
 
 
 def steep_sum(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int8", [40], scale=0.0629, zero_point=0)
     y = m.input("int8", [40], scale=0.0031, zero_point=-95)
-    m.operator("ADD", [x, y], [m.output("int8", scale=0.000185, zero_point=54)], schema.AddOptionsT(), 2)
+    m.operator("ADD", [x, y], [m.output("int8", scale=0.000185, zero_point=54)], version=2)
 
 
 @deviation(
@@ -238,12 +234,11 @@ def large_square(node):
 
 
 def shifted_broadcast(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int16", [4, 5], scale=2.0**-10, zero_point=0)
     y = m.input("int16", [5], scale=2.0**-12, zero_point=0)
     z = m.output("int16", scale=2.0**-10, zero_point=0)
-    m.operator("ADD", [x, y], [z], schema.AddOptionsT(potScaleInt16=True), 2)
+    m.operator("ADD", [x, y], [z], pot_scale_int16=True, version=2)
 
 
 @deviation(
@@ -266,11 +261,10 @@ def shifted_add(node):
 
 
 def wide_product(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x, y = (m.input("int16", [300], scale=1.0, zero_point=0) for _ in range(2))
     z = m.output("int16", scale=0.03, zero_point=0)
-    m.operator("MUL", [x, y], [z], schema.MulOptionsT(), 4)
+    m.operator("MUL", [x, y], [z], version=4)
 
 
 @deviation(
@@ -293,10 +287,9 @@ def wide_multiply(node):
 
 
 def steep_product(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x, y = (m.input("int8", [40], np.full(40, 120), scale=0.01, zero_point=-50) for _ in range(2))
-    m.operator("MUL", [x, y], [m.output("int8", scale=0.00005, zero_point=47)], schema.MulOptionsT(), 2)
+    m.operator("MUL", [x, y], [m.output("int8", scale=0.00005, zero_point=47)], version=2)
 
 
 @deviation(
@@ -317,10 +310,9 @@ def steep_multiply(node):
 
 
 def wide_rescaling(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int32", [20], np.full(20, 2**24), scale=1.0, zero_point=0)
-    m.operator("QUANTIZE", [x], [m.output("int16", scale=0.001, zero_point=0)], schema.QuantizeOptionsT(), 3)
+    m.operator("QUANTIZE", [x], [m.output("int16", scale=0.001, zero_point=0)], version=3)
 
 
 @deviation(
@@ -367,11 +359,10 @@ def coarse_curves(node):
 
 
 def quotient(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("uint8", [256], np.arange(256), scale=0.02, zero_point=128)
     y = m.input("uint8", [256], np.full(256, 209), scale=0.01, zero_point=0)
-    m.operator("DIV", [x, y], [m.output("uint8", scale=0.1, zero_point=100)], schema.DivOptionsT(), 2)
+    m.operator("DIV", [x, y], [m.output("uint8", scale=0.1, zero_point=100)], version=2)
 
 
 @deviation(
@@ -423,10 +414,9 @@ def wide_slopes(node):
 
 
 def infinities(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("float32", [6], [np.inf, -np.inf, np.nan, 1e20, -1e20, 1.0])
-    m.operator("QUANTIZE", [x], [m.output("int8", scale=0.1, zero_point=3)], schema.QuantizeOptionsT(), 2)
+    m.operator("QUANTIZE", [x], [m.output("int8", scale=0.1, zero_point=3)], version=2)
 
 
 @deviation(
@@ -455,11 +445,10 @@ def far_values(node):
 
 
 def least_by_minus_one(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int8", [64], np.full(64, -128), scale=None)
     y = m.input("int8", [64], np.full(64, -1), scale=None)
-    m.operator("FLOOR_DIV", [x, y], [m.output("int8", scale=None)], schema.FloorDivOptionsT(), 2)
+    m.operator("FLOOR_DIV", [x, y], [m.output("int8", scale=None)], version=2)
 
 
 @deviation(
@@ -480,11 +469,10 @@ def wrapped_quotient(node):
 
 
 def large_powers(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int32", [5], [3, -7, 12, 99, 2])
     y = m.input("int32", [5], [40, 33, 21, 9, 31])
-    m.operator("POW", [x, y], [m.output("int32")], schema.PowOptionsT())
+    m.operator("POW", [x, y], [m.output("int32")])
 
 
 @deviation(
@@ -505,11 +493,9 @@ def wrapped_power(node):
 
 
 def unsigned_bounds(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x, y = (m.input("uint32", [9], np.arange(9)) for _ in range(2))
-    act = schema.ActivationFunctionType.RELU_N1_TO_1
-    m.operator("MUL", [x, y], [m.output("uint32")], schema.MulOptionsT(fusedActivationFunction=act), 7)
+    m.operator("MUL", [x, y], [m.output("uint32")], fused_activation_function="RELU_N1_TO_1", version=7)
 
 
 @deviation(
@@ -531,7 +517,7 @@ def unsigned_product(node):
 def coarse(m):
     x = m.input("int8", [50], scale=1.5, zero_point=0)
     y = m.input("int8", [50], scale=2.5, zero_point=0)
-    m.operator("LESS", [x, y], [m.output("bool")], None, 2)
+    m.operator("LESS", [x, y], [m.output("bool")], version=2)
 
 
 COMPARISONS = {
@@ -563,7 +549,7 @@ def coarse_comparison(node):
 
 def unscaled_words(m):
     x, y = (m.input("int16", [50], m.integers("int16", [50], 0, 2), scale=None) for _ in range(2))
-    m.operator("NOT_EQUAL", [x, y], [m.output("bool")], None, 4)
+    m.operator("NOT_EQUAL", [x, y], [m.output("bool")], version=4)
 
 
 @deviation(
@@ -584,7 +570,7 @@ def compared_words(node):
 
 def fine_six(m):
     x = m.input("int16", [4], [0, 1, 100, 32767], scale=1e-9, zero_point=0)
-    m.operator("RELU6", [x], [m.output("int16", scale=1e-9, zero_point=0)], None)
+    m.operator("RELU6", [x], [m.output("int16", scale=1e-9, zero_point=0)])
 
 
 @deviation(
@@ -604,10 +590,9 @@ def bound_of_fine_codes(node):
 
 
 def steep_words(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int16", [512], np.arange(-(2**15), 2**15, 128), scale=0.01, zero_point=0)
-    m.operator("EXP", [x], [m.output("int16", scale=0.01, zero_point=0)], schema.ExpOptionsT(), 2)
+    m.operator("EXP", [x], [m.output("int16", scale=0.01, zero_point=0)], version=2)
 
 
 @deviation(
@@ -656,12 +641,10 @@ def softmax(values):
 
 def many_logits(name, count):
     def draw(m):
-        import ai_edge_litert.schema_py_generated as schema
-
         s, z = {"SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (1 / 16, 127)}[name]
         x = m.input("int8", [2, count], np.zeros([2, count]), scale=0.1, zero_point=0)
-        options = schema.SoftmaxOptionsT(beta=1.0) if name == "SOFTMAX" else schema.LogSoftmaxOptionsT()
-        m.operator(name, [x], [m.output("int8", scale=s, zero_point=z)], options, 2)
+        options = {"beta": 1.0} if name == "SOFTMAX" else {}
+        m.operator(name, [x], [m.output("int8", scale=s, zero_point=z)], **options, version=2)
 
     return draw
 
@@ -683,10 +666,9 @@ def crowded_softmax(node):
 
 
 def far_logits(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int16", [4, 40], m.integers("int16", [4, 40], -30000, 30000), scale=8.5, zero_point=0)
-    m.operator("SOFTMAX", [x], [m.output("int16", scale=1 / 32768, zero_point=0)], schema.SoftmaxOptionsT(beta=1.0), 3)
+    m.operator("SOFTMAX", [x], [m.output("int16", scale=1 / 32768, zero_point=0)], beta=1.0, version=3)
 
 
 @deviation(
@@ -728,11 +710,9 @@ def crowded_log_softmax(node):
 
 
 def local_response(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("float32", [1, 2, 2, 12])
-    options = schema.LocalResponseNormalizationOptionsT(radius=2, bias=1.0, alpha=0.5, beta=0.75)
-    m.operator("LOCAL_RESPONSE_NORMALIZATION", [x], [m.output("float32")], options)
+    m.operator("LOCAL_RESPONSE_NORMALIZATION", [x], [m.output("float32")], radius=2, bias=1.0, alpha=0.5, beta=0.75)
 
 
 @deviation(
@@ -759,12 +739,10 @@ def local_response_normalization(node):
 
 
 def odd_slices(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.constant("int4", m.codes("int4", [6, 3]), scale=0.1, zero_point=0)
     where = m.input("int32", [4], [5, 1, 0, 3])
-    options = schema.GatherOptionsT(axis=0)
-    m.operator("GATHER", [x, where], [m.output("int4", [4, 3], scale=0.1, zero_point=0)], options, 7)
+    m.operator("GATHER", [x, where], [m.output("int4", [4, 3], scale=0.1, zero_point=0)], axis=0, version=7)
 
 
 @deviation(
@@ -799,11 +777,10 @@ def reduced(node):
 
 
 def far_codes(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("uint8", [2, 200], scale=10.0, zero_point=5)
     y = m.output("uint8", [2, 200], scale=1e-7, zero_point=3)
-    m.operator("CONCATENATION", [x], [y], schema.ConcatenationOptionsT(axis=1), 2)
+    m.operator("CONCATENATION", [x], [y], axis=1, version=2)
 
 
 @deviation(
@@ -831,11 +808,10 @@ def far_join(node):
 
 
 def codes_to_sum(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int8", [4, 9], scale=0.1, zero_point=3)
     y = m.output("int8", [4], scale=0.2, zero_point=-5)
-    m.operator("SUM", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+    m.operator("SUM", [x, m.constant("int32", [1])], [y], version=2)
 
 
 @deviation(
@@ -857,11 +833,10 @@ def sum_codes(node):
 
 
 def wide_factors(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int16", [3, 6], np.full([3, 6], 30000), scale=1.0, zero_point=0)
     y = m.output("int16", [3], scale=0.01, zero_point=0)
-    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], version=2)
 
 
 @deviation(
@@ -892,11 +867,10 @@ def wide_products(node):
 
 
 def one_factor(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int8", [8, 1], scale=0.1, zero_point=3)
     y = m.output("int8", [8], scale=0.2, zero_point=-5)
-    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], schema.ReducerOptionsT(), 2)
+    m.operator("REDUCE_PROD", [x, m.constant("int32", [1])], [y], version=2)
 
 
 @deviation(
@@ -918,12 +892,11 @@ def single_factors(node):
 
 
 def lanes_of_nan(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     values = np.float32([[np.nan, 1, 5, 3, np.nan, 4, 2, 7], [1, np.nan, 3, 2, 4, np.nan, 9, 0]])
     x = m.input("float32", values.shape, values)
     y = m.output("int32", [2])
-    m.operator("ARG_MAX", [x, m.constant("int32", 1)], [y], schema.ArgMaxOptionsT(outputType=schema.TensorType.INT32))
+    m.operator("ARG_MAX", [x, m.constant("int32", 1)], [y], output_type="INT32")
 
 
 @deviation(
@@ -949,11 +922,10 @@ def arg_of_nan(node):
 
 
 def far_pixels(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int8", [1, 10, 10, 2], scale=0.1, zero_point=0)
     y = m.output("int8", [1, 400, 400, 2], scale=0.1, zero_point=0)
-    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", [400, 400])], [y], schema.ResizeBilinearOptionsT(), 3)
+    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", [400, 400])], [y], version=3)
 
 
 def fixed_places(node, dimension, size):
@@ -997,11 +969,10 @@ def far_resize(node):
 
 
 def not_numbers(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("float32", [6], np.float32([1, np.nan, 2, 1, np.nan, 3]))
     outputs = [m.output("float32", [4]), m.output("int32", [6])]
-    m.operator("UNIQUE", [x], outputs, schema.UniqueOptionsT(idxOutType=schema.TensorType.INT32))
+    m.operator("UNIQUE", [x], outputs, idx_out_type="INT32")
 
 
 @deviation(
@@ -1107,10 +1078,9 @@ def incomplete_frames(node):
 
 
 def wide_diagonal(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("float64", [2, 3], [[1, 2, 3], [4, 5, 6]])
-    m.operator("MATRIX_DIAG", [x], [m.output("float64")], schema.MatrixDiagOptionsT(), 1)
+    m.operator("MATRIX_DIAG", [x], [m.output("float64")])
 
 
 @deviation(
@@ -1136,11 +1106,10 @@ def other_diagonals(node):
 
 
 def mixed_bounds(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("float32", [6, 5])
     begin, size = m.constant("int32", [1, 2]), m.constant("int64", [3, -1])
-    m.operator("SLICE", [x, begin, size], [m.output("float32")], schema.SliceOptionsT(), 1)
+    m.operator("SLICE", [x, begin, size], [m.output("float32")])
 
 
 @deviation(
@@ -1159,11 +1128,10 @@ def mixed_slices(node):
 
 
 def long_blocks(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("int32", [4, 2, 3, 1])
     block, crops = m.constant("int64", [2, 2]), m.constant("int64", [[0, 1], [2, 0]])
-    m.operator("BATCH_TO_SPACE_ND", [x, block, crops], [m.output("int32")], schema.BatchToSpaceNDOptionsT(), 2)
+    m.operator("BATCH_TO_SPACE_ND", [x, block, crops], [m.output("int32")], version=2)
 
 
 @deviation(
@@ -1186,10 +1154,9 @@ def long_batches(node):
 
 
 def long_permutation(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     x = m.input("float32", [2, 3, 4])
-    m.operator("TRANSPOSE", [x, m.constant("int64", [2, 0, 1])], [m.output("float32")], schema.TransposeOptionsT(), 4)
+    m.operator("TRANSPOSE", [x, m.constant("int64", [2, 0, 1])], [m.output("float32")], version=4)
 
 
 @deviation(
@@ -1205,14 +1172,54 @@ def long_permutations(node):
     return [node.inputs[0].value.transpose(node.inputs[1].value.tolist())]
 
 
+# ---- control flow ----
+
+
+def kept_in_vain(m):
+    import ai_edge_litert.schema_py_generated as schema
+
+    condition, body = m.graph(), m.graph()
+    i = condition.input("int32", [], scale=None)
+    condition.input("float32", [6])
+    limit = condition.constant("int32", 4)
+    condition.operator("LESS", [i, limit], [condition.output("bool", [])], schema.LessOptionsT())
+    i, x = body.input("int32", [], scale=None), body.input("float32", [6])
+    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])], schema.AddOptionsT())
+    body.outputs.append(x)
+    options = schema.WhileOptionsT(m.subgraph_index(condition), m.subgraph_index(body))
+    inputs = [m.input("int32", [], 0), m.input("float32", [6], np.arange(1.0, 7.0))]
+    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], options)
+    m.fixed = True
+
+
+@deviation(
+    "WHILE",
+    when="an output that nothing reads, and whose input the body hands on",
+    litert="does not write it",
+    tq="the input",
+    example=kept_in_vain,
+)
+def kept_in_vain_by_loops(node):
+    """Whether the body hands it on is not known here."""
+    if all(operand is None or operand.is_read for operand in node.outputs):
+        return None
+    return [operand and (operand.value if operand.is_read else UNPROMISED) for operand in node.outputs]
+
+
 # ---- fake quantization ----
 
 
 def empty_range(m):
-    import ai_edge_litert.schema_py_generated as schema
 
-    options = schema.FakeQuantOptionsT(min=0.0, max=0.0, numBits=8)
-    m.operator("FAKE_QUANT", [m.input("float32", [3], [-1, 0, 2])], [m.output("float32")], options, 2)
+    m.operator(
+        "FAKE_QUANT",
+        [m.input("float32", [3], [-1, 0, 2])],
+        [m.output("float32")],
+        min=0.0,
+        max=0.0,
+        num_bits=8,
+        version=2,
+    )
 
 
 @deviation(

@@ -9,12 +9,6 @@ FUSED = "fused_activation_function"
 FAINT = f32(1e-35)
 
 
-def schema():
-    import ai_edge_litert.schema_py_generated
-
-    return ai_edge_litert.schema_py_generated
-
-
 def known(*operands):
     return all(o is not None and o.value is not None for o in operands)
 
@@ -104,10 +98,9 @@ def is_layer(node):
 
 
 def odd_layer(m):
-    s = schema()
     x = m.input("float32", [2, 16], np.where(np.arange(32).reshape(2, 16) == 3, np.inf, 1.0))
     w = m.constant("int8", m.integers("int8", [8, 16], -100, 100), scale=0.01, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], version=9)
 
 
 @deviation(
@@ -125,10 +118,9 @@ def odd_rows(node):
 
 
 def lowest_weight(m):
-    s = schema()
     x = m.input("float32", [1, 32], -np.ones((1, 32)))
     w = m.constant("int8", np.full((3, 32), -128), scale=0.01, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], version=9)
 
 
 @deviation(
@@ -144,10 +136,9 @@ def lowest_weights(node):
 
 
 def lowest_code(m):
-    s = schema()
     x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
     w = m.constant("int4", m.integers("int4", [8, 64], -8, 7), scale=0.1, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 9)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], version=9)
 
 
 def has_kernel_of_4_bits(node):
@@ -230,7 +221,6 @@ def image_rows(node):
 
 def odd_image(name):
     def draw(m):
-        s = schema()
         values = np.ones((2, 3, 3, 4))
         values[0, 1, 1, 1] = np.inf
         x = m.input("float32", [2, 3, 3, 4], values)
@@ -238,11 +228,12 @@ def odd_image(name):
         count = shape[3] if shape[0] == 1 else shape[0]
         axis = 3 if shape[0] == 1 else 0
         scales = np.linspace(0.01, 0.02, count).astype(f32)
-        w = m.constant("int8", m.integers("int8", shape, -100, 100), scale=scales, zero_point=[0] * count, axis=axis)
+        w = m.constant(
+            "int8", m.integers("int8", shape, -100, 100), scale=scales, zero_point=[0] * count, quantized_dimension=axis
+        )
         b = m.constant("float32", np.zeros(count))
-        options = s.DepthwiseConv2DOptionsT(depthMultiplier=1) if shape[0] == 1 else s.Conv2DOptionsT()
-        options.strideH = options.strideW = options.dilationHFactor = options.dilationWFactor = 1
-        m.operator(name, [x, w, b], [m.output("float32")], options, 6 if shape[0] == 1 else 5)
+        options = {"stride_h": 1, "stride_w": 1} | ({"depth_multiplier": 1} if shape[0] == 1 else {})
+        m.operator(name, [x, w, b], [m.output("float32")], **options, version=6 if shape[0] == 1 else 5)
 
     return draw
 
@@ -271,11 +262,16 @@ def odd_depthwise_images(node):
 
 
 def lowest_filter(m):
-    s = schema()
     x = m.input("float32", [1, 1, 1, 32], -np.ones((1, 1, 1, 32)))
     w = m.constant("int8", np.full((3, 1, 1, 32), -128), scale=0.01, zero_point=0)
-    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-    m.operator("CONV_2D", [x, w, m.constant("float32", np.zeros(3))], [m.output("float32")], options, 5)
+    m.operator(
+        "CONV_2D",
+        [x, w, m.constant("float32", np.zeros(3))],
+        [m.output("float32")],
+        stride_h=1,
+        stride_w=1,
+        version=5,
+    )
 
 
 @deviation(
@@ -291,11 +287,16 @@ def lowest_filters(node):
 
 
 def grouped(m):
-    s = schema()
     x = m.input("float32", [1, 2, 2, 4], np.arange(16.0))
     w = m.constant("int8", m.integers("int8", [6, 1, 1, 2], -100, 100), scale=0.01, zero_point=0)
-    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-    m.operator("CONV_2D", [x, w, m.constant("float32", np.zeros(6))], [m.output("float32")], options, 5)
+    m.operator(
+        "CONV_2D",
+        [x, w, m.constant("float32", np.zeros(6))],
+        [m.output("float32")],
+        stride_h=1,
+        stride_w=1,
+        version=5,
+    )
 
 
 @deviation(
@@ -312,21 +313,38 @@ def grouped_filters(node):
     return [convolution(node)] if node.inputs[0].value.shape[3] != node.inputs[1].value.shape[3] else None
 
 
+def deep_of_one_scale(m):
+    s = schema()
+    x = m.input("float32", [1, 2, 2, 6], np.arange(24.0))
+    w = m.constant("int8", m.integers("int8", [1, 1, 1, 6], 50, 100), scale=0.01, zero_point=0)
+    options = s.DepthwiseConv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
+    m.operator("DEPTHWISE_CONV_2D", [x, w, m.constant("float32", np.zeros(6))], [m.output("float32")], options, 6)
+
+
+@deviation(
+    "DEPTHWISE_CONV_2D",
+    when="FLOAT32 with an INT8 filter of several channels and one scale",
+    litert="reads scales behind the one",
+    tq="the one scale for all channels",
+    example=deep_of_one_scale,
+)
+def deep_filters(node):
+    if not is_hybrid(node) or len(node.inputs[1].scale) != 1 or node.inputs[1].value.shape[3] == 1:
+        return None
+    return [convolution(node, depthwise=True)]
+
+
 # ---- the other products ----
 
 
 def blocks(m):
-    from generators.draft import packed
-
-    s = schema()
     codes = m.integers("int4", [8, 64], -8, 7)
     scales = m.constant("float16", np.linspace(0.01, 0.04, 16).reshape(8, 2).astype(np.float16))
-    w = m.tensor("int4", [8, 64], packed("int4", codes))
-    q = m.tensors[w].quantization = s.QuantizationParametersT()
-    q.detailsType = s.QuantizationDetails.BlockwiseQuantization
-    q.details = s.BlockwiseQuantizationT(scales=scales, zeroPoints=-1, blockSize=32)
+    w = m.constant("int4", codes)
+    details = {"type": "BlockwiseQuantization", "scales": scales, "zero_points": -1, "block_size": 32}
+    m.tensors[w].fields["details"] = details
     x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
-    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], s.FullyConnectedOptionsT(), 13)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], version=13)
 
 
 @deviation(
@@ -359,11 +377,9 @@ def blockwise(node):
 
 
 def several(m):
-    s = schema()
     x = m.input("float32", [2, 3, 2, 8], draw=lambda: m.floats([2, 3, 2, 8], special=0))
     y = m.constant("int8", m.integers("int8", [2, 3, 8, 5], -127, 127), scale=0.01, zero_point=0)
-    options = s.BatchMatMulOptionsT(asymmetricQuantizeInputs=True)
-    m.operator("BATCH_MATMUL", [x, y], [m.output("float32")], options, 4)
+    m.operator("BATCH_MATMUL", [x, y], [m.output("float32")], asymmetric_quantize_inputs=True, version=4)
 
 
 @deviation(
@@ -392,11 +408,12 @@ def several_matrices(node):
 
 
 def column_scales(m):
-    s = schema()
     x = m.input("int16", [2, 8], scale=0.001, zero_point=0)
     scales = np.linspace(0.01, 0.03, 5).astype(f32)
-    y = m.constant("int8", m.integers("int8", [8, 5], -127, 127), scale=scales, zero_point=[0] * 5, axis=1)
-    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=0.002, zero_point=0)], s.BatchMatMulOptionsT(), 4)
+    y = m.constant(
+        "int8", m.integers("int8", [8, 5], -127, 127), scale=scales, zero_point=[0] * 5, quantized_dimension=1
+    )
+    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=0.002, zero_point=0)], version=4)
 
 
 @deviation(
@@ -425,11 +442,9 @@ def operands_of_product(node):
 
 
 def unsigned(m):
-    s = schema()
     x = m.input("int32", [3], [0, 2, 1])
     table = m.constant("uint8", np.arange(12).reshape(3, 4) * 20, scale=0.5, zero_point=0)
-    m.operator("EMBEDDING_LOOKUP", [x, table], [m.output("float32")], None, 4)
-    assert s
+    m.operator("EMBEDDING_LOOKUP", [x, table], [m.output("float32")], version=4)
 
 
 @deviation(
@@ -450,7 +465,7 @@ def unsigned_table(node):
 def odd_nibbles(m):
     x = m.input("int32", [3], [0, 2, 1])
     table = m.constant("int4", m.integers("int4", [3, 5], -8, 7), scale=0.5, zero_point=0)
-    m.operator("EMBEDDING_LOOKUP", [x, table], [m.output("float32")], None, 4)
+    m.operator("EMBEDDING_LOOKUP", [x, table], [m.output("float32")], version=4)
 
 
 @deviation(
@@ -517,7 +532,6 @@ def both_directions(node):
 
 
 def bidirectional(m, kind_, major, aux):
-    s = schema()
     shape = [3, 2, 4] if major else [2, 3, 4]
     x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
     parts = []
@@ -529,10 +543,9 @@ def bidirectional(m, kind_, major, aux):
             else:
                 parts.append(m.constant("float32", values * f32(0.004)))
         parts += [m.constant("float32", np.zeros(5)), m.variable("float32", [2, 5])]
-    options = s.BidirectionalSequenceRNNOptionsT(timeMajor=major, mergeOutputs=True)
-    options.fusedActivationFunction = s.ActivationFunctionType.RELU6
+    options = {"time_major": major, "merge_outputs": True, "fused_activation_function": "RELU6"}
     beside = m.input("float32", shape, draw=lambda: m.floats(shape, special=0)) if aux else -1
-    m.operator("BIDIRECTIONAL_SEQUENCE_RNN", [x, *parts, beside, -1, -1], [m.output("float32")], options, 3)
+    m.operator("BIDIRECTIONAL_SEQUENCE_RNN", [x, *parts, beside, -1, -1], [m.output("float32")], **options, version=3)
 
 
 def is_bidirectional(node):
@@ -584,7 +597,6 @@ def plain_lstm(node, first, states, x, act=np.tanh):
 
 
 def merged(m):
-    s = schema()
     x = m.input("float32", [6, 3, 4], draw=lambda: m.floats([6, 3, 4], special=0))
 
     def matrix(*shape):
@@ -595,9 +607,10 @@ def merged(m):
         parts += [matrix(5, 4) for _ in range(4)] + [matrix(5, 5) for _ in range(4)] + [-1] * 3
         parts += [matrix(5) for _ in range(4)] + [-1, -1]
         states += [m.variable("float32", [6, 5]), m.variable("float32", [6, 5])]
-    options = s.BidirectionalSequenceLSTMOptionsT(timeMajor=False, mergeOutputs=True)
-    options.fusedActivationFunction = s.ActivationFunctionType.TANH
-    m.operator("BIDIRECTIONAL_SEQUENCE_LSTM", [x, *parts, *states, *[-1] * 9], [m.output("float32")], options, 3)
+    options = {"time_major": False, "merge_outputs": True, "fused_activation_function": "TANH"}
+    m.operator(
+        "BIDIRECTIONAL_SEQUENCE_LSTM", [x, *parts, *states, *[-1] * 9], [m.output("float32")], **options, version=3
+    )
 
 
 @deviation(
@@ -620,7 +633,6 @@ def merged_outputs(node):
 
 
 def projected_peepholes(m):
-    s = schema()
     x = m.input("int8", [2, 4], scale=0.02, zero_point=0)
 
     def matrix(*shape):
@@ -636,8 +648,14 @@ def projected_peepholes(m):
     tensors += [m.variable("int8", [2, 2], **state), m.variable("int16", [2, 6], scale=2.0**-11, zero_point=0)]
     between = [m.tensor("int16", [], scale=2.0**-12, zero_point=0) for _ in range(4)]
     between.append(m.tensor("int8", [], scale=1 / 128, zero_point=0))
-    options = s.LSTMOptionsT(fusedActivationFunction=s.ActivationFunctionType.TANH)
-    m.operator("LSTM", [x, *tensors], [m.output("int8", **state)], options, 4, intermediates=between)
+    m.operator(
+        "LSTM",
+        [x, *tensors],
+        [m.output("int8", **state)],
+        fused_activation_function="TANH",
+        intermediates=between,
+        version=4,
+    )
 
 
 @deviation(
@@ -668,15 +686,14 @@ def short_peepholes(node):
 
 
 def small_states(m):
-    s = schema()
     x = m.input("int8", [1, 8], scale=0.01, zero_point=3)
     feature = m.constant("int8", m.integers("int8", [6, 8], -100, 100), scale=0.01, zero_point=0)
     time = m.constant("int8", m.integers("int8", [6, 40], -100, 100), scale=0.01, zero_point=0)
     bias = m.constant("int32", [300, -300, 0], scale=0.0001, zero_point=0)
     state = m.variable("int8", [1, 240], scale=0.02, zero_point=-5)
-    options = s.SVDFOptionsT(rank=2, fusedActivationFunction=s.ActivationFunctionType.RELU)
+    options = {"rank": 2, "fused_activation_function": "RELU"}
     y = m.output("int8", scale=0.01, zero_point=7)
-    m.operator("SVDF", [x, feature, time, bias, state], [y], options, 3)
+    m.operator("SVDF", [x, feature, time, bias, state], [y], **options, version=3)
 
 
 @deviation(
@@ -702,15 +719,13 @@ def small_states_of_svdf(node):
 
 
 def scales_of_rows(m):
-    s = schema()
     x = m.input("float32", [2, 6], draw=lambda: m.floats([2, 6], special=0))
     parts = []
     for columns in (6, 4):
         values, scales = m.integers("int8", [4, columns], -127, 127), [0.01, 0.02, 0.005, 0.03]
-        parts.append(m.constant("int8", values, scale=scales, zero_point=[0] * 4, axis=0))
+        parts.append(m.constant("int8", values, scale=scales, zero_point=[0] * 4, quantized_dimension=0))
     parts += [m.constant("float32", np.float32([0.5, 0, -0.5, 1])), m.variable("float32", [2, 4])]
-    options = s.RNNOptionsT(fusedActivationFunction=s.ActivationFunctionType.RELU)
-    m.operator("RNN", [x, *parts], [m.output("float32")], options, 3)
+    m.operator("RNN", [x, *parts], [m.output("float32")], fused_activation_function="RELU", version=3)
 
 
 @deviation(
@@ -739,7 +754,6 @@ def sparse_states(m):
     """Two invokes on the same input: the first starts from a state of zero."""
     from generators.sparse import sparse_weights
 
-    s = schema()
     m.runs = 2
     x = m.input("float32", [1, 16], np.linspace(-9, 9, 16).reshape(1, 16))
     recurrent, matrices = [], []
@@ -752,8 +766,7 @@ def sparse_states(m):
     projection = sparse_weights(m, "int8", 16, 16, 16, chance=1, scale=0.01, zero_point=0)
     states = [m.variable("float32", [1, 16]) for _ in range(2)]
     inputs = [x, *matrices, *recurrent, -1, -1, -1, *biases, projection, -1, *states]
-    options = s.LSTMOptionsT(fusedActivationFunction=s.ActivationFunctionType.TANH)
-    m.operator("LSTM", inputs, [m.output("float32")], options, 4)
+    m.operator("LSTM", inputs, [m.output("float32")], fused_activation_function="TANH", version=4)
 
 
 def by_codes(operand_, row):
@@ -783,14 +796,12 @@ def sparse_states_of_lstm(node):
 
 
 def linear_lstm(m):
-    s = schema()
     x = m.input("float32", [3, 2, 4], draw=lambda: m.floats([3, 2, 4], special=0))
     matrices = [m.constant("float32", m.rng.normal(0, 0.4, [5, n])) for n in (4, 4, 4, 4, 5, 5, 5, 5)]
     biases = [m.constant("float32", m.rng.normal(0, 0.4, [5])) for _ in range(4)]
     states = [m.variable("float32", [2, 5]) for _ in range(2)]
     inputs = [x, *matrices, -1, -1, -1, *biases, -1, -1, *states, *[-1] * 4]
-    options = s.UnidirectionalSequenceLSTMOptionsT(timeMajor=True)
-    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.output("float32")], options, 3)
+    m.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [m.output("float32")], time_major=True, version=3)
 
 
 @deviation(

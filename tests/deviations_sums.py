@@ -3,7 +3,7 @@
 
 import numpy as np
 from deviations import CODES, NOT_XNNPACK, activation, coded, deviation, kind, multiplier
-from deviations_products import known, operands_of_product, option, patches, schema
+from deviations_products import known, operands_of_product, option, patches
 
 
 def centered(operand):
@@ -102,12 +102,10 @@ def scaled_sums(node):
 
 
 def large_convolution(m):
-    s = schema()
     x = m.input("int8", [1, 2, 2, 40], np.full([1, 2, 2, 40], 127), scale=1.0, zero_point=-128)
     w = m.constant("int8", np.full((3, 1, 1, 40), 127), scale=1.0, zero_point=0)
     b = m.constant("int32", np.zeros(3), scale=1.0, zero_point=0)
-    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], options, 3)
+    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=0.0006, zero_point=0)], stride_h=1, stride_w=1, version=3)
 
 
 @deviation(
@@ -130,13 +128,12 @@ def large_products(node):
 
 
 def far_bounds(m):
-    s = schema()
     x = m.input("int8", [1, 2, 2, 3], scale=2.0**-12, zero_point=-60)
     w = m.constant("int8", m.integers("int8", [4, 1, 1, 3], -100, 100), scale=2.0**-19, zero_point=0)
     b = m.constant("int32", m.integers("int32", [4], -9999, 9999), scale=2.0**-31, zero_point=0)
-    options = s.Conv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1)
-    options.fusedActivationFunction = s.ActivationFunctionType.RELU_N1_TO_1
-    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=2.0**-31, zero_point=-7)], options, 3)
+    options = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+    options["fused_activation_function"] = "RELU_N1_TO_1"
+    m.operator("CONV_2D", [x, w, b], [m.output("int8", scale=2.0**-31, zero_point=-7)], **options, version=3)
 
 
 @deviation(
@@ -163,13 +160,18 @@ def bounds_out_of_range(node):
 
 
 def short_bias(m):
-    s = schema()
     x = m.input("int16", [1, 2, 2, 3], scale=0.01, zero_point=0)
     w = m.constant("int8", m.integers("int8", [2, 1, 1, 3], -100, 100), scale=0.01, zero_point=0)
     b = m.constant("int32", [3000, -3000], scale=0.0001, zero_point=0)
     shape = m.constant("int32", [1, 2, 2, 2])
-    options = s.TransposeConvOptionsT(strideH=1, strideW=1)
-    m.operator("TRANSPOSE_CONV", [shape, w, x, b], [m.output("int16", scale=0.05, zero_point=0)], options, 4)
+    m.operator(
+        "TRANSPOSE_CONV",
+        [shape, w, x, b],
+        [m.output("int16", scale=0.05, zero_point=0)],
+        stride_h=1,
+        stride_w=1,
+        version=4,
+    )
 
 
 @deviation(

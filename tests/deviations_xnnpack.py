@@ -13,17 +13,17 @@ NAMES = """
 FLOATS = NAMES.split()
 
 
-def schema():
-    import ai_edge_litert.schema_py_generated
-
-    return ai_edge_litert.schema_py_generated
-
-
 def infinite_pool(m):
-    options = schema().Pool2DOptionsT(padding=0, strideH=1, strideW=1, filterHeight=2, filterWidth=2)
-    options.fusedActivationFunction = schema().ActivationFunctionType.RELU
+    options = {
+        "padding": "SAME",
+        "stride_h": 1,
+        "stride_w": 1,
+        "filter_height": 2,
+        "filter_width": 2,
+        "fused_activation_function": "RELU",
+    }
     x = m.input("float32", [1, 4, 4, 8], np.full([1, 4, 4, 8], np.nan, f32))
-    m.operator("AVERAGE_POOL_2D", [x], [m.output("float32", [1, 4, 4, 8])], options)
+    m.operator("AVERAGE_POOL_2D", [x], [m.output("float32", [1, 4, 4, 8])], **options)
 
 
 def is_odd(operand):
@@ -72,8 +72,7 @@ def constant_of_more_dimensions(m):
     x = m.input("int8", [5], scale=0.02, zero_point=0)
     y = m.constant("int8", [[3]], scale=0.03, zero_point=0)
     z = m.output("int8", [1, 5], scale=0.05, zero_point=0)
-    options = schema().AddOptionsT(fusedActivationFunction=schema().ActivationFunctionType.RELU)
-    m.operator("ADD", [x, y], [z], options, 1)
+    m.operator("ADD", [x, y], [z], fused_activation_function="RELU")
 
 
 @deviation(
@@ -143,7 +142,7 @@ def large_bias(m):
     w = m.constant("int4", m.integers("int4", [8, 32], -7, 7), scale=0.05, zero_point=0)
     b = m.constant("int32", np.int32([2**27] * 4 + [5] * 4), scale=0.001, zero_point=0)
     y = m.output("int8", [3, 8], scale=0.01, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, b], [y], schema().FullyConnectedOptionsT(), 12)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y], version=12)
 
 
 @deviation(
@@ -167,7 +166,7 @@ def sparse_layer(m):
     w = sparse_weights(m, "int8", 8, 32, 16, scale=0.01, zero_point=0)
     b = m.constant("int32", m.integers("int32", [8], -999, 999), scale=0.0002, zero_point=0)
     y = m.output("int8", [4, 8], scale=0.2, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, b], [y], schema().FullyConnectedOptionsT(), 9)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y], version=9)
 
 
 @deviation(
@@ -188,7 +187,7 @@ def slice_to_nothing(m):
     x = m.input("int8", [2, 6], scale=0.1, zero_point=0)
     parts = [m.constant("int32", values) for values in ([0, 0], [2, 0], [1, 1])]
     y = m.output("int8", [2, 0], scale=0.1, zero_point=0)
-    m.operator("STRIDED_SLICE", [x, *parts], [y], schema().StridedSliceOptionsT(), 2)
+    m.operator("STRIDED_SLICE", [x, *parts], [y], version=2)
 
 
 @deviation(

@@ -4,6 +4,7 @@
     python tests/differential.py CONV_2D --types int8 --cases 1000 --seed 3     every mismatch's first lines
     python tests/differential.py CONV_2D --types int8 --seed 3 --case 17        one case, in full
     python tests/differential.py ADD --numerics xnnpack                         tq's xnnpack against LiteRT's BUILTIN
+    python tests/differential.py PARTITION --numerics xnnpack --whole           the outputs, of whole partitions
     python tests/differential.py ADD --litert                                   how many models LiteRT's kernels run
     ... --write FOLDER                                                          the models and inputs that mismatch
 
@@ -32,9 +33,7 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
-import corpus_runs
 import generators
-import old_models as models
 import oracle
 from generators.draft import Draft
 
@@ -45,6 +44,7 @@ import tq
 TOLERANCES = {"reference": 1e-6, "optimized": 5e-5, "xnnpack": 1e-6}
 TOLERANCE = TOLERANCES["reference"]
 TOLERANCE_HALF = 2.0**-9
+TOLERANCE_CHAINED = 2e-4  # what one operator may add, many that follow may magnify
 
 try:
     import deviations
@@ -70,14 +70,13 @@ def shaped(case):
         interpreter.allocate_tensors()
     except tq.RunError:
         return case
-    model = corpus_runs.unpacked(case.model)
-    graph = model.subgraphs[0]
-    for item in graph.operators:
-        for index in item.outputs:
-            shape = interpreter.get_tensor_details()[index]["shape"] if index >= 0 else ()
-            if index >= 0 and not np.size(graph.tensors[index].shape):
-                graph.tensors[index].shape = [int(n) for n in shape]
-    return dataclasses.replace(case, model=models.pack(model))
+    editor = tq.edit(case.model)
+    details = interpreter.get_tensor_details()
+    for item in editor.operators:
+        for tensor in item.outputs:
+            if tensor is not None and not tensor.shape:
+                tensor.shape = details[tensor.index]["shape"]
+    return dataclasses.replace(case, model=editor.to_bytes())
 
 
 def compared(model):
@@ -89,9 +88,14 @@ def compared(model):
     return sorted(i for i in found if graph.tensors[i].type.name not in ("RESOURCE", "VARIANT"))
 
 
-def question(source, resolver, runs, shapes=None, indices=None):
+def question(source, resolver, runs, shapes=None, indices=None, preserve=True):
     """For oracle.ask("tensors", ...)."""
-    return (source, resolver, runs, shapes or {}, compared(tq.Model(source)) if indices is None else indices)
+    return (source, resolver, runs, shapes or {}, compared(tq.Model(source)) if indices is None else indices, preserve)
+
+
+def outputs_of(model):
+    """Indices of the outputs of subgraph 0 that operators write: all that there is without preserved tensors."""
+    return sorted({int(i) for i in model.subgraphs[0].output_indices} & set(compared(model)))
 
 
 # ---- comparing ----
@@ -108,6 +112,7 @@ class Operand:
     axis: int
     value: np.ndarray | None  # None: not known; of an output, what LiteRT made of it
     is_sparse: bool = False  # stored so; value is dense
+    is_read: bool = True  # by another operator, or by who runs the model
 
 
 @dataclass
@@ -135,6 +140,7 @@ def operand(tensor, values):
         0 if q is None else q.quantized_dimension,
         None if isinstance(value, oracle.Refusal) else value,
         tensor.sparsity is not None,
+        bool(tensor.consumers) or tensor.index in tensor.subgraph.output_indices,
     )
 
 
@@ -291,6 +297,17 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
     return None, met
 
 
+def met_alone(case, numerics, resolver):
+    """The deviations met where every operator is computed by itself."""
+    model = tq.Model(case.model)
+    mine, theirs = (
+        next(oracle.ask("tensors", [question(case.model, who, case.runs, case.shapes)]))
+        for who in (candidate_of(numerics), resolver)
+    )
+    answered = isinstance(mine, list) and isinstance(theirs, list)
+    return compare_runs(model, case.runs, mine, theirs, numerics)[1] if answered else set()
+
+
 # ---- many cases ----
 
 
@@ -355,26 +372,30 @@ def compare(
     candidate=None,
     numerics="reference",
     tolerance=None,
+    whole=False,
 ):
     """Draws the cases [first, first + cases) of a row and compares them: an Outcome.
 
     numerics: tq's, beside LiteRT's resolver of that name.  resolver, candidate: in place of these.
-    tolerance: in place of the numerics' own."""
+    tolerance: in place of the numerics' own.  whole: only the models' outputs, where no tensors are preserved: LiteRT's
+    delegate then has whole partitions of a model, not every operator by itself."""
     outcome = Outcome(operator, kind)
     resolver = resolver or resolver_of(operator, kind, numerics)
     candidate = candidate or candidate_of(numerics)
     plain = numerics != "reference" and operator != "QUANTIZE"  # whose rows of deviations say what becomes of them
+    if operator == "PARTITION" and tolerance is None:
+        tolerance = TOLERANCE_CHAINED
     drawn = [draw(operator, kind, seed, number, plain) for number in range(first, first + cases)]
     if numerics != "reference":
         drawn = [shaped(case) for case in drawn]
     if litert_only:
         _alone(drawn, outcome, workers, resolver)
         return outcome
-    indices = [compared(tq.Model(case.model)) for case in drawn]
+    indices = [(outputs_of if whole else compared)(tq.Model(case.model)) for case in drawn]
 
     def ask(who, processes):
         parts = zip(drawn, indices, strict=True)
-        questions = (question(case.model, who, case.runs, case.shapes, wanted) for case, wanted in parts)
+        questions = (question(case.model, who, case.runs, case.shapes, wanted, not whole) for case, wanted in parts)
         return oracle.ask("tensors", questions, processes)
 
     answers = zip(drawn, ask(resolver, workers), ask(candidate, max(workers // 2, 1)), strict=True)
@@ -389,6 +410,9 @@ def compare(
             continue
         model = tq.Model(case.model)
         wrong, met = compare_runs(model, case.runs, mine, theirs, numerics, tolerance)
+        if wrong and whole:
+            met = met_alone(case, numerics, resolver)
+            wrong = None if met else wrong
         for row in met:
             outcome.deviating[row] = outcome.deviating.get(row, 0) + 1
         if wrong:
@@ -449,6 +473,7 @@ def main(arguments=None):
     parser.add_argument("--candidate", help="another resolver, in place of tq")
     parser.add_argument("--numerics", choices=list(generators.NUMERICS), default="reference")
     parser.add_argument("--tolerance", type=float, help="of floats, in place of the numerics' own")
+    parser.add_argument("--whole", action="store_true", help="only outputs: no tensors are preserved")
     parser.add_argument("--show", type=int, default=3, help="so many mismatches and refusals a row")
     parser.add_argument("--write", metavar="FOLDER")
     parser.add_argument("--list", action="store_true", help="the rows that there are")
@@ -460,7 +485,7 @@ def main(arguments=None):
         print("\n".join(" ".join(row) for row in rows))
         return 0
     failures = 0
-    known = {*tq._core.operators()[0], *tq._core.operators()[1], "GRAPH"}
+    known = {*tq._core.operators()[0], *tq._core.operators()[1], *generators.GRAPHS}
     if not options.litert:
         print("not in tq's table:", *sorted({operator for operator, _ in rows} - known))
         rows = [row for row in rows if row[0] in known]
@@ -478,6 +503,7 @@ def main(arguments=None):
             options.candidate,
             options.numerics,
             options.tolerance,
+            options.whole,
         )
         failures += len(outcome.mismatches)
         few = options.litert and outcome.agree < 0.9 * count

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))  # a safe path leaves the script's own folder out
-from old_models import build_model, operator, schema, signature, tensor
+from models import build_model, operator, signature, tensor
 
 OUT = Path(__file__).resolve().parent.parent / "tq" / "demo.tflite"
 
@@ -58,7 +58,7 @@ def per_axis(weights, axis):
         "zero_point": np.zeros(limit.size, int),
         "min": -limit.ravel(),
         "max": limit.ravel(),
-        "axis": axis,
+        "quantized_dimension": axis,
     }
 
 
@@ -77,7 +77,6 @@ def make():
     blur_bias, blur_bias_parameters = bias([0.0, 0.0625, 0.0, -0.0625], CONV["scale"], blur_parameters)
     fc, fc_parameters = per_axis(dense(), 0)
     fc_bias, fc_bias_parameters = bias([0.5, -0.5], DEPTHWISE["scale"], fc_parameters)
-    relu = schema.ActivationFunctionType.RELU
     return build_model(
         tensors=[
             tensor("image", [1, 8, 8, 3], "INT8", shape_signature=[-1, 8, 8, 3], **INPUT),
@@ -95,25 +94,20 @@ def make():
             tensor("probabilities", [1, 2], "INT8", shape_signature=[-1, 2], **PROBABILITIES),
         ],
         operators=[
-            operator(
-                "CONV_2D",
-                [0, 1, 2],
-                [3],
-                version=3,
-                options=schema.Conv2DOptionsT(strideW=1, strideH=1, fusedActivationFunction=relu),
-            ),
+            operator("CONV_2D", [0, 1, 2], [3], stride_w=1, stride_h=1, fused_activation_function="RELU", version=3),
             operator(
                 "DEPTHWISE_CONV_2D",
                 [3, 4, 5],
                 [6],
+                stride_w=2,
+                stride_h=2,
+                depth_multiplier=1,
+                fused_activation_function="RELU",
                 version=3,
-                options=schema.DepthwiseConv2DOptionsT(
-                    strideW=2, strideH=2, depthMultiplier=1, fusedActivationFunction=relu
-                ),
             ),
-            operator("MEAN", [6, 7], [8], version=2, options=schema.ReducerOptionsT(keepDims=False)),
-            operator("FULLY_CONNECTED", [8, 9, 10], [11], version=4, options=schema.FullyConnectedOptionsT()),
-            operator("SOFTMAX", [11], [12], version=2, options=schema.SoftmaxOptionsT(beta=1.0)),
+            operator("MEAN", [6, 7], [8], keep_dims=False, version=2),
+            operator("FULLY_CONNECTED", [8, 9, 10], [11], version=4),
+            operator("SOFTMAX", [11], [12], beta=1.0, version=2),
         ],
         inputs=[0],
         outputs=[12],

@@ -12,12 +12,14 @@
         outputs=[2],
     )
 
-`tensor` and `operator` take what the builder's methods of that name take, but operators name tensors by their places, which
-may lead anywhere: files of tests have indices that no builder should let through.  `make_model` returns the
+`tensor` and `operator` take what the builder's methods of that name take, but operators name tensors by their places,
+which may lead anywhere: files of tests have indices that no builder should let through.  `make_model` returns the
 ModelBuilder, for what its parts and their store() change afterwards; `pack` its bytes; `build_model` does both.
 """
 
 from dataclasses import dataclass, field
+
+import numpy as np
 
 import tq
 
@@ -31,7 +33,12 @@ class Tensor:
     fields: dict = field(default_factory=dict)  # further arguments of add_tensor
 
     def add(self, graph):
-        graph.tensor(self.name, self.shape, self.type, data=self.data, **self.fields)
+        data = self.data
+        if isinstance(data, np.ndarray) and data.size == np.prod(self.shape):
+            data = data.reshape(self.shape)
+        made = graph.tensor(self.name, self.shape or (), self.type, data=data, **self.fields)
+        if self.shape is None:
+            made.store("shape", None)
 
 
 @dataclass
@@ -64,11 +71,12 @@ class Subgraph:
 
 
 def tensor(name, shape, type="FLOAT32", data=None, **fields):
-    """fields: scale, zero_point, min, max, quantized_dimension, shape_signature, buffer, is_variable ..."""
+    """data: bytes, or as many values as the shape has.  fields: scale, zero_point, min, max, quantized_dimension,
+    shape_signature, is_variable, buffer ..."""
     return Tensor(name, shape, type, data, fields)
 
 
-def operator(name, inputs, outputs, **fields):
+def operator(name, inputs, outputs, /, **fields):
     """fields: version, custom_options, intermediates, and the options.  A name that is no builtin operator's makes a
     custom operator."""
     return Operator(name, inputs, outputs, fields)

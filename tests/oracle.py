@@ -115,10 +115,12 @@ def answer_tensors(question):
 
     question: (a path or a model's bytes, OpResolverType's name or one of "TQ", "TQ optimized", "TQ xnnpack", "MICRO",
     "PUBLISHED", runs, shapes, indices).  runs: a dict of index to array for each invoke; shapes: a dict of inputs to
-    resize; indices: which tensors of the file to return.
+    resize; indices: which tensors of the file to return.  A further False: without experimental_preserve_all_tensors,
+    with which XNNPACK computes every operator by itself; then indices may only be the model's outputs.
     A tensor that cannot be read is a Refusal, or an empty array where its shape holds nothing.
     """
-    source, resolver, runs, shapes, indices = question
+    source, resolver, runs, shapes, indices, *rest = question
+    preserve = rest[0] if rest else True
     where = {"model_content": source} if isinstance(source, bytes) else {"model_path": os.fspath(source)}
     stage = "construct"
     try:
@@ -129,7 +131,7 @@ def answer_tensors(question):
 
             more = {"max_memory": MEMORY} if isinstance(source, bytes) else {}
             interpreter = tq.Interpreter(
-                **where, experimental_preserve_all_tensors=True, numerics=numerics, num_threads=1, **more
+                **where, experimental_preserve_all_tensors=preserve, numerics=numerics, num_threads=1, **more
             )
         elif resolver == "MICRO":
             interpreter = _Micro(source)
@@ -143,7 +145,7 @@ def answer_tensors(question):
             interpreter = Interpreter(
                 **where,
                 experimental_op_resolver_type=OpResolverType[resolver],
-                experimental_preserve_all_tensors=True,
+                experimental_preserve_all_tensors=preserve,
                 num_threads=1,
             )
         stage = "allocate"
@@ -162,6 +164,20 @@ def answer_tensors(question):
         return answers
     except Exception as error:
         return Refusal(f"{type(error).__name__}: {error}", stage)
+
+
+def answer_signatures(question):
+    """What signatures return: (a model's bytes, OpResolverType's name or "TQ", [(key, {name: array}), ...])."""
+    source, resolver, calls = question
+    if resolver == "TQ":
+        import tq
+
+        interpreter = tq.Interpreter(model_content=source, numerics="reference")
+    else:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+        interpreter = Interpreter(model_content=source, experimental_op_resolver_type=OpResolverType[resolver])
+    return [interpreter.get_signature_runner(key)(**values) for key, values in calls]
 
 
 class _Micro:

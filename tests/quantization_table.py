@@ -23,18 +23,24 @@ HEAD = """# What quantization makes of each operator
 
 `tq.quantize_model` with the recipes `int8` and `int16x8` gives an operator integer inputs and outputs where LiteRT has
 a kernel for them that computes what the operator means; all others stay float32 between DEQUANTIZE and QUANTIZE, and so
-do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), operators
-that only move data where no other integer operator reads or writes it, and operators with a fused activation that
-integer kernels do not have. Weights are int8, with a scale for each channel where the kernel takes them; biases are
-int32, or int64 beside int16 activations, of scale s_input * s_weights, and where a bias would have no code the weights'
-scale grows. Weights that are computed are quantized as activations, with zero point 0, beside int8. Constants that
-several operators share are written once for each pair of parameters. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
-BIDIRECTIONAL operators have no integer kernels. The inputs and outputs of branches and loop bodies stay float. This
-file is made by `tests/quantization_table.py`.
+do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), and operators
+that only move data where no other integer operator reads or writes it. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/quantization_table.py`.
+
+Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
+activations, of scale s_input * s_weights, and where a bias would have no code the weights' scale grows. Weights that
+are computed are activations with zero point 0 beside int8, and beside int16 int8 codes that a QUANTIZE makes. Constants
+that several operators share are written once for each pair of parameters.
+
+The fused activations TANH and SIGN_BIT stand in the way of nothing: LiteRT's kernels ignore them, of floats as of
+integers, or refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which stay as they are). An SVDF gets
+integers with RELU, an LSTM with TANH: LiteRT's integer kernels have these alone.
+
+The inputs and outputs of branches and loop bodies stay float.
 
 What an output's parameters are:
 
-- free: by its own range
+- free: by its own range, without what those that read it cut off, be they RELU or MINIMUM and MAXIMUM with a constant
 - same: those of the inputs, by the range of all of them
 - centered: the same, with zero point 0, since the kernel writes the code 0 for the number 0
 - fixed: a scale and a zero point that the kernel demands
@@ -94,6 +100,21 @@ PEERS = (
         "TFLiteConverter's calibrator sees the sum there too",
     ),
     (
+        "what only RELU, RELU6, MINIMUM or MAXIMUM with a constant read",
+        "the range of what passes them; the constant widens no range",
+        "TFLiteConverter: the whole range; ai-edge-quantizer: MINIMUM and MAXIMUM in float",
+    ),
+    (
+        "outputs that were always 0",
+        "a scale with which XNNPACK takes the operator",
+        "ranges of 1e-6: LiteRT's default resolver refuses the model",
+    ),
+    (
+        "scales of blocks that float16 rounds to 0",
+        "float16's least number",
+        "ai-edge-quantizer: 0, with which LiteRT's default resolver refuses the model",
+    ),
+    (
         "versions of int16 operators",
         "those that brought int16",
         "TFLiteConverter: those of int8; ai-edge-quantizer: as they were",
@@ -117,15 +138,13 @@ PEERS = (
 )
 
 WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None: "none"}
-# Of tests/generators, what is no operator that a file has beside others.
-_NOT_IN_FILES = ("GRAPH",)
 
 
 def kernels(type_):
     """The builtin operators that LiteRT runs on codes of a type."""
     found = set()
     for operator, kind in generators.rows():
-        if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in _NOT_IN_FILES:
+        if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in generators.GRAPHS:
             found.add(operator)
     return found
 

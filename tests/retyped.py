@@ -7,10 +7,8 @@
 All tensors of a type that the operator reads or writes become another; constants and what the model is fed are
 converted.  Most of these models are not valid.  What matters is that LiteRT and tq agree where both run them."""
 
-import ai_edge_litert.schema_py_generated as schema
 import generators
 import ml_dtypes
-import old_models as models
 import numpy as np
 from generators.draft import Draft
 
@@ -21,7 +19,7 @@ WHOLE = {
 }
 TYPES = (*WHOLE, "string")
 QUANTIZED = ("int8", "uint8", "int16")
-NAMES = {number: name.lower() for name, number in vars(schema.TensorType).items() if isinstance(number, int)}
+PARAMETERS = ("scale", "zero_point", "min", "max", "quantized_dimension", "details")
 
 
 def converted(values, type):
@@ -42,14 +40,6 @@ def converted(values, type):
         return values.astype(target)
 
 
-def content(tensor, type):
-    """A constant's bytes, of another type."""
-    source, count = NAMES[tensor.type], int(np.prod(tensor.shape))
-    values = np.frombuffer(tensor.content, WHOLE[source]) if source in WHOLE else np.arange(count) % 4
-    values = converted(values, type).reshape(-1)
-    return models.strings(values.tolist()) if type == "string" else values.tobytes()
-
-
 def draw(operator, kind, seed):
     draft = Draft(seed, operator, kind, 0, name=operator)
     generators.ROWS[operator, kind](draft, kind)
@@ -59,28 +49,29 @@ def draw(operator, kind, seed):
 def sources(draft):
     """The types that the operators' tensors have."""
     used = {i for item in draft.operators for i in (*item.inputs, *item.outputs) if i >= 0}
-    return sorted({NAMES[draft.tensors[i].type] for i in used})
+    return sorted({draft.tensors[i].type for i in used})
 
 
 def retype(draft, source, type, quantize):
     """Whether it could be done.  LiteRT takes no string alone, and no compressed rows of other types."""
-    if type == "string" and any(not tensor.shape for tensor in draft.tensors if NAMES[tensor.type] == source):
+    if type == "string" and any(not tensor.shape for tensor in draft.tensors if tensor.type == source):
         return False
     for index, tensor in enumerate(draft.tensors):
-        if NAMES[tensor.type] != source:
+        if tensor.type != source:
             continue
-        if tensor.sparsity is not None:
+        if "sparsity" in tensor.fields:
             return False
-        if tensor.content is not None:
-            tensor.content = content(tensor, type)
+        if tensor.data is not None:
+            values = tensor.data if source in WHOLE else np.arange(tensor.data.size).reshape(tensor.data.shape) % 4
+            tensor.data = converted(values, type)
         if index in draft.values:
             fed = draft.values[index]
             draft.values[index] = lambda fed=fed: converted(fed(), type)
-        tensor.type = getattr(schema.TensorType, type.upper())
-        if not quantize:
-            tensor.quantization = None
-        elif tensor.quantization is None or not tensor.quantization.scale:
-            tensor.quantization = models.quantization(scale=0.05, zero_point=0)
+        tensor.type = type
+        if not quantize or tensor.fields.get("scale") is None:
+            for name in PARAMETERS:
+                tensor.fields.pop(name, None)
+            tensor.fields |= {"scale": 0.05, "zero_point": 0} if quantize else {}
     return True
 
 

@@ -20,14 +20,8 @@ TAKEN = set(re.findall(r"^TAKES\((\w+),", DEFINITIONS, re.M))
 NEEDS = {name: f"XNNPACK needs {text}" for name, text in re.findall(r'^NEED\((\w+), "(.*)"\)', DEFINITIONS, re.M)}
 FAILURES = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
 FAULTS = dict(re.findall(r'^FAULT\((\w+), "(.*)"\)', DEFINITIONS, re.M))
-ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, "GRAPH"}]
+ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPHS}]
 TAKES = "XNNPACK takes it"
-
-
-def schema():
-    import ai_edge_litert.schema_py_generated
-
-    return ai_edge_litert.schema_py_generated
 
 
 def predicted(case):
@@ -75,29 +69,33 @@ def codes(m, type="int8", shape=(1, 4, 4, 4), **parameters):
 
 
 def depthwise_without_bias(m, *_):
-    s = schema()
     x = codes(m)
     w = m.constant("int8", np.ones([1, 2, 2, 4]), scale=0.01, zero_point=0)
-    options = s.DepthwiseConv2DOptionsT(depthMultiplier=1, strideW=1, strideH=1, dilationWFactor=1, dilationHFactor=1)
-    m.operator("DEPTHWISE_CONV_2D", [x, w], [m.output("int8", [1, 4, 4, 4], scale=0.2, zero_point=0)], options, 3)
+    m.operator(
+        "DEPTHWISE_CONV_2D",
+        [x, w],
+        [m.output("int8", [1, 4, 4, 4], scale=0.2, zero_point=0)],
+        depth_multiplier=1,
+        stride_w=1,
+        stride_h=1,
+        version=3,
+    )
 
 
 def convolution(m, name="CONV_2D", w_scale=0.01, bias_scale=None, out_scale=0.2, x_scale=0.1):
-    s = schema()
     x = codes(m, scale=x_scale)
     many = np.size(w_scale) > 1
     deep = name == "DEPTHWISE_CONV_2D"
     shape = [1, 2, 2, 4] if deep else [4, 2, 2, 4]
-    axis = {"axis": 3 if deep else 0} if many else {}
+    axis = {"quantized_dimension": 3 if deep else 0} if many else {}
     zero = [0] * np.size(w_scale) if many else 0
     w = m.constant("int8", np.ones(shape), scale=w_scale, zero_point=zero, **axis)
     bias_scale = np.float32(x_scale) * np.float32(w_scale) if bias_scale is None else bias_scale
     many = {"scale": bias_scale, "zero_point": [0] * np.size(bias_scale) if np.size(bias_scale) > 1 else 0}
     bias = m.constant("int32", np.zeros(4), **many)
-    common = {"strideW": 1, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
-    options = s.DepthwiseConv2DOptionsT(depthMultiplier=1, **common) if deep else s.Conv2DOptionsT(**common)
+    options = {"stride_w": 1, "stride_h": 1} | ({"depth_multiplier": 1} if deep else {})
     y = m.output("int8", [1, 4, 4, 4], scale=out_scale, zero_point=0)
-    m.operator(name, [x, w, bias], [y], options, 3)
+    m.operator(name, [x, w, bias], [y], **options, version=3)
 
 
 SCALES = [0.01, 0.02, 0.03, 0.04]
@@ -112,18 +110,16 @@ def large_multiplier(name):
 
 
 def large_layer(m):
-    s = schema()
     x = codes(m, shape=(2, 8), scale=100.0)
     w = m.constant("int8", np.ones([4, 8]), scale=100.0, zero_point=0)
     y = m.output("int8", [2, 4], scale=1.0, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, -1], [y], s.FullyConnectedOptionsT(), 4)
+    m.operator("FULLY_CONNECTED", [x, w, -1], [y], version=4)
 
 
 def unsigned_batches(m):
-    s = schema()
     a, b = (codes(m, "uint8", (2, 4, 4), zero_point=3) for _ in range(2))
     y = m.output("uint8", [2, 4, 4], scale=0.5, zero_point=3)
-    m.operator("BATCH_MATMUL", [a, b], [y], s.BatchMatMulOptionsT(), 3)
+    m.operator("BATCH_MATMUL", [a, b], [y], version=3)
 
 
 MODELS = {
@@ -185,8 +181,8 @@ def test_rows_and_table():
     x = codes(m)
     y = m.inner("int8", [1, 4, 4, 4], scale=0.1, zero_point=0)
     z = m.output("int8", [1, 4, 4, 4], scale=1 / 256, zero_point=-128)
-    m.operator("ADD", [x, x], [y], schema().AddOptionsT(), 2)
-    m.operator("SOFTMAX", [y], [z], schema().SoftmaxOptionsT(beta=1.0), 2)
+    m.operator("ADD", [x, x], [y], version=2)
+    m.operator("SOFTMAX", [y], [z], beta=1.0, version=2)
     content = m.case().model
     interpreter = tq.Interpreter(model_content=content, numerics="xnnpack")
     first, second = interpreter.backends()
@@ -235,8 +231,7 @@ def open_convolution():
     bias = draw.integers(-100, 100, 16).astype(np.int32)
     bias = b.constant("bias", bias, scale=scales * np.float32(0.5), quantized_dimension=0)
     y = b.tensor("y", [1, 1, 1, 1], "int8", shape_signature=[-1, -1, -1, -1], scale=3.0, zero_point=-5)
-    steps = {"stride_h": 1, "stride_w": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
-    b.operator("CONV_2D", [x, w, bias], [y], padding="VALID", **steps)
+    b.operator("CONV_2D", [x, w, bias], [y], padding="VALID", stride_h=1, stride_w=1)
     b.output(y)
     return b.to_bytes(), draw.integers(-128, 128, (4, 9, 9, 8)).astype(np.int8)
 

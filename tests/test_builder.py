@@ -2,11 +2,12 @@
 """tq.ModelBuilder, tq.extract and changed types of inputs and outputs, held against LiteRT where it runs them."""
 
 import ai_edge_litert.schema_py_generated as schema
+import flatbuffers
 import numpy as np
 import oracle
 import pytest
 import zoo
-from old_models import build_model, operator, signature, tensor
+from models import build_model, tensor
 from test_writer import upstream
 
 import tq
@@ -57,18 +58,44 @@ def test_a_model_in_a_few_lines():
 
 def test_it_equals_what_the_upstream_schema_makes():
     """The same model by the classes of LiteRT's schema: the same in every field."""
-    theirs = build_model(
-        [
-            tensor("x", [1, 2], "INT8", scale=0.5, zero_point=3),
-            tensor("w", [1, 2], "INT8", data=np.int8([[1, 2]]), scale=[0.25], zero_point=[0]),
-            tensor("y", [1, 2], "INT8", scale=1.0),
+
+    def tensor(name, buffer=0, **parameters):
+        parts = {"name": name, "shape": [1, 2], "type": schema.TensorType.INT8, "buffer": buffer}
+        return schema.TensorT(**parts, quantization=schema.QuantizationParametersT(**parameters))
+
+    add = schema.BuiltinOperator.ADD
+    item = schema.OperatorT(inputs=[0, 1], outputs=[2])
+    item.builtinOptions = schema.AddOptionsT(fusedActivationFunction=1)
+    item.builtinOptionsType = schema.BuiltinOptions.AddOptions
+    theirs = schema.ModelT(
+        version=3,
+        description="made for a test",
+        operatorCodes=[schema.OperatorCodeT(deprecatedBuiltinCode=add, builtinCode=add, version=2)],
+        subgraphs=[
+            schema.SubGraphT(
+                tensors=[
+                    tensor("x", scale=[0.5], zeroPoint=[3]),
+                    tensor("w", 1, scale=[0.25], zeroPoint=[0]),
+                    tensor("y", scale=[1.0], zeroPoint=[0]),
+                ],
+                operators=[item],
+                inputs=[0],
+                outputs=[2],
+                name="main",
+            )
         ],
-        [operator("ADD", [0, 1], [2], options=schema.AddOptionsT(fusedActivationFunction=1), version=2)],
-        inputs=[0],
-        outputs=[2],
-        signatures=[signature("s", {"a": 0}, {"b": 2})],
-        metadata={"k": b"v"},
+        buffers=[schema.BufferT(), schema.BufferT(data=[1, 2]), schema.BufferT(data=list(b"v"))],
+        signatureDefs=[
+            schema.SignatureDefT(
+                signatureKey="s",
+                inputs=[schema.TensorMapT(name="a", tensorIndex=0)],
+                outputs=[schema.TensorMapT(name="b", tensorIndex=2)],
+            )
+        ],
+        metadata=[schema.MetadataT(name="k", buffer=2)],
     )
+    packed = flatbuffers.Builder()
+    packed.Finish(theirs.Pack(packed), b"TFL3")
     b = tq.ModelBuilder("made for a test")
     x = b.input("x", [1, 2], "int8", scale=0.5, zero_point=3)
     w = b.constant("w", np.int8([[1, 2]]), scale=0.25)
@@ -77,7 +104,7 @@ def test_it_equals_what_the_upstream_schema_makes():
     b.output(y)
     b.signature("s", {"a": x}, {"b": y})
     b.metadata["k"] = b"v"
-    assert upstream(b.to_bytes()) == upstream(theirs)
+    assert upstream(b.to_bytes()) == upstream(packed.Output())
 
 
 def test_several_subgraphs_and_control_flow():

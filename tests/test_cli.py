@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from old_models import build_model, make_model, operator, pack, schema, tensor
+from models import build_model, make_model, operator, pack, tensor
 
 import tq
 from tq import jsonable
@@ -55,7 +55,7 @@ def model(tmp_path):
                 tensor("w", [2, 3], "INT8", np.arange(6, dtype=np.int8), scale=[0.5, np.inf]),
                 tensor("y", [1, 2], "INT8", scale=0.2, zero_point=2**62 + 1),
             ],
-            [operator("FULLY_CONNECTED", [0, 1, -1], [2], options=schema.FullyConnectedOptionsT(keepNumDims=True))],
+            [operator("FULLY_CONNECTED", [0, 1, -1], [2], keep_num_dims=True)],
             [0],
             [2],
             metadata={"blob": b"\x00\xff"},
@@ -239,7 +239,8 @@ def test_version_and_help(run):
 
 def test_metadata_that_share_a_large_buffer_are_cut_in_json():
     model = make_model(metadata={"one": bytes(5000)})
-    model.metadata += [schema.MetadataT(name=str(i), buffer=model.metadata[0].buffer) for i in range(50)]
+    (one,) = model.stored("metadata")
+    model.store("metadata", [one, *({"name": str(i), "buffer": one["buffer"]} for i in range(50))])
     opened = tq.Model(pack(model))
     shown = json.loads(jsonable.dumps(jsonable.model(opened)))["metadata"]
     assert len(shown) == 51 and opened.metadata["49"] == bytes(5000)

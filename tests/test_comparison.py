@@ -88,15 +88,9 @@ def chain():
     x = m.input("int8", [64], scale=0.1, zero_point=3)
     y = m.inner("int8", [64], scale=0.07, zero_point=-5)
     z = m.output("int8", [64], scale=0.07, zero_point=-5)
-    m.operator("LEAKY_RELU", [x], [y], tq_options("LeakyReluOptionsT", alpha=0.3))
+    m.operator("LEAKY_RELU", [x], [y], alpha=0.3)
     m.operator("RELU", [y], [z])
     return m.case("LEAKY_RELU", "int8", 1, 0).model
-
-
-def tq_options(name, **values):
-    import ai_edge_litert.schema_py_generated as schema
-
-    return getattr(schema, name)(**values)
 
 
 def test_how_far_a_difference_has_grown():

@@ -99,13 +99,13 @@ def alone(data, fed, outputs, numerics):
 def apart(path, runs, counts, numerics):
     """Compares every operator of a model by itself; a list of texts."""
     model = tq.Model(path)
-    graph, unpacked = model.subgraphs[0], corpus_runs.unpacked(path)
+    graph = model.subgraphs[0]
     everything = [tensor.index for tensor in graph.tensors if not tensor.is_constant]
     (answer,) = oracle.ask("tensors", [(path, differential.candidate_of(numerics), runs, {}, everything)])
     known = {i: value for i, value in answer[0].items() if not isinstance(value, oracle.Refusal)}
     failures = []
     for item in graph.operators:
-        data, fed, outputs = corpus_runs.cut(unpacked, item.index, known)
+        data, fed, outputs = corpus_runs.cut(model, item.index, known)
         (theirs,) = oracle.ask("tensors", [(data, NUMERICS[numerics], [fed], {}, outputs)])
         if not isinstance(theirs, list) and numerics == "reference":
             (theirs,) = oracle.ask("tensors", [(data, OPTIMIZED, [fed], {}, outputs)])

@@ -14,7 +14,7 @@ import pytest
 import zoo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from old_models import build_model, make_model, pack, tensor
+from models import build_model, make_model, pack, tensor
 
 import tq
 
@@ -231,7 +231,7 @@ def test_arrays_outlive_the_model_and_are_nobody_elses():
 
 SCALES = st.floats(2**-20, 4, width=32) | st.sampled_from([0.0, -1.0, float("nan"), float("inf"), 1e-45, 3e38])
 ZEROS = st.integers(-130, 260) | st.sampled_from([2**31 - 1, 2**31, -(2**31) - 1, 2**33 + 5, -(2**63), 2**63 - 1])
-TYPES = st.sampled_from([name for name in vars(schema.TensorType) if name.isupper()])
+TYPES = st.sampled_from([type.name for type in tq.TensorType])
 
 
 @st.composite
@@ -242,13 +242,14 @@ def tensors(draw):
     kind = draw(st.sampled_from(["none", "per-tensor", "per-axis", "range", "empty"]))
     count = 1
     if kind == "per-axis" and shape:
-        arguments["axis"] = draw(st.integers(0, len(shape) - 1))
-        count = shape[arguments["axis"]]
+        axis = arguments["quantized_dimension"] = draw(st.integers(0, len(shape) - 1))
+        count = shape[axis]
     if kind in ("per-tensor", "per-axis"):
         arguments["scale"] = draw(st.lists(SCALES, min_size=count, max_size=count))
         arguments["zero_point"] = draw(st.lists(ZEROS, min_size=count, max_size=count))
     if kind == "empty":
-        arguments.update(scale=[], zero_point=draw(st.lists(ZEROS, max_size=2)), axis=draw(st.integers(-2, 9)))
+        arguments |= {"scale": [], "zero_point": draw(st.lists(ZEROS, max_size=2))}
+        arguments["quantized_dimension"] = draw(st.integers(-2, 9))
     if kind in ("range", "per-tensor", "per-axis") and draw(st.booleans()):
         for key in ("min", "max"):
             arguments[key] = draw(st.lists(st.floats(width=32), max_size=count + 1))
@@ -259,10 +260,9 @@ def tensors(draw):
         count = int(np.prod(shape))
         content = bytes((count * zoo.SIX[type] + 5) // 6 + draw(st.integers(0, 3)))
     name = draw(st.none() | st.text(max_size=8).filter(lambda text: "\0" not in text))
-    result = tensor(name, shape, type, content, shape_signature=signature, **arguments)
-    result.isVariable = content is None and draw(st.booleans())
-    result.hasRank = draw(st.booleans())
-    return result
+    arguments["is_variable"] = content is None and draw(st.booleans())
+    arguments["has_rank"] = draw(st.booleans())
+    return tensor(name, shape, type, content, shape_signature=signature, **arguments)
 
 
 class Asker:

@@ -5,7 +5,7 @@ import flatbuffers.flexbuffers as flexbuffers
 import numpy as np
 import pytest
 from interrupts import ended_by_ctrl_c
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 

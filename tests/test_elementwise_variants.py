@@ -95,20 +95,14 @@ def test_instruction_sets_agree(disabled, scalar):
 @pytest.mark.parametrize("name", ["ADD", "MUL", "RELU", "SOFTMAX", "PRELU"])
 def test_threads_agree(name):
     """Shapes large enough to be shared out: equal ones, a channel operand, a scalar, rows."""
-    import ai_edge_litert.schema_py_generated as schema
-
     draft = differential.Draft(1)
     shape = [2, 130, 131, 7]
     x = draft.input("int8", shape, scale=0.05, zero_point=3)
     others = {"ADD": shape, "MUL": shape[-1:], "PRELU": [7]}
     inputs = [x] + ([draft.input("int8", others[name], scale=0.02, zero_point=-1)] if name in others else [])
-    options = {
-        "ADD": schema.AddOptionsT,
-        "MUL": schema.MulOptionsT,
-        "SOFTMAX": lambda: schema.SoftmaxOptionsT(beta=1.0),
-    }
+    options = {"beta": 1.0} if name == "SOFTMAX" else {}
     parameters = {"scale": 1 / 256, "zero_point": -128} if name == "SOFTMAX" else {"scale": 0.07, "zero_point": 1}
-    draft.operator(name, inputs, [draft.output("int8", **parameters)], options.get(name, lambda: None)(), 2)
+    draft.operator(name, inputs, [draft.output("int8", **parameters)], **options, version=2)
     case = draft.case()
     one, four = list(run(case)), list(run(case, num_threads=4))
     assert all((a == b).all() for a, b in zip(one, four, strict=True))

@@ -7,7 +7,7 @@ import zipfile
 import ml_dtypes
 import numpy as np
 import pytest
-from old_models import build_model, make_model, pack, quantization, schema, strings, subgraph, tensor
+from models import build_model, make_model, pack, subgraph, tensor
 
 import tq
 
@@ -64,12 +64,12 @@ NARROW = [
     ("UINT4", bytes([0x87, 0x0F]), np.array([7, 8, 15, 0], np.uint8)),
     ("INT2", bytes([0b11100100]), np.array([0, 1, -2, -1], np.int8)),
     ("BFLOAT16", np.array([1, -2.5, 3e38, 0], ml_dtypes.bfloat16), np.array([1, -2.5, 3e38, 0], np.float32)),
-    ("FLOAT8_E4M3FN", np.array([0x38, 0x7E, 0xFE, 0], np.uint8), np.array([1, 448, -448, 0], np.float32)),
-    ("FLOAT8_E5M2", np.array([0x3C, 0x7B, 0xFC, 0], np.uint8), np.array([1, 57344, -np.inf, 0], np.float32)),
+    ("FLOAT8_E4M3FN", np.array([0x38, 0x7E, 0xFE, 0], np.uint8).tobytes(), np.array([1, 448, -448, 0], np.float32)),
+    ("FLOAT8_E5M2", np.array([0x3C, 0x7B, 0xFC, 0], np.uint8).tobytes(), np.array([1, 57344, -np.inf, 0], np.float32)),
     ("FLOAT16", np.array([1, 65504, -2, 0], np.float16), np.array([1, 65504, -2, 0], np.float16)),
     ("BOOL", np.array([True, False, True, True]), np.array([True, False, True, True])),
     ("COMPLEX64", np.array([1j, 2, 3, 4], np.complex64), np.array([1j, 2, 3, 4], np.complex64)),
-    ("STRING", strings([b"ab", b"", b"c\0d", b"e"]), np.array([b"ab", b"", b"c\0d", b"e"])),
+    ("STRING", [b"ab", b"", b"c\0d", b"e"], np.array([b"ab", b"", b"c\0d", b"e"])),
 ]
 
 
@@ -87,9 +87,9 @@ def test_strings_that_numpy_cannot_hold_are_skipped(tmp_path):
     uneven = [b"", *[b"a"] * 3000, b"b" * 100_000]
     data = build_model(
         [
-            tensor("nul", [1], "STRING", strings([b"a\0"])),
-            tensor("uneven", [len(uneven)], "STRING", strings(uneven)),
-            tensor("empty", [0], "STRING", strings([])),
+            tensor("nul", [1], "STRING", [b"a\0"]),
+            tensor("uneven", [len(uneven)], "STRING", uneven),
+            tensor("empty", [0], "STRING", []),
         ]
     )
     arrays, skipped = export(data, tmp_path / "t.npz")
@@ -125,14 +125,14 @@ def test_keys(tmp_path):
 
 def test_blockwise_weights(tmp_path):
     codes = np.arange(-8, 8, dtype=np.int8)
-    packed = ((codes[1::2] << 4) | (codes[::2] & 15)).astype(np.int8)
-    model = make_model(
-        [tensor("w", [1, 16], "INT4", packed), tensor("s", [1, 2], "FLOAT16", np.array([0.5, 2], "<f2"))]
+    details = {"type": "BlockwiseQuantization", "scales": 1, "zero_points": -1, "block_size": 8}
+    data = build_model(
+        [
+            tensor("w", [1, 16], "INT4", codes, details=details),
+            tensor("s", [1, 2], "FLOAT16", np.array([0.5, 2], "<f2")),
+        ]
     )
-    model.subgraphs[0].tensors[0].quantization = quantization(
-        details=schema.BlockwiseQuantizationT(scales=1, zeroPoints=-1, blockSize=8)
-    )
-    arrays, skipped = export(pack(model), tmp_path / "t.npz", dequantized=True)
+    arrays, skipped = export(data, tmp_path / "t.npz", dequantized=True)
     assert not skipped
     np.testing.assert_array_equal(arrays["w"], codes[None] * np.repeat(np.float32([0.5, 2]), 8))
 
@@ -145,16 +145,14 @@ def test_what_the_file_describes_wrongly_is_skipped(tmp_path):
     assert list(arrays) == ["fine"]
     assert [place for place, _ in skipped] == ["subgraph 0, tensor 0 'short'", "subgraph 0, tensor 2 'odd'"]
     assert all(reason for _, reason in skipped)
-    model = make_model([tensor("nowhere", [1])])
-    model.subgraphs[0].tensors[0].externalBuffer = 6
-    assert export(pack(model), tmp_path / "t.npz")[1][0][0] == "subgraph 0, tensor 0 'nowhere'"
+    data = build_model([tensor("nowhere", [1], external_buffer=6)])
+    assert export(data, tmp_path / "t.npz")[1][0][0] == "subgraph 0, tensor 0 'nowhere'"
 
 
 def test_external_buffers(tmp_path):
-    model = make_model([tensor("x", [4], "INT8")])
-    model.subgraphs[0].tensors[0].externalBuffer = 5
-    model.externalBufferGroups = [schema.ExternalBufferGroupT(name="weights.bin")]
-    model.externalBuffers = [schema.ExternalBufferT(id=5, group=0, offset=1, length=4)]
+    model = make_model([tensor("x", [4], "INT8", external_buffer=5)])
+    model.store("external_buffer_groups", [{"name": "weights.bin"}])
+    model.store("external_buffers", [{"id": 5, "group": 0, "offset": 1, "length": 4}])
     (tmp_path / "m.tflite").write_bytes(pack(model))
     arrays, skipped = export(tq.Model(tmp_path / "m.tflite"), tmp_path / "t.npz")
     assert not arrays and len(skipped) == 1  # the side file is not there

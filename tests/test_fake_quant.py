@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fake quantization against the formulas in NumPy's float32, LiteRT's operator, and TensorFlow's where installed."""
 
-import json
 import math
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from models import build_model, operator, tensor
 
 import tq
 
@@ -225,66 +223,20 @@ def test_errors_name_the_argument(call, words):
         tq.fake_quant([1j], 0, 1)
 
 
-# A model of one FAKE_QUANT, run by LiteRT in a process of its own, since it aborts on what it does not like.
-RUNNER = textwrap.dedent("""
-    import json, sys
-    import flatbuffers
-    import numpy as np
-    from ai_edge_litert import schema_py_generated as s
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
-
-    def model(lo, hi, bits, n):
-        def tensor(name):
-            t = s.TensorT()
-            t.shape, t.type, t.buffer, t.name = [n], s.TensorType.FLOAT32, 0, name
-            return t
-        options = s.FakeQuantOptionsT()
-        options.min, options.max, options.numBits, options.narrowRange = lo, hi, bits, False
-        op = s.OperatorT()
-        op.opcodeIndex, op.inputs, op.outputs = 0, [0], [1]
-        op.builtinOptionsType, op.builtinOptions = s.BuiltinOptions.FakeQuantOptions, options
-        graph = s.SubGraphT()
-        graph.tensors, graph.inputs, graph.outputs, graph.operators = [tensor("x"), tensor("y")], [0], [1], [op]
-        code = s.OperatorCodeT()
-        code.builtinCode = code.deprecatedBuiltinCode = s.BuiltinOperator.FAKE_QUANT
-        code.version = 1
-        m = s.ModelT()
-        m.version, m.subgraphs, m.operatorCodes, m.buffers = 3, [graph], [code], [s.BufferT()]
-        b = flatbuffers.Builder(1024)
-        b.Finish(m.Pack(b), b"TFL3")
-        return bytes(b.Output())
-
-    for line in sys.stdin:
-        case = json.loads(line)
-        x = np.array(case["x"], np.uint32).view(np.float32)
-        i = Interpreter(model_content=model(case["min"], case["max"], case["bits"], x.size),
-                        experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
-        i.allocate_tensors()
-        i.set_tensor(i.get_input_details()[0]["index"], x)
-        i.invoke()
-        y = i.get_tensor(i.get_output_details()[0]["index"])
-        print(json.dumps(y.view(np.uint32).tolist()), flush=True)
-""")
+def one_fake_quant(low, high, bits, count):
+    item = operator("FAKE_QUANT", [0], [1], min=low, max=high, num_bits=bits)
+    return build_model([tensor("x", [count]), tensor("y", [count])], [item], [0], [1])
 
 
 def test_litert_gives_the_same_bits():
     pytest.importorskip("ai_edge_litert", reason="ai-edge-litert is not installed")
-    pytest.importorskip("flatbuffers", reason="flatbuffers is not installed")
     cases = [(f32(lo).item(), f32(hi).item(), bits) for lo, hi in RANGES for bits in (2, 4, 8, 16)]
     inputs = [probes(lo, hi, bits, False)[:-6] for lo, hi, bits in cases]
     inputs = [np.concatenate([x, np.array([np.inf, -np.inf], f32)]) for x in inputs]
-    lines = [
-        json.dumps({"min": lo, "max": hi, "bits": bits, "x": x.view(np.uint32).tolist()})
-        for (lo, hi, bits), x in zip(cases, inputs, strict=True)
+    questions = [
+        (one_fake_quant(*case, x.size), "BUILTIN_REF", [{0: x}], {}, [1]) for case, x in zip(cases, inputs, strict=True)
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER], input="\n".join(lines), capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    outputs = [
-        np.array(json.loads(line), np.uint32).view(f32) for line in done.stdout.splitlines() if line.startswith("[")
-    ]
-    assert len(outputs) == len(cases)
+    outputs = [runs[0][1] for runs in oracle.ask("tensors", questions)]
     for (lo, hi, bits), x, y in zip(cases, inputs, outputs, strict=True):
         np.testing.assert_array_equal(tq.fake_quant(x, lo, hi, bits), y, err_msg=f"{lo} {hi} {bits}")
 

@@ -11,7 +11,7 @@ from flatbuffers import flexbuffers
 from flatbuffers.flexbuffers import BitWidth, Builder
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 

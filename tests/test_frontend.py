@@ -11,7 +11,7 @@ import flatbuffers.flexbuffers as flexbuffers
 import numpy as np
 import oracle
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hash tables and STABLEHLO_CASE: what the comparison with LiteRT cannot show."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from old_models import build_model, operator, strings, subgraph, tensor
+from models import build_model, operator, subgraph, tensor
 
 import tq
 
-INT64, STRING = schema.TensorType.INT64, schema.TensorType.STRING
 
-
-def declare(output, key=INT64, value=STRING, table_id=3):
-    options = schema.HashtableOptionsT(tableId=table_id, keyDtype=key, valueDtype=value)
-    return operator("HASHTABLE", [], [output], options=options)
+def declare(output, key="INT64", value="STRING", table_id=3):
+    return operator("HASHTABLE", [], [output], table_id=table_id, key_dtype=key, value_dtype=value)
 
 
 def model(operators, **changed):
     tensors = {
         "handle": tensor("handle", [1], "RESOURCE"),
         "keys": tensor("keys", [4], "INT64", np.int64([5, -1, 5, 2**62])),
-        "values": tensor("values", [4], "STRING", strings([b"five", b"minus", b"other", b""])),
+        "values": tensor("values", [4], "STRING", [b"five", b"minus", b"other", b""]),
         "wanted": tensor("wanted", [3], "INT64"),
-        "default": tensor("default", [1], "STRING", strings([b"none"])),
+        "default": tensor("default", [1], "STRING", [b"none"]),
         "found": tensor("found", [3], "STRING"),
         "size": tensor("size", [1], "INT64"),
     } | changed
@@ -55,7 +51,7 @@ def test_a_table_is_filled_before_it_is_looked_up():
 
 def test_two_handles_of_a_table_are_one_table():
     tensors = [tensor("a", [1], "RESOURCE"), tensor("b", [1], "RESOURCE")]
-    tensors += [tensor("k", [2], "INT64", np.int64([1, 2])), tensor("v", [2], "STRING", strings([b"x", b"y"]))]
+    tensors += [tensor("k", [2], "INT64", np.int64([1, 2])), tensor("v", [2], "STRING", [b"x", b"y"])]
     tensors.append(tensor("n", [1], "INT64"))
     nodes = [declare(0), declare(1), operator("HASHTABLE_IMPORT", [0, 2, 3], []), operator("HASHTABLE_SIZE", [1], [4])]
     made = tq.Interpreter(model_content=build_model(tensors, nodes, [], [4]))
@@ -65,14 +61,14 @@ def test_two_handles_of_a_table_are_one_table():
 
 
 BAD = [
-    ([declare(0, INT64, INT64)], {}, "it needs INT64 and STRING"),
+    ([declare(0, "INT64", "INT64")], {}, "it needs INT64 and STRING"),
     ([declare(0), operator("HASHTABLE_IMPORT", [0, 1, 1], [])], {}, "it needs INT64 and STRING"),
     (
         [declare(0), IMPORT],
-        {"values": tensor("v", [2], "STRING", strings([b"", b""]))},
+        {"values": tensor("v", [2], "STRING", [b"", b""])},
         "has another shape than the keys",
     ),
-    ([declare(0), FIND], {"default": tensor("d", [0], "STRING", strings([]))}, "it needs a default"),
+    ([declare(0), FIND], {"default": tensor("d", [0], "STRING", [])}, "it needs a default"),
     ([operator("HASHTABLE_SIZE", [1], [6])], {}, "input 0"),
 ]
 
@@ -85,26 +81,25 @@ def test_what_breaks_a_contract_is_named(operators, changed, text):
 
 
 def test_a_table_of_other_types_is_data():
-    made = model([declare(0, STRING, INT64), IMPORT])
+    made = model([declare(0, "STRING", "INT64"), IMPORT])
     with pytest.raises(tq.RunError, match="table 3 is of STRING to INT64, not of INT64 to STRING"):
         made.invoke()
 
 
 def test_a_handle_that_names_no_table_is_data():
-    nodes = [operator("VAR_HANDLE", [], [0], options=schema.VarHandleOptionsT(sharedName="v")), SIZE]
+    nodes = [operator("VAR_HANDLE", [], [0], shared_name="v"), SIZE]
     with pytest.raises(tq.RunError, match="there is no table 0"):
         model(nodes).invoke()
 
 
 def branch(value):
     parts = [tensor("x", [1]), tensor("c", [1], data=np.float32([value])), tensor("y", [1])]
-    return subgraph(parts, [operator("ADD", [0, 1], [2], options=schema.AddOptionsT())], [0], [2], "branch")
+    return subgraph(parts, [operator("ADD", [0, 1], [2])], [0], [2], "branch")
 
 
 def choose(branches, index=()):
     tensors = [tensor("i", list(index), "INT32"), tensor("x", [1]), tensor("y", [1])]
-    options = schema.StablehloCaseOptionsT(branchSubgraphIndices=branches)
-    main = subgraph(tensors, [operator("STABLEHLO_CASE", [0, 1], [2], options=options)], [0, 1], [2])
+    main = subgraph(tensors, [operator("STABLEHLO_CASE", [0, 1], [2], branch_subgraph_indices=branches)], [0, 1], [2])
     made = tq.Interpreter(model_content=build_model(subgraphs=[main, branch(10), branch(20)]))
     made.allocate_tensors()
     return made

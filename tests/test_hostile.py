@@ -22,7 +22,7 @@ import flatbuffers
 import numpy as np
 import pytest
 import zoo
-from old_models import build_model, make_model, operator, pack, tensor
+from models import build_model, make_model, operator, pack, tensor
 from walk import Walk, open_and_walk, walk
 
 import tq
@@ -211,16 +211,12 @@ def test_shared_subtables_explode(width):
 
 
 def shared_everything(count):
-    """Tensors that share one shape, one name, one buffer, one set of scales: within the budget, but wide."""
-    model = make_model([tensor("x" * 40, [4] * 16, "INT8", data=bytes(4000), scale=[0.5] * 64)])
-    data = pack(model)
-    root = schema.Model.GetRootAs(data, 0)
-    graph = root.Subgraphs(0)
-    # One more tensors vector at the end, all of whose entries lead to the one tensor, and a new subgraph in front
-    # of them cannot be appended with positive offsets; so the tensor is copied behind its vector.
-    del root, graph
+    """Tensors that share one shape, one name, one buffer, one set of scales: within the budget, but wide.  They are one
+    table, in places as many as they are; tq writes no such file."""
     builder = flatbuffers.Builder(1024)
-    item = model.subgraphs[0].tensors[0].Pack(builder)
+    quantization = schema.QuantizationParametersT(scale=[0.5] * 64, zeroPoint=[0] * 64)
+    parts = {"name": "x" * 40, "shape": [4] * 16, "type": schema.TensorType.INT8, "buffer": 1}
+    item = schema.TensorT(**parts, quantization=quantization).Pack(builder)
     builder.StartVector(4, count, 4)
     for _ in range(count):
         builder.PrependUOffsetTRelative(item)
@@ -231,7 +227,7 @@ def shared_everything(count):
     builder.StartVector(4, 1, 4)
     builder.PrependUOffsetTRelative(graph)
     graphs = builder.EndVector()
-    buffers = [item.Pack(builder) for item in model.buffers]
+    buffers = [item.Pack(builder) for item in (schema.BufferT(), schema.BufferT(data=bytes(4000)))]
     builder.StartVector(4, len(buffers), 4)
     for offset in reversed(buffers):
         builder.PrependUOffsetTRelative(offset)
@@ -384,9 +380,8 @@ def test_problems_take_no_more(tmp_path, make):
 def test_a_large_file_is_hardly_touched(tmp_path):
     """Opening a 1 GB model touches under 2 MB of it; here the file is sparse, so that it costs no disk."""
     path = tmp_path / "large.tflite"
-    model = make_model([tensor("w", [1 << 30], "INT8")])
-    model.buffers.append(schema.BufferT(offset=1 << 20, size=1 << 30))
-    model.subgraphs[0].tensors[0].buffer = 1
+    model = make_model([tensor("w", [1 << 30], "INT8", buffer=1)])
+    model.add_buffer(offset=1 << 20, size=1 << 30)
     path.write_bytes(pack(model))
     os.truncate(path, (1 << 20) + (1 << 30))
 
@@ -480,10 +475,9 @@ def test_any_buffer_will_do():
 
 
 def external_model(folder, group, offset=0, length=4):
-    model = make_model([tensor("weights", [4], "INT8")])
-    model.externalBufferGroups = [schema.ExternalBufferGroupT(name=group)]
-    model.externalBuffers = [schema.ExternalBufferT(id=7, group=0, offset=offset, length=length)]
-    model.subgraphs[0].tensors[0].externalBuffer = 7
+    model = make_model([tensor("weights", [4], "INT8", external_buffer=7)])
+    model.store("external_buffer_groups", [{"name": group}])
+    model.store("external_buffers", [{"id": 7, "group": 0, "offset": offset, "length": length}])
     (folder / "model.tflite").write_bytes(pack(model))
     return tq.Model(folder / "model.tflite").tensors[0]
 

@@ -13,7 +13,7 @@ import numpy as np
 import oracle
 import pytest
 from interrupts import ended_by_ctrl_c
-from old_models import build_model, make_model, operator, pack, schema, signature, subgraph, tensor
+from models import build_model, make_model, operator, pack, signature, subgraph, tensor
 
 import tq
 from tq import interpreter as interpreter_module
@@ -29,7 +29,7 @@ def permute(**kwargs):
             tensor("weights", [4, 4], data=np.eye(4, dtype=np.float32)[::-1]),
             tensor("output", [1, 4]),
         ],
-        [operator("FULLY_CONNECTED", [0, 1, -1], [2], options=schema.FullyConnectedOptionsT())],
+        [operator("FULLY_CONNECTED", [0, 1, -1], [2])],
         [0],
         [2],
         **kwargs,
@@ -41,10 +41,7 @@ def chain(count=3, **kwargs):
     shapes = [[1, 4]] + [[4] if k % 2 == 0 else [2, 2] for k in range(count)]
     return build_model(
         [tensor(f"t{k}", shape) for k, shape in enumerate(shapes)],
-        [
-            operator("RESHAPE", [k], [k + 1], options=schema.ReshapeOptionsT(newShape=shapes[k + 1]))
-            for k in range(count)
-        ],
+        [operator("RESHAPE", [k], [k + 1], new_shape=shapes[k + 1]) for k in range(count)],
         [0],
         [count],
         **kwargs,
@@ -55,7 +52,7 @@ def relu_chain(count=4, size=64):
     """Tensors of one size, each dead as soon as the next is there."""
     return build_model(
         [tensor(f"t{k}", [size]) for k in range(count + 1)],
-        [operator("NEG", [k], [k + 1], options=schema.NegOptionsT()) for k in range(count)],
+        [operator("NEG", [k], [k + 1]) for k in range(count)],
         [0],
         [count],
     )
@@ -368,7 +365,7 @@ def test_resizing_to_the_same_shape_changes_nothing():
 def test_strict_resizing():
     data = build_model(
         [tensor("x", [1, 4], shape_signature=[-1, 4]), tensor("y", [1, 4])],
-        [operator("NEG", [0], [1], options=schema.NegOptionsT())],
+        [operator("NEG", [0], [1])],
         [0],
         [1],
     )
@@ -406,7 +403,7 @@ def test_a_size_beyond_memory_is_an_error():
 def test_memory_that_data_ask_for_is_blamed_on_the_operator():
     data = build_model(
         tensors=[tensor("dims", [2], "INT32"), tensor("value", []), tensor("y", [])],
-        operators=[operator("FILL", [0, 1], [2], options=schema.FillOptionsT())],
+        operators=[operator("FILL", [0, 1], [2])],
         inputs=[0, 1],
         outputs=[2],
     )
@@ -425,7 +422,7 @@ def test_memory_that_data_ask_for_is_blamed_on_the_operator():
 def two_signatures():
     def graph(name):
         tensors = [tensor(f"{name}_x", [1], shape_signature=[-1]), tensor(f"{name}_y", [1])]
-        return subgraph(tensors, [operator("NEG", [0], [1], options=schema.NegOptionsT())], [0], [1], name)
+        return subgraph(tensors, [operator("NEG", [0], [1])], [0], [1], name)
 
     return pack(
         make_model(
@@ -482,7 +479,7 @@ def test_every_missing_or_invalid_operator_is_listed():
         [tensor("x", [4]), tensor("a", [4]), tensor("b", [4]), tensor("c", [4]), tensor("i", [4], "STRING")],
         [
             operator("NoSuchOperator", [0], [1]),
-            operator("NEG", [4], [2], options=schema.NegOptionsT()),
+            operator("NEG", [4], [2]),
             operator("Another", [0], [3]),
         ],
         [0, 4],
@@ -535,7 +532,7 @@ def test_what_a_custom_operator_is_that_cannot_run(name, text):
 def test_graphs_that_contradict_themselves(tensors, operators, inputs, outputs, text):
     data = build_model(
         [tensor(f"t{k}", [2]) for k in range(tensors)],
-        [operator(name, ins, outs, options=schema.NegOptionsT()) for name, ins, outs in operators],
+        [operator(name, ins, outs) for name, ins, outs in operators],
         inputs,
         outputs,
     )
@@ -548,8 +545,8 @@ def test_inputs_that_nothing_writes_hold_zeros():
     data = build_model(
         [tensor("x", [2]), tensor("nobody", [2]), tensor("y", [2]), tensor("z", [2])],
         [
-            operator("ADD", [0, 1], [2], options=schema.AddOptionsT()),
-            operator("ADD", [2, 1], [3], options=schema.AddOptionsT()),
+            operator("ADD", [0, 1], [2]),
+            operator("ADD", [2, 1], [3]),
         ],
         [0],
         [3],
@@ -564,7 +561,7 @@ def test_inputs_that_nothing_writes_hold_zeros():
 def test_an_error_in_running_leaves_the_interpreter_usable():
     data = build_model(
         [tensor("x", [4]), tensor("shape", [2], "INT32"), tensor("y", [2, 2], shape_signature=[-1, -1])],
-        [operator("RESHAPE", [0, 1], [2], options=schema.ReshapeOptionsT())],
+        [operator("RESHAPE", [0, 1], [2])],
         [0, 1],
         [2],
     )
@@ -587,7 +584,7 @@ def counter(body_operators=None):
     scalar = {"type": "INT32"}
     condition = subgraph(
         [tensor("i", [], **scalar), tensor("n", [], **scalar), tensor("x", [2]), tensor("less", [], "BOOL")],
-        [operator("LESS", [0, 1], [3], options=schema.LessOptionsT())],
+        [operator("LESS", [0, 1], [3])],
         [0, 1, 2],
         [3],
         "condition",
@@ -602,8 +599,8 @@ def counter(body_operators=None):
             tensor("negated", [2]),
         ],
         [
-            operator("ADD", [0, 3], [4], options=schema.AddOptionsT()),
-            operator("NEG", [2], [5], options=schema.NegOptionsT()),
+            operator("ADD", [0, 3], [4]),
+            operator("NEG", [2], [5]),
         ],
         [0, 1, 2],
         [4, 1, 5],
@@ -618,11 +615,7 @@ def counter(body_operators=None):
             tensor("m", [], **scalar),
             tensor("y", [2]),
         ],
-        [
-            operator(
-                "WHILE", [0, 1, 2], [3, 4, 5], options=schema.WhileOptionsT(condSubgraphIndex=1, bodySubgraphIndex=2)
-            )
-        ],
+        [operator("WHILE", [0, 1, 2], [3, 4, 5], cond_subgraph_index=1, body_subgraph_index=2)],
         [1, 2],
         [3, 5],
     )
@@ -653,7 +646,7 @@ def test_a_loop_without_end_can_be_interrupted():
 def test_recursion_and_missing_subgraphs_are_refused(callee):
     main = subgraph(
         [tensor("c", [], "BOOL"), tensor("x", [2]), tensor("y", [2])],
-        [operator("IF", [0, 1], [2], options=schema.IfOptionsT(thenSubgraphIndex=callee, elseSubgraphIndex=callee))],
+        [operator("IF", [0, 1], [2], then_subgraph_index=callee, else_subgraph_index=callee)],
         [0, 1],
         [2],
     )
@@ -662,10 +655,10 @@ def test_recursion_and_missing_subgraphs_are_refused(callee):
 
 
 def variable_model():
-    handle = schema.VarHandleOptionsT(container="c", sharedName="v")
+    handle = {"container": "c", "shared_name": "v"}
     once = subgraph(
         [tensor("h", [], "RESOURCE"), tensor("zero", [2], data=np.array([5, 6], np.float32))],
-        [operator("VAR_HANDLE", [], [0], options=handle), operator("ASSIGN_VARIABLE", [0, 1], [])],
+        [operator("VAR_HANDLE", [], [0], **handle), operator("ASSIGN_VARIABLE", [0, 1], [])],
         [],
         [],
         "once",
@@ -673,10 +666,10 @@ def variable_model():
     main = subgraph(
         [tensor("x", [2]), tensor("h", [], "RESOURCE"), tensor("old", [2]), tensor("new", [2])],
         [
-            operator("CALL_ONCE", [], [], options=schema.CallOnceOptionsT(initSubgraphIndex=1)),
-            operator("VAR_HANDLE", [], [1], options=handle),
+            operator("CALL_ONCE", [], [], init_subgraph_index=1),
+            operator("VAR_HANDLE", [], [1], **handle),
             operator("READ_VARIABLE", [1], [2]),
-            operator("ADD", [0, 2], [3], options=schema.AddOptionsT()),
+            operator("ADD", [0, 2], [3]),
             operator("ASSIGN_VARIABLE", [1, 3], []),
         ],
         [0],
@@ -738,16 +731,11 @@ def test_pictures():
 
 
 def test_compare():
-    a = build_model(
-        [tensor("x", [4]), tensor("c", [], data=np.float32(2)), tensor("m", [4]), tensor("y", [4])],
-        [
-            operator("MUL", [0, 1], [2], options=schema.MulOptionsT()),
-            operator("NEG", [2], [3], options=schema.NegOptionsT()),
-        ],
-        [0],
-        [3],
-    )
-    b = a.replace(np.float32(2).tobytes(), np.float32(3).tobytes(), 1)
+    def scaled(factor):
+        parts = [tensor("x", [4]), tensor("c", [], data=np.float32(factor)), tensor("m", [4]), tensor("y", [4])]
+        return build_model(parts, [operator("MUL", [0, 1], [2]), operator("NEG", [2], [3])], [0], [3])
+
+    a, b = scaled(2), scaled(3)
     assert a != b
     same = tq.compare(a, tq.Model(a), {"x": X[0]})
     assert same.equal and same.first_difference is None and "equal" in str(same)
@@ -942,13 +930,12 @@ def test_litert_can_be_compared_with(tmp_path):
 def reshapes(*shapes):
     """NEG, then a RESHAPE for each shape, then ABS: x[12] -> -x -> ... -> |x|."""
     tensors = [tensor("x", [12]), tensor("n", [12])]
-    operators = [operator("NEG", [0], [1], options=schema.NegOptionsT())]
+    operators = [operator("NEG", [0], [1])]
     for shape in shapes:
         tensors.append(tensor(f"r{len(tensors)}", shape))
-        options = schema.ReshapeOptionsT(newShape=shape)
-        operators.append(operator("RESHAPE", [len(tensors) - 2], [len(tensors) - 1], options=options))
+        operators.append(operator("RESHAPE", [len(tensors) - 2], [len(tensors) - 1], new_shape=shape))
     tensors.append(tensor("y", shapes[-1]))
-    operators.append(operator("ABS", [len(tensors) - 2], [len(tensors) - 1], options=schema.AbsOptionsT()))
+    operators.append(operator("ABS", [len(tensors) - 2], [len(tensors) - 1]))
     return tensors, operators
 
 
@@ -978,7 +965,7 @@ def test_a_tensor_that_is_read_again_keeps_its_place(reader):
         outputs = [3, 1]
     elif reader == "an operator behind":
         tensors.append(tensor("z", [12]))
-        operators.append(operator("NEG", [1], [4], options=schema.NegOptionsT()))
+        operators.append(operator("NEG", [1], [4]))
         outputs = [3, 4]
     else:  # who may set it again, and read what it was made of before
         operators, inputs = operators[1:], [1]

@@ -22,7 +22,7 @@ import pytest
 import zoo
 from hypothesis import example, given
 from hypothesis import strategies as st
-from old_models import build_model, tensor
+from models import build_model, tensor
 
 import tq
 

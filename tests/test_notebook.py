@@ -5,10 +5,9 @@ import re
 import time
 from html.parser import HTMLParser
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from old_models import build_model, operator, signature, strings, subgraph, tensor
+from models import build_model, operator, signature, subgraph, tensor
 
 import tq
 from tq import notebook, notebook_html, notebook_style, notebook_svg
@@ -94,10 +93,10 @@ def small_model(**changes):
                     tensor("bias", [4], "INT32", np.arange(4, dtype=np.int32) - 2, scale=scales / 80),
                     tensor("hidden", [1, 8, 8, 4], "INT8", scale=0.1, zero_point=-5),
                     tensor("out", [1, 8, 8, 4], "FLOAT32"),
-                    tensor("labels", [2], "STRING", strings([b"cat", b"<dog>"])),
+                    tensor("labels", [2], "STRING", [b"cat", b"<dog>"]),
                 ],
                 [
-                    operator("CONV_2D", [0, 1, 2], [3], options=schema.Conv2DOptionsT(strideW=2, strideH=3), version=3),
+                    operator("CONV_2D", [0, 1, 2], [3], stride_w=2, stride_h=3, version=3),
                     operator("MyCustom", [3, -1], [4], custom_options=bytes(range(256)) + b"<i>tail</i>" * 9),
                 ],
                 [0],
@@ -188,7 +187,9 @@ def test_model_page_tells_what_the_model_holds():
 
 
 def test_problems_are_counted_and_shown_first():
-    model = tq.Model(build_model([tensor("bad", [2, 3], "INT8", scale=[1.0, 2.0], axis=7)], [], [0, 0], [0]))
+    model = tq.Model(
+        build_model([tensor("bad", [2, 3], "INT8", scale=[1.0, 2.0], quantized_dimension=7)], [], [0, 0], [0])
+    )
     assert len(model.problems) > 0
     page = notebook.model_html(model)
     count = len(model.problems)
@@ -257,8 +258,8 @@ def test_large_constants_are_sampled():
         dict(scale=-0.5, zero_point=1),
         dict(scale=1e-45),
         dict(scale=1.0, zero_point=[]),
-        dict(scale=[1.0, 2.0, 3.0], axis=0),
-        dict(scale=[1.0, 2.0], zero_point=[1], axis=9),
+        dict(scale=[1.0, 2.0, 3.0], quantized_dimension=0),
+        dict(scale=[1.0, 2.0], zero_point=[1], quantized_dimension=9),
         dict(min=-1.0, max=1.0),
         dict(min=[-1.0, -2.0], max=[1.0, 3.0]),
         dict(scale=1.0, min=5.0, max=-5.0),

@@ -2,7 +2,6 @@
 """numerics="optimized" against LiteRT's kernels without delegates, on one thread: codes bit for bit, and so the
 products of floats with codes, and most other floats; and what the rules are, on numbers that show them."""
 
-import ai_edge_litert.schema_py_generated as schema
 import differential
 import generators
 import numpy as np
@@ -99,13 +98,12 @@ def products(name, channels, batch=1):
     """Each channel's sum is -6, and becomes -1.5: a tie."""
     m = drafted()
     x = m.input("int8", [batch, 1, 1, channels], np.full([batch, 1, 1, channels], -6), scale=1.0, zero_point=0)
-    w = m.constant("int8", np.ones([1, 1, 1, channels]), scale=[0.25] * channels, zero_point=[0] * channels, axis=3)
+    w = m.constant(
+        "int8", np.ones([1, 1, 1, channels]), scale=[0.25] * channels, zero_point=[0] * channels, quantized_dimension=3
+    )
     b = m.constant("int32", np.zeros(channels), scale=[0.25] * channels, zero_point=[0] * channels)
     y = m.output("int8", [batch, 1, 1, channels], scale=1.0, zero_point=0)
-    options = schema.DepthwiseConv2DOptionsT(
-        depthMultiplier=1, strideW=1, strideH=1, dilationWFactor=1, dilationHFactor=1
-    )
-    m.operator(name, [x, w, b], [y], options, 3)
+    m.operator(name, [x, w, b], [y], depth_multiplier=1, stride_w=1, stride_h=1, version=3)
     return m.case()
 
 
@@ -123,7 +121,7 @@ def test_depthwise_ties_go_up_in_whole_blocks_of_eight_channels(channels):
 def test_requantized_ties_go_up_in_whole_blocks_of_sixteen(count):
     m = drafted()
     x = m.input("int8", [count], np.full(count, -6), scale=1.0, zero_point=0)
-    m.operator("QUANTIZE", [x], [m.output("int8", [count], scale=4.0, zero_point=0)], schema.QuantizeOptionsT(), 2)
+    m.operator("QUANTIZE", [x], [m.output("int8", [count], scale=4.0, zero_point=0)], version=2)
     whole = count // 16 * 16
     expected = [-1] * whole + [-2] * (count - whole)
     case = m.case()
@@ -134,7 +132,7 @@ def test_requantized_ties_go_up_in_whole_blocks_of_sixteen(count):
 def test_numbers_are_multiplied_in_whole_blocks_of_eight_and_divided_after(count):
     m = drafted()
     x = m.input("float32", [count], np.full(count, 2.5), scale=None)
-    m.operator("QUANTIZE", [x], [m.output("int8", [count], scale=1.0, zero_point=0)], schema.QuantizeOptionsT(), 2)
+    m.operator("QUANTIZE", [x], [m.output("int8", [count], scale=1.0, zero_point=0)], version=2)
     whole = count // 8 * 8
     expected = [2] * whole + [3] * (count - whole)  # ties to even, ties away from zero
     case = m.case()
@@ -147,7 +145,7 @@ def large_sum(type, one, two):
     a = m.input(type, one, scale=0.013, zero_point=shift)
     b = m.input(type, two, scale=0.0007, zero_point=-shift if type == "int8" else shift)
     y = m.output(type, scale=0.011, zero_point=shift)
-    m.operator("ADD", [a, b], [y], schema.AddOptionsT(potScaleInt16=False), 2)
+    m.operator("ADD", [a, b], [y], pot_scale_int16=False, version=2)
     return m.case()
 
 
@@ -170,8 +168,9 @@ def test_eightfold_sizes(shape):
     m = drafted()
     x = m.input("uint8", shape, scale=0.1, zero_point=3)
     y = m.output("uint8", [batch, 8 * height, 8 * width, depth], scale=0.1, zero_point=3)
-    options = schema.ResizeBilinearOptionsT(halfPixelCenters=True)
-    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", [8 * height, 8 * width])], [y], options, 3)
+    m.operator(
+        "RESIZE_BILINEAR", [x, m.constant("int32", [8 * height, 8 * width])], [y], half_pixel_centers=True, version=3
+    )
     case = m.case()
     assert (run(case) == in_litert(case)).all()
 
@@ -184,7 +183,7 @@ def test_threads_change_nothing(threads):
         m.fixed = True
         x = m.input("int8", [2, 40, 40, 77], scale=0.1, zero_point=3)
         y = m.output("int8", [2, 1, 1, 77], scale=0.013, zero_point=-2)
-        m.operator("MEAN", [x, m.constant("int32", [1, 2])], [y], schema.ReducerOptionsT(keepDims=True), 2)
+        m.operator("MEAN", [x, m.constant("int32", [1, 2])], [y], keep_dims=True, version=2)
         case = m.case()
         assert (run(case, threads=threads) == run(case)).all()
         assert (run(case) == in_litert(case)).all()

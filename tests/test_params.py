@@ -514,18 +514,11 @@ def converted(tf, w, b, lo, hi):
 
 def quantized_tensors(model):
     """{operand name: (codes, scales, zero point)} of the model's one convolution or matrix product."""
-    schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
-    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(model, 0))
-    graph = model.subgraphs[0]
-    operators = [op for op in graph.operators if len(op.inputs) == 3]
-    found = {}
-    for name, index in zip(("input", "weights", "bias"), operators[0].inputs, strict=True):
-        tensor = graph.tensors[index]
-        kind = {9: np.int8, 2: np.int32}[tensor.type]
-        data = model.buffers[tensor.buffer].data
-        codes = None if data is None else np.frombuffer(bytes(data), kind).reshape(tensor.shape)
-        found[name] = codes, np.array(tensor.quantization.scale, f32), int(tensor.quantization.zeroPoint[0])
-    return found
+    operator = next(op for op in tq.Model(model).operators if len(op.inputs) == 3)
+    return {
+        name: (part.data, part.quantization.scale, int(part.quantization.zero_point[0]))
+        for name, part in zip(("input", "weights", "bias"), operator.inputs, strict=True)
+    }
 
 
 def test_everything_equals_tflite_converter():

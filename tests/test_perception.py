@@ -4,7 +4,7 @@
 import flatbuffers.flexbuffers as flexbuffers
 import numpy as np
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 

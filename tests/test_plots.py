@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from old_models import build_model, strings, tensor
+from models import build_model, tensor
 
 import tq
 
@@ -145,7 +145,7 @@ def test_refusals(per_tensor):
     with pytest.raises(ValueError, match=r"tensor 0 'image' has no data"):
         only_tensor("image", [1, 4]).plot()
     with pytest.raises(ValueError, match=r"tensor 0 'names' holds STRING"):
-        only_tensor("names", [1], "STRING", strings([b"a"])).plot()
+        only_tensor("names", [1], "STRING", [b"a"]).plot()
     with pytest.raises(ValueError, match=r"'nothing' has no elements|'nothing' has no data"):
         only_tensor("nothing", [0], "FLOAT32", b"").plot()
     with pytest.raises(ValueError, match=r"'nan' has no finite value"):

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """SKIP_GRAM and LSH_PROJECTION: what the comparison with LiteRT cannot show."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 
 
 def grams(text, size, skip, all_sizes=False, shape=(1,)):
-    options = schema.SkipGramOptionsT(ngramSize=size, maxSkipSize=skip, includeAllNgrams=all_sizes)
-    node = operator("SKIP_GRAM", [0], [1], options=options)
+    node = operator("SKIP_GRAM", [0], [1], ngram_size=size, max_skip_size=skip, include_all_ngrams=all_sizes)
     data = build_model([tensor("x", list(shape), "STRING"), tensor("y", [1], "STRING")], [node], [0], [1])
     made = tq.Interpreter(model_content=data)
     made.allocate_tensors()
@@ -53,8 +51,7 @@ def project(seeds=(2, 8), items=(3, 4), weights=None, type="FLOAT32", kind=2):
     tensors = [tensor("s", list(seeds)), tensor("x", list(items), type)]
     tensors += [] if weights is None else [tensor("w", list(weights))]
     fed = list(range(len(tensors)))
-    options = schema.LSHProjectionOptionsT(type=kind)
-    node = operator("LSH_PROJECTION", fed, [len(fed)], options=options)
+    node = operator("LSH_PROJECTION", fed, [len(fed)], type=kind)
     tq.Interpreter(
         model_content=build_model([*tensors, tensor("y", [1], "INT32")], [node], fed, [len(fed)])
     ).allocate_tensors()

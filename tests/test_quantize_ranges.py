@@ -45,6 +45,120 @@ def layers():
     )
 
 
+# ---- what is cut off ----
+
+
+def range_of(data, name):
+    found = tensor(data, name).quantization
+    return float(found.min[0]), float(found.max[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "constants", "least", "most"),
+    [
+        ("RELU", [], 0, None),
+        ("RELU6", [], 0, 6),
+        ("RELU_0_TO_1", [], 0, 1),
+        ("RELU_N1_TO_1", [], -1, 1),
+        ("MINIMUM", [np.float32([0.5, 0.25])], None, 0.5),
+        ("MAXIMUM", [np.float32([-0.5, 0.25])], -0.5, None),
+    ],
+)
+def test_what_readers_cut_off_has_no_codes(name, constants, least, most):
+    """By way of operators that move numbers, too."""
+    shape = (1, 4, 4, 2)
+    model = build(
+        ("LEAKY_RELU", [], shape, {"alpha": 0.75}),
+        ("RESHAPE", [i32(1, 2, 8, 2)], (1, 2, 8, 2), {"new_shape": [1, 2, 8, 2]}),
+        (name, constants, (1, 2, 8, 2), {}),
+        ("LEAKY_RELU", [], (1, 2, 8, 2), {"alpha": 0.5}),
+        shape=shape,
+    )
+    calibration = [[8 * sample[0]] for sample in draws(model)]
+    data = quantized(model, calibration=calibration)
+    low, high = range_of(data, "t0")
+    assert low == (-6 if least is None else least) and high == (8 if most is None else most)
+    assert range_of(data, "x_int8") == (-8, 8)  # of inputs nothing is cut off
+    check(model, data)
+
+
+@pytest.mark.parametrize("other", ["output", "LEAKY_RELU", "CAST", "TOPK_V2"])
+def test_what_others_read_too_is_not_cut_off(other):
+    b = tq.ModelBuilder()
+    x, a, y = b.input("x", [2, 8]), b.tensor("a", [2, 8]), b.tensor("y", [2, 8])
+    b.operator("LEAKY_RELU", [x], [a], alpha=0.75)
+    b.operator("RELU", [a], [y])
+    z = b.tensor("z", [2, 8] if other != "TOPK_V2" else [2, 3], "int32" if other == "CAST" else "float32")
+    if other == "TOPK_V2":
+        b.operator(other, [a, b.constant("k", i32(3).reshape(()))], [z, b.tensor("i", [2, 3], "int32")])
+    elif other != "output":
+        b.operator(other, [a], [z], **({"alpha": 0.5} if other == "LEAKY_RELU" else {}))
+    b.output(y, a if other == "output" else z)
+    made = [t for t in tq.Model(quantized(b.to_bytes())).tensors if t.name.startswith("a") and t.type.name == "INT8"]
+    assert [float(t.quantization.min[0]) for t in made] == [-0.75]
+
+
+def test_ranges_that_were_chosen_are_not_cut_off():
+    model = build(("LEAKY_RELU", [], (1, 8), {"alpha": 0.75}), ("RELU", [], (1, 8), {}))
+    data = quantized(model, overrides={"t0": (-3, 1)})
+    assert range_of(data, "t0") == (-3, 1)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_a_bound_beyond_what_is_computed_widens_no_range(recipe):
+    """As 1e12 beside reciprocals of lengths, which made all of them 0."""
+    model = build(
+        ("LEAKY_RELU", [], (1, 8), {"alpha": 0.75}),
+        ("MINIMUM", [np.float32(1e12)], (1, 8), {}),
+        ("MAXIMUM", [np.float32(-1e12)], (1, 8), {}),
+        ("LEAKY_RELU", [], (1, 8), {"alpha": 0.5}),
+    )
+    data = quantized(model, recipe)
+    assert floats(data) == [] and range_of(data, "t1") == (-0.75, 1)
+    check(model, data)
+
+
+@pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "computed"])
+def test_outputs_that_were_always_zero(name):
+    """XNNPACK refuses a model where the scales of input and weights are too great for the output's."""
+    shape, bias = (1, 4, 4, 8), np.full(8, -1000, np.float32)
+    rows = {
+        "CONV_2D": ([normal(8, 3, 3, 8), bias], shape, CONV),
+        "DEPTHWISE_CONV_2D": ([normal(1, 3, 3, 8), bias], shape, CONV | {"depth_multiplier": 1}),
+        "FULLY_CONNECTED": ([normal(8, 128), bias], (1, 8), {}),
+    }
+    if name in rows:
+        constants, output, options = rows[name]
+        model = build((name, constants, output, {"fused_activation_function": "RELU"} | options), shape=shape)
+    else:
+        b = tq.ModelBuilder()
+        x, y = b.input("x", shape), b.tensor("y", shape if name == "TRANSPOSE_CONV" else (4, 4))
+        if name == "TRANSPOSE_CONV":
+            made = b.constant("shape", i32(*shape)), b.constant("w", normal(8, 3, 3, 8)), x, b.constant("bias", bias)
+            b.operator(name, made, [y], **CONV, fused_activation_function="RELU")
+        else:
+            a, w = b.tensor("a", (4, 32)), b.tensor("w", (4, 32))
+            for item in (a, w):
+                b.operator("RESHAPE", [x, b.constant(f"shape of {item.name}", i32(4, 32))], [item], new_shape=[4, 32])
+            made = [a, w, b.constant("bias", bias[:4])]
+            b.operator("FULLY_CONNECTED", made, [y], fused_activation_function="RELU")
+        b.output(y)
+        model = b.to_bytes()
+    data = quantized(model)
+    assert floats(data) == []
+    for resolver in RESOLVERS:
+        assert np.abs(outputs(data, resolver)).max() < 1e-3, resolver  # some codes of a tiny scale: sums wrap
+
+
+@pytest.mark.parametrize("name", ["SOFTMAX", "LOG_SOFTMAX"])
+def test_logits_that_hardly_differ(name):
+    """LiteRT's reference kernel ends the process where their scale has no multiplier."""
+    data = quantized(build(("RELU", [], (1, 8), {}), (name, [], (1, 8), {})), overrides={"t0": (0, 1e-7)})
+    assert name in floats(data)
+    for resolver in RESOLVERS:
+        outputs(data, resolver)
+
+
 # ---- overrides ----
 
 

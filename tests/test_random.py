@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers: what the comparison with LiteRT on given seeds cannot show."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 
@@ -18,8 +17,7 @@ def interpreter(name, inputs, type="FLOAT32", **seeds):
         else:
             tensors.append(tensor(f"x{k}", given, "FLOAT32" if name == "MULTINOMIAL" else "INT32"))
     fed = [k for k, given in enumerate(inputs) if not isinstance(given, np.ndarray)]
-    options = schema.RandomOptionsT(**seeds)
-    node = operator(name, list(range(len(inputs))), [len(inputs)], options=options)
+    node = operator(name, list(range(len(inputs))), [len(inputs)], **seeds)
     made = tq.Interpreter(model_content=build_model([*tensors, tensor("y", [1], type)], [node], fed, [len(inputs)]))
     made.allocate_tensors()
     return made
@@ -84,8 +82,8 @@ def test_a_shape_that_turns_out_bad_leaves_the_interpreter_usable():
 
 @pytest.mark.parametrize(("count", "algorithm"), [(1, 0), (4, 1), (3, 2), (2, 3)])
 def test_states_and_algorithms_that_are_none(count, algorithm):
-    options = schema.StablehloRngBitGeneratorOptionsT(algorithm=algorithm)
+    options = {"algorithm": algorithm}
     tensors = [tensor("s", [count], "UINT64"), tensor("t", [count], "UINT64"), tensor("y", [3], "UINT32")]
-    node = operator("STABLEHLO_RNG_BIT_GENERATOR", [0], [1, 2], options=options)
+    node = operator("STABLEHLO_RNG_BIT_GENERATOR", [0], [1, 2], **options)
     with pytest.raises(tq.RunError, match="STABLEHLO_RNG_BIT_GENERATOR"):
         tq.Interpreter(model_content=build_model(tensors, [node], [0], [1, 2])).allocate_tensors()

@@ -3,25 +3,20 @@
 weights of integers: what they refuse, when they are prepared and when they run.  Random models against LiteRT are in
 test_ops.py."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 
-SAME, VALID = schema.Padding.SAME, schema.Padding.VALID
-MEAN = schema.CombinerType.MEAN
 DTYPES = {"FLOAT32": np.float32, "INT8": np.int8, "INT16": np.int16, "INT32": np.int32, "INT64": np.int64}
 
 
-def one(name, options, defaults, parts, changes):
+def one(name, options, parts, changes):
     """A model of one operator, whose inputs are `parts` in order, its first output is y.  changes: of a part, None to
     leave it out, or of `options`.  A part with fed=True is the model's input; another is a constant of random data."""
     rng = np.random.default_rng(1)
-    made = options()
-    for key, value in {**defaults, **changes.pop("options", {})}.items():
-        setattr(made, key, value)
+    options = {**options, **changes.pop("options", {})}
     parts = {**parts, "y": {"shape": [], **parts.get("y", {})}}
     for key, change in changes.items():
         parts[key] = None if change is None else {**(parts[key] or {}), **change}
@@ -41,13 +36,13 @@ def one(name, options, defaults, parts, changes):
         else:
             places.append(len(tensors))
         tensors.append(tensor(key, part.pop("shape"), part.pop("type"), **part))
-    item = operator(name, places, [out], options=made)
+    item = operator(name, places, [out], **options)
     return build_model(tensors=tensors, operators=[item], inputs=inputs, outputs=[out])
 
 
 def matmul(**changes):
     parts = {"a": {"shape": [2, 3, 4], "fed": True}, "b": {"shape": [2, 4, 5]}}
-    return one("BATCH_MATMUL", schema.BatchMatMulOptionsT, {}, parts, changes)
+    return one("BATCH_MATMUL", {}, parts, changes)
 
 
 CODES = {"type": "INT8", "scale": 0.05, "zero_point": 3}
@@ -55,8 +50,8 @@ CODE_MATMUL = {"a": CODES, "b": CODES, "y": CODES}
 
 
 def pool(**changes):
-    defaults = {"filterHeight": 2, "filterWidth": 2, "strideH": 1, "strideW": 1, "padding": SAME}
-    return one("MAX_POOL_2D", schema.Pool2DOptionsT, defaults, {"x": {"shape": [1, 4, 4, 2], "fed": True}}, changes)
+    defaults = {"filter_height": 2, "filter_width": 2, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
+    return one("MAX_POOL_2D", defaults, {"x": {"shape": [1, 4, 4, 2], "fed": True}}, changes)
 
 
 def transposed(**changes):
@@ -66,20 +61,20 @@ def transposed(**changes):
         "x": {"shape": [1, 4, 3, 2], "fed": True},
         "b": {"shape": [5]},
     }
-    defaults = {"strideH": 2, "strideW": 2, "padding": SAME}
-    return one("TRANSPOSE_CONV", schema.TransposeConvOptionsT, defaults, parts, changes)
+    defaults = {"stride_h": 2, "stride_w": 2, "padding": "SAME"}
+    return one("TRANSPOSE_CONV", defaults, parts, changes)
 
 
 def wanted(*shape):
     return {"data": np.int32(shape), "shape": [len(shape)]}
 
 
-STRIDES = {f"stride{c}": 1 for c in "DHW"} | {f"dilation{c}Factor": 1 for c in "DHW"}
+STRIDES = {f"stride_{axis}": 1 for axis in "dhw"}
 
 
 def conv_3d(**changes):
     parts = {"x": {"shape": [1, 4, 5, 6, 2], "fed": True}, "w": {"shape": [2, 2, 2, 2, 3]}, "b": {"shape": [3]}}
-    return one("CONV_3D", schema.Conv3DOptionsT, {**STRIDES, "padding": VALID}, parts, changes)
+    return one("CONV_3D", {**STRIDES, "padding": "VALID"}, parts, changes)
 
 
 def conv_3d_transposed(**changes):
@@ -89,12 +84,12 @@ def conv_3d_transposed(**changes):
         "x": {"shape": [1, 4, 5, 6, 2], "fed": True},
         "b": {"shape": [3]},
     }
-    return one("CONV_3D_TRANSPOSE", schema.Conv3DOptionsT, {**STRIDES, "padding": VALID}, parts, changes)
+    return one("CONV_3D_TRANSPOSE", {**STRIDES, "padding": "VALID"}, parts, changes)
 
 
 def lookup(**changes):
     parts = {"ids": {"shape": [3], "type": "INT32", "fed": True}, "table": {"shape": [4, 2]}}
-    return one("EMBEDDING_LOOKUP", schema.TransposeOptionsT, {}, parts, changes)
+    return one("EMBEDDING_LOOKUP", {}, parts, changes)
 
 
 def sparse(**changes):
@@ -105,34 +100,33 @@ def sparse(**changes):
         "weights": {"shape": [3]},
         "table": {"shape": [4, 2]},
     }
-    kind = schema.EmbeddingLookupSparseOptionsT
-    return one("EMBEDDING_LOOKUP_SPARSE", kind, {"combiner": MEAN}, parts, changes)
+    return one("EMBEDDING_LOOKUP_SPARSE", {"combiner": "MEAN"}, parts, changes)
 
 
 def places(*rows):
     return {"data": np.int32(rows), "shape": [len(rows), len(rows[0])]}
 
 
-def hybrid(name, options, shapes, changes):
+def hybrid(name, shapes, changes):
     """An operator of floats with weights of INT8.  shapes: of x, w and b."""
     x, w, b = shapes
     changes["w"] = {"scale": 0.01, **changes.get("w", {})}
     parts = {"x": {"shape": x, "fed": True}, "w": {"shape": w, "type": "INT8"}, "b": {"shape": b}}
-    strides = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
-    return one(name, options, strides if "CONV" in name else {}, parts, changes)
+    strides = {"stride_h": 1, "stride_w": 1}
+    return one(name, strides if "CONV" in name else {}, parts, changes)
 
 
 def dense(**changes):
-    return hybrid("FULLY_CONNECTED", schema.FullyConnectedOptionsT, ([3, 8], [5, 8], [5]), changes)
+    return hybrid("FULLY_CONNECTED", ([3, 8], [5, 8], [5]), changes)
 
 
 def conv(**changes):
-    return hybrid("CONV_2D", schema.Conv2DOptionsT, ([1, 6, 7, 4], [6, 3, 3, 4], [6]), changes)
+    return hybrid("CONV_2D", ([1, 6, 7, 4], [6, 3, 3, 4], [6]), changes)
 
 
 def depthwise(**changes):
     shapes = [1, 6, 7, 4], [1, 3, 3, 8], [8]
-    return hybrid("DEPTHWISE_CONV_2D", schema.DepthwiseConv2DOptionsT, shapes, changes)
+    return hybrid("DEPTHWISE_CONV_2D", shapes, changes)
 
 
 def refused(data):
@@ -149,7 +143,7 @@ def refused(data):
         (matmul(b={"shape": [3, 4, 5]}), "is 2 on the left and 3 on the right"),
         (matmul(b={"shape": [4]}), "'b' has 1 dimensions"),
         (matmul(a={"shape": [1, 1, 1, 1, 3, 4]}), "'a' has 6 dimensions"),
-        (matmul(options={"adjX": True}), "'b' has 4 rows to multiply; the other operand has 3 columns"),
+        (matmul(options={"adj_x": True}), "'b' has 4 rows to multiply; the other operand has 3 columns"),
         (matmul(b={"type": "INT16", "scale": 0.1}), "'b'"),
         (matmul(**{**CODE_MATMUL, "y": {"type": "INT16", "scale": 0.1}}), "'y'"),
         (matmul(**{**CODE_MATMUL, "y": {"type": "INT8"}}), "'y' has no scale"),
@@ -162,8 +156,8 @@ def refused(data):
         (transposed(shape=wanted(1, 8, 9, 5)), "asks for a size of 8 x 9, whose convolution is 4 x 5"),
         (transposed(w={"shape": [5, 3, 3, 3]}), "'w' leads from 3 channels to 5; the input has 2"),
         (transposed(b={"shape": [4]}), "'b' has 4 elements; the weights give 5 channels"),
-        (transposed(options={"strideH": 0}), "the stride is 0 x 2"),
-        (transposed(options={"strideW": -1}), "the stride is 2 x -1"),
+        (transposed(options={"stride_h": 0}), "the stride is 0 x 2"),
+        (transposed(options={"stride_w": -1}), "the stride is 2 x -1"),
         (transposed(options={"padding": 2}), "padding is 2"),
         (pool(options={"padding": 2}), "padding is 2; there are SAME (0) and VALID (1)"),
         (transposed(x={"shape": [1, 4, 3]}), "'x' has 3 dimensions"),
@@ -171,8 +165,8 @@ def refused(data):
         (conv_3d(w={"shape": [2, 2, 2, 3, 3]}), "'w' leads from 3 channels to 3; the input has 2"),
         (conv_3d(w={"shape": [0, 2, 2, 2, 3]}), "the filter's depth is 0"),
         (conv_3d(b={"shape": [2]}), "'b' has 2 elements; the filter gives 3 channels"),
-        (conv_3d(options={"strideD": 0}), "the stride along"),
-        (conv_3d(options={"dilationHFactor": -1}), "the dilation along"),
+        (conv_3d(options={"stride_d": 0}), "the stride along"),
+        (conv_3d(options={"dilation_h_factor": -1}), "the dilation along"),
         (conv_3d(x={"shape": [4, 5, 6, 2]}), "'x' has 4 dimensions"),
         (conv_3d_transposed(shape=wanted(1, 5, 6, 7)), "'shape' has 4 elements"),
         (conv_3d_transposed(shape=wanted(1, 5, 6, 0, 3)), "'shape' asks for dimension 3 of 0"),
@@ -194,10 +188,10 @@ def refused(data):
         (conv(w={"shape": [6, 3, 3, 3]}), "'w' takes 3 channels; the input's 4 must be a multiple"),
         (conv(b={"shape": [4]}), "'b' has 4 elements; the filter gives 6 channels"),
         (conv(w={"scale": None}), "'w' has no scale"),
-        (conv(options={"strideW": 0}), "the stride along width is 0"),
+        (conv(options={"stride_w": 0}), "the stride along width is 0"),
         (depthwise(w={"shape": [2, 3, 3, 8]}), "'w' has a first dimension of 2"),
         (depthwise(w={"shape": [1, 3, 3, 6]}), "'w' gives 6 channels; a positive multiple of the input's 4"),
-        (depthwise(options={"dilationWFactor": 0}), "the dilation along width is 0"),
+        (depthwise(options={"dilation_w_factor": 0}), "the dilation along width is 0"),
     ],
 )  # fmt: skip
 def test_refuses(data, text):

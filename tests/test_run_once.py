@@ -2,10 +2,9 @@
 """Constants that operators compute from constants: large floats in the first run, all others in allocate_tensors, and
 nobody can tell the difference but by the clock."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 
@@ -13,7 +12,7 @@ ROWS, COLS, UNITS = 2, 40, 16  # UNITS * COLS floats are more than what allocate
 WEIGHTS = np.linspace(-2, 2, UNITS * COLS).reshape(UNITS, COLS).astype(np.float16)
 X = np.linspace(-1, 1, ROWS * COLS, dtype=np.float32).reshape(ROWS, COLS)
 HALVES, FLOATS, TURNED, Y, ORDER = range(1, 6)
-DENSE = operator("FULLY_CONNECTED", [0, FLOATS, -1], [Y], options=schema.FullyConnectedOptionsT())
+DENSE = operator("FULLY_CONNECTED", [0, FLOATS, -1], [Y])
 
 
 def tensors():
@@ -106,22 +105,15 @@ def test_an_output_is_there():
 
 def sparse_chain(count):
     """A sparse constant of FLOAT16, made dense `count` times, then floats: the rows of WEIGHTS that are even."""
-    stored = tensor("stored", [UNITS, COLS], "FLOAT16", data=WEIGHTS[::2])
-    segments = schema.Int32VectorT(values=[0, UNITS // 2])
-    indices = schema.Int32VectorT(values=list(range(0, UNITS, 2)))
-    stored.sparsity = schema.SparsityParametersT(
-        traversalOrder=[0, 1],
-        dimMetadata=[
-            schema.DimensionMetadataT(
-                format=schema.DimensionType.SPARSE_CSR,
-                arraySegments=segments,
-                arraySegmentsType=schema.SparseIndexVector.Int32Vector,
-                arrayIndices=indices,
-                arrayIndicesType=schema.SparseIndexVector.Int32Vector,
-            ),
-            schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=COLS),
-        ],
-    )
+    levels = {
+        "array_segments": {"type": "Int32Vector", "values": [0, UNITS // 2]},
+        "array_indices": {"type": "Int32Vector", "values": list(range(0, UNITS, 2))},
+    }
+    sparsity = {
+        "traversal_order": [0, 1],
+        "dim_metadata": [{"format": "SPARSE_CSR", **levels}, {"format": "DENSE", "dense_size": COLS}],
+    }
+    stored = tensor("stored", [UNITS, COLS], "FLOAT16", data=WEIGHTS[::2].tobytes(), sparsity=sparsity)
     halves = [tensor(f"halves {i}", [UNITS, COLS], "FLOAT16") for i in range(count)]
     all_tensors = [
         tensor("x", [ROWS, COLS]),
@@ -132,8 +124,7 @@ def sparse_chain(count):
     ]
     operators = [operator("DENSIFY", [1 + i], [2 + i]) for i in range(count)]
     operators.append(operator("DEQUANTIZE", [1 + count], [2 + count]))
-    options = schema.FullyConnectedOptionsT()
-    operators.append(operator("FULLY_CONNECTED", [0, 2 + count, -1], [3 + count], options=options))
+    operators.append(operator("FULLY_CONNECTED", [0, 2 + count, -1], [3 + count]))
     return build_model(tensors=all_tensors, operators=operators, inputs=[0], outputs=[3 + count])
 
 

@@ -6,21 +6,16 @@ import os
 import subprocess
 import sys
 
-import ai_edge_litert.schema_py_generated as schema
-import flatbuffers
 import numpy as np
 import pytest
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
-
-NONE, RELU, TANH = (getattr(schema.ActivationFunctionType, name) for name in ("NONE", "RELU", "TANH"))
-SAME, VALID = schema.Padding.SAME, schema.Padding.VALID
 
 
 def conv(**changes):
     """One CONV_2D of 4 to 6 channels, 3 by 3, int8.  changes: of tensors x, w, b and y (keywords of `tensor`, with
-    `shape` and `type`), of `options`, and `op`: another operator's name and options."""
+    `shape` and `type`), of `options`, and `op`: another operator."""
     rng = np.random.default_rng(1)
     parts = {
         "x": {"shape": [1, 6, 7, 4], "type": "INT8", "scale": 0.05, "zero_point": 3},
@@ -28,9 +23,9 @@ def conv(**changes):
         "b": {"shape": [6], "type": "INT32", "scale": 0.0005},
         "y": {"shape": [], "type": "INT8", "scale": 0.1, "zero_point": -5},
     }
-    options = {"padding": SAME, "strideW": 1, "strideH": 1, "dilationWFactor": 1, "dilationHFactor": 1}
+    name = changes.pop("op", "CONV_2D")
+    options = {} if name == "FULLY_CONNECTED" else {"padding": "SAME", "stride_w": 1, "stride_h": 1}
     options |= changes.pop("options", {})
-    name, kind = changes.pop("op", ("CONV_2D", schema.Conv2DOptionsT))
     for key, change in changes.items():
         parts[key] = {**parts[key], **change}
     for key, dtype in (("w", np.int8), ("b", np.int32)):
@@ -38,11 +33,8 @@ def conv(**changes):
         dtype = types.get(parts[key]["type"], dtype)
         if "data" not in parts[key]:
             parts[key]["data"] = rng.integers(0, 100, parts[key]["shape"]).astype(dtype)
-    made = kind()
-    for key, value in options.items():
-        setattr(made, key, value)
     tensors = [tensor(key, part.pop("shape"), part.pop("type"), **part) for key, part in parts.items()]
-    product = operator(name, [0, 1, 2], [3], options=made)
+    product = operator(name, [0, 1, 2], [3], **options)
     return build_model(tensors=tensors, operators=[product], inputs=[0], outputs=[3])
 
 
@@ -51,14 +43,14 @@ def dense(**changes):
     parts = {"x": {"shape": [3, 8]}, "w": {"shape": [5, 8]}, "b": {"shape": [5]}, "options": {}}
     for key, change in changes.items():
         parts[key] = {**parts.get(key, {}), **change}
-    return conv(op=("FULLY_CONNECTED", schema.FullyConnectedOptionsT), **parts)
+    return conv(op="FULLY_CONNECTED", **parts)
 
 
 def depthwise(**changes):
     shapes = {"w": {"shape": [1, 3, 3, 8]}, "b": {"shape": [8]}}
     for key, change in changes.items():
         shapes[key] = {**shapes.get(key, {}), **change}
-    return conv(op=("DEPTHWISE_CONV_2D", schema.DepthwiseConv2DOptionsT), **shapes)
+    return conv(op="DEPTHWISE_CONV_2D", **shapes)
 
 
 def refused(data):
@@ -69,16 +61,16 @@ def refused(data):
 
 
 def scales(count, axis, **more):
-    return {"scale": np.full(count, 0.01, np.float32), "zero_point": [0] * count, "axis": axis, **more}
+    return {"scale": np.full(count, 0.01, np.float32), "zero_point": [0] * count, "quantized_dimension": axis, **more}
 
 
 @pytest.mark.parametrize(
     "data, text",
     [
-        (conv(options={"strideW": 0}), "stride"),
-        (conv(options={"strideH": -1}), "stride"),
-        (conv(options={"dilationHFactor": 0}), "dilation"),
-        (conv(options={"dilationWFactor": 2**31 - 1, "padding": VALID}), "the filter spans"),
+        (conv(options={"stride_w": 0}), "stride"),
+        (conv(options={"stride_h": -1}), "stride"),
+        (conv(options={"dilation_h_factor": 0}), "dilation"),
+        (conv(options={"dilation_w_factor": 2**31 - 1, "padding": "VALID"}), "the filter spans"),
         (conv(w={"shape": [6, 3, 3, 3]}), "must divide the input's 4"),
         (conv(w={"shape": [5, 3, 3, 2]}, b={"shape": [5]}), "multiple of the 2 groups"),
         (conv(w={"shape": [6, 9, 4]}), "has 3 dimensions"),
@@ -106,9 +98,9 @@ def scales(count, axis, **more):
         (dense(x={"shape": [3, 7]}), "rows of 8 are needed"),
         (dense(w={"shape": [5, 2, 4]}), "has 3 dimensions"),
         (dense(b={"shape": [4]}), "has 4 elements"),
-        (dense(options={"weightsFormat": 2}), "weights_format"),
-        (dense(options={"fusedActivationFunction": TANH}), "activation"),
-        (dense(options={"quantizedBiasType": schema.TensorType.INT8}, x={"type": "INT16", "zero_point": 0},
+        (dense(options={"weights_format": 2}), "weights_format"),
+        (dense(options={"fused_activation_function": "TANH"}), "activation"),
+        (dense(options={"quantized_bias_type": "INT8"}, x={"type": "INT16", "zero_point": 0},
                y={"type": "INT16", "zero_point": 0}), "quantized_bias_type"),
     ],
 )  # fmt: skip
@@ -141,11 +133,9 @@ def test_weights_that_are_not_constant_give_what_constant_ones_do():
 
 
 def _inputs(data, indices):
-    model = schema.ModelT.InitFromPackedBuf(data, 0)
-    model.subgraphs[0].inputs = indices
-    builder = flatbuffers.Builder(1024)
-    builder.Finish(model.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
+    editor = tq.edit(data)
+    editor.inputs = indices
+    return editor.to_bytes()
 
 
 WIDE = {"x": {"type": "INT16", "zero_point": 0}, "y": {"type": "INT16", "zero_point": 0}}
@@ -236,8 +226,7 @@ def shuffled(rows=1, columns=16, units=4, zero_point=128, weights_format=1):
         tensor("y", [rows, units], "INT16", scale=0.0001, zero_point=0),
         tensor("workspace", [rows, columns], "UINT8"),
     ]
-    options = schema.FullyConnectedOptionsT(weightsFormat=weights_format)
-    product = operator("FULLY_CONNECTED", [0, 1, 2], [3, 4], options=options)
+    product = operator("FULLY_CONNECTED", [0, 1, 2], [3, 4], weights_format=weights_format)
     return build_model(tensors=tensors, operators=[product], inputs=[0], outputs=[3, 4])
 
 

@@ -2,31 +2,24 @@
 """Operators that remember: what they refuse, and that their states start at zero, last, and follow a reset.  Random
 models against LiteRT are in test_ops.py."""
 
-import ai_edge_litert.schema_py_generated as schema
 import generators
 import numpy as np
 import pytest
 from generators.draft import Draft
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 
-RELU, TANH = (getattr(schema.ActivationFunctionType, name) for name in ("RELU", "TANH"))
 STEPS, BATCH, INPUTS, CELLS = 3, 2, 4, 5
 
 
-def one(name, options, tensors, inputs, **more):
+def one(name, options, tensors, inputs):
     """A model of one operator.  tensors: name to keywords of `tensor`, None for one that is left out; the first is the
     model's input, the last, "y", its output."""
     tensors = {key: value for key, value in tensors.items() if value is not None}
     places = {key: place for place, key in enumerate(tensors)}
-    made, variables = [], [key for key, value in tensors.items() if value.get("variable")]
-    for key, value in tensors.items():
-        value = {k: v for k, v in value.items() if k != "variable"}
-        item = tensor(key, value.pop("shape"), value.pop("type", "FLOAT32"), **value)
-        item.isVariable = key in variables
-        made.append(item)
-    item = operator(name, [places.get(key, -1) for key in inputs], [places["y"]], options=options, **more)
+    made = [tensor(key, **value) for key, value in tensors.items()]
+    item = operator(name, [places.get(key, -1) for key in inputs], [places["y"]], **options)
     return build_model(tensors=made, operators=[item], inputs=[0], outputs=[places["y"]])
 
 
@@ -41,7 +34,7 @@ def filled(parts, seed=0):
     """Data for every tensor of FLOAT32 or INT8 that is constant and has none."""
     rng = np.random.default_rng(seed)
     for key, part in parts.items():
-        if key in ("x", "y") or part is None or part.get("variable") or "data" in part:
+        if key in ("x", "y") or part is None or part.get("is_variable") or "data" in part:
             continue
         values = rng.uniform(-1, 1, part["shape"])
         kinds = {"INT8": (127, np.int8), "INT16": (9999, np.int16), "INT32": (99, np.int32)}
@@ -57,15 +50,13 @@ def lstm(options=None, **changes):
     parts |= {f"w{g}": {"shape": [CELLS, INPUTS]} for g in gates}
     parts |= {f"r{g}": {"shape": [CELLS, CELLS]} for g in gates}
     parts |= {f"b{g}": {"shape": [CELLS]} for g in gates}
-    parts |= {key: {"shape": [BATCH, CELLS], "variable": True} for key in ("state", "cell")}
+    parts |= {key: {"shape": [BATCH, CELLS], "is_variable": True} for key in ("state", "cell")}
     parts = filled(merged(parts, changes))
     parts["y"] = {"shape": [STEPS, BATCH, CELLS], **parts.pop("y", {})}
     order = [f"{kind}{g}" for kind in "wr" for g in gates]
     order += ["pi", "pf", "po", *(f"b{g}" for g in gates), "p", "pb", "state", "cell", *(f"n{g}" for g in gates)]
-    made = schema.UnidirectionalSequenceLSTMOptionsT(fusedActivationFunction=TANH, timeMajor=True)
-    for key, value in (options or {}).items():
-        setattr(made, key, value)
-    return one("UNIDIRECTIONAL_SEQUENCE_LSTM", made, parts, ["x", *order])
+    options = {"fused_activation_function": "TANH", "time_major": True, **(options or {})}
+    return one("UNIDIRECTIONAL_SEQUENCE_LSTM", options, parts, ["x", *order])
 
 
 def rnn(options=None, name="RNN", **changes):
@@ -74,14 +65,12 @@ def rnn(options=None, name="RNN", **changes):
         "w": {"shape": [CELLS, INPUTS]},
         "r": {"shape": [CELLS, CELLS]},
         "b": {"shape": [CELLS]},
-        "state": {"shape": [BATCH, CELLS], "variable": True},
+        "state": {"shape": [BATCH, CELLS], "is_variable": True},
     }
     parts = filled(merged(parts, changes))
     parts["y"] = {"shape": [BATCH, CELLS], **parts.pop("y", {})}
-    made = schema.RNNOptionsT(fusedActivationFunction=RELU)
-    for key, value in (options or {}).items():
-        setattr(made, key, value)
-    return one(name, made, parts, ["x", "w", "r", "b", "state"])
+    options = {"fused_activation_function": "RELU", **(options or {})}
+    return one(name, options, parts, ["x", "w", "r", "b", "state"])
 
 
 def svdf(options=None, **changes):
@@ -90,14 +79,12 @@ def svdf(options=None, **changes):
         "feature": {"shape": [2 * CELLS, INPUTS]},
         "time": {"shape": [2 * CELLS, 6]},
         "b": {"shape": [CELLS]},
-        "state": {"shape": [BATCH, 12 * CELLS], "variable": True},
+        "state": {"shape": [BATCH, 12 * CELLS], "is_variable": True},
     }
     parts = filled(merged(parts, changes))
     parts["y"] = {"shape": [BATCH, CELLS], **parts.pop("y", {})}
-    made = schema.SVDFOptionsT(rank=2, fusedActivationFunction=RELU)
-    for key, value in (options or {}).items():
-        setattr(made, key, value)
-    return one("SVDF", made, parts, ["x", "feature", "time", "b", "state"])
+    options = {"rank": 2, "fused_activation_function": "RELU", **(options or {})}
+    return one("SVDF", options, parts, ["x", "feature", "time", "b", "state"])
 
 
 def refused(data):
@@ -113,8 +100,8 @@ WIDE = {f"{kind}{g}": {"type": "INT8", "scale": 0.01} for kind in "wr" for g in 
 @pytest.mark.parametrize(
     "data, text",
     [
-        (lstm(state={"variable": False}), "'state' is a state; it must be a variable"),
-        (lstm(cell={"variable": False}), "'cell' is a state; it must be a variable"),
+        (lstm(state={"is_variable": False}), "'state' is a state; it must be a variable"),
+        (lstm(cell={"is_variable": False}), "'cell' is a state; it must be a variable"),
         (lstm(state=None), "input 18, a state, is left out"),
         (lstm(cell=None), "input 19, a state, is left out"),
         (lstm(state={"shape": [BATCH, CELLS + 1]}), "'state' is a state of 12 elements; 10 are needed"),
@@ -132,21 +119,21 @@ WIDE = {f"{kind}{g}": {"type": "INT8", "scale": 0.01} for kind in "wr" for g in 
         (lstm(wf={"type": "INT8", "scale": 0.01}), "'wf'"),
         (lstm(**{**WIDE, "wc": {"type": "INT8"}}), "'wc' has no scale"),
         (lstm(**{**WIDE, "wc": {"type": "INT8", "scale": 0.01, "zero_point": 1}}), "'wc' has the zero point 1"),
-        (lstm({"cellClip": -1.0}), "cell_clip is -1"),
+        (lstm({"cell_clip": -1.0}), "cell_clip is -1"),
         (lstm(pi={"shape": [1]}), "input 11 is left out; its like, input 9, is there"),
         (lstm(pf={"shape": [1]}), "input 11 is left out; its like, input 10, is there"),
         (lstm(no={"shape": [1]}), "input 21 is left out; its like, input 23, is there"),
-        (lstm({"projClip": float("nan")}), "proj_clip nan"),
-        (lstm({"fusedActivationFunction": 17}), "activation"),
+        (lstm({"proj_clip": float("nan")}), "proj_clip nan"),
+        (lstm({"fused_activation_function": 17}), "activation"),
         (lstm(y={"type": "INT8", "scale": 0.1}), "'y'"),
-        (rnn(state={"variable": False}), "'state' is a state; it must be a variable"),
+        (rnn(state={"is_variable": False}), "'state' is a state; it must be a variable"),
         (rnn(state=None), "input 4 is left out"),
         (rnn(state={"shape": [BATCH + 1, CELLS]}), "'state' is a state of 15 elements; 10 are needed"),
         (rnn(r={"shape": [CELLS, CELLS + 1]}), "'r' has the shape [5,6]; it must be [5,5]"),
         (rnn(b={"shape": [CELLS + 1]}), "'b' has 6 elements; there are 5 units"),
         (rnn(w={"shape": [CELLS, INPUTS + 1]}), "'w' has the shape [5,5]; it must be [5,4]"),
-        (rnn({"fusedActivationFunction": 17}), "activation"),
-        (svdf(state={"variable": False}), "'state' is a state; it must be a variable"),
+        (rnn({"fused_activation_function": 17}), "activation"),
+        (svdf(state={"is_variable": False}), "'state' is a state; it must be a variable"),
         (svdf(state=None), "input 4, a state, is left out"),
         (svdf(state={"shape": [BATCH, 11 * CELLS]}), "'state' is a state of 110 elements; 120 are needed"),
         (svdf({"rank": 0}), "rank is 0"),
@@ -256,15 +243,15 @@ def without_norms(_, item, tensors):
 
 
 def with_another_cell(_, item, tensors):
-    tensors[19].quantization.scale = [2.0**-14]
+    tensors[19].fields["scale"] = 2.0**-14
 
 
 def with_one_less(_, item, tensors):
-    item.intermediates = item.intermediates[:11]
+    item.fields["intermediates"] = item.fields["intermediates"][:11]
 
 
 def with_a_wide_zero_point(draft, item, tensors):
-    draft.tensors[item.intermediates[4]].quantization.zeroPoint = [300]
+    draft.tensors[item.fields["intermediates"][4]].fields["zero_point"] = 300
 
 
 @pytest.mark.parametrize(

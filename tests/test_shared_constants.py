@@ -4,7 +4,6 @@ but by memory and time."""
 
 import threading
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
 from models import build_model, operator, tensor
@@ -63,8 +62,8 @@ def hybrid():
             tensor("z", [3, CHANNELS]),
         ],
         operators=[
-            operator("FULLY_CONNECTED", [0, 1, -1], [2], options=schema.FullyConnectedOptionsT()),
-            operator("FULLY_CONNECTED", [2, 3, -1], [4], options=schema.FullyConnectedOptionsT()),
+            operator("FULLY_CONNECTED", [0, 1, -1], [2]),
+            operator("FULLY_CONNECTED", [2, 3, -1], [4]),
         ],
         inputs=[0],
         outputs=[4],
@@ -129,7 +128,7 @@ def large():
     weights = RNG.standard_normal((1500, 1500)).astype(np.float32)
     return build_model(
         tensors=[tensor("x", [1, 1500]), tensor("w", [1500, 1500], data=weights), tensor("y", [1, 1500])],
-        operators=[operator("FULLY_CONNECTED", [0, 1, -1], [2], options=schema.FullyConnectedOptionsT())],
+        operators=[operator("FULLY_CONNECTED", [0, 1, -1], [2])],
         inputs=[0],
         outputs=[2],
     )
@@ -178,7 +177,7 @@ def test_preparing_again_takes_no_more_memory():
     weights = RNG.standard_normal((400, 96)).astype(np.float32)
     data = build_model(
         tensors=[tensor("x", [1, 96]), tensor("w", [400, 96], data=weights), tensor("y", [1, 400])],
-        operators=[operator("FULLY_CONNECTED", [0, 1, -1], [2], options=schema.FullyConnectedOptionsT())],
+        operators=[operator("FULLY_CONNECTED", [0, 1, -1], [2])],
         inputs=[0],
         outputs=[2],
     )
@@ -208,14 +207,13 @@ def test_constants_that_follow_from_shapes_are_nobody_elses():
         tensor("y", [1, 32]),
     ]
     operators = [
-        operator("SHAPE", [0], [1], options=schema.ShapeOptionsT()),
+        operator("SHAPE", [0], [1], out_type="INT32"),
         operator("CAST", [1], [2]),
         operator("SLICE", [2, 3, 4], [5]),
         operator("RESHAPE", [5, 7], [8]),
         operator("TILE", [8, 6], [9]),
-        operator("FULLY_CONNECTED", [0, 9, -1], [10], options=schema.FullyConnectedOptionsT()),
+        operator("FULLY_CONNECTED", [0, 9, -1], [10]),
     ]
-    operators[0].builtinOptions.outType = schema.TensorType.INT32
     model, runs = tq.Model(build_model(tensors, operators, [0], [10])), {}
     for rows in (2, 3, 1):
         made = tq.Interpreter(model=model)

@@ -5,16 +5,15 @@ import pickle
 import subprocess
 import sys
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from old_models import build_model, operator, tensor
+from models import build_model, operator, tensor
 
 import tq
 
-DENSE, CSR = schema.DimensionType.DENSE, schema.DimensionType.SPARSE_CSR
+DENSE, CSR = tq.DimensionType.DENSE, tq.DimensionType.SPARSE_CSR
 VECTORS = {4: "Int32Vector", 2: "Uint16Vector", 1: "Uint8Vector"}
 
 
@@ -51,33 +50,25 @@ def encode(dense, order, formats, blocks):
 
 def dimension(level, width):
     if len(level) == 1:
-        return schema.DimensionMetadataT(format=DENSE, denseSize=level[0])
-    vector = getattr(schema, VECTORS[width] + "T")
-    number = getattr(schema.SparseIndexVector, VECTORS[width])
-    return schema.DimensionMetadataT(
-        format=CSR,
-        arraySegmentsType=number,
-        arraySegments=vector(values=level[0]),
-        arrayIndicesType=number,
-        arrayIndices=vector(values=level[1]),
-    )
+        return {"format": DENSE, "dense_size": level[0]}
+    segments, indices = ({"type": VECTORS[width], "values": values} for values in level)
+    return {"format": CSR, "array_segments": segments, "array_indices": indices}
 
 
 def sparse_tensor(shape, type, stored, order, levels, block_map=(), width=4):
-    result = tensor("sparse", list(shape), type, data=stored)
-    result.sparsity = schema.SparsityParametersT(
-        traversalOrder=list(order),
-        blockMap=list(block_map) or None,
-        dimMetadata=[dimension(level, width) for level in levels],
-    )
-    return result
+    sparsity = {
+        "traversal_order": list(order),
+        "block_map": list(block_map) or None,
+        "dim_metadata": [dimension(level, width) for level in levels],
+    }
+    return tensor("sparse", list(shape), type, data=bytes(stored), sparsity=sparsity)
 
 
 def model_of(item):
     """A model that densifies the tensor."""
     shape = item.shape
     output = tensor("dense", shape, item.type)
-    return build_model([item, output], [operator("DENSIFY", [0], [1], options=schema.DensifyOptionsT())], [], [1])
+    return build_model([item, output], [operator("DENSIFY", [0], [1])], [], [1])
 
 
 # ---- two oracles ----
@@ -307,13 +298,13 @@ def test_any_change_densifies_or_is_refused(encoding, data):
     stored, levels = encode(dense, order, formats, blocks)
     item = sparse_tensor(shape, "INT8", stored, order, levels, blocks, 4)
     values = st.sampled_from([-(2**31), -1, 0, 1, 2, 5, 2**31 - 1])
-    sparsity = item.sparsity
-    lists = [item.shape, sparsity.traversalOrder, sparsity.blockMap or [0]]
-    for level in sparsity.dimMetadata:
-        if level.format == CSR:
-            lists += [level.arraySegments.values, level.arrayIndices.values]
+    sparsity = item.fields["sparsity"]
+    lists = [item.shape, sparsity["traversal_order"], sparsity["block_map"] or [0]]
+    for level in sparsity["dim_metadata"]:
+        if level["format"] == CSR:
+            lists += [level["array_segments"]["values"], level["array_indices"]["values"]]
         elif data.draw(st.booleans()):
-            level.denseSize = data.draw(values)
+            level["dense_size"] = data.draw(values)
     for target in lists:
         if target and data.draw(st.integers(0, 3)) == 0:
             target[data.draw(st.integers(0, len(target) - 1))] = data.draw(values)

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from old_models import build_model, make_model, operator, pack, schema, subgraph, tensor
+from models import build_model, make_model, operator, pack, subgraph, tensor
 
 import tq
 from tq.summary import MACS, GroupSummary, multiply_adds
@@ -54,7 +54,7 @@ CASES = [
     ("FULLY_CONNECTED", [[1, 1], [7, 10]], [1, 7], None, 70),  # an input shape not known, as converters write it
     ("FULLY_CONNECTED", [[4, 10], [7, 10]], [], None, 4 * 10 * 7),
     ("BATCH_MATMUL", [[2, 3, 4, 5], [2, 3, 5, 6]], [2, 3, 4, 6], None, 2 * 3 * 4 * 5 * 6),
-    ("BATCH_MATMUL", [[3, 5, 4], [1, 5, 6]], [3, 4, 6], schema.BatchMatMulOptionsT(adjX=True), 3 * 4 * 5 * 6),
+    ("BATCH_MATMUL", [[3, 5, 4], [1, 5, 6]], [3, 4, 6], {"adj_x": True}, 3 * 4 * 5 * 6),
     ("LSTM", [[5, 3], *LSTM_WEIGHTS, *LSTM_STATE], [5, 2], None, 5 * LSTM_MACS),
     ("LSTM", [[5, 3], [5, 4], [16, 7], [16], [5, 4]], [5, 4], None, 5 * 16 * 7),
     ("UNIDIRECTIONAL_SEQUENCE_LSTM", [[9, 5, 3], *LSTM_WEIGHTS, *LSTM_STATE], [9, 5, 2], None, 45 * LSTM_MACS),
@@ -80,14 +80,14 @@ CASES = [
         "STABLEHLO_DOT_GENERAL",
         [[2, 4, 5], [2, 5, 6]],
         [2, 4, 6],
-        schema.StablehloDotGeneralOptionsT(lhsContractingDimensions=[2], rhsContractingDimensions=[1]),
+        {"lhs_contracting_dimensions": [2], "rhs_contracting_dimensions": [1]},
         2 * 4 * 5 * 6,
     ),
     (
         "STABLEHLO_CONVOLUTION",
         [[1, 8, 8, 3], [3, 3, 3, 5]],
         [1, 6, 6, 5],
-        schema.StablehloConvolutionOptionsT(kernelOutputFeatureDimension=3),
+        {"kernel_output_feature_dimension": 3},
         convolution([1, 6, 6, 5], [3, 3], 3),
     ),
 ]
@@ -125,7 +125,7 @@ def test_other_operators():
     assert multiply_adds(one("ADD", [[5], [5]], [5])) == 0
     assert multiply_adds(one("MyOwn", [[5], [5]], [5])) is None
     model = make_model([tensor("x", [1])], [operator("ADD", [0], [0])])
-    model.operatorCodes[0].builtinCode = 5000
+    model.store("operator_codes", [{"builtin_code": 5000}])
     assert multiply_adds(tq.Model(pack(model)).operators[0]) is None
 
 
@@ -184,7 +184,7 @@ def test_constants_that_are_shared_count_once_in_groups_and_totals():
 def test_two_buffers_of_the_same_bytes_count_once_and_equal_bytes_twice():
     model = make_model([tensor(n, [64], "INT8", np.arange(64, dtype=np.int8)) for n in "ab"])
     assert tq.Model(pack(model)).summary().constant_bytes == 128
-    model.subgraphs[0].tensors[1].buffer = 1
+    model.tensors[1].buffer = 1
     assert tq.Model(pack(model)).summary().constant_bytes == 64
 
 
@@ -207,11 +207,10 @@ def test_endless_shapes_have_no_product():
 
 
 def test_further_subgraphs_and_external_buffers_count():
-    graph = subgraph([tensor("x", [3, 4], "FLOAT32")], [operator("ABS", [0], [0])])
+    graph = subgraph([tensor("x", [3, 4], external_buffer=3)], [operator("ABS", [0], [0])])
     model = make_model(subgraphs=[subgraph(), graph])
-    graph.tensors[0].externalBuffer = 3
-    model.externalBufferGroups = [schema.ExternalBufferGroupT(name="side.bin")]
-    model.externalBuffers = [schema.ExternalBufferT(id=3, group=0, offset=0, length=48)]
+    model.store("external_buffer_groups", [{"name": "side.bin"}])
+    model.store("external_buffers", [{"id": 3, "group": 0, "offset": 0, "length": 48}])
     summary = tq.Model(pack(model)).summary()
     assert (summary.parameters, summary.constant_bytes, len(summary.operators)) == (12, 48, 1)
     assert summary.operators[0].subgraph == 1

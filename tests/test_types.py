@@ -10,7 +10,11 @@ import retyped
 
 import tq
 
-ROWS = [row for row in generators.rows() if generators.RESOLVERS[row] == generators.REFERENCE and row[0] != "GRAPH"]
+ROWS = [
+    row
+    for row in generators.rows()
+    if generators.RESOLVERS[row] == generators.REFERENCE and row[0] not in generators.GRAPHS
+]
 KINDS = 3  # of an operator
 OPERATORS = sorted({operator for operator, _ in ROWS})
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from old_models import build_model, operator, schema, tensor
+from models import build_model, operator, tensor
 
 import tq
 
@@ -222,7 +222,7 @@ def test_a_model_that_ai_edge_quantizer_wrote(bits, size):
     w = (np.random.default_rng(bits).normal(size=(24, 128)) * 0.1).astype(f32)
     w[3, 32:64] *= 100
     tensors = [tensor("x", [1, 128]), tensor("w", [24, 128], data=w), tensor("y", [1, 24])]
-    product = operator("FULLY_CONNECTED", [0, 1, -1], [2], options=schema.FullyConnectedOptionsT())
+    product = operator("FULLY_CONNECTED", [0, 1, -1], [2])
     model = build_model(tensors, [product], [0], [2])
     q = quantizer.Quantizer(bytearray(model))
     q.update_quantization_recipe(

@@ -11,7 +11,7 @@ import numpy as np
 import oracle
 import pytest
 import zoo
-from old_models import build_model, make_model, operator, tensor
+from models import build_model, operator, tensor
 from zoo import small_table, vector_of, with_tensor_fields
 
 import tq
@@ -125,10 +125,7 @@ def test_the_upstream_reader_sees_no_difference_in_real_models(corpus):
 
 
 def test_a_stored_default_stays_stored():
-    builder = flatbuffers.Builder()
-    builder.ForceDefaults(True)
-    builder.Finish(make_model([tensor("x", [1])]).Pack(builder), b"TFL3")
-    forced = tq.Model(bytes(builder.Output()))
+    forced = tq.Model(build_model([tensor("x", [1], is_variable=False)]))
     assert forced.tensors[0].stored("is_variable") is False
     assert tq.Model(rewritten(forced)).tensors[0].stored("is_variable") is False
     plain = tq.Model(rewritten(build_model([tensor("x", [1])])))
@@ -363,21 +360,14 @@ def test_unknown_fields_survive_an_edit():
 
 
 def test_shared_tables_become_separate():
-    """Two tensors of one quantization table: a change of the one must not show in the other."""
-    builder = flatbuffers.Builder()
-    model = make_model([tensor("a", [1], scale=0.5), tensor("b", [1], scale=0.5)])
-    once = []
-
-    class Shared(schema.QuantizationParametersT):
-        def Pack(self, builder):
-            if not once:
-                once.append(schema.QuantizationParametersT.Pack(self, builder))
-            return once[0]
-
-    for item in model.subgraphs[0].tensors:
-        item.quantization.__class__ = Shared
-    builder.Finish(model.Pack(builder), b"TFL3")
-    with tq.edit(bytes(builder.Output())) as e:
+    """Two tensors of one quantization table, as tq writes none: a change of the one must not show in the other."""
+    data = bytearray(build_model([tensor("a", [1], scale=0.5), tensor("b", [1], scale=0.5)]))
+    graph = schema.Model.GetRootAs(data).Subgraphs(0)
+    places = [at(graph.Tensors(i)._tab, 4) for i in range(2)]
+    last = max(place + struct.unpack_from("<I", data, place)[0] for place in places)
+    for place in places:
+        struct.pack_into("<I", data, place, last - place)
+    with tq.edit(data) as e:
         e.tensors["a"].quantization.scale = [2.0]
         after = e.to_model()
     assert [t.quantization.scale.tolist() for t in after.tensors] == [[2.0], [0.5]]
@@ -536,7 +526,7 @@ def test_litert_opens_and_runs_what_is_written(corpus):
 def test_litert_runs_a_model_whose_constants_stand_outside(tmp_path):
     data = build_model(
         [tensor("x", [200]), tensor("c", [200], data=np.arange(200, dtype=np.float32)), tensor("y", [200])],
-        [operator("ADD", [0, 1], [2], options=schema.AddOptionsT())],
+        [operator("ADD", [0, 1], [2])],
         inputs=[0],
         outputs=[2],
     )

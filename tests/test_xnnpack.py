@@ -7,7 +7,6 @@ with AVX2 and without AVX-512 do (AVX2)."""
 from itertools import islice
 from pathlib import Path
 
-import ai_edge_litert.schema_py_generated as schema
 import differential
 import generators
 import numpy as np
@@ -174,7 +173,7 @@ def run(draft, numerics="xnnpack", threads=1):
     return interpreter.get_tensor(draft.outputs[0])
 
 
-def layer(values, scale, activation=0):
+def layer(values, scale, activation="NONE"):
     """FULLY_CONNECTED of one column with the weight 1: what its requantization makes of the values."""
     m = Draft(0)
     m.fixed = True
@@ -182,8 +181,7 @@ def layer(values, scale, activation=0):
     w = m.constant("int8", [[1]], scale=1.0, zero_point=0)
     b = m.constant("int32", [0], scale=1.0, zero_point=0)
     y = m.output("int8", [len(values), 1], scale=scale, zero_point=1)
-    options = schema.FullyConnectedOptionsT(fusedActivationFunction=activation)
-    m.operator("FULLY_CONNECTED", [x, w, b], [y], options, 1)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y], fused_activation_function=activation)
     return m
 
 
@@ -195,12 +193,11 @@ def test_sums_round_ties_to_even_before_the_zero_point():
 
 def test_bounds_of_activations_have_the_zero_point_inside_the_rounding():
     codes = np.int8([100, -100])
-    relu6 = schema.ActivationFunctionType.RELU6
-    assert run(layer(codes, 4.0, relu6)).reshape(-1).tolist() == [2, 1]  # even(6 / 4 + 1)
-    assert run(layer(codes, 4.0, relu6), "reference").reshape(-1).tolist() == [3, 1]  # 1 + away(6 / 4)
+    assert run(layer(codes, 4.0, "RELU6")).reshape(-1).tolist() == [2, 1]  # even(6 / 4 + 1)
+    assert run(layer(codes, 4.0, "RELU6"), "reference").reshape(-1).tolist() == [3, 1]  # 1 + away(6 / 4)
 
 
-def codes(operator, values, scale, zero_point, options=None, again=False):
+def codes(operator, values, scale, zero_point, again=False, **options):
     """An operator of codes of scale 1, and of itself again or not."""
     m = Draft(0)
     m.fixed = True
@@ -209,13 +206,13 @@ def codes(operator, values, scale, zero_point, options=None, again=False):
     inputs = [x, x] if again else [x]
     if operator in ("ADD", "SUB"):
         inputs.append(m.input("int8", [len(values)], np.zeros(len(values)), scale=1.0, zero_point=0))
-    m.operator(operator, inputs, [y], options, 1)
+    m.operator(operator, inputs, [y], **options)
     return m
 
 
 def test_sums_of_two_tensors_round_ties_up():
-    assert run(codes("ADD", [-3, -1, 1, 3], 2.0, 0, schema.AddOptionsT())).tolist() == [-1, 0, 1, 2]
-    assert run(codes("SUB", [-3, -1, 1, 3], 2.0, 0, schema.SubOptionsT())).tolist() == [-1, 0, 1, 2]
+    assert run(codes("ADD", [-3, -1, 1, 3], 2.0, 0)).tolist() == [-1, 0, 1, 2]
+    assert run(codes("SUB", [-3, -1, 1, 3], 2.0, 0)).tolist() == [-1, 0, 1, 2]
 
 
 def sum_of_codes(a, b, first, second, output, bits=20):
@@ -238,7 +235,7 @@ def test_multipliers_of_sums_have_21_bits():
     m.fixed = True
     x, y = (m.input("int8", [a.size], np.int8(v), scale=s, zero_point=0) for v, s in ((a, scales[0]), (b, scales[1])))
     z = m.output("int8", [a.size], scale=scales[2], zero_point=0)
-    m.operator("ADD", [x, y], [z], schema.AddOptionsT(), 1)
+    m.operator("ADD", [x, y], [z])
     assert (run(m) == exact).all()
 
 
@@ -254,7 +251,7 @@ def test_multipliers_of_products_are_rounded_from_left_to_right():
     w = m.constant("int8", np.ones([len(sums), 1]), scale=s_w, zero_point=0)
     b = m.constant("int32", sums, scale=1.0, zero_point=0)
     y = m.output("int8", [1, len(sums)], scale=s_o, zero_point=0)
-    m.operator("FULLY_CONNECTED", [x, w, b], [y], schema.FullyConnectedOptionsT(), 1)
+    m.operator("FULLY_CONNECTED", [x, w, b], [y])
     assert (run(m)[0] == meant).all()
 
 
@@ -264,9 +261,9 @@ def test_tables_have_the_zero_point_inside_the_rounding():
 
 
 def test_the_square_of_a_tensor_is_a_table_and_a_product_of_two_is_none():
-    options = schema.MulOptionsT(fusedActivationFunction=schema.ActivationFunctionType.RELU6)
-    assert run(codes("MUL", [1, 3, 9], 2.0, 1, options, again=True)).tolist() == [2, 4, 4]  # even(1.5), even(5.5) and 4
-    m = codes("MUL", [1, 3, 9], 2.0, 1, options)
+    relu6 = {"fused_activation_function": "RELU6"}
+    assert run(codes("MUL", [1, 3, 9], 2.0, 1, again=True, **relu6)).tolist() == [2, 4, 4]  # even(1.5), even(5.5) and 4
+    m = codes("MUL", [1, 3, 9], 2.0, 1, **relu6)
     m.operators[0].inputs = [0, m.input("int8", [3], np.int8([1, 3, 9]), scale=1.0, zero_point=0)]
     assert run(m).tolist() == [1, 4, 4]  # 1 + even(0.5), and bounds
 
@@ -276,7 +273,7 @@ def product(values, factor):
     m.fixed = True
     x = m.input("float32", np.shape(values), values)
     y = m.input("float32", np.shape(values), np.full(np.shape(values), factor))
-    m.operator("MUL", [x, y], [m.output("float32", np.shape(values))], schema.MulOptionsT(), 1)
+    m.operator("MUL", [x, y], [m.output("float32", np.shape(values))])
     return m
 
 

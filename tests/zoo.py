@@ -11,9 +11,11 @@ import ai_edge_litert.schema_py_generated as schema
 import flatbuffers.flexbuffers
 import ml_dtypes
 import numpy as np
-from old_models import build_model, make_model, operator, pack, quantization, signature, strings, subgraph, tensor
+from models import build_model, make_model, operator, pack, signature, subgraph, tensor
 
-ALL_TYPES = [name for name in vars(schema.TensorType) if name.isupper()]
+import tq
+
+ALL_TYPES = [type.name for type in tq.TensorType]
 # Bytes of 6 elements of each type that has a size.
 SIX = {
     "FLOAT32": 24, "FLOAT16": 12, "INT32": 24, "UINT8": 6, "INT64": 48, "BOOL": 6, "INT16": 12, "COMPLEX64": 48,
@@ -28,7 +30,7 @@ def types():
 
 def constants():
     content = [tensor(name, [2, 3], name, data=bytes(range(1, size + 1))) for name, size in SIX.items()]
-    content.append(tensor("words", [3], "STRING", data=strings([b"one", b"", "zwölf".encode()])))
+    content.append(tensor("words", [3], "STRING", data=["one", "", "zwölf"]))
     content.append(tensor("no elements", [0, 3], "INT8", data=b""))
     return build_model(content)
 
@@ -51,13 +53,12 @@ def shapes():
 
 
 def variables():
-    model = make_model(
-        [tensor("state", [1, 4], shape_signature=[-1, 4]), tensor("codes", [2], "INT8", scale=0.5, zero_point=-3)]
+    return build_model(
+        [
+            tensor("state", [1, 4], shape_signature=[-1, 4], is_variable=True),
+            tensor("codes", [2], "INT8", scale=0.5, zero_point=-3, is_variable=True, has_rank=True),
+        ]
     )
-    for item in model.subgraphs[0].tensors:
-        item.isVariable = True
-    model.subgraphs[0].tensors[1].hasRank = True
-    return pack(model)
 
 
 def per_tensor():
@@ -103,7 +104,7 @@ def per_axis():
             zero_point=np.arange(count) % 3,
             min=-scales * 128,
             max=scales * 127,
-            axis=axis,
+            quantized_dimension=axis,
         )
 
     return build_model(
@@ -119,9 +120,7 @@ def per_axis():
 
 def conv():
     """A small network: a per-axis int8 convolution with bias, and what goes before and after it."""
-    options = schema.Conv2DOptionsT(
-        padding=schema.Padding.VALID, strideW=2, strideH=2, fusedActivationFunction=schema.ActivationFunctionType.RELU6
-    )
+    options = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "fused_activation_function": "RELU6"}
     scales = np.float32([0.01, 0.02])
     return build_model(
         [
@@ -135,8 +134,8 @@ def conv():
             tensor("flat", [1, 8], "INT8", scale=0.25, zero_point=3, shape_signature=[-1, 8]),
         ],
         [
-            operator("CONV_2D", [0, 1, 2], [3], options=options, version=3),
-            operator("RESHAPE", [3, 4], [5], options=schema.ReshapeOptionsT(newShape=[1, 8])),
+            operator("CONV_2D", [0, 1, 2], [3], **options, version=3),
+            operator("RESHAPE", [3, 4], [5], new_shape=[1, 8]),
         ],
         inputs=[0],
         outputs=[5],
@@ -149,57 +148,48 @@ def blockwise():
     """int4 weights whose scales stand in another tensor, with and without zero points."""
     scales = np.float16([[0.5, 0.25], [1.0, 2.0]])
 
-    def weights(name, zero_points, kind=schema.BlockwiseQuantizationT):
-        details = kind(scales=1, blockSize=32)
-        if zero_points is not None:
-            details.zeroPoints = zero_points
+    def weights(name, type="BlockwiseQuantization", **indices):
+        details = {"type": type, "scales": 1, "block_size": 32, **indices}
         return tensor(name, [2, 64], "INT4", data=bytes(range(64)), details=details)
 
-    multi = weights("multi-axis", -1, schema.MultiAxisQuantizationT)
-    multi.quantization.details.quantizedDimensions = [0, 1]
+    custom = {"type": "CustomQuantization", "custom": [1, 2, 3]}
     return build_model(
         [
             tensor("input", [1, 64]),
             tensor("scales", [2, 2], "FLOAT16", data=scales),
             tensor("zero points", [2, 2], "INT32", data=np.int32([[0, 1], [2, -3]])),
-            weights("with zero points", 2),
-            weights("without", -1),
-            weights("left out", None),
-            multi,
-            tensor("custom", [2], "INT8", scale=0.5, details=schema.CustomQuantizationT(custom=[1, 2, 3])),
-            tensor("custom alone", [2], "INT8", details=schema.CustomQuantizationT(custom=[1, 2, 3])),
+            weights("with zero points", zero_points=2),
+            weights("without", zero_points=-1),
+            weights("left out"),
+            weights("multi-axis", "MultiAxisQuantization", zero_points=-1, quantized_dimensions=[0, 1]),
+            tensor("custom", [2], "INT8", scale=0.5, details=custom),
+            tensor("custom alone", [2], "INT8", details=custom),
         ]
     )
 
 
-def dimension(size=None, segments=None, indices=None, kind="Int32Vector"):
-    if size is not None:
-        return schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=size)
-    make, number = getattr(schema, kind + "T"), getattr(schema.SparseIndexVector, kind)
-    return schema.DimensionMetadataT(
-        format=schema.DimensionType.SPARSE_CSR,
-        arraySegmentsType=number,
-        arraySegments=make(values=segments),
-        arrayIndicesType=number,
-        arrayIndices=make(values=indices),
-    )
+def compressed(segments, indices, kind="Int32Vector"):
+    vectors = ({"type": kind, "values": values} for values in (segments, indices))
+    return {"format": "SPARSE_CSR", **dict(zip(("array_segments", "array_indices"), vectors, strict=True))}
+
+
+def dense(size):
+    return {"format": "DENSE", "dense_size": size}
 
 
 def sparse():
     """CSR with each width of index, and blocks of 2 x 2."""
     result = []
     for kind in ("Int32Vector", "Uint16Vector", "Uint8Vector"):
-        item = tensor(kind, [3, 4], data=np.float32([1, 2, 3]))
-        item.sparsity = schema.SparsityParametersT(
-            traversalOrder=[0, 1], dimMetadata=[dimension(3), dimension(None, [0, 2, 2, 3], [0, 3, 1], kind)]
-        )
-        result.append(item)
-    blocks = tensor("blocks", [4, 4], "INT8", data=np.arange(8).astype(np.int8), scale=0.5)
-    blocks.sparsity = schema.SparsityParametersT(
-        traversalOrder=[0, 1, 2, 3],
-        blockMap=[0, 1],
-        dimMetadata=[dimension(2), dimension(None, [0, 1, 2], [0, 1]), dimension(2), dimension(2)],
-    )
+        rows = [dense(3), compressed([0, 2, 2, 3], [0, 3, 1], kind)]
+        sparsity = {"traversal_order": [0, 1], "dim_metadata": rows}
+        result.append(tensor(kind, [3, 4], data=np.float32([1, 2, 3]).tobytes(), sparsity=sparsity))
+    sparsity = {
+        "traversal_order": [0, 1, 2, 3],
+        "block_map": [0, 1],
+        "dim_metadata": [dense(2), compressed([0, 1, 2], [0, 1]), dense(2), dense(2)],
+    }
+    blocks = tensor("blocks", [4, 4], "INT8", data=bytes(range(8)), scale=0.5, sparsity=sparsity)
     return build_model([*result, blocks])
 
 
@@ -208,20 +198,20 @@ def subgraphs():
     graphs = [
         subgraph(
             [tensor("i", [], "INT32"), tensor("n", [], "INT32")],
-            [operator("WHILE", [0], [1], options=schema.WhileOptionsT(condSubgraphIndex=1, bodySubgraphIndex=2))],
+            [operator("WHILE", [0], [1], cond_subgraph_index=1, body_subgraph_index=2)],
             [0],
             [1],
         ),
         subgraph(
             [tensor("i", [], "INT32"), tensor("limit", [], "INT32", data=np.int32(10)), tensor("less", [], "BOOL")],
-            [operator("LESS", [0, 1], [2], options=schema.LessOptionsT())],
+            [operator("LESS", [0, 1], [2])],
             [0],
             [2],
             name="cond",
         ),
         subgraph(
             [tensor("i", [], "INT32"), tensor("one", [], "INT32", data=np.int32(1)), tensor("sum", [], "INT32")],
-            [operator("ADD", [0, 1], [2], options=schema.AddOptionsT())],
+            [operator("ADD", [0, 1], [2])],
             [0],
             [2],
             name=None,
@@ -250,15 +240,13 @@ def custom_operators():
 
 
 def stablehlo():
-    dot = schema.StablehloDotGeneralOptionsT(
-        lhsContractingDimensions=[1], rhsContractingDimensions=[0], precisionConfig=[0, 2]
-    )
-    call = schema.StablehloCustomCallOptionsT(callTargetName="f", backendConfig="{}", calledComputations=[0])
+    dot = {"lhs_contracting_dimensions": [1], "rhs_contracting_dimensions": [0], "precision_config": [0, 2]}
+    call = {"call_target_name": "f", "backend_config": "{}", "called_computations": [0]}
     return build_model(
         [tensor("a", [2, 2]), tensor("b", [2, 2])],
         [
-            operator("STABLEHLO_DOT_GENERAL", [0, 0], [1], options=dot),
-            operator("STABLEHLO_CUSTOM_CALL", [0], [1], options=call),
+            operator("STABLEHLO_DOT_GENERAL", [0, 0], [1], **dot),
+            operator("STABLEHLO_CUSTOM_CALL", [0], [1], **call),
         ],
         [0],
         [1],
@@ -266,39 +254,34 @@ def stablehlo():
 
 
 def variants():
-    model = make_model([tensor("list", [], "VARIANT"), tensor("table", [], "RESOURCE")])
-    model.subgraphs[0].tensors[0].variantTensors = [
-        schema.VariantSubTypeT(shape=[1, 2], type=schema.TensorType.INT8, hasRank=True)
-    ]
-    return pack(model)
+    elements = [{"shape": [1, 2], "type": "INT8", "has_rank": True}]
+    return build_model([tensor("list", [], "VARIANT", variant_tensors=elements), tensor("table", [], "RESOURCE")])
 
 
 def outside():
     """Buffers and custom options behind the flatbuffer, as in files over 2 GB."""
-    model = make_model([tensor("far", [4], "INT8"), tensor("x", [4], "INT8")], [operator("Big", [0], [1])])
-    model.buffers.append(schema.BufferT(offset=2, size=4))
-    model.subgraphs[0].tensors[0].buffer = 1
-    model.subgraphs[0].operators[0].largeCustomOptionsOffset = 2
-    model.subgraphs[0].operators[0].largeCustomOptionsSize = 3
-    size = (len(pack(model)) + 15) // 16 * 16
-    model.buffers[1].offset = size
-    model.subgraphs[0].operators[0].largeCustomOptionsOffset = size + 4
+    model = make_model([tensor("far", [4], "INT8", buffer=1), tensor("x", [4], "INT8")], [operator("Big", [0], [1])])
+    place = model.add_buffer(size=4)
+    model.operators[0].store("large_custom_options_size", 3)
+    size = 2  # until it is known
+    for _ in range(2):
+        model.buffers[place].store("offset", size)
+        model.operators[0].store("large_custom_options_offset", size + 4)
+        size = (len(pack(model)) + 15) // 16 * 16
     return pack(model).ljust(size, b"\0") + b"\1\2\3\4abc"
 
 
 def external():
-    model = make_model([tensor("weights", [4], "INT8"), tensor("lost", [4], "INT8")])
-    model.externalBufferGroups = [schema.ExternalBufferGroupT(name="weights.bin")]
-    model.externalBuffers = [
-        schema.ExternalBufferT(id=i, group=0, offset=16 * i, length=4, packing="none") for i in (9, 2, 5)
-    ]
-    for item, number in zip(model.subgraphs[0].tensors, (5, 77), strict=True):
-        item.externalBuffer = number
+    names = {"weights": 5, "lost": 77}
+    model = make_model([tensor(name, [4], "INT8", external_buffer=id) for name, id in names.items()])
+    model.store("external_buffer_groups", [{"name": "weights.bin"}])
+    rows = [{"id": id, "group": 0, "offset": 16 * id, "length": 4, "packing": "none"} for id in (9, 2, 5)]
+    model.store("external_buffers", rows)
     return pack(model)
 
 
 def plain():
-    return pack(make_model([tensor("x", [1])], inputs=[0], outputs=[0]), identifier=None)
+    return pack(make_model([tensor("x", [1])], inputs=[0], outputs=[0]), identifier=bytes(4))
 
 
 def trailing():
@@ -308,7 +291,7 @@ def trailing():
 def future():
     """Types, operators and union members that no schema knows yet."""
     model = make_model([tensor("t", [2], 99, data=b"\1\2"), tensor("y", [2])], [operator("ADD", [0, 0], [1])])
-    model.operatorCodes[0].builtinCode = 5000
+    model.store("operator_codes", [{"builtin_code": 5000}])
     return pack(model)
 
 
@@ -399,14 +382,17 @@ def odd_indices():
         [6],
         signatures=[signature("s", {"a": 99}, {}, 4)],
     )
-    model.subgraphs[0].operators[1].opcodeIndex = 44
-    model.metadata = [schema.MetadataT(name="min_runtime_version", buffer=55), schema.MetadataT(name=None, buffer=0)]
+    model.operators[1].store("opcode_index", 44)
+    model.store("metadata", [{"name": "min_runtime_version", "buffer": 55}, {"buffer": 0}])
     return pack(model)
 
 
 def bare():
     """A model of no parts."""
-    return pack(schema.ModelT())
+    model = make_model()
+    for field in ("version", "description", "operator_codes", "subgraphs", "buffers"):
+        model.store(field, None)
+    return pack(model)
 
 
 def bfloat16():
@@ -431,8 +417,8 @@ def no_zero_points():
         [
             tensor("no zero point", [2], "INT8", scale=0.5, zero_point=[]),
             tensor("too few", [3], "INT8", scale=[0.1, 0.2, 0.3], zero_point=[1]),
-            tensor("axis", [3], "INT8", scale=[0.1, 0.2, 0.3], zero_point=[1, 1, 1], axis=7),
-            tensor("negative axis", [3], "INT8", scale=[0.1, 0.2, 0.3], axis=-1),
+            tensor("axis", [3], "INT8", scale=[0.1, 0.2, 0.3], zero_point=[1, 1, 1], quantized_dimension=7),
+            tensor("negative axis", [3], "INT8", scale=[0.1, 0.2, 0.3], quantized_dimension=-1),
             tensor("other count", [3], "INT8", scale=[0.1, 0.2], zero_point=[1, 2]),
             tensor("more zero points", [3], "INT8", scale=0.5, zero_point=[1, 2, 3]),
         ]
@@ -455,6 +441,3 @@ def __getattr__(name):
     if name == "MODELS":
         return all_models()
     raise AttributeError(name)
-
-
-__all__ = ["MAKERS", "dimension", "quantization"]

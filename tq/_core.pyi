@@ -234,6 +234,16 @@ class _Node:
 def _codes_into(
     node: _Node, w: ArrayLike, axis: int | None, dtype: str, block_size: int | None, label: str
 ) -> tuple[int, ...]: ...  # the shape of the scales; both are made when the model is written
+def _codes_from(
+    node: _Node,
+    source: _Node,
+    shape: tuple[int, ...],
+    axis: int | None,
+    dtype: str,
+    block_size: int | None,
+    label: str,
+) -> tuple[int, ...] | None: ...  # the same of another Buffer's; None: its bytes are no floats of that shape
+def _become_codes(tensor: _Node, buffer: _Node, index: int, type: int, axis: int) -> None: ...  # makes a Tensor theirs
 def _scales_into(node: _Node, buffer: _Node) -> None: ...  # gives QuantizationParameters those scales
 def _scales_of(buffer: _Node, /) -> NDArray[np.float32]: ...  # now
 

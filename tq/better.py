@@ -114,7 +114,7 @@ def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibr
     if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
         return given if isinstance(given, Calibration) else None
     observer = rest["observer"] or "minmax"
-    return calibrate(model, samples.lists(), observer=observer, percentile=rest["percentile"], progress=False)
+    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False)
 
 
 def _corrected(model: Model, made: bytes, samples: Samples) -> bytes:

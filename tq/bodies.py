@@ -56,10 +56,11 @@ def callees(model: Model, operator: Operator) -> list[int]:
 
 
 def reached(model: Model) -> list[int]:
-    """The first subgraph, and those that its operators run, and theirs."""
+    """The first subgraph, those that signatures run, and those that their operators run, and theirs."""
     if not model.subgraphs:
         return []
-    found = [0]
+    found = list(dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)]))
+    found = [place for place in found if 0 <= place < len(model.subgraphs)]
     for place in found:
         for operator in model.subgraphs[place].operators:
             found += [item for item in callees(model, operator) if item not in found]
@@ -87,9 +88,9 @@ class Bodies:
         self._interpreters: list[Interpreter] = []  # by how deep calls are in each other
         self._shapes: dict[tuple[int, int], list[tuple[int, ...]]] = {}  # by depth and subgraph
 
-    def watch(self, interpreter: Interpreter, update: Update) -> None:
-        """One run of the first subgraph, whose inputs are set."""
-        self._watch(interpreter, 0, update, 0)
+    def watch(self, interpreter: Interpreter, subgraph: int, update: Update) -> None:
+        """One run of a subgraph that nobody calls, whose inputs are set."""
+        self._watch(interpreter, subgraph, update, 0)
 
     def _watch(self, interpreter: Interpreter, graph: int, update: Update, depth: int) -> None:
         def view(index: int) -> NDArray[Any]:

@@ -26,7 +26,9 @@ from tq.editor import Editor
 class GraphBuilder(SubgraphPart):
     """A subgraph that is being built.  Tensors and operators stand in the order in which they are made."""
 
-    def tensor(self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any) -> TensorPart:
+    def tensor(
+        self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any
+    ) -> TensorPart:
         """A tensor; parameters as for add_tensor: scale, zero_point, min, max, quantized_dimension, data ..."""
         return self.add_tensor(name, shape, type, **parameters)
 
@@ -44,8 +46,8 @@ class GraphBuilder(SubgraphPart):
         self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any
     ) -> OperatorPart:
         """An operator by its name in the schema, behind the others; a name that the schema does not have makes a custom
-        operator.  arguments: version, custom_options, intermediates, and the builtin options by the schema's names; more
-        in add_operator."""
+        operator.  arguments: those of add_operator, such as version and custom_options, and the options by the schema's
+        names."""
         return self.add_operator(name, inputs, outputs, **arguments)
 
     def output(self, *tensors: TensorLike) -> None:
@@ -84,7 +86,9 @@ class ModelBuilder(Editor):
         assert isinstance(graph, GraphBuilder)
         return graph
 
-    def tensor(self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any) -> TensorPart:
+    def tensor(
+        self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any
+    ) -> TensorPart:
         """GraphBuilder.tensor of the first subgraph."""
         return self.graph.tensor(name, shape, type, **parameters)
 

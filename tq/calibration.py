@@ -19,7 +19,7 @@ from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
 from tq.editor import Source, write_all, write_atomically
-from tq.samples import Inputs, Progress, chosen
+from tq.samples import Calls, Progress, chosen
 
 Observer = observers.MinMaxObserver | observers.MovingAverageObserver | observers.HistogramObserver
 _CLASSES: dict[str, Any] = {
@@ -50,9 +50,10 @@ KINDS = {
 
 
 class Calibration:
-    """What calibration data taught about the float activations of a model's first subgraph.
+    """What calibration data taught about the float activations of a model.
 
-    observers: {tensor index: observer}.  names: {tensor index: the tensor's name}, by which merge and load make sure
+    observers: {tensor index: observer}; of another subgraph than the first, the index is that and 2^32 times the
+    subgraph's.  names: {tensor index: the tensor's name}, by which merge and load make sure
     that it is the same model.  samples: how many were run.
     method: how `range` chooses one: "minmax", or, from tq.HistogramObserver objects, "percentile", "mse" or "entropy".
     percentile: of that method, the part of the values, of 100, that lies inside.
@@ -207,19 +208,23 @@ def calibrate(
     executor: Any = None,
     progress: bool | None = None,
 ) -> Calibration:
-    """Runs a float model on data, and observes every float32 activation of its first subgraph.
+    """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
+    signatures run, and of all that these call.
 
     inputs: an iterable, be it a generator, of one sample a run: a dict of arrays by the names of the inputs (the
         signature's or the tensors'), a list in the order of the inputs, or an array where there is one input.  Arrays
         have the inputs' dtypes and shapes; dimensions that the file leaves open may be any.  An item may be the path of
         an .npz file with arrays by input name, each of one sample or of several stacked along the first axis; such a
         path, a dict or an array of stacked samples may also be all of `inputs`.
+        Samples of several signatures: (key, sample) pairs, as converters' representative data sets yield them, in any
+        order; or a dict of data by the signatures' keys.  A dict of just the names of another signature's inputs is a
+        sample of that one too.  All others are for `signature`, or for the first subgraph.
         From Dask: a bag of samples, a list of delayed samples, or a delayed list of samples; the model is run where
         Dask's scheduler puts the work.
     observer: how ranges are found: "minmax"; "moving_average"; "percentile", "mse" and "entropy" from histograms, and
         "histogram", which keeps those and takes least and greatest.  Or a function that makes the observer of a tensor.
     percentile: of observer "percentile".
-    signature: the key of the signature whose names samples use, where two name inputs differently.
+    signature: the key of the signature that samples are for, and whose names they use.
     max_samples: take at most so many, a fair choice that depends on `seed` and on how many there are alone.
     num_threads: how many interpreters run samples at the same time, on one copy of the model.  None: as many as
         processors (TQ_NUM_THREADS), and fewer for a large model.
@@ -267,7 +272,7 @@ def _parts(
             raise ValueError("executor is given; Dask's own scheduler runs what is delayed")
         yield from calibration_runs.in_dask(task, data, most, seed)
         return
-    samples: Iterable[Numbered] = _numbered(Inputs(model, task.signature), data)
+    samples: Iterable[Numbered] = _numbered(Calls(model, task.signature), data)
     if most is not None:
         samples = chosen(samples, most, seed)
     with Progress(progress, samples if most is not None else data) as bar:
@@ -278,10 +283,12 @@ def _parts(
             yield from calibration_runs.in_threads(model, task, samples, num_threads, bar)
 
 
-def _numbered(inputs: Inputs, data: Any) -> Iterator[Numbered]:
+def _numbered(calls: Calls, data: Any) -> Iterator[Numbered]:
     """The samples with what errors call them.  Those of a generator, which may use its arrays again, are copies."""
     lasts = isinstance(data, (list, tuple, np.ndarray, Mapping, str, os.PathLike))
-    for number, sample in enumerate(inputs.each(data)):
+    for number, (inputs, sample) in enumerate(calls.each(data)):
         where = f"calibration sample {number}"
         values = inputs.values(sample, where)
-        yield where, values if lasts else {index: value.copy() for index, value in values.items()}
+        if not lasts:
+            values = {index: value.copy() for index, value in values.items()}
+        yield where, inputs.subgraph, values

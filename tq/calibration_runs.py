@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tq import _core, bodies, recurrent
 from tq._core import Model, RunError
 from tq.interpreter import Interpreter
-from tq.samples import Inputs, Progress, Reservoir, Values
+from tq.samples import Calls, Progress, Reservoir, Values
 
 _MOST_MEMORY = 1 << 30  # of the model's bytes, once for each interpreter, whose activations grow with them
 _MOST_CHUNK = 32  # samples that a worker gets at once
@@ -30,7 +30,7 @@ _MOST_CHUNK = 32  # samples that a worker gets at once
 _STATEFUL = {"ASSIGN_VARIABLE", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"}
 
 Payload = Union[str, bytes]  # noqa: UP007 - evaluated on Python 3.10 too
-Numbered = tuple[str, Values]  # what errors call a sample, and its arrays
+Numbered = tuple[str, int, Values]  # what errors call a sample, the subgraph that it is for, and its arrays
 
 
 class Part(NamedTuple):
@@ -56,8 +56,9 @@ def task_of(model: Model, observer: Callable[[], Any], signature: str | None) ->
 
 
 def observed_tensors(model: Model) -> dict[int, str]:
-    """{key: name} of the float32 inputs and operators' outputs of the first subgraph and of those that its operators
-    call, and of tensors under which the inner numbers of recurrent operators are kept (tq/recurrent.py).
+    """{key: name} of the float32 inputs and operators' outputs of the first subgraph, of those that signatures run and
+    of those that their operators call, and of tensors under which the inner numbers of recurrent operators are kept
+    (tq/recurrent.py).
 
     key: the tensor's index; of the others, see tq/bodies.py.
     """
@@ -88,17 +89,17 @@ class _Runner:
         self._is_stateful = any(code.name in _STATEFUL for code in model.operator_codes)
         self._interpreter: Interpreter | None = None
         self._bodies: bodies.Bodies | None = None
-        self._shapes: dict[int, tuple[int, ...]] | None = None
+        self._shapes: dict[int, dict[int, tuple[int, ...]]] = {}  # by subgraph
         self._seen = Part(self._observers(), 0)
 
     def _observers(self) -> dict[int, Any]:
         return {index: self._make() for index in self._names}
 
-    def run(self, where: str, values: Values) -> Part | None:
+    def run(self, where: str, subgraph: int, values: Values) -> Part | None:
         """One sample.  A part where the order matters; else it is kept: see seen."""
         observers = self._observers() if self._by_order else self._seen.observers
         try:
-            self._observe(self._fed(values), observers)
+            self._observe(self._fed(subgraph, values), subgraph, observers)
         except RunError as error:
             refused = RunError(f"{where}: {error}")
             refused.code, refused.offset = error.code, error.offset
@@ -112,30 +113,30 @@ class _Runner:
         """What is kept."""
         return [] if self._by_order else [self._seen]
 
-    def _fed(self, values: Values) -> Interpreter:
+    def _fed(self, subgraph: int, values: Values) -> Interpreter:
         shapes = {index: value.shape for index, value in values.items()}
         if self._interpreter is None or self._is_stateful:
-            self._interpreter, self._shapes = Interpreter(model=self._model, numerics="reference"), None
+            self._interpreter, self._shapes = Interpreter(model=self._model, numerics="reference"), {}
             self._bodies = bodies.Bodies(self._model)
         interpreter = self._interpreter
-        if shapes != self._shapes:
+        if shapes != self._shapes.get(subgraph):
             for index, shape in shapes.items():
-                interpreter.resize_tensor_input(index, shape)
-            interpreter.allocate_tensors()
-            self._shapes = shapes
+                interpreter._resize(index, shape, subgraph)
+            interpreter._allocate(subgraph)
+            self._shapes[subgraph] = shapes
         interpreter.reset_all_variables()
         for index, value in values.items():
-            interpreter.set_tensor(index, value)
+            interpreter.set_tensor(index, value, subgraph)
         return interpreter
 
-    def _observe(self, interpreter: Interpreter, observers: Mapping[int, Any]) -> None:
+    def _observe(self, interpreter: Interpreter, subgraph: int, observers: Mapping[int, Any]) -> None:
         def update(subgraph: int, index: int, values: NDArray[Any]) -> None:
             observer = observers.get(bodies.key_of(subgraph, index))
             if observer is not None:
                 observer.update(values, num_threads=1)
 
         assert self._bodies is not None
-        self._bodies.watch(interpreter, update)
+        self._bodies.watch(interpreter, subgraph, update)
 
 
 # ---- on this machine ----
@@ -154,8 +155,8 @@ def in_threads(
 
 def _in_turn(model: Model, task: Task, samples: Iterable[Numbered], bar: Progress) -> Iterator[Part]:
     runner = _Runner(model, task.observer, task.by_order)
-    for where, values in samples:
-        part = runner.run(where, values)
+    for where, subgraph, values in samples:
+        part = runner.run(where, subgraph, values)
         bar.add()
         if part is not None:
             yield part
@@ -197,11 +198,11 @@ class _Pool:
     def _work(self, line: queue.Queue[tuple[int, Numbered] | None]) -> None:
         runner = _Runner(self._model, self._task.observer, self._task.by_order)
         while (item := line.get()) is not None:
-            number, (where, values) = item
+            number, (where, subgraph, values) = item
             if self._failed and min(self._failed) < number:  # taken from the queue, so that it never stays full
                 continue
             try:
-                part = runner.run(where, values)
+                part = runner.run(where, subgraph, values)
             except BaseException as error:
                 self._failed[number] = error
                 continue
@@ -274,14 +275,15 @@ def in_dask(task: Task, data: Any, most: int | None, seed: int) -> list[Part]:
 
 
 def _samples(task: Task, partition: Any, number: int, is_one: bool) -> Iterator[Numbered]:
-    inputs = Inputs(Model(task.model), task.signature)
+    calls = Calls(Model(task.model), task.signature)
     if is_one:
         where = f"calibration sample {number}"
-        yield where, inputs.values(partition, where)
+        inputs, sample = calls.one(partition, where)
+        yield where, inputs.subgraph, inputs.values(sample, where)
         return
-    for place, sample in enumerate(inputs.each(partition)):
+    for place, (inputs, sample) in enumerate(calls.each(partition)):
         where = f"calibration sample {place} of partition {number}"
-        yield where, inputs.values(sample, where)
+        yield where, inputs.subgraph, inputs.values(sample, where)
 
 
 def run_partition(task: Task, partition: Any, number: int, is_one: bool, keep: frozenset[int] | None) -> list[Part]:
@@ -291,7 +293,7 @@ def run_partition(task: Task, partition: Any, number: int, is_one: bool, keep: f
 
 
 def _count(partition: Any, task: Task) -> int:
-    return sum(1 for _ in Inputs(Model(task.model), task.signature).each(partition))
+    return sum(1 for _ in Calls(Model(task.model), task.signature).each(partition))
 
 
 def _kept(counts: Iterable[int], most: int, seed: int) -> Iterator[frozenset[int]]:

@@ -26,14 +26,22 @@ def type_row(number: int) -> tuple[str, int, str] | None:
     return rows[number] if 0 <= number < len(rows) else None
 
 
+@cache
+def _named(value: str) -> int | None:
+    for number, (name, _bits, dtype) in enumerate(_rows()):
+        if value.upper() == name or value == dtype:
+            return number
+    return None
+
+
 def type_number(value: Any) -> int:
     """A TensorType from a member, a number, its name in any case, or a NumPy dtype."""
     if isinstance(value, enum.IntEnum):
         return int(value)
     if isinstance(value, str):
-        for number, (name, _bits, dtype) in enumerate(_rows()):
-            if value.upper() == name or value == dtype:
-                return number
+        found = _named(value)
+        if found is not None:
+            return found
     elif isinstance(value, (int, np.integer)):
         return int(value)
     else:

@@ -51,7 +51,8 @@ class SubgraphPart(Part):
 
     def store(self, field: str, value: Any) -> None:
         """As Part.store; tensors and operators, which have methods of their own, only go (None), all of them."""
-        parts: list[Any] | None = {"tensors": self._tensors, "operators": self._operators}.get(field)
+        lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
+        parts = lists.get(field)
         if parts is not None:
             if value is not None:
                 raise ValueError(f"SubGraph.{field} takes None here; add_{field[:-1]} adds to them")
@@ -239,7 +240,8 @@ class SubgraphPart(Part):
             operator._put("intermediates", self._indices(intermediates, where))
         if custom_options is not None:
             operator.custom_options = custom_options
-        operator._set_options(name, None if options is None and not more_options else {**(options or {}), **more_options})
+        given = None if options is None and not more_options else {**(options or {}), **more_options}
+        operator._set_options(name, given)
         operator._put("opcode_index", self._editor._code_of(name, version))
         self._operators.insert(place, operator)
         self._is_stored = False

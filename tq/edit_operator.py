@@ -38,15 +38,18 @@ class Options(MutableMapping[str, Any]):
     @property
     def type(self) -> str | None:
         """The options table's name, whether or not the operator stores it; None: the operator has no options."""
-        node = self._node()
+        return self._table(self._node())
+
+    def _table(self, node: _Node | None) -> str | None:
         if node is not None:
             return node.type
         name = self._operator._code_name()
         return None if name is None else fields.options_table(name)
 
     def _made(self) -> _Node:
-        node, name = self._node(), self.type
+        node = self._node()
         if node is None:
+            name = self._table(node)
             if name is None:
                 raise ValueError(f"{self._operator._where()} has no builtin options")
             node = self._operator._node.tree.make(name)
@@ -55,7 +58,8 @@ class Options(MutableMapping[str, Any]):
         return node
 
     def __getitem__(self, name: str) -> Any:
-        node, table = self._node(), self.type
+        node = self._node()
+        table = self._table(node)
         if table is None or name not in fields.rows(table):
             raise KeyError(name)
         return fields.plain(node or self._operator._node.tree.make(table), name)
@@ -68,6 +72,10 @@ class Options(MutableMapping[str, Any]):
         if name not in self:
             raise KeyError(name)
         self[name] = None
+
+    def __contains__(self, name: object) -> bool:
+        table = self.type
+        return table is not None and name in fields.rows(table)
 
     def __iter__(self) -> Iterator[str]:
         return iter(fields.rows(self.type) if self.type else ())
@@ -180,7 +188,9 @@ class OperatorPart(OnlyPart):
         table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
         if table is None and value:
             raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
-        made = None if table is None or value is None else fields.table(self._node.tree, table, value, f"operator {name}")
+        made = None
+        if table is not None and value is not None:
+            made = fields.table(self._node.tree, table, value, f"operator {name}")
         union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"
         for field in ("builtin_options", "builtin_options_2"):
             self._node.set(field, made if field == union else None)

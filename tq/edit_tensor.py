@@ -123,8 +123,8 @@ class QuantizationPart:
     def details(self) -> dict[str, Any] | None:
         """The table of the details union as a dict, with its name under "type"; None where there is none."""
         node = self._node()
-        details = node.get("details") if node else None
-        return None if details is None else fields.as_dict(details) | {"type": details.type}
+        details: dict[str, Any] | None = fields.plain(node, "details") if node else None
+        return details
 
     @details.setter
     def details(self, value: Mapping[str, Any] | None) -> None:
@@ -222,6 +222,12 @@ class TensorPart(OnlyPart):
         super().store(field, value)
         self._editor._forget_users()
 
+    def _become_codes(self, buffer: int, type: str, axis: int) -> None:
+        """Those that Editor._add_codes added, with the scales that are made with them and zero points of 0."""
+        codes = self._editor._buffers[buffer]
+        _core._become_codes(self._node, codes, buffer, type_number(type), axis)
+        self._editor._forget_users()
+
     @property
     def quantization(self) -> QuantizationPart:
         return QuantizationPart(self)
@@ -232,8 +238,6 @@ class TensorPart(OnlyPart):
         if isinstance(value, QuantizationPart):
             node = value._node()
             value = None if node is None else fields.as_dict(node)
-            if value and value["details"]:
-                value["details"]["type"] = node.get("details").type  # type: ignore[union-attr]
         elif isinstance(value, Quantization):
             names = ("scale", "zero_point", "min", "max")
             arrays = {name: getattr(value, name) for name in names if len(getattr(value, name))}

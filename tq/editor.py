@@ -52,7 +52,7 @@ class Editor:
         self._root = self._tree.root
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
         self._buffers = self._root_nodes("buffers")
-        self._are_buffers_stored = True
+        self._are_subgraphs_stored = self._are_buffers_stored = True
         self._users: Counter[int] | None = None
         self._codes: list[_Node] | None = None
         self._names: list[str | None] | None = None
@@ -130,9 +130,10 @@ class Editor:
         return Part(self, self._root).stored(field)
 
     def store(self, field: str, value: Any) -> None:
-        """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer ...; see
-        Part.store.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
-        parts: list[Any] | None = {"subgraphs": self._subgraphs, "buffers": self._buffers}.get(field)
+        """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
+        Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
+        lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
+        parts = lists.get(field)
         if parts is not None:
             if value is not None:
                 raise ValueError(f"Model.{field} takes None here; add_{field[:-1]} adds to them")
@@ -181,7 +182,7 @@ class Editor:
         if name is not None:
             graph.name = name
         self._subgraphs.append(graph)
-        self._root.set("subgraphs", [item._node for item in self._subgraphs])
+        self._are_subgraphs_stored = False
         return graph
 
     # -- shared rows
@@ -265,11 +266,16 @@ class Editor:
         """The model's buffers, whose fields stored() and store() read and set; a tensor's `data` is the usual way."""
         return Parts("buffer", [Part(self, node) for node in self._buffers], lambda buffer: None)
 
-    def add_buffer(self, data: bytes | None = None) -> int:
-        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name."""
+    def add_buffer(self, data: bytes | None = None, **others: Any) -> int:
+        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name.
+
+        others: further fields of the schema's Buffer, as store() takes them: offset and size of what stands behind the
+        flatbuffer."""
         node = self._tree.make("Buffer")
         if data is not None:
             node.set("data", data)
+        for field, value in others.items():
+            fields.put(node, field, value)
         if not self._buffers:
             self._buffers.append(self._tree.make("Buffer"))
         self._buffers.append(node)
@@ -284,6 +290,29 @@ class Editor:
         ValueError then, which begins with the label."""
         index = self.add_buffer()
         return index, _core._codes_into(self._buffers[index], weights, axis, dtype, block_size, label)
+
+    def _add_codes_of(
+        self, tensor: TensorPart, axis: int | None, dtype: str, block_size: int | None
+    ) -> tuple[int, tuple[int, ...]]:
+        """The same of a float constant of this model, which may go or change its data afterwards."""
+        index, source, label = self.add_buffer(), self._buffer_node(tensor.buffer), repr(tensor)
+        if source is not None:
+            made = _core._codes_from(self._buffers[index], source, tensor.shape, axis, dtype, block_size, label)
+            if made is not None:
+                return index, made
+        data = tensor.data
+        if data is None:
+            raise ModelError(f"{tensor!r} has no data")
+        # a copy: what the tree keeps must be no view of it, or neither is ever freed
+        return index, _core._codes_into(self._buffers[index], data.copy(), axis, dtype, block_size, label)
+
+    def _close(self) -> None:
+        """Takes apart what refers to each other, so that it is freed, the source with it, before the collector runs."""
+        for graph in self._subgraphs:
+            graph._tensors.clear()
+            graph._operators.clear()
+            graph._places = None
+        self._subgraphs.clear()
 
     def _scales(self, buffer: int) -> NDArray[np.float32]:
         """The scales of codes that _add_codes added, now."""
@@ -404,6 +433,9 @@ class Editor:
         """Gives the tree the lists that are kept here while they grow."""
         for graph in self._subgraphs:
             graph._store()
+        if not self._are_subgraphs_stored:
+            self._root.set("subgraphs", [graph._node for graph in self._subgraphs])
+            self._are_subgraphs_stored = True
         if not self._are_buffers_stored:
             self._root.set("buffers", self._buffers)
             self._are_buffers_stored = True

@@ -181,7 +181,7 @@ def table(tree: _core._Tree, name: str, value: Any, where: str) -> _core._Node:
         raise ValueError(f"{where} needs a dict of the fields of {name}, not {value!r}")
     node = tree.make(name)
     for field, item in value.items():
-        if field != "type" or "type" in rows(name):
+        if field != "type" or ("type" in rows(name) and item != name):
             put(node, field, item)
     return node
 
@@ -228,7 +228,7 @@ def _converted(node: _core._Node, kind: str, value: Any, where: str) -> Any:
     return scalar(kind, value, where)
 
 
-_PLAIN = {int, list, tuple, np.ndarray}  # what a node may take as it is
+_PLAIN = {int, bool, list, tuple, np.ndarray}  # what a node may take as it is
 
 
 def put(node: _core._Node, field: str, value: Any) -> None:
@@ -254,12 +254,14 @@ def get(node: _core._Node, field: str) -> Any:
 
 
 def plain(node: _core._Node, field: str) -> Any:
-    """As get(), with lists and dicts in place of arrays and nodes, and bytes for [ubyte]."""
+    """As get(), with lists and dicts in place of arrays and nodes, and bytes for [ubyte].  A union's dict has its
+    table's name under "type"."""
     value = get(node, field)
     if isinstance(value, np.ndarray):
         return value.tobytes() if kind_of(node, field) == "VEC_U8" else value.tolist()
     if isinstance(value, _core._Node):
-        return as_dict(value)
+        is_union = kind_of(node, field).startswith("UNION(")
+        return as_dict(value) | {"type": value.type} if is_union else as_dict(value)
     if isinstance(value, list):
         return [as_dict(item) if isinstance(item, _core._Node) else item for item in value]
     return value

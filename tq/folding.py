@@ -19,6 +19,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 
+FOLDED = {"DEQUANTIZE", "DENSIFY"}
 _TYPES = ("FLOAT32", "FLOAT16")
 
 
@@ -54,7 +55,7 @@ def _foldable(graph: SubgraphPart, model: Model) -> Iterator[tuple[OperatorPart,
     made: dict[TensorPart, NDArray[Any]] = {}
     sources = model.subgraphs[graph.index].tensors
     for op in graph._operators:
-        if op._code_name() not in ("DEQUANTIZE", "DENSIFY"):
+        if op._code_name() not in FOLDED:
             continue
         source, target = (op.inputs or (None,))[0], (op.outputs or (None,))[0]
         if source is None or target is None or _name(source) not in _TYPES or _name(target) not in _TYPES:

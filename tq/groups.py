@@ -8,11 +8,12 @@ they mean with the parameters that come out (tq/integer.py: limits) are left out
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tq import _core, recurrent
+from tq import _core, clipping, recurrent
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
@@ -20,8 +21,11 @@ from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE
 from tq.ranges import Parameters, Ranges
 
 _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
-# Fused activations that integer kernels have; they ignore others.
+# What float kernels make of fused activations that integer ones lack, too: most ignore TANH and SIGN_BIT, these refuse.
+_REFUSING = ("CONCATENATION", "FULLY_CONNECTED", "L2_NORMALIZATION")
 _ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+# Their constants are bounds: one beyond what is computed saturates, and bounds nothing.
+_BOUNDING = ("MINIMUM", "MAXIMUM")
 # Numbers beyond stand for infinities: bounds and paddings of constants, masks of activations.
 _INFINITE = 1e30
 # The range with which a constant's codes are the steps in which kernels compare.
@@ -50,6 +54,8 @@ class Groups:
         self.operators: dict[OperatorPart, int] = {}  # those chosen, with their place
         self.parents: dict[TensorPart, TensorPart] = {}
         self.names: dict[OperatorPart, str] = {}
+        self._ends: dict[TensorPart, float] = {}
+        self.passing: dict[TensorPart, clipping.Interval] = {}  # what of a tensor's numbers its readers let through
         self.producers = {t: op for op in graph._operators for t in op.outputs if t is not None}
         self.readers: dict[TensorPart, list[OperatorPart]] = {}
         for op in graph._operators:
@@ -81,7 +87,8 @@ class Groups:
     def _places(self, op: OperatorPart) -> list[int]:
         """Where it reads activations, or constants that are quantized like them."""
         row, inputs = INTEGER[self._name(op)], op.inputs
-        skipped = (row.weights, row.bias) if self._has_weights(op) else (row.bias,)
+        are_codes = self.type != "int8" or self._has_weights(op)  # int8 beside int16 too
+        skipped = (row.weights, row.bias) if are_codes else (row.bias,)
         wanted = row.data if row.data is not None else [i for i in range(len(inputs)) if i not in skipped]
         return [i for i in wanted if i < len(inputs) and is_float(inputs[i])]
 
@@ -105,12 +112,8 @@ class Groups:
             return False
         if INTEGER[self._name(op)].recurrent and not recurrent.can(op, self):
             return False
-        activation = op.options.get("fused_activation_function")
-        if (
-            activation is not None
-            and not INTEGER[self._name(op)].recurrent
-            and getattr(activation, "name", "") not in _ACTIVATIONS
-        ):
+        activation = getattr(op.options.get("fused_activation_function"), "name", "NONE")
+        if activation not in _ACTIVATIONS and self._name(op) in _REFUSING:
             return False
         inputs, outputs, places = op.inputs, self._outputs(op), self._places(op)
         read = [inputs[i] for i in places]
@@ -136,7 +139,7 @@ class Groups:
         if weights is None or not is_float(weights) or (bias is not None and not is_constant_float(bias)):
             return False
         if not weights.is_constant and self.type != "int8":
-            return False  # weights stay int8 beside int16 activations
+            return self.ranges.knows(weights) and not self._is_infinite(weights) and not weights.is_variable
         return self._name(op) != "FULLY_CONNECTED" or len(weights.shape) == 2
 
     def _divides_by_numbers(self, op: OperatorPart) -> bool:
@@ -181,7 +184,7 @@ class Groups:
             if rule == CENTERED:
                 centered.append(tensors[0])
             row = INTEGER[self._name(op)]
-            if row.weights is not None and not self._has_weights(op):
+            if row.weights is not None and row.weights in self._places(op):
                 centered.append(op.inputs[row.weights])  # type: ignore[arg-type]
         self.centered = {self._root(tensor) for tensor in centered}
 
@@ -220,13 +223,14 @@ class Groups:
 
     def _choose(self) -> None:
         """The parameters of each group."""
+        self.passing = clipping.passing(self.graph, {op: self._name(op) for op in self.operators})
         members: dict[TensorPart, list[TensorPart]] = {}
         constants: dict[TensorPart, list[TensorPart]] = {}
         for op in self.operators:
             tensors = [*self._data(op), *self._outputs(op)]
             for tensor in tensors:
                 members.setdefault(self._root(tensor), []).append(tensor)
-            if self._rule(op) in _SHARE:
+            if self._rule(op) in _SHARE and self._name(op) not in _BOUNDING:
                 inputs = op.inputs
                 found = [inputs[i] for i in self._places(op)]
                 constants.setdefault(self._root(tensors[0]), []).extend(t for t in found if t and t.is_constant)
@@ -269,7 +273,7 @@ class Groups:
                 others = True
         if len(fixed) == 1 and not others:
             return self._of_scale(*next(iter(fixed)))
-        ranges = [self.ranges.of(tensor) for tensor in tensors if self.ranges.knows(tensor)]
+        ranges = [self._needed(tensor) for tensor in tensors if self.ranges.knows(tensor)]
         ranges += [self._range_of(tensor) for tensor in constants]
         ranges += [self._of_scale(*rule)[2:] for rule in fixed if not ranges]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
@@ -277,6 +281,11 @@ class Groups:
             high = max(abs(low), abs(high))
             low = -high
         return self._of_range(low, high, root in self.centered)
+
+    def _needed(self, tensor: TensorPart) -> tuple[float, float]:
+        """The range for which there must be codes."""
+        found, passing = self.ranges.of(tensor), self.passing.get(tensor, clipping.ALL)
+        return clipping.cut(found, passing) if self.ranges.was_measured(tensor) else found
 
     @staticmethod
     def _range_of(tensor: TensorPart) -> tuple[float, float]:
@@ -333,7 +342,26 @@ class Groups:
             tuple(codes),
             float(self.of(outputs[0]).scale) if outputs else 0.0,
             1.0 if beta is None else float(beta),
+            self._weights_scale(op, float(found[0].scale)),
         )
+
+    def _weights_scale(self, op: OperatorPart, input_scale: float) -> float:
+        """The greatest, which grows where a bias would have no code."""
+        row, inputs = INTEGER[self._name(op)], op.inputs
+        if row.weights is None:
+            return 0.0
+        weights: TensorPart = inputs[row.weights]  # type: ignore[assignment]
+        bias = inputs[row.bias] if row.bias is not None and row.bias < len(inputs) else None
+        scale = self._greatest(weights) / 127 if weights.is_constant else float(self.of(weights).scale)
+        return scale if bias is None else max(scale, self._greatest(bias) * 2.0**-30 / input_scale)
+
+    def _greatest(self, tensor: TensorPart) -> float:
+        """Of a constant.  0 where there is no end: its codes will be refused."""
+        if tensor not in self._ends:
+            data = tensor.data
+            found = 0.0 if data is None or not data.size else max(float(data.max()), -float(data.min()))
+            self._ends[tensor] = found if math.isfinite(found) else 0.0
+        return self._ends[tensor]
 
     def _widen(self, op: OperatorPart) -> bool:
         """Grows an output's scale to what the kernel takes."""

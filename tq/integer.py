@@ -34,6 +34,7 @@ class Scales(NamedTuple):
     codes: tuple[float, ...]  # the least number that a code of each input stands for
     output: float  # the first output's; 0 where that is no number
     beta: float  # the option; 1 where there is none
+    weights: float  # the greatest scale of the weights; 0 where there are none
 
 
 class Limit(NamedTuple):
@@ -108,8 +109,14 @@ _EXP = Limit(
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
 )
 _SOFTMAX = Limit(
-    "a step of at most 5 logits: coarser ones tell nothing but the greatest apart, and with int16 the kernel wraps",
-    lambda s: s.inputs[0] * abs(s.beta) < 5,  # 2^15 of 10 / 65535
+    "a step of at most 5 logits: coarser ones tell nothing but the greatest apart, and with int16 the kernel wraps; and"
+    " with int8 of at least 2^-24: at finer ones LiteRT ends the process",
+    lambda s: (2.0**-24 if s.type == "int8" else 0) <= s.inputs[0] * abs(s.beta) < 5,  # 2^15 of 10 / 65535
+)
+_SUMS_OF_PRODUCTS = _at_least(
+    "with int8, s_input * s_weights must be less than 256 of the output's scale, which grows where the output was"
+    " always 0: beyond, XNNPACK refuses the model",
+    lambda s: s.inputs[0] * s.weights / 250 if s.type == "int8" else 0.0,
 )
 
 _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V
@@ -122,10 +129,10 @@ _FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
 _COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 
 INTEGER: dict[str, Integer] = {
-    "CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=0, needs_bias=True),
-    "DEPTHWISE_CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=3),
-    "FULLY_CONNECTED": Integer(FREE, FREE, weights=1, bias=2, axis=0),
-    "TRANSPOSE_CONV": Integer(FREE, FREE, weights=1, bias=3, axis=0),
+    "CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=0, needs_bias=True, limit=_SUMS_OF_PRODUCTS),
+    "DEPTHWISE_CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=3, limit=_SUMS_OF_PRODUCTS),
+    "FULLY_CONNECTED": Integer(FREE, FREE, weights=1, bias=2, axis=0, limit=_SUMS_OF_PRODUCTS),
+    "TRANSPOSE_CONV": Integer(FREE, FREE, weights=1, bias=3, axis=0, limit=_SUMS_OF_PRODUCTS),
     "SOFTMAX": Integer((1 / 256, -128), (1 / 32768, 0), limit=_SOFTMAX),
     "LOGISTIC": Integer((1 / 256, -128), (1 / 32768, 0)),
     "TANH": Integer((1 / 128, 0), (1 / 32768, 0)),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.interpreter import Interpreter
 from tq.matching import type_kind
-from tq.samples import Inputs
+from tq.samples import Calls
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -111,12 +111,16 @@ class Samples:
 
     def __init__(self, model: Model, samples: Iterable[Any] | Mapping[str, Any], most: int | None = None) -> None:
         self.model = model
-        inputs = Inputs(model)
         self.values: list[dict[int, Array]] = []
-        for number, sample in enumerate(inputs.each(samples, "the samples")):
+        self.others: list[tuple[str, Any]] = []  # of signatures that run other subgraphs: their keys, and samples
+        for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
             if most is not None and number >= most:
                 break
-            self.values.append(inputs.values(sample, f"sample {number}"))
+            values = inputs.values(sample, f"sample {number}")
+            if inputs.subgraph:
+                self.others.append((str(inputs.signature), list(values.values())))
+            else:
+                self.values.append(values)
         if not self.values:
             raise ValueError("there are no samples: at least one is needed")
 
@@ -126,12 +130,16 @@ class Samples:
     def first(self, most: int) -> Samples:
         """Some of the samples."""
         made = Samples.__new__(Samples)
-        made.model, made.values = self.model, self.values[:most]
+        made.model, made.values, made.others = self.model, self.values[:most], []
         return made
 
     def lists(self) -> list[list[Array]]:
         """The samples as tq.calibrate takes them: arrays in the order of the inputs."""
         return [list(values.values()) for values in self.values]
+
+    def all(self) -> list[Any]:
+        """So, and those of other signatures."""
+        return [*self.lists(), *self.others]
 
     def each(self, interpreter: Interpreter) -> Iterator[int]:
         """Feeds one sample after the other, and yields its number; the caller runs the interpreter.

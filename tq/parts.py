@@ -30,8 +30,8 @@ class Part:
         return fields.plain(self._node, field) if self._node.has(field) else None
 
     def store(self, field: str, value: Any) -> None:
-        """Stores a schema field as it is given, whatever it means: tables as dicts, that of a union with its table's name
-        under "type", enums by name or number, indices as numbers that nobody checks.  None takes the field away.
+        """Stores a schema field as it is given, whatever it means: tables as dicts, that of a union with its table's
+        name under "type", enums by name or number, indices as numbers that nobody checks.  None takes the field away.
 
         ValueError: the table has no such field, or its kind does not hold the value."""
         self._put(field, value)

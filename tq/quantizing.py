@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from tq import better, ranges, recipes, versions
 from tq._core import Model, ModelError, QuantizationParams
-from tq.bodies import place_of
+from tq.bodies import callees, place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
@@ -94,16 +95,18 @@ def quantize_model(
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two numbers and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them.  FAKE_QUANT operators go, and
+    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators go, and
         their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
-    io: the type of inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where those are int8,
-        "int16" where they are int16.
+    io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
+        those are int8, "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
     overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
-        parameters, tq.QuantizationParams((scale, zero_point)).  Tensors that must have equal parameters get them too.
+        parameters, tq.QuantizationParams((scale, zero_point)).  A name that the first subgraph lacks is looked for in
+        the others.  Tensors that must have equal parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
@@ -128,16 +131,39 @@ def quantize_model(
     source = bytes(model) if isinstance(model, (bytearray, memoryview)) else model
     opened = source if isinstance(source, Model) else Model(source)
     editor = Editor(opened)
+    try:
+        result = _quantized(editor, opened, options, calibration, observer, percentile, io, overrides)
+    finally:
+        editor._close()
+    if output is not None:
+        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    return result
+
+
+def _quantized(
+    editor: Editor,
+    opened: Model,
+    options: Options,
+    calibration: Calibration | Iterable[Any] | None,
+    observer: str | None,
+    percentile: float,
+    io: str,
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None,
+) -> bytes:
     _check_float(editor)
     if not editor._subgraphs:
         raise ValueError("the model has no subgraphs")
     options = options._replace(places=_places(editor, options.rules))
-    given = ranges.check_overrides(overrides, (tensor.name for tensor in editor.main._tensors))
-    known = [ranges.Ranges(graph, {} if place else given) for place, graph in enumerate(editor._subgraphs)]
+    given = ranges.check_overrides(overrides, editor._subgraphs)
+    known = []
+    if _has_static(options):
+        known = [ranges.Ranges(graph, found) for graph, found in zip(editor._subgraphs, given, strict=True)]
     _fold(editor, opened, options)
-    for graph, operators, found in zip(editor._subgraphs, _static(editor, options), known, strict=True):
+    for place, operators in enumerate(_static(editor, options)):
         if options.recipe.form != FLOAT or options.rules:
-            found.train(ranges.fold_fake_quant(graph, bool(operators)))
+            trained = ranges.fold_fake_quant(editor._subgraphs[place], bool(operators))
+            if known:
+                known[place].train(trained)
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
     if any(static):
@@ -149,30 +175,35 @@ def quantize_model(
         _apply(graph, chosen, constants)
     constants.release()
     made = []
-    for graph, operators, found in zip(editor._subgraphs, static, known, strict=True):
+    for graph, operators, found in zip(editor._subgraphs, static, known, strict=bool(known)):
         made += _make_static(operators, graph, found, options.per_axis)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
-    _set_io(editor, io)
+    _set_io(editor, opened, io)
     editor._prune_codes()
-    result = editor.to_bytes()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
-    return result
+    return editor.to_bytes()
 
 
 def _fold(editor: Editor, model: Model, options: Options) -> None:
     """Float weights that are kept otherwise, where they are to become codes."""
-    from tq.folding import fold_constants
+    from tq.folding import FOLDED, fold_constants
 
+    if FOLDED.isdisjoint(editor._code_names()):
+        return
     for graph in editor._subgraphs:
         found = [(op, _recipe_of(op, graph.index, options)) for op in graph._operators]
         fold_constants(graph, model, [op for op, row in found if row.form != FLOAT and row.weights != "float16"])
 
 
+def _has_static(options: Options) -> bool:
+    return any(row.form == STATIC for row in (options.recipe, *(recipes.find(rule.recipe) for rule in options.rules)))
+
+
 def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPart]]]:
     """The operators of each subgraph that get integer activations, by the type of these."""
     found: list[dict[str, list[OperatorPart]]] = [{} for _ in editor._subgraphs]
+    if not _has_static(options):
+        return found
     for graph, operators in zip(editor._subgraphs, found, strict=True):
         for op in graph._operators:
             recipe = _recipe_of(op, graph.index, options)
@@ -225,11 +256,18 @@ def _make_static(
     return made
 
 
-def _set_io(editor: Editor, io: str) -> None:
-    """Changes those inputs and outputs that the model turns into codes, or makes from them."""
+def _set_io(editor: Editor, model: Model, io: str) -> None:
+    """Changes those inputs and outputs of the first subgraph, and of those that signatures run, that the model turns
+    into codes, or makes from them.  A subgraph that operators call keeps what these give it."""
     if io == "float32":
         return
-    graph = editor.main
+    called = {place for graph in model.subgraphs for op in graph.operators for place in callees(model, op)}
+    for place in dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)]):
+        if place not in called and 0 <= place < len(editor._subgraphs):
+            _set_graph_io(editor._subgraphs[place], io)
+
+
+def _set_graph_io(graph: SubgraphPart, io: str) -> None:
     wanted = {"inputs": {}, "outputs": {}}  # type: dict[str, dict[TensorPart, str]]
     for tensor in graph.inputs:
         readers = tensor.consumers if tensor is not None else []
@@ -241,7 +279,9 @@ def _set_io(editor: Editor, io: str) -> None:
         if tensor is not None and producer is not None and producer.name == "DEQUANTIZE":
             codes = [item for item in producer.inputs if item is not None]
             wanted["outputs"][tensor] = _io_type("output", tensor, codes, io)
-    graph._editor.set_io_types(wanted["inputs"], wanted["outputs"])
+    from tq.io_types import set_io_types
+
+    set_io_types(graph, wanted["inputs"], wanted["outputs"])
 
 
 def _io_type(what: str, tensor: TensorPart, codes: Sequence[TensorPart], io: str) -> str:
@@ -345,7 +385,7 @@ def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator
     weights = [(place, tensor) for place, tensor in found if tensor is not None and _is_plain_float(tensor)]
     if len(weights) < len(found) or not weights:
         return
-    if max(int(np.prod(tensor.shape, dtype=np.int64)) for _, tensor in weights) < max(options.min_elements, 1):
+    if max(prod(tensor.shape) for _, tensor in weights) < max(options.min_elements, 1):
         return
     for place, tensor in weights:
         yield _Use(operator, place, tensor, _target(tensor, row, recipe, options))
@@ -368,10 +408,10 @@ def _target(tensor: TensorPart, row: recipes.Weights, recipe: Recipe, options: O
 
 class _Quantized(NamedTuple):
     buffer: int
-    parameters: dict[str, Any] | None  # of the tensor's quantization
+    parameters: dict[str, Any] | None  # of the tensor's quantization; None: the scales that are made with the codes
     block_scales: NDArray[Any] | None
     scales_buffer: int
-    takes_scales: bool = False  # which are made with the codes
+    is_codes: bool = True
 
 
 class _Constants:
@@ -379,36 +419,37 @@ class _Constants:
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
-        self._made: dict[tuple[int, tuple[int, ...], _Target], _Quantized] = {}
+        self._made: dict[tuple[int, tuple[int, ...], tuple[Any, ...]], _Quantized] = {}  # targets without their form
         self._old: set[int] = set()
 
     def of(self, tensor: TensorPart, target: _Target) -> _Quantized:
-        key = (tensor.buffer, tensor.shape, target._replace(form=""))
-        if key not in self._made:
-            self._made[key] = self._quantize(tensor, target)
-            self._old.add(tensor.buffer)
-        return self._made[key]
+        old = tensor.buffer
+        key = (old, tensor.shape, target[1:])
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._quantize(tensor, target)
+            self._old.add(old)
+        return made
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
-        data = tensor.data
-        if data is None:
-            raise ModelError(f"{tensor!r} has no data")
         if target.type == "float16":
+            data = tensor.data
+            if data is None:
+                raise ModelError(f"{tensor!r} has no data")
             if np.isnan(data).any():
                 raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
-            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0)
+            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0, False)
         block = target.block_size or None
-        axis = data.ndim - 1 if block else target.axis
-        buffer, shape = self._editor._add_codes(data, axis, target.type, block, repr(tensor))
+        axis = len(tensor.shape) - 1 if block else target.axis
+        buffer, shape = self._editor._add_codes_of(tensor, axis, target.type, block)
         if block:
             scales = self._editor._scales(buffer).reshape(shape).astype(np.float16)
-            return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()))
+            return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()), False)
         if target.channels:
             scale = np.repeat(self._editor._scales(buffer), target.channels)
             parameters = {"scale": scale, "zero_point": np.zeros(len(scale), np.int64)}
             return _Quantized(buffer, parameters | {"quantized_dimension": target.channel_axis}, None, 0)
-        parameters = {"zero_point": np.zeros(shape or 1, np.int64), "quantized_dimension": target.axis or 0}
-        return _Quantized(buffer, parameters, None, 0, True)
+        return _Quantized(buffer, None, None, 0)
 
     def release(self) -> None:
         """Empties the buffers of float constants that nothing reads any more."""
@@ -433,11 +474,12 @@ def _readers(graph: SubgraphPart) -> Counter[int]:
 
 def _become(tensor: TensorPart, target: _Target, made: _Quantized) -> None:
     """Makes a float constant the quantized one."""
+    if made.is_codes and made.parameters is None:
+        tensor._become_codes(made.buffer, target.type, target.axis or 0)
+        return
     tensor.buffer = made.buffer
     tensor.type = target.type
     tensor.quantization = made.parameters
-    if made.takes_scales:
-        tensor.quantization._take_scales(made.buffer)
     if made.block_scales is None:
         return
     scales = tensor.subgraph.add_tensor(
@@ -480,8 +522,8 @@ def _apply(graph: SubgraphPart, uses: Sequence[_Use], constants: _Constants) -> 
 def _finish(operators: Iterable[OperatorPart]) -> None:
     """Options and versions of operators that read codes."""
     for operator in operators:
-        options = operator.options
         if operator.name in WEIGHTS and any(_is_codes(tensor) for tensor in operator.inputs):
+            options = operator.options
             if "asymmetric_quantize_inputs" in options:
                 options["asymmetric_quantize_inputs"] = True
             _set_version(operator, versions.needed(operator))

@@ -13,7 +13,7 @@ quantize.cc of TensorFlow 1).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -38,13 +38,25 @@ class Parameters(NamedTuple):
     high: float
 
 
-def check_overrides(given: Mapping[str, Any] | None, names: Iterable[str]) -> dict[str, Override]:
-    """ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters."""
-    known = set(names)
+def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
+    """The overrides of each subgraph.  Those of the first subgraph are not for the others.
+
+    ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters.
+    """
+    if not given:
+        return [{} for _ in graphs]
+    checked = _checked(given)
+    known = [{tensor.name for tensor in graph._tensors} for graph in graphs]
+    for name in checked:
+        if not any(name in found for found in known):
+            raise ValueError(f"overrides: the model has no tensor {name!r}")
+    rest = {name: value for name, value in checked.items() if name not in known[0]}
+    return [checked, *([rest] * (len(known) - 1))]
+
+
+def _checked(given: Mapping[str, Any] | None) -> dict[str, Override]:
     made: dict[str, Override] = {}
-    for name, value in (given or {}).items():
-        if name not in known:
-            raise ValueError(f"overrides: the model's first subgraph has no tensor {name!r}")
+    for name, value in given.items():
         if isinstance(value, QuantizationParams):
             scale = float(value.scale)
             if not (scale > 0 and math.isfinite(scale)):
@@ -74,11 +86,14 @@ class Ranges:
         self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph._tensors)}
         self._trained: dict[TensorPart, tuple[float, float]] = {}
         self._calibration: Calibration | None = None
+        self._main_ran = False  # and not other signatures alone
         self._stored = {tensor: found for tensor in graph._tensors if (found := _stored(tensor)) is not None}
         self._aliases: dict[TensorPart, TensorPart] = {}
 
     def calibrate(self, calibration: Calibration | None) -> None:
         self._calibration = calibration
+        observers = calibration.observers.items() if calibration is not None else ()
+        self._main_ran = any(not place_of(key)[0] and item.min <= item.max for key, item in observers)
 
     def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
         """Ranges of FAKE_QUANT operators."""
@@ -104,6 +119,10 @@ class Ranges:
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
 
+    def was_measured(self, tensor: TensorPart) -> bool:
+        """Whether the range is what calibration saw; others were chosen, by the caller or in training."""
+        return self._find(tensor) is None
+
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
         """The parameters that the caller gives."""
         found = self._overrides.get(self._aliases.get(tensor, tensor))
@@ -114,7 +133,8 @@ class Ranges:
         if self._calibration is None or key is None or key not in self._calibration.observers:
             return False
         observer = self._calibration.observers[key]
-        return place_of(key)[0] == 0 or bool(observer.min <= observer.max)  # a branch that never ran
+        # what never ran: a branch, or a signature without samples
+        return bool(observer.min <= observer.max) or (place_of(key)[0] == 0 and self._main_ran)
 
     def _find(self, tensor: TensorPart) -> tuple[float, float] | None:
         """The range but for a calibration's."""

@@ -22,24 +22,23 @@ _FILES = (str, os.PathLike)
 
 
 class Inputs:
-    """The inputs of a model's first subgraph, and the names that samples may give them.
+    """The inputs of a subgraph, and the names that samples may give them.
 
-    signature: the key of the signature whose names count; None: those of all signatures, and the tensors' own.
-    ValueError: there is no such signature, or it is another subgraph's.
+    signature: the key of the signature whose subgraph it is, and whose names count; None: the first subgraph, and the
+    names of all its signatures, and the tensors' own.
+    ValueError: there is no such signature, or it runs no subgraph that there is.
     """
 
     def __init__(self, model: Model, signature: str | None = None) -> None:
-        self.tensors = [tensor for tensor in model.subgraphs[0].inputs if tensor is not None]
+        self.signature = signature
+        self.subgraph = 0
+        if signature is not None:
+            self.subgraph = _subgraph_of(model, signature)
+        self.tensors = [tensor for tensor in model.subgraphs[self.subgraph].inputs if tensor is not None]
         by_index = {tensor.index: tensor for tensor in self.tensors}
         self.by_name = {tensor.name: tensor for tensor in self.tensors}
-        keys = [item.key for item in model.signatures]
-        if signature is not None and signature not in keys:
-            raise ValueError(f"no signature is called {signature!r}; there are: {', '.join(keys) or 'none'}")
         for item in model.signatures:
-            if item.key == signature and item.subgraph_index != 0:
-                place = item.subgraph_index
-                raise ValueError(f"signature {signature!r} runs subgraph {place}; only the first is calibrated")
-            if item.subgraph_index == 0 and signature in (None, item.key):
+            if item.subgraph_index == self.subgraph and signature in (None, item.key):
                 self.by_name |= {name: by_index[i] for name, i in item.inputs.items() if i in by_index}
 
     def named(self, name: str, where: str) -> Tensor:
@@ -97,6 +96,81 @@ class Inputs:
                     yield from self.stacked(_load(item), os.fspath(item))
                 else:
                     yield item
+
+
+def _subgraph_of(model: Model, signature: str) -> int:
+    found = next((item for item in model.signatures if item.key == signature), None)
+    if found is None:
+        keys = [item.key for item in model.signatures]
+        raise ValueError(f"no signature is called {signature!r}; there are: {', '.join(keys) or 'none'}")
+    if not 0 <= found.subgraph_index < len(model.subgraphs):
+        raise ValueError(
+            f"signature {signature!r} runs subgraph {found.subgraph_index}; there are {len(model.subgraphs)}"
+        )
+    return int(found.subgraph_index)
+
+
+class Calls:
+    """Which subgraph of a model each sample of data is for.
+
+    A sample is one of the first subgraph, or of `signature`'s, unless it says otherwise: as (key, sample), by standing
+    in a dict of data by the keys of signatures, or, where `signature` is None, by being a dict of just the names of
+    another signature's inputs.
+    """
+
+    def __init__(self, model: Model, signature: str | None = None) -> None:
+        self._model = model
+        self._first = Inputs(model, signature)
+        self._names = {} if signature is not None else {item.key: frozenset(item.inputs) for item in model.signatures}
+        self._keys = {item.key for item in model.signatures}
+        self._made: dict[str, Inputs] = {}
+
+    def each(self, data: Any, where: str = "calibration data") -> Iterator[tuple[Inputs, Any]]:
+        """The samples, each with the inputs that it is for."""
+        if isinstance(data, Mapping) and self._is_by_key(data):
+            for key, part in data.items():
+                for sample in self._of(key).each(part, f"{where} of signature {key!r}"):
+                    yield self._of(key), sample
+        elif isinstance(data, (*_FILES, Mapping, np.ndarray)):
+            for sample in self._first.each(data, where):
+                yield self._first, sample
+        else:
+            for item in self._first.each(data, where):
+                yield from self._call(item, where)
+
+    def one(self, item: Any, where: str) -> tuple[Inputs, Any]:
+        """The same of data that are one sample."""
+        return next(self._call(item, where))
+
+    def _of(self, key: str) -> Inputs:
+        if key not in self._made:
+            self._made[key] = Inputs(self._model, key)
+        return self._made[key]
+
+    def _is_by_key(self, data: Mapping[Any, Any]) -> bool:
+        names = set(data)
+        return bool(names) and names <= self._keys and not names <= set(self._first.by_name)
+
+    def _call(self, item: Any, where: str) -> Iterator[tuple[Inputs, Any]]:
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and not self._takes_text(item[0]):
+            inputs = self._of(item[0])
+            is_file = isinstance(item[1], _FILES)
+            for sample in inputs.each([item[1]], where) if is_file else [item[1]]:
+                yield inputs, sample
+            return
+        yield self._by_names(item) if isinstance(item, Mapping) else self._first, item
+
+    def _takes_text(self, key: str) -> bool:
+        """Whether a string may be the first input's value."""
+        tensors = self._first.tensors
+        return key not in self._keys and bool(tensors) and getattr(tensors[0].type, "name", "") == "STRING"
+
+    def _by_names(self, sample: Mapping[Any, Any]) -> Inputs:
+        names = frozenset(sample)
+        if names <= set(self._first.by_name):
+            return self._first
+        found = [self._of(key) for key, wanted in self._names.items() if wanted == names]
+        return found[0] if len({inputs.subgraph for inputs in found}) == 1 else self._first
 
 
 def samples_of(model: Model, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:

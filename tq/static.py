@@ -47,6 +47,7 @@ class Static(Groups):
         self.codes: dict[TensorPart, TensorPart] = {}  # what integer operators read for a float tensor
         self.reals: dict[TensorPart, TensorPart] = {}  # what float operators read for an integer one
         self.constants: dict[tuple[OperatorPart, int], TensorPart] = {}  # what an operator reads at a place instead
+        self.narrowed: dict[TensorPart, TensorPart] = {}  # of int16 activations that are weights: their int8 codes
         self.insertions: list[_Insertion] = []
         self.made: dict[tuple[TensorPart, str, bytes, int], TensorPart] = {}  # constants by what they were made of
 
@@ -136,7 +137,7 @@ class Static(Groups):
             if self._has_weights(op):
                 scale = self._weigh_constant(op, weights, bias, input_scale, counts)
             else:
-                scale = np.atleast_1d(self.of(weights).scale)
+                scale = np.atleast_1d(self._weigh_computed(op, weights))
             self._weigh_bias(op, bias, np.asarray(np.float32(input_scale) * scale, np.float32), counts)
         except ValueError as error:
             raise ValueError(f"{weights!r} of operator {op.name}: {error}") from None
@@ -168,6 +169,24 @@ class Static(Groups):
         place: int = row.weights  # type: ignore[assignment]
         self.constants[op, place] = self._constant(weights, made.codes, "int8", parameters, axis or 0, counts)
         return parameters
+
+    def _weigh_computed(self, op: OperatorPart, weights: TensorPart) -> np.float32:
+        """The scale of computed weights: int8 activations, and beside int16 ones int8 codes of them."""
+        if self.type == "int8":
+            return self.of(weights).scale
+        place: int = INTEGER[self._name(op)].weights  # type: ignore[assignment]
+        if weights not in self.narrowed:
+            most = max(map(abs, self.ranges.of(weights)))
+            made = _core.choose_quantization_params(-most, most, "int8", symmetric=True, narrow_range=True, rule="mlir")
+            twin = self._twin(weights, f"{weights.name}_int8")
+            twin.type = "int8"
+            twin.quantization = {"scale": [made.scale], "zero_point": [0], "min": [-most], "max": [most]}
+            self.narrowed[weights] = twin
+            producer = self.producers.get(weights)
+            after = 0 if producer is None else self.graph._operators.index(producer) + 1
+            self.insertions.append(_Insertion(after, 2, "QUANTIZE", weights, twin))
+        self.constants[op, place] = self.narrowed[weights]
+        return np.float32(self.narrowed[weights].quantization.scale[0])
 
     def _fitted(
         self, scale: NDArray[np.float32], input_scale: np.float32, bias: NDArray[np.float32]

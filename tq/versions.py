@@ -28,6 +28,7 @@ class Signature:
     def __init__(self, operator: OperatorPart) -> None:
         self._operator = operator
         self._inputs = operator.inputs
+        self._types = ["" if tensor is None else tensor.type_name for tensor in self._inputs]
 
     @property
     def count(self) -> int:
@@ -39,8 +40,7 @@ class Signature:
 
     def type(self, index: int) -> str:
         """Of an input; "" where it is left out."""
-        tensor = self._tensor(index)
-        return "" if tensor is None else tensor.type_name
+        return self._types[index] if index < len(self._types) else ""
 
     def is_per_channel(self, index: int) -> bool:
         tensor = self._tensor(index)

@@ -108,9 +108,7 @@ tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_sou
 
 static tq_status find(const tq_node *buffer, weights **out, tq_error *error)
 {
-    const tq_cell *cell = tq_node_field(buffer, TQ_Buffer_data);
-    if (!cell)
-        cell = tq_node_field(buffer, TQ_Buffer_offset);
+    const tq_cell *cell = tq_buffer_node_cell(buffer);
     if (!cell || !cell->is_made || cell->maker->make != make_codes)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "the buffer has no codes that are yet to be made");
     *out = weights_of(cell->maker);
@@ -128,6 +126,44 @@ tq_status tq_convert_scales(tq_tree *tree, tq_node *parameters, const tq_node *b
                     .is_made = true, .count = (uint32_t)count, .length = 4 * (uint64_t)count};
     cell.maker = &k->scales;
     return tq_node_put(tree, parameters, &cell, error);
+}
+
+static tq_status put_zeros(tq_tree *tree, tq_node *parameters, size_t count, tq_error *error)
+{
+    uint8_t *zeros;
+    tq_status status = tq_region_get(&tree->region, count, 8, &zeros, error);
+    if (status != TQ_OK)
+        return status;
+    memset(zeros, 0, 8 * count);
+    tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_zero_point].slot, .kind = TQ_CELL_VECTOR, .align = 8,
+                    .count = (uint32_t)count, .length = 8 * (uint64_t)count};
+    cell.bytes = zeros;
+    return tq_node_put(tree, parameters, &cell, error);
+}
+
+tq_status tq_convert_tensor(tq_tree *tree, tq_node *tensor, const tq_node *buffer, uint32_t index, uint8_t type, int32_t axis,
+                            tq_error *error)
+{
+    tq_node *parameters;
+    weights *k = NULL;
+    tq_status status = find(buffer, &k, error);
+    if (status == TQ_OK)
+        status = tq_node_make(tree, TQ_TABLE_QuantizationParameters, &parameters, error);
+    if (status == TQ_OK)
+        status = tq_convert_scales(tree, parameters, buffer, error);
+    if (status == TQ_OK)
+        status = put_zeros(tree, parameters, tq_weight_scale_count(&k->source.layout), error);
+    if (status == TQ_OK)
+        status = tq_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis, error);
+    if (status == TQ_OK)
+        status = tq_node_set_u64(tree, tensor, TQ_Tensor_buffer, index, error);
+    if (status == TQ_OK)
+        status = tq_node_set_u64(tree, tensor, TQ_Tensor_type, type, error);
+    if (status != TQ_OK)
+        return status;
+    tq_cell cell = {.slot = tq_fields[TQ_Tensor_quantization].slot, .kind = TQ_CELL_TABLE, .align = 4};
+    cell.table = parameters;
+    return tq_node_put(tree, tensor, &cell, error);
 }
 
 tq_status tq_convert_scales_now(const tq_node *buffer, const float **scales, size_t *count, tq_error *error)

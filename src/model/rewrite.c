@@ -162,6 +162,12 @@ tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_
     return TQ_OK;
 }
 
+tq_cell *tq_buffer_node_cell(const tq_node *buffer)
+{
+    tq_cell *inside = tq_node_field(buffer, TQ_Buffer_data), *outside = tq_node_field(buffer, TQ_Buffer_offset);
+    return inside || !outside || outside->kind != TQ_CELL_OUTSIDE ? inside : outside;
+}
+
 tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error)
 {
     tq_cell cell = data_cell(size);

@@ -487,6 +487,7 @@ static float real_square(float x, const void *params)
     return x * x;
 }
 
+/* What XNNPACK makes of MUL of a tensor with itself, but not within a table of several operators. */
 static tq_status prepare_square(tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
@@ -507,7 +508,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     TQ_TRY(check_types(node, error));
     int32_t type = node->in[0]->type;
     TQ_TRY(tq_check_output(node, 0, type == TQ_TensorType_INT16 ? TQ_T(INT16) | eight_bits : 1u << type, error));
-    if (is_of_xnnpack(node) && node->in[0] == node->in[1])
+    if (is_of_xnnpack(node) && node->in[0] == node->in[1] && !node->tabulated)
         return prepare_square(node, error);
     TQ_TRY(prepare_codes(node, &s, error));
     if (type == TQ_TensorType_INT16)

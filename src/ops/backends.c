@@ -251,12 +251,11 @@ static bool need_same_types(const tq_node *node)
 
 /* ---- options ---- */
 
-static bool need_plain_activation(const tq_node *node)
+static int64_t activation_of(const tq_node *node)
 {
-    int64_t activation = TQ_ActivationFunctionType_NONE;
     switch (node->row.code) {
 #define OF(operator, table) \
-    case TQ_BuiltinOperator_##operator: activation = option(node, TQ_##table##_fused_activation_function); break;
+    case TQ_BuiltinOperator_##operator: return option(node, TQ_##table##_fused_activation_function);
         OF(ADD, AddOptions)
         OF(SUB, SubOptions)
         OF(MUL, MulOptions)
@@ -268,7 +267,13 @@ static bool need_plain_activation(const tq_node *node)
         OF(MAX_POOL_2D, Pool2DOptions)
         OF(AVERAGE_POOL_2D, Pool2DOptions)
 #undef OF
+    default: return TQ_ActivationFunctionType_NONE;
     }
+}
+
+static bool need_plain_activation(const tq_node *node)
+{
+    int64_t activation = activation_of(node);
     return activation >= TQ_ActivationFunctionType_NONE && activation <= TQ_ActivationFunctionType_RELU6;
 }
 
@@ -568,6 +573,94 @@ static bool need_batches(const tq_node *node)
     if (type_of(a) != type_of(b))
         return false;
     return is_float(a) || (is_sound(a) && is_sound(b) && (type_of(b) == TQ_TensorType_UINT8 || zero_point_of(b) == 0));
+}
+
+/* ---- element by element, as XNNPACK's graph has it ---- */
+
+static bool is_one_pixel_pool(const tq_node *node)
+{
+    bool pools = node->row.code == TQ_BuiltinOperator_MAX_POOL_2D || node->row.code == TQ_BuiltinOperator_AVERAGE_POOL_2D;
+    return pools && option(node, TQ_Pool2DOptions_filter_height) == 1 && option(node, TQ_Pool2DOptions_filter_width) == 1;
+}
+
+static bool is_function(const tq_node *node)
+{
+    switch (node->row.code) {
+    case TQ_BuiltinOperator_ABS:
+    case TQ_BuiltinOperator_CEIL:
+    case TQ_BuiltinOperator_COS:
+    case TQ_BuiltinOperator_DEQUANTIZE:
+    case TQ_BuiltinOperator_ELU:
+    case TQ_BuiltinOperator_EXP:
+    case TQ_BuiltinOperator_FLOOR:
+    case TQ_BuiltinOperator_GELU:
+    case TQ_BuiltinOperator_HARD_SWISH:
+    case TQ_BuiltinOperator_LEAKY_RELU:
+    case TQ_BuiltinOperator_LOG:
+    case TQ_BuiltinOperator_LOGISTIC:
+    case TQ_BuiltinOperator_NEG:
+    case TQ_BuiltinOperator_QUANTIZE:
+    case TQ_BuiltinOperator_RELU:
+    case TQ_BuiltinOperator_RELU6:
+    case TQ_BuiltinOperator_RELU_N1_TO_1:
+    case TQ_BuiltinOperator_ROUND:
+    case TQ_BuiltinOperator_RSQRT:
+    case TQ_BuiltinOperator_SIN:
+    case TQ_BuiltinOperator_SQRT:
+    case TQ_BuiltinOperator_SQUARE:
+    case TQ_BuiltinOperator_TANH: return true;
+    default: return is_one_pixel_pool(node);
+    }
+}
+
+static bool is_function_of_two(const tq_node *node)
+{
+    switch (node->row.code) {
+    case TQ_BuiltinOperator_ADD:
+    case TQ_BuiltinOperator_DIV:
+    case TQ_BuiltinOperator_MAXIMUM:
+    case TQ_BuiltinOperator_MINIMUM:
+    case TQ_BuiltinOperator_MUL:
+    case TQ_BuiltinOperator_PRELU:
+    case TQ_BuiltinOperator_SQUARED_DIFFERENCE:
+    case TQ_BuiltinOperator_SUB: return true;
+    default: return false;
+    }
+}
+
+static bool is_one_element(const tq_tensor *t)
+{
+    if (!is_static(t))
+        return false;
+    for (int i = 0; i < rank_of(t); i++)
+        if (dimension(t, i) != 1)
+            return false;
+    return true;
+}
+
+tq_backend_shape tq_backend_element(const tq_node *node, const tq_tensor **in)
+{
+    const tq_tensor *a = input(node, 0), *b = input(node, 1);
+    if (!a || !output(node, 0) || tq_backend_unpacks(node))
+        return TQ_BACKEND_OTHER;
+    *in = a;
+    if (is_function(node))
+        return TQ_BACKEND_UNARY;
+    if (!b || !is_function_of_two(node))
+        return TQ_BACKEND_OTHER;
+    if (is_one_element(b) && !is_static(a))
+        return TQ_BACKEND_UNARY;
+    if (is_one_element(a) && !is_static(b)) {
+        *in = b;
+        return TQ_BACKEND_UNARY;
+    }
+    return TQ_BACKEND_BINARY;
+}
+
+bool tq_backend_clamps(const tq_node *node)
+{
+    int64_t activation = is_function_of_two(node) ? activation_of(node) : TQ_ActivationFunctionType_NONE;
+    return activation != TQ_ActivationFunctionType_NONE;
 }
 
 /* ---- constants that steer ---- */

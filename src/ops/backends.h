@@ -26,4 +26,12 @@ tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
    constant in it (tq_tensor.unpacked): a DEQUANTIZE or DENSIFY of a constant. */
 bool tq_backend_unpacks(const tq_node *node);
 
+/* What XNNPACK makes of a node that it takes, where that works element by element: no such thing, a function of one
+   tensor (of two, one is a constant of one element), or one of two tensors. */
+typedef enum tq_backend_shape { TQ_BACKEND_OTHER, TQ_BACKEND_UNARY, TQ_BACKEND_BINARY } tq_backend_shape;
+tq_backend_shape tq_backend_element(const tq_node *node, const tq_tensor **input);
+
+/* Whether XNNPACK clamps the node's results in a step of its own, for a fused activation. */
+bool tq_backend_clamps(const tq_node *node);
+
 #endif

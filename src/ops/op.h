@@ -77,6 +77,7 @@ struct tq_node {
     void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
+    bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
     int threads; /* at most so many; at least 1 */
     struct tq_graph_run *run; /* the runtime's */
 };

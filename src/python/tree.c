@@ -103,8 +103,12 @@ static int take_bytes(TreeObject *tree, PyObject *object, tq_bytes *out)
 
 static const tq_field *look_up(tq_table_id id, PyObject *name)
 {
-    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++)
-        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) == 0)
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &size); /* of ASCII no copy is made */
+    if (!text)
+        PyErr_Clear(); /* lone surrogates, which no field has */
+    for (unsigned i = tq_tables[id].first; text && i < tq_tables[id + 1].first; i++)
+        if (strcmp(text, tq_fields[i].name) == 0 && strlen(text) == (size_t)size)
             return &tq_fields[i];
     return NULL;
 }
@@ -202,7 +206,7 @@ static tq_cell *cell_of(const tq_node *node, const tq_field *field)
 {
     tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;
     if (id_of(field) == TQ_Buffer_data)
-        outside = tq_node_field(node, TQ_Buffer_offset);
+        return tq_buffer_node_cell(node);
     if (id_of(field) == TQ_Operator_custom_options)
         outside = tq_node_field(node, TQ_Operator_large_custom_options_offset);
     return outside && outside->kind == TQ_CELL_OUTSIDE && !cell ? outside : cell;
@@ -396,7 +400,9 @@ static int store_number(NodeObject *self, const tq_field *field, PyObject *value
 {
     uint8_t bytes[8];
     tq_error error;
-    if (!is_integer(field) || !plain_integer(field, value, bytes))
+    if (field->scalar == TQ_BOOL && PyBool_Check(value))
+        bytes[0] = value == Py_True;
+    else if (!is_integer(field) || !plain_integer(field, value, bytes))
         return 0;
     tq_status status = tq_node_set_scalar(&self->tree->tree, self->node, id_of(field), bytes, &error);
     return raise_status(self->tree, status, &error) < 0 ? -1 : 1;
@@ -647,7 +653,7 @@ static PyMethodDef node_methods[] = {
     {"numbers", (PyCFunction)numbers, METH_O, "numbers($self, field, /)\n--\n\nA vector of integers as a tuple; empty where it is not stored."},
     {"length", (PyCFunction)length_of, METH_O, "length($self, field, /)\n--\n\nHow many elements a vector has; 0 where it is not stored."},
     {"store", (PyCFunction)(void (*)(void))store, METH_FASTCALL,
-     "store($self, field, value, /)\n--\n\nSets a field to an int, a short list of ints or an array of its own dtype; False, and nothing is\ndone, for all else and for what does not fit."},
+     "store($self, field, value, /)\n--\n\nSets a field to an int or a bool, a short list of ints or an array of its own dtype; False, and nothing is\ndone, for all else and for what does not fit."},
     {"set", (PyCFunction)set, METH_VARARGS,
      "set($self, field, value, /)\n--\n\nA number for a scalar, bytes for a string or a vector of scalars, a _Node of the same tree, a\nsequence of them or of bytes; None takes the field away."},
     {"unknown_slots", (PyCFunction)unknown_slots, METH_NOARGS, "unknown_slots($self, /)\n--\n\nThe slots of stored fields that the schema does not know."},

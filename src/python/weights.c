@@ -8,11 +8,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "python/array_args.h"
 #include "python/operands.h"
 #include "python/tree.h"
 #include "convert/weights.h"
 #include "kernels/weight_codes.h"
+#include "model/rewrite.h"
 
 static const char *const rule_names[] = {
 #define WEIGHT_RULE(symbol, name, text) name,
@@ -302,34 +304,93 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     return made;
 }
 
+/* What the two functions below have in common. */
+static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
+                           PyObject *block_size, const char *label)
+{
+    weights_job job = {.given = NULL};
+    npy_intp shape[NPY_MAXDIMS];
+    int rank;
+    tq_error error;
+    if (tq_py_code(dtype, &job.target.code) < 0 || layout_of(w, axis, block_size, &job, &rank, shape) < 0)
+        return NULL;
+    job.target.rule = (tq_weight_rule)usual_rule(&job.target);
+    job.target.positive = true;
+    const tq_weight_source source = {job.target, job.layout, PyArray_DATA(w), label};
+    if (tq_convert_weights(tree, node, &source, &error) == TQ_OK)
+        return PyArray_IntTupleFromIntp(rank, shape);
+    tq_py_raise(state, &error, NULL);
+    return NULL;
+}
+
 /* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.  Gives a node of a Buffer the codes of w,
-   packed, as quantize_weights would make them by its usual rule, but without scales of 0, when the model is written.  w is not copied where it is
-   dense: it must not change. */
+   packed, as quantize_weights would make them by its usual rule, but without scales of 0, when the model is written.  w
+   is not copied where it is dense: it must not change.  The tree keeps it, so that neither is freed if it is itself a
+   view of that tree. */
 static PyObject *codes_into(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *value, *axis, *dtype, *block_size, *made = NULL;
     const char *label;
-    weights_job job = {.given = NULL};
-    npy_intp shape[NPY_MAXDIMS];
-    int rank;
     tq_node *node;
-    tq_error error;
-    if (!PyArg_ParseTuple(args, "OOOOOs:_codes_into", &object, &value, &axis, &dtype, &block_size, &label) ||
-        tq_py_code(dtype, &job.target.code) < 0)
+    if (!PyArg_ParseTuple(args, "OOOOOs:_codes_into", &object, &value, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
     PyArrayObject *w = tree ? tq_py_dense_floats(value, "w") : NULL;
-    if (w && layout_of(w, axis, block_size, &job, &rank, shape) == 0 && tq_py_keep_for_node(object, (PyObject *)w) == 0) {
-        job.target.rule = (tq_weight_rule)usual_rule(&job.target);
-        job.target.positive = true;
-        const tq_weight_source source = {job.target, job.layout, PyArray_DATA(w), label};
-        if (tq_convert_weights(tree, node, &source, &error) == TQ_OK)
-            made = PyArray_IntTupleFromIntp(rank, shape);
-        else
-            tq_py_raise(state, &error, NULL);
-    }
+    if (w && tq_py_keep_for_node(object, (PyObject *)w) == 0)
+        made = put_codes(state, tree, node, w, axis, dtype, block_size, label);
     Py_XDECREF(w);
+    return made;
+}
+
+/* The tree of a node of that table and of a Buffer's. */
+static tq_tree *change_both(tq_state *state, PyObject *object, const char *table, tq_node **node, PyObject *buffer,
+                            tq_node **codes)
+{
+    tq_tree *tree = tq_py_change_node(state, object, table, node);
+    tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", codes) : NULL;
+    if (!other || tree == other)
+        return other;
+    PyErr_SetString(PyExc_ValueError, "the buffer belongs to another model");
+    return NULL;
+}
+
+/* The bytes of a Buffer as an array of floats, of that shape, which must not outlive the tree.  NULL with no exception:
+   they are none as they lie there. */
+static PyArrayObject *floats_of(const tq_node *buffer, PyObject *shape)
+{
+    const tq_cell *cell = tq_buffer_node_cell(buffer);
+    PyArray_Dims dims = {NULL, 0};
+    if (!PyArray_IntpConverter(shape, &dims))
+        return NULL;
+    uint64_t size = 4;
+    bool fits = cell && !cell->is_made && (uintptr_t)cell->bytes % 4 == 0 && NPY_BYTE_ORDER == NPY_LITTLE_ENDIAN;
+    for (int i = 0; fits && i < dims.len; i++)
+        fits = dims.ptr[i] >= 0 && tq_mul_u64(size, (uint64_t)dims.ptr[i], &size);
+    PyArrayObject *made = NULL;
+    if (fits && size && size == cell->length)
+        made = (PyArrayObject *)PyArray_New(&PyArray_Type, dims.len, dims.ptr, NPY_FLOAT32, NULL, (void *)(uintptr_t)cell->bytes, 0,
+                                            NPY_ARRAY_CARRAY_RO, NULL);
+    PyDimMem_FREE(dims.ptr);
+    return made;
+}
+
+/* _codes_from(node, source, shape, axis, dtype, block_size, label): the same of weights that another Buffer of that tree
+   holds.  None, and nothing is done: its bytes are no floats of that shape as they lie there. */
+static PyObject *codes_from(PyObject *module, PyObject *args)
+{
+    tq_state *state = PyModule_GetState(module);
+    PyObject *object, *source, *shape, *axis, *dtype, *block_size;
+    const char *label;
+    tq_node *node, *floats;
+    if (!PyArg_ParseTuple(args, "OOOOOOs:_codes_from", &object, &source, &shape, &axis, &dtype, &block_size, &label))
+        return NULL;
+    tq_tree *tree = change_both(state, object, "Buffer", &node, source, &floats);
+    PyArrayObject *w = tree ? floats_of(floats, shape) : NULL;
+    if (!w)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    PyObject *made = put_codes(state, tree, node, w, axis, dtype, block_size, label);
+    Py_DECREF(w);
     return made;
 }
 
@@ -342,15 +403,31 @@ static PyObject *scales_into(PyObject *module, PyObject *args)
     tq_error error;
     if (!PyArg_ParseTuple(args, "OO:_scales_into", &object, &buffer))
         return NULL;
-    tq_tree *tree = tq_py_change_node(state, object, "QuantizationParameters", &node);
-    tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", &codes) : NULL;
-    if (!other)
+    tq_tree *tree = change_both(state, object, "QuantizationParameters", &node, buffer, &codes);
+    if (!tree)
         return NULL;
-    if (tree != other) {
-        PyErr_SetString(PyExc_ValueError, "the buffer belongs to another model");
-        return NULL;
-    }
     if (tq_convert_scales(tree, node, codes, &error) == TQ_OK)
+        Py_RETURN_NONE;
+    tq_py_raise(state, &error, NULL);
+    return NULL;
+}
+
+/* _become_codes(tensor, buffer, index, type, axis): makes a node of a Tensor that of codes which _codes_into made. */
+static PyObject *become_codes(PyObject *module, PyObject *args)
+{
+    tq_state *state = PyModule_GetState(module);
+    PyObject *object, *buffer;
+    tq_node *node, *codes;
+    tq_error error;
+    unsigned index;
+    unsigned char type;
+    int axis;
+    if (!PyArg_ParseTuple(args, "OOIbi:_become_codes", &object, &buffer, &index, &type, &axis))
+        return NULL;
+    tq_tree *tree = change_both(state, object, "Tensor", &node, buffer, &codes);
+    if (!tree)
+        return NULL;
+    if (tq_convert_tensor(tree, node, codes, index, type, axis, &error) == TQ_OK)
         Py_RETURN_NONE;
     tq_py_raise(state, &error, NULL);
     return NULL;
@@ -502,7 +579,9 @@ static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwarg
 }
 
 static PyMethodDef functions[] = {
+    {"_codes_from", codes_from, METH_VARARGS, NULL},
     {"_codes_into", codes_into, METH_VARARGS, NULL},
+    {"_become_codes", become_codes, METH_VARARGS, NULL},
     {"_scales_into", scales_into, METH_VARARGS, NULL},
     {"_scales_of", scales_of_codes, METH_O, NULL},
     {"quantize_weights", (PyCFunction)(void (*)(void))quantize_weights, METH_VARARGS | METH_KEYWORDS,

@@ -317,6 +317,8 @@ void tq_graph_choose_backends(tq_graph_run *graph)
         if (tq_backend_unpacks(node))
             node->out[0]->unpacked = true;
     }
+    if (graph->run->options.numerics == TQ_NUMERICS_XNNPACK)
+        tq_graph_find_chains(graph);
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)

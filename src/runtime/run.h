@@ -30,6 +30,7 @@ typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
+    bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     tq_block *memory;       /* list: what tq_node_memory gave */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
@@ -55,6 +56,7 @@ typedef struct tq_slot {
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
     int32_t producer;   /* -1: none */
+    int32_t reader;     /* the operator that reads it; -1: none, or several, or the graph's caller does (chains.c) */
     bool is_input, is_output;
     bool is_orphan; /* nothing writes it */
     bool file_constant; /* the file has its value */
@@ -134,6 +136,11 @@ void tq_graph_choose_backends(tq_graph_run *graph);
 
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
+
+/* ---- chains.c ---- */
+
+/* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
+void tq_graph_find_chains(tq_graph_run *graph);
 
 /* ---- prepare.c ---- */
 

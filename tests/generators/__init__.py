@@ -7,7 +7,7 @@ A row is a function under `@generator`; each of its kinds names a combination of
     def add(m, kind):
         x = m.input(kind, m.shape())
         y = m.input_or_constant(kind, m.shape_like(x))
-        m.operator("ADD", [x, y], [m.output(kind)], schema.AddOptionsT(fusedActivationFunction=m.activation()))
+        m.operator("ADD", [x, y], [m.output("float32")], fused_activation_function=m.activation())
 
 `m` is a `Draft` (generators/draft.py): it draws at random, always the same for a seed, and collects the model and
 its inputs.  The modules of this package are found by themselves.  At least 90 % of a row's models must be ones that
@@ -20,6 +20,8 @@ import pkgutil
 REFERENCE, OPTIMIZED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 MICRO = "MICRO"  # tflite-micro's interpreter, where its package is installed
 PUBLISHED = "PUBLISHED"  # the functions of tests/published.py, of operators that no installed runtime has
+
+GRAPHS = ("GRAPH", "PARTITION")  # rows of several operators
 
 NUMERICS = {"reference": REFERENCE, "optimized": OPTIMIZED, "xnnpack": "BUILTIN"}  # tq's names: LiteRT's resolvers
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element by element: operators of one or two tensors, and activations."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import OPTIMIZED, generator
@@ -35,22 +34,22 @@ def rescaled(m, kind, magnitude):
 @generator("ADD", "float32", "int8", "uint8", "int16", "int32", "int64")
 def add(m, kind):
     x, y = operands(m, kind)
-    options = schema.AddOptionsT(fusedActivationFunction=m.activation(), potScaleInt16=m.chance(0.3))
-    m.operator("ADD", [x, y], [rescaled(m, kind, m.largest(x) + m.largest(y))], options, 3)
+    options = {"fused_activation_function": m.activation(), "pot_scale_int16": m.chance(0.3)}
+    m.operator("ADD", [x, y], [rescaled(m, kind, m.largest(x) + m.largest(y))], **options, version=3)
 
 
 @generator("SUB", "float32", "int8", "uint8", "int16", "int32", "int64")
 def sub(m, kind):
     x, y = operands(m, kind)
-    options = schema.SubOptionsT(fusedActivationFunction=m.activation(), potScaleInt16=m.chance(0.3))
-    m.operator("SUB", [x, y], [rescaled(m, kind, m.largest(x) + m.largest(y))], options, 3)
+    options = {"fused_activation_function": m.activation(), "pot_scale_int16": m.chance(0.3)}
+    m.operator("SUB", [x, y], [rescaled(m, kind, m.largest(x) + m.largest(y))], **options, version=3)
 
 
 @generator("MUL", "float32", "int8", "uint8", "int16", "int32", "int64", "complex64")
 def mul(m, kind):
     x, y = operands(m, kind)
-    options = schema.MulOptionsT(fusedActivationFunction=m.activation() if kind != "complex64" else 0)
-    m.operator("MUL", [x, y], [rescaled(m, kind, m.largest(x) * m.largest(y) / 2)], options, 7)
+    options = {"fused_activation_function": m.activation() if kind != "complex64" else 0}
+    m.operator("MUL", [x, y], [rescaled(m, kind, m.largest(x) * m.largest(y) / 2)], **options, version=7)
 
 
 @generator("DIV", "float32", "uint8", "int32")
@@ -71,21 +70,21 @@ def div(m, kind):
     else:
         y = m.input_or_constant(kind, b, nonzero(b))
         output = m.output(kind)
-    m.operator("DIV", [x, y], [output], schema.DivOptionsT(fusedActivationFunction=m.activation()), 2)
+    m.operator("DIV", [x, y], [output], fused_activation_function=m.activation(), version=2)
 
 
 @generator("SQUARED_DIFFERENCE", "float32", "int8", "int32")
 def squared_difference(m, kind):
     x, y = operands(m, kind)
     output = rescaled(m, kind, (m.largest(x) + m.largest(y)) ** 2 / 2)
-    m.operator("SQUARED_DIFFERENCE", [x, y], [output], schema.SquaredDifferenceOptionsT(), 2)
+    m.operator("SQUARED_DIFFERENCE", [x, y], [output], version=2)
 
 
 @generator("MAXIMUM", "float32", "int8", "uint8", "int16", "int32", "int64")
 @generator("MINIMUM", "float32", "int8", "uint8", "int16", "int32", "int64")
 def maximum(m, kind):
     x, y = operands(m, kind)
-    m.operator(m.name, [x, y], [m.output(kind, **(m.parameters[x] or {"scale": None}))], None, 4)
+    m.operator(m.name, [x, y], [m.output(kind, **(m.parameters[x] or {"scale": None}))], version=4)
 
 
 @generator("POW", "float32", "int32")
@@ -96,7 +95,7 @@ def power(m, kind):
         y = m.input_or_constant(kind, b, m.integers(kind, b, 0, 9))
     else:
         x, y = operands(m, kind)
-    m.operator("POW", [x, y], [m.output(kind)], schema.PowOptionsT())
+    m.operator("POW", [x, y], [m.output(kind)])
 
 
 @generator("FLOOR_DIV", "float32", "int8", "int16", "int32")
@@ -109,8 +108,7 @@ def floor_div(m, kind):
     a, b = m.broadcast_pair(0, 4, empty=0.02)
     x = m.input(kind, a, scale=None)
     y = m.input_or_constant(kind, b, nonzero(b), scale=None)
-    options = schema.FloorDivOptionsT() if m.name == "FLOOR_DIV" else schema.FloorModOptionsT()
-    m.operator(m.name, [x, y], [m.output(kind, scale=None)], options, 2)
+    m.operator(m.name, [x, y], [m.output(kind, scale=None)], version=2)
 
 
 @generator("ATAN2", "float32", "float64")
@@ -138,7 +136,7 @@ def comparison(m, kind):
 
         x = m.input(kind, a, values(a), scale=None)
         y = m.input_or_constant(kind, b, values(b), scale=None)
-    m.operator(m.name, [x, y], [m.output("bool")], None, 2)
+    m.operator(m.name, [x, y], [m.output("bool")], version=2)
 
 
 for name in COMPARISONS:
@@ -172,18 +170,15 @@ def bitwise(m, kind):
 def add_n(m, kind):
     shape = m.shape(0, 4)
     inputs = [m.input_or_constant(kind, shape, chance=0.2) for _ in range(m.integer(2, 5))]
-    m.operator("ADD_N", inputs, [m.output(kind)], schema.AddNOptionsT())
+    m.operator("ADD_N", inputs, [m.output(kind)])
 
 
 # ---- one tensor ----
 
 
-def unary(*kinds, options=None, version=1):
-    def make(m, kind):
-        x = m.input(kind, m.shape(0, 5, empty=0.02), scale=None)
-        m.operator(m.name, [x], [m.output(kind, scale=None)], options and options(), version)
-
-    return make
+def unary(m, kind):
+    x = m.input(kind, m.shape(0, 5, empty=0.02), scale=None)
+    m.operator(m.name, [x], [m.output(kind, scale=None)])
 
 
 for name, kinds in {
@@ -208,33 +203,33 @@ for name, kinds in {
     "LOGISTIC": ("float32",),
     "HARD_SWISH": ("float32",),
 }.items():
-    generator(name, *kinds)(unary())
+    generator(name, *kinds)(unary)
 
 
 @generator("GELU", "float32", "int8", "uint8")
 def gelu(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02))
     y = rescaled(m, kind, m.largest(x))
-    m.operator("GELU", [x], [y], schema.GeluOptionsT(approximate=m.chance(0.5)), 2)
+    m.operator("GELU", [x], [y], approximate=m.chance(0.5), version=2)
 
 
 @generator("ABS", "int8", "int16")
 def absolute(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02))
     y = m.output(kind, **m.parameters[x]) if m.chance(0.3) else rescaled(m, kind, m.largest(x))
-    m.operator("ABS", [x], [y], None, 2)
+    m.operator("ABS", [x], [y], version=2)
 
 
 @generator("EXP", "int8", "int16")
 def exponential(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02), **m.affine(kind, m.rng.uniform(0.5, 12)))
-    m.operator("EXP", [x], [rescaled(m, kind, np.exp(min(m.largest(x), 20)))], schema.ExpOptionsT(), 2)
+    m.operator("EXP", [x], [rescaled(m, kind, np.exp(min(m.largest(x), 20)))], version=2)
 
 
 @generator("LOG", "int8", "int16")
 def logarithm(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02))
-    m.operator("LOG", [x], [rescaled(m, kind, 5)], None, 2)
+    m.operator("LOG", [x], [rescaled(m, kind, 5)], version=2)
 
 
 @generator("SQRT", "int8", "int16")
@@ -245,7 +240,7 @@ def square_root(m, kind):
     zero = m.pick(low, m.integer(low, high - 1)) if kind == "int8" else 0
     x = m.input(kind, shape, m.integers(kind, shape, zero, high), scale=m.scale(), zero_point=zero)
     size = np.sqrt(m.largest(x)) if m.name == "SQRT" else m.parameters[x]["scale"] ** -0.5
-    m.operator(m.name, [x], [rescaled(m, kind, size)], None, 3 if m.name == "RSQRT" else 2)
+    m.operator(m.name, [x], [rescaled(m, kind, size)], version=3 if m.name == "RSQRT" else 2)
 
 
 @generator("RELU", "int8", "uint8", "int16")
@@ -255,14 +250,14 @@ def square_root(m, kind):
 def relu(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02))
     y = m.output(kind, **m.parameters[x]) if m.chance(0.3) else rescaled(m, kind, m.largest(x))
-    m.operator(m.name, [x], [y], None, 2 if m.name in ("RELU", "RELU6") else 1)
+    m.operator(m.name, [x], [y], version=2 if m.name in ("RELU", "RELU6") else 1)
 
 
 @generator("LEAKY_RELU", "float32", "int8", "uint8", "int16")
 def leaky_relu(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02))
     alpha = m.pick(0.01, 0.1, 0.2, 0.3, float(m.rng.uniform(0, 1)), 1.5, -0.25, 0.0)
-    m.operator("LEAKY_RELU", [x], [rescaled(m, kind, m.largest(x))], schema.LeakyReluOptionsT(alpha=alpha), 2)
+    m.operator("LEAKY_RELU", [x], [rescaled(m, kind, m.largest(x))], alpha=alpha, version=2)
 
 
 @generator("PRELU", "float32", "int8", "uint8")
@@ -276,7 +271,7 @@ def prelu(m, kind):
 @generator("HARD_SWISH", "int8", "uint8")
 def hard_swish(m, kind):
     x = m.input(kind, m.shape(0, 5, empty=0.02), **m.affine(kind, m.rng.uniform(1, 12)))
-    m.operator("HARD_SWISH", [x], [m.output(kind, **m.affine(kind, m.largest(x)))], None)
+    m.operator("HARD_SWISH", [x], [m.output(kind, **m.affine(kind, m.largest(x)))])
 
 
 FIXED = {  # operator: {type: (scale, zero point) of the output}
@@ -294,7 +289,7 @@ def curve(m, kind):
     else:
         parameters = m.affine(kind, m.rng.uniform(1, 12))
     x = m.input(kind, m.shape(0, 5, empty=0.02), **parameters)
-    m.operator(m.name, [x], [m.output(kind, scale=scale, zero_point=zero)], None, 3)
+    m.operator(m.name, [x], [m.output(kind, scale=scale, zero_point=zero)], version=3)
 
 
 @generator("ELU", "float32", "int8", resolver=OPTIMIZED)
@@ -323,7 +318,7 @@ def quantize(m, kind):
         axis = m.integer(0, len(shape) - 1)
         scales = np.float32([m.scale() for _ in range(shape[axis])])
         zeros = [m.zero_point(target) if target != "int16" else 0 for _ in scales]
-        parameters = {"scale": scales, "zero_point": zeros, "axis": axis}
+        parameters = {"scale": scales, "zero_point": zeros, "quantized_dimension": axis}
     size = float(np.median(parameters["scale"])) * (128 if target != "int16" else 2**15)
 
     def values():
@@ -333,7 +328,7 @@ def quantize(m, kind):
         return x
 
     x = m.input("float32", shape, draw=values)
-    m.operator("QUANTIZE", [x], [m.output(target, shape, **parameters)], schema.QuantizeOptionsT(), 3)
+    m.operator("QUANTIZE", [x], [m.output(target, shape, **parameters)], version=3)
 
 
 PAIRS = (
@@ -358,7 +353,7 @@ def requantize(m, kind):
         x = m.input(source, shape)
         scale = m.scale_for(target if target != "int32" else "int16", m.largest(x))
         y = m.output(target, scale=scale, zero_point=m.zero_point(target))
-    m.operator("QUANTIZE", [x], [y], schema.QuantizeOptionsT(), 3)
+    m.operator("QUANTIZE", [x], [y], version=3)
 
 
 @generator("DEQUANTIZE", "int8", "uint8", "int16", "int4", "int2", "uint4", "float16")
@@ -371,9 +366,13 @@ def dequantize(m, kind):
         if m.chance(0.3) and kind != "int16":
             axis = m.integer(0, len(shape) - 1)
             scales = np.float32([m.scale() for _ in range(shape[axis])])
-            parameters = {"scale": scales, "zero_point": [m.zero_point(kind) for _ in scales], "axis": axis}
+            parameters = {
+                "scale": scales,
+                "zero_point": [m.zero_point(kind) for _ in scales],
+                "quantized_dimension": axis,
+            }
         x = m.input_or_constant(kind, shape, chance=1 if kind == "int2" else 0.4, **parameters)
-    m.operator("DEQUANTIZE", [x], [m.output("float32")], schema.DequantizeOptionsT(), 6)
+    m.operator("DEQUANTIZE", [x], [m.output("float32")], version=6)
 
 
 CASTS = ("float32", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16", "uint32", "float16", "float64")
@@ -394,15 +393,13 @@ def cast(m, kind):
         return x
 
     x = m.input(kind, shape, draw=values, scale=None)
-    options = schema.CastOptionsT(
-        inDataType=getattr(schema.TensorType, kind.upper()), outDataType=getattr(schema.TensorType, target.upper())
-    )
-    m.operator("CAST", [x], [m.output(target, scale=None)], options if m.chance(0.8) else None, 6)
+    options = {"in_data_type": kind, "out_data_type": target} if m.chance(0.8) else None
+    m.operator("CAST", [x], [m.output(target, scale=None)], options=options, version=6)
 
 
 @generator("FAKE_QUANT", "float32")
 def fake_quant(m, kind):
     x = m.input(kind, m.shape(0, 4))
     low, high = m.pick((-1.0, 1.0), (0.0, 6.0), (-0.3, 2.7), (-6.0, 0.0), (-3.2, 2.9))
-    options = schema.FakeQuantOptionsT(min=low, max=high, numBits=m.pick(8, 8, 8, 4, 16, 2))
-    m.operator("FAKE_QUANT", [x], [m.output(kind)], options, 2)
+    options = {"min": low, "max": high, "num_bits": m.pick(8, 8, 8, 4, 16, 2)}
+    m.operator("FAKE_QUANT", [x], [m.output(kind)], **options, version=2)

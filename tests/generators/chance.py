@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers, whose seeds are given."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import OPTIMIZED, generator
@@ -11,7 +10,7 @@ def seeds(m):
     """Two seeds whose lower 32 bits are not all 0, which would stand for any."""
     first = m.pick(0, 1, -1, m.integer(-(2**63), 2**63 - 1) | 1)
     second = m.integer(-(2**63), 2**63 - 1) | 1 if first == 0 or m.chance(0.5) else 0
-    return schema.RandomOptionsT(seed=first, seed2=second)
+    return {"seed": first, "seed2": second}
 
 
 @generator("RANDOM_UNIFORM", "float32", resolver=OPTIMIZED)
@@ -20,7 +19,7 @@ def random(m, kind):
     """LiteRT writes behind an odd count of normal numbers."""
     shape = [*m.shape(0, 3, 100), 2]
     x = m.input_or_constant("int32", [len(shape)], shape, chance=0.6)
-    m.operator(m.name, [x], [m.output(kind)], seeds(m))
+    m.operator(m.name, [x], [m.output(kind)], **seeds(m))
     m.runs, m.fixed = 3, True
 
 
@@ -29,7 +28,7 @@ def multinomial(m, kind):
     shape = m.shape(2, 2, 100)
     logits = m.input("float32", shape, draw=lambda: m.floats(shape, special=0.2, magnitude=2))
     count = m.input_or_constant("int32", [], m.integer(0, 20), chance=0.6)
-    m.operator("MULTINOMIAL", [logits, count], [m.output(kind)], seeds(m))
+    m.operator("MULTINOMIAL", [logits, count], [m.output(kind)], **seeds(m))
     m.runs, m.fixed = 3, True
 
 
@@ -44,6 +43,7 @@ def bits(m, kind):
         return found | np.uint64([0, 2**32 - 2, 0][:count]) if carry else found
 
     x = m.input("uint64", [count], draw=state)
-    options = schema.StablehloRngBitGeneratorOptionsT(algorithm=getattr(schema.RngAlgorithm, algorithm))
-    m.operator(m.name, [x], [m.output("uint64", [count]), m.output(kind, m.shape(0, 3, 60), scale=None)], options)
+    m.operator(
+        m.name, [x], [m.output("uint64", [count]), m.output(kind, m.shape(0, 3, 60), scale=None)], algorithm=algorithm
+    )
     m.fixed = True

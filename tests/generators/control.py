@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that run other subgraphs, and variables."""
 
-import ai_edge_litert.schema_py_generated as schema
 import flatbuffers.flexbuffers
 import numpy as np
 
@@ -16,8 +15,7 @@ def step(g, kind, x, shape):
         other = g.constant(kind, g.draw(kind, g.broadcast(shape)), **{"scale": None})
         y = g.inner(kind, shape)
         name = g.pick("ADD", "SUB", "MUL", "MAXIMUM")
-        options = {"ADD": schema.AddOptionsT, "SUB": schema.SubOptionsT, "MUL": schema.MulOptionsT}.get(name)
-        g.operator(name, [x, other], [y], options and options())
+        g.operator(name, [x, other], [y])
         x = y
     return x
 
@@ -38,8 +36,13 @@ def if_(m, kind):
     m.runs = 3
     condition = m.input("bool", m.pick([], [1]), draw=None)
     inputs = [m.input_or_constant(kind, shape, chance=0.1) for shape in shapes]
-    options = schema.IfOptionsT(thenSubgraphIndex=then, elseSubgraphIndex=otherwise)
-    m.operator("IF", [condition, *inputs], [m.output(kind, shape) for shape in shapes], options)
+    m.operator(
+        "IF",
+        [condition, *inputs],
+        [m.output(kind, shape) for shape in shapes],
+        then_subgraph_index=then,
+        else_subgraph_index=otherwise,
+    )
 
 
 @generator("WHILE", *TYPES)
@@ -52,24 +55,24 @@ def while_(m, kind):
     for shape in shapes:
         condition.input(kind, shape)
     less = condition.output("bool", [])
-    condition.operator("LESS", [i, condition.constant("int32", limit)], [less], schema.LessOptionsT())
+    condition.operator("LESS", [i, condition.constant("int32", limit)], [less])
     loop = m.graph()
     i = loop.input("int32", [], scale=None)
     inputs = [loop.input(kind, shape) for shape in shapes]
     following = loop.output("int32", [])
-    loop.operator("ADD", [i, loop.constant("int32", 1)], [following], schema.AddOptionsT())
+    loop.operator("ADD", [i, loop.constant("int32", 1)], [following])
     for x, shape in zip(inputs, shapes, strict=True):
         loop.outputs.append(step(loop, kind, x, shape))
-    indices = m.subgraph_index(condition), m.subgraph_index(loop)
+    condition, loop = m.subgraph_index(condition), m.subgraph_index(loop)
     m.runs = 2
     inputs = [m.input("int32", [], m.integer(-2, 3)), *(m.input(kind, shape) for shape in shapes)]
     outputs = [m.output("int32", []), *(m.output(kind, shape) for shape in shapes)]
-    m.operator("WHILE", inputs, outputs, schema.WhileOptionsT(*indices))
+    m.operator("WHILE", inputs, outputs, cond_subgraph_index=condition, body_subgraph_index=loop)
 
 
 def handle(g, name, container=""):
     y = g.inner("resource", [])
-    g.operator("VAR_HANDLE", [], [y], schema.VarHandleOptionsT(container=container, sharedName=name))
+    g.operator("VAR_HANDLE", [], [y], container=container, shared_name=name)
     return y
 
 
@@ -81,14 +84,13 @@ def call_once(m, kind):
     once = m.graph()
     constant = once.constant(kind, once.draw(kind, shape), **parameters)
     once.operator("ASSIGN_VARIABLE", [handle(once, "v"), constant], [])
-    options = schema.CallOnceOptionsT(initSubgraphIndex=m.subgraph_index(once))
-    m.operator("CALL_ONCE", [], [], options)
+    m.operator("CALL_ONCE", [], [], init_subgraph_index=m.subgraph_index(once))
     m.runs = 3
     x = m.input(kind, shape, **parameters)
     variable = handle(m, "v")
     before, after = m.output(kind, shape, **parameters), m.output(kind, shape, **parameters)
     m.operator("READ_VARIABLE", [variable], [before])
-    m.operator("ADD", [before, x], [after], schema.AddOptionsT(), 2 if kind == "int8" else 1)
+    m.operator("ADD", [before, x], [after], version=2 if kind == "int8" else 1)
     m.operator("ASSIGN_VARIABLE", [variable, after], [])
 
 
@@ -110,13 +112,13 @@ def variables(m, kind):
 @generator("STABLEHLO_COMPOSITE", *TYPES)
 def composite(m, kind):
     shapes = [m.shape(0, 3, 50) for _ in range(m.integer(1, 3))]
-    options = schema.StableHLOCompositeOptionsT(
-        name="test.composite",
-        decompositionSubgraphIndex=body(m, kind, shapes),
-        compositeAttributes=list(flatbuffers.flexbuffers.Dumps({"level": m.integer(0, 9)})),
-    )
+    options = {
+        "name": "test.composite",
+        "decomposition_subgraph_index": body(m, kind, shapes),
+        "composite_attributes": list(flatbuffers.flexbuffers.Dumps({"level": m.integer(0, 9)})),
+    }
     inputs = [m.input(kind, shape) for shape in shapes]
-    m.operator("STABLEHLO_COMPOSITE", inputs, [m.output(kind, shape) for shape in shapes], options)
+    m.operator("STABLEHLO_COMPOSITE", inputs, [m.output(kind, shape) for shape in shapes], **options)
 
 
 @generator("STABLEHLO_CASE", *TYPES, resolver=OPTIMIZED)
@@ -127,8 +129,12 @@ def case(m, kind):
     m.runs = 3
     index = m.input("int32", m.pick([], [1]), draw=lambda: np.int32(m.integer(-1, count)).reshape(m.shape_of(index)))
     inputs = [m.input(kind, shape) for shape in shapes]
-    options = schema.StablehloCaseOptionsT(branchSubgraphIndices=branches)
-    m.operator("STABLEHLO_CASE", [index, *inputs], [m.output(kind, shape) for shape in shapes], options)
+    m.operator(
+        "STABLEHLO_CASE",
+        [index, *inputs],
+        [m.output(kind, shape) for shape in shapes],
+        branch_subgraph_indices=branches,
+    )
 
 
 # ---- hash tables ----
@@ -152,18 +158,12 @@ def hashtable(m, kind):
 
     count, wanted = m.integer(1, 12), m.shape(1, 2, 20)
     table = m.inner("resource", [1])
-    types = {
-        "keyDtype": getattr(schema.TensorType, kind.upper()),
-        "valueDtype": getattr(schema.TensorType, value.upper()),
-    }
-    m.operator("HASHTABLE", [], [table], schema.HashtableOptionsT(tableId=m.integer(0, 99), **types))
+    m.operator("HASHTABLE", [], [table], table_id=m.integer(0, 99), key_dtype=kind, value_dtype=value)
     filling = [m.constant(type, values(type, count)) for type in (kind, value)]
-    m.operator("HASHTABLE_IMPORT", [table, *filling], [], schema.HashtableImportOptionsT())
+    m.operator("HASHTABLE_IMPORT", [table, *filling], [])
     size = int(np.prod(wanted))
     keys = m.input(kind, wanted, draw=lambda: values(kind, size).reshape(wanted), scale=None)
     default = m.constant(value, values(value, m.integer(1, 2)))
-    m.operator(
-        "HASHTABLE_FIND", [table, keys, default], [m.output(value, wanted, scale=None)], schema.HashtableFindOptionsT()
-    )
-    m.operator("HASHTABLE_SIZE", [table], [m.output("int64", [1], scale=None)], schema.HashtableSizeOptionsT())
+    m.operator("HASHTABLE_FIND", [table, keys, default], [m.output(value, wanted, scale=None)])
+    m.operator("HASHTABLE_SIZE", [table], [m.output("int64", [1], scale=None)])
     m.runs, m.fixed = 2, True

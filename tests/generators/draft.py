@@ -4,9 +4,8 @@
 import zlib
 from dataclasses import dataclass, field
 
-import ai_edge_litert.schema_py_generated as schema
 import ml_dtypes
-import old_models as models
+import models
 import numpy as np
 
 RANGES = {
@@ -25,21 +24,11 @@ RANGES = {
 HOLDERS = {"int2": "int8", "int4": "int8", "uint4": "uint8", "string": "object", "bfloat16": ml_dtypes.bfloat16}
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 QUANTIZED = ("int8", "uint8", "int16")
-ACTIVATIONS = schema.ActivationFunctionType
 
 
 def holder(type):
     """The NumPy type that holds values of a tensor type."""
     return np.dtype(HOLDERS.get(type, type))
-
-
-def packed(type, values):
-    """Codes of less than a byte as a file holds them: the first in the lowest bits."""
-    bits = {"int4": 4, "uint4": 4, "int2": 2}[type]
-    flat = np.asarray(values).reshape(-1).astype(np.int64) & (2**bits - 1)
-    per_byte = 8 // bits
-    flat = np.pad(flat, (0, -len(flat) % per_byte)).reshape(-1, per_byte)
-    return (flat << (bits * np.arange(per_byte))).sum(axis=1).astype(np.uint8).tobytes()
 
 
 @dataclass
@@ -92,8 +81,7 @@ class Draft:
 
     def activation(self):
         """Of a fused activation: mostly none, and only those that reference kernels know."""
-        a = ACTIVATIONS
-        return self.pick(a.NONE, a.NONE, a.NONE, a.RELU, a.RELU, a.RELU_N1_TO_1, a.RELU6, a.RELU6)
+        return self.pick("NONE", "NONE", "NONE", "RELU", "RELU", "RELU_N1_TO_1", "RELU6", "RELU6")
 
     # ---- shapes ----
 
@@ -240,11 +228,11 @@ class Draft:
     # ---- the model ----
 
     def tensor(self, type, shape, data=None, name=None, shape_signature=None, **parameters):
-        """Any tensor; `data`: a constant's bytes.  Returns its index."""
+        """Any tensor; `data`: a constant's array.  Returns its index."""
         index = len(self.tensors)
         shape = [int(n) for n in shape]
         self.tensors.append(
-            models.tensor(name or f"t{index}", shape, type.upper(), data, shape_signature=shape_signature, **parameters)
+            models.tensor(name or f"t{index}", shape, type, data, shape_signature=shape_signature, **parameters)
         )
         self.types.append(type)
         self.parameters.append(parameters)
@@ -268,15 +256,11 @@ class Draft:
 
     def constant(self, type, values, shape=None, **parameters):
         """A tensor with data.  Of a quantized type without scale= it gets no parameters."""
-        values = np.asarray(values)
-        if type in ("int4", "uint4", "int2"):
-            data = packed(type, values)
-        elif type == "string":
-            data = models.strings(values.reshape(-1).tolist())
-        else:
-            data = np.ascontiguousarray(values.astype(holder(type))).tobytes()
+        values = np.asarray(values).astype(holder(type))
+        shape = values.shape if shape is None else tuple(shape)
+        data = values.reshape(shape) if values.size == np.prod(shape) else values.tobytes()  # a sparse tensor's
         parameters = {k: v for k, v in parameters.items() if parameters.get("scale") is not None}
-        return self.tensor(type, values.shape if shape is None else shape, data, **parameters)
+        return self.tensor(type, shape, data, **parameters)
 
     def input_or_constant(self, type, shape, values=None, chance=0.5, **parameters):
         """One or the other; with the given values, or any."""
@@ -304,12 +288,12 @@ class Draft:
     def variable(self, type, shape, **parameters):
         """A tensor that keeps its value from one invoke to the next."""
         index = self.tensor(type, shape, **{k: v for k, v in parameters.items() if v is not None})
-        self.tensors[index].isVariable = True
+        self.tensors[index].fields["is_variable"] = True
         return index
 
-    def operator(self, name, inputs, outputs, options=None, version=1, **more):
-        """Appends an operator; more: custom_options=, intermediates=."""
-        self.operators.append(models.operator(name, inputs, outputs, options=options, version=version, **more))
+    def operator(self, name, inputs, outputs, /, **fields):
+        """Appends an operator; fields: those of models.operator."""
+        self.operators.append(models.operator(name, inputs, outputs, **fields))
 
     def graph(self):
         """A further subgraph, to be drawn like this one; m.subgraph_index(graph) ends it."""
@@ -325,11 +309,13 @@ class Draft:
 
     def case(self, operator="", kind="", seed=0, number=0):
         """What was drafted, as a Case.  One in twenty leaves its inputs' shapes open, and resizes them."""
-        open_ends = self.chance(0.05) and not any("axis" in self.parameters[index] for index in self.inputs)
+        open_ends = self.chance(0.05) and not any(
+            "quantized_dimension" in self.parameters[index] for index in self.inputs
+        )
         if not self.resized and not self.fixed and open_ends:
             self.resized = {index: self.shape_of(index) for index in self.inputs}
             for index in self.inputs:
-                self.tensors[index].shapeSignature = [-1] * len(self.shape_of(index))
+                self.tensors[index].fields["shape_signature"] = [-1] * len(self.shape_of(index))
                 self.tensors[index].shape = [1] * len(self.shape_of(index))
         main = models.subgraph(self.tensors, self.operators, self.inputs, self.outputs)
         model = models.build_model(subgraphs=[main, *self.subgraphs])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Element by element: types that few models have."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import OPTIMIZED, generator
@@ -9,22 +8,20 @@ from generators.arithmetic import COMPARISONS, comparison, operands, rescaled, u
 
 # ---- float16, bfloat16, float64 ----
 
-for name, make in {
-    "ADD": lambda m: schema.AddOptionsT(fusedActivationFunction=m.activation()),
-    "MUL": lambda m: schema.MulOptionsT(fusedActivationFunction=m.activation()),
-    "MAXIMUM": lambda m: schema.MaximumMinimumOptionsT(),
-    "MINIMUM": lambda m: schema.MaximumMinimumOptionsT(),
-}.items():
 
-    def binary(m, kind, make=make):
-        x, y = operands(m, kind)
-        m.operator(m.name, [x, y], [m.output(kind)], make(m), 7 if m.name == "MUL" else 4)
+@generator("ADD", "float16")
+@generator("MUL", "float16")
+@generator("MAXIMUM", "float16")
+@generator("MINIMUM", "float16")
+def binary(m, kind):
+    x, y = operands(m, kind)
+    options = {"fused_activation_function": m.activation()} if m.name in ("ADD", "MUL") else {}
+    m.operator(m.name, [x, y], [m.output(kind)], **options, version=7 if m.name == "MUL" else 4)
 
-    generator(name, "float16")(binary)
 
 for name in ("FLOOR", "NEG", "SIN", "COS", "TANH", "LOGISTIC"):
-    generator(name, "float16")(unary())
-generator("ROUND", "float16", resolver=OPTIMIZED)(unary())
+    generator(name, "float16")(unary)
+generator("ROUND", "float16", resolver=OPTIMIZED)(unary)
 for name in COMPARISONS:
     generator(name, "float16")(comparison)
 
@@ -39,7 +36,7 @@ def atan2(m, kind):
 def gelu(m, kind):
     x = m.input(kind, m.shape(0, 5))
     y = rescaled(m, kind, m.largest(x))
-    m.operator("GELU", [x], [y], schema.GeluOptionsT(approximate=m.chance(0.5)), 2)
+    m.operator("GELU", [x], [y], approximate=m.chance(0.5), version=2)
 
 
 @generator("SOFTMAX", "float16", "uint8-int16")
@@ -48,8 +45,8 @@ def softmax(m, kind):
     shape = [*m.shape(0, 3, 100), m.dimension(70)]
     parameters = {} if kind == "float16" else {"scale": 1 / 32768, "zero_point": 0}
     x = m.input(source, shape, **({} if kind == "float16" else m.affine(source, m.rng.uniform(1, 12))))
-    options = schema.SoftmaxOptionsT(beta=m.pick(1.0, 1.0, 0.5, 2.0))
-    m.operator("SOFTMAX", [x], [m.output(target, **parameters)], options, 3)
+    options = {"beta": m.pick(1.0, 1.0, 0.5, 2.0)}
+    m.operator("SOFTMAX", [x], [m.output(target, **parameters)], **options, version=3)
 
 
 # ---- codes ----
@@ -65,7 +62,7 @@ def div(m, kind):
     values = np.where(values == zero, values.dtype.type(zero + 1 if zero < 100 else zero - 1), values)
     y = m.input_or_constant(kind, b, values, **parameters)
     output = m.output(kind, **m.affine(kind, m.largest(x) / (parameters["scale"] * 40)))
-    m.operator("DIV", [x, y], [output], schema.DivOptionsT(fusedActivationFunction=m.activation()), 2)
+    m.operator("DIV", [x, y], [output], fused_activation_function=m.activation(), version=2)
 
 
 @generator("MUL", "int16-int8", "int16-uint8")
@@ -73,8 +70,8 @@ def mul(m, kind):
     """In Q15, whatever the scales."""
     shape = m.shape(0, 4)
     x, y = m.input("int16", shape), m.input("int16", shape)
-    options = schema.MulOptionsT(fusedActivationFunction=m.activation())
-    m.operator("MUL", [x, y], [m.output(kind.split("-")[1])], options, 3)
+    options = {"fused_activation_function": m.activation()}
+    m.operator("MUL", [x, y], [m.output(kind.split("-")[1])], **options, version=3)
 
 
 @generator("PRELU", "int16")
@@ -93,7 +90,7 @@ def words(m, kind):
     parameters = {"scale": min(m.scale(), 0.9), "zero_point": 0}
     x = m.input("int16", a, m.integers("int16", a, 0, 4), **parameters)
     y = m.input_or_constant("int16", b, m.integers("int16", b, 0, 4), **parameters)
-    m.operator(m.name, [x, y], [m.output("bool")], None, 4)
+    m.operator(m.name, [x, y], [m.output("bool")], version=4)
 
 
 for name in ("LESS_EQUAL", "GREATER"):
@@ -103,5 +100,5 @@ for name in ("LESS_EQUAL", "GREATER"):
 @generator("MUL", "uint32")
 def unsigned(m, kind):
     x, y = operands(m, kind)
-    options = schema.MulOptionsT(fusedActivationFunction=m.activation())
-    m.operator("MUL", [x, y], [m.output(kind)], options, 7)
+    options = {"fused_activation_function": m.activation()}
+    m.operator("MUL", [x, y], [m.output(kind)], **options, version=7)

@@ -5,7 +5,6 @@ The row's operator is "GRAPH".  `network(m, kind, count)` is for other tests too
 tensor, and m.case() the model.
 """
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
@@ -14,7 +13,6 @@ from generators.draft import QUANTIZED
 from generators.matrices import KINDS, bias, bias_type, weights
 from generators.windows import FIXED as NORMALIZATIONS
 
-PADDING = schema.Padding
 GAIN = 0.7  # of a layer: values neither grow nor vanish
 
 
@@ -47,7 +45,7 @@ def convolution(m, kind, x):
     batch, height, width, depth = m.shape_of(x)
     kh, kw = m.integer(1, min(height, 3)), m.integer(1, min(width, 3))
     stride = m.pick(1, 1, 2)
-    padding = m.pick(PADDING.SAME, PADDING.SAME, PADDING.VALID)
+    padding = m.pick("SAME", "SAME", "VALID")
     deep = m.chance(0.35)
     multiplier = m.pick(1, 1, 2)
     count = depth * multiplier if deep else m.pick(4, 8, 11, 16)
@@ -59,23 +57,16 @@ def convolution(m, kind, x):
         kind != "uint8",
         gain=GAIN,
     )
-    if padding == PADDING.SAME:
+    if padding == "SAME":
         size = [-(-height // stride), -(-width // stride)]
     else:
         size = [(height - kh) // stride + 1, (width - kw) // stride + 1]
     terms = kh * kw * (1 if deep else depth)
     y = product(m, x, [batch, *size, count])
-    common = {"padding": padding, "strideH": stride, "strideW": stride, "fusedActivationFunction": m.activation()}
-    if deep:
-        options = schema.DepthwiseConv2DOptionsT(
-            **common, depthMultiplier=multiplier, dilationHFactor=1, dilationWFactor=1
-        )
-    else:
-        options = schema.Conv2DOptionsT(
-            **common, dilationHFactor=1, dilationWFactor=1, quantizedBiasType=bias_type(kind)
-        )
+    options = {"padding": padding, "stride_h": stride, "stride_w": stride, "fused_activation_function": m.activation()}
+    options |= {"depth_multiplier": multiplier} if deep else {"quantized_bias_type": bias_type(kind)}
     name = "DEPTHWISE_CONV_2D" if deep else "CONV_2D"
-    m.operator(name, [x, w, bias(m, kind, x, w, count, terms)], [y], options, 6)
+    m.operator(name, [x, w, bias(m, kind, x, w, count, terms)], [y], **options, version=6)
     return y
 
 
@@ -84,10 +75,17 @@ def pool(m, kind, x):
     kh, kw = m.integer(1, min(height, 3)), m.integer(1, min(width, 3))
     stride = m.pick(1, 2)
     y = alike(m, x, [batch, -(-height // stride), -(-width // stride), depth])
-    options = schema.Pool2DOptionsT(
-        padding=PADDING.SAME, strideH=stride, strideW=stride, filterHeight=kh, filterWidth=kw, fusedActivationFunction=0
+    m.operator(
+        m.pick("AVERAGE_POOL_2D", "MAX_POOL_2D"),
+        [x],
+        [y],
+        padding="SAME",
+        stride_h=stride,
+        stride_w=stride,
+        filter_height=kh,
+        filter_width=kw,
+        version=3,
     )
-    m.operator(m.pick("AVERAGE_POOL_2D", "MAX_POOL_2D"), [x], [y], options, 3)
     return y
 
 
@@ -102,13 +100,12 @@ def binary(m, kind, x, other=None):
         values = m.draw(m.types[x], small) if parameters else m.floats(small, special=0)
         other = m.constant(m.types[x], values, **parameters)
     name = m.pick("ADD", "ADD", "MUL", "SUB")
-    options = {"ADD": schema.AddOptionsT, "MUL": schema.MulOptionsT, "SUB": schema.SubOptionsT}[name]()
-    options.fusedActivationFunction = m.activation()
+    options = {"fused_activation_function": m.activation()}
     if name != "MUL":
-        options.potScaleInt16 = False
+        options["pot_scale_int16"] = False
     size = m.largest(x) * m.largest(other) / 2 if name == "MUL" else m.largest(x) + m.largest(other)
     y = inner(m, m.types[x], shape, size)
-    m.operator(name, [x, other], [y], options, 2)
+    m.operator(name, [x, other], [y], **options, version=2)
     return y
 
 
@@ -121,8 +118,8 @@ def activation(m, kind, x):
         y = m.inner(type, m.shape_of(x), scale=scale, zero_point=zero)
     else:
         y = inner(m, type, m.shape_of(x), m.largest(x))
-    options = schema.LeakyReluOptionsT(alpha=m.pick(0.1, 0.3)) if name == "LEAKY_RELU" else None
-    m.operator(name, [x], [y], options, 1 if name == "HARD_SWISH" else 2)
+    options = {"alpha": m.pick(0.1, 0.3)} if name == "LEAKY_RELU" else {}
+    m.operator(name, [x], [y], **options, version=1 if name == "HARD_SWISH" else 2)
     return y
 
 
@@ -130,7 +127,7 @@ def pad(m, kind, x):
     shape = m.shape_of(x)
     widths = [[0, 0], *([m.integer(0, 1), m.integer(0, 2)] for _ in shape[1:-1]), [0, 0]]
     y = alike(m, x, [n + sum(w) for n, w in zip(shape, widths, strict=True)])
-    m.operator("PAD", [x, m.constant("int32", widths)], [y], schema.PadOptionsT(), 2)
+    m.operator("PAD", [x, m.constant("int32", widths)], [y], version=2)
     return y
 
 
@@ -138,8 +135,8 @@ def resize(m, kind, x):
     batch, height, width, depth = m.shape_of(x)
     size = [m.integer(1, 2 * height), m.integer(1, 2 * width)]
     y = alike(m, x, [batch, *size, depth])
-    options = schema.ResizeBilinearOptionsT(halfPixelCenters=m.chance(0.5))
-    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", size)], [y], options, 4)
+    options = {"half_pixel_centers": m.chance(0.5)}
+    m.operator("RESIZE_BILINEAR", [x, m.constant("int32", size)], [y], **options, version=4)
     return y
 
 
@@ -149,7 +146,7 @@ def crop(m, kind, x):
     end = [shape[0], *(m.integer(b + 1, n) for b, n in zip(begin[1:], shape[1:], strict=True))]
     y = alike(m, x, [b - a for a, b in zip(begin, end, strict=True)])
     parts = [m.constant("int32", values) for values in (begin, end, [1] * len(shape))]
-    m.operator("STRIDED_SLICE", [x, *parts], [y], schema.StridedSliceOptionsT(), 2)
+    m.operator("STRIDED_SLICE", [x, *parts], [y], version=2)
     return y
 
 
@@ -157,7 +154,7 @@ def requantize(m, kind, x):
     if m.types[x] not in QUANTIZED:
         return x
     y = inner(m, m.types[x], m.shape_of(x), m.largest(x))
-    m.operator("QUANTIZE", [x], [y], schema.QuantizeOptionsT(), 2)
+    m.operator("QUANTIZE", [x], [y], version=2)
     return y
 
 
@@ -167,11 +164,11 @@ def joined(m, kind, x, y):
         return binary(m, kind, x, y)
     if m.types[x] in QUANTIZED and m.parameters[x] != m.parameters[y]:
         same = alike(m, x, m.shape_of(y))
-        m.operator("QUANTIZE", [y], [same], schema.QuantizeOptionsT(), 2)
+        m.operator("QUANTIZE", [y], [same], version=2)
         y = same
     *lead, depth = m.shape_of(x)
     z = alike(m, x, [*lead, 2 * depth])
-    m.operator("CONCATENATION", [x, y], [z], schema.ConcatenationOptionsT(axis=len(lead)), 3)
+    m.operator("CONCATENATION", [x, y], [z], axis=len(lead), version=3)
     return z
 
 
@@ -188,21 +185,26 @@ def head(m, kind, x):
     batch, height, width, depth = m.shape_of(x)
     if m.chance(0.5):
         y = inner(m, type, [batch, depth], m.largest(x) / np.sqrt(height * width))
-        m.operator("MEAN", [x, m.constant("int32", [1, 2])], [y], schema.ReducerOptionsT(), 2)
+        m.operator("MEAN", [x, m.constant("int32", [1, 2])], [y], version=2)
     else:
         y = alike(m, x, [batch, height * width * depth])
-        m.operator("RESHAPE", [x, m.constant("int32", m.shape_of(y))], [y], schema.ReshapeOptionsT())
+        m.operator("RESHAPE", [x, m.constant("int32", m.shape_of(y))], [y])
     depth, count = m.shape_of(y)[-1], m.integer(2, 12)
     w = weights(m, kind, [count, depth], 0, False, gain=GAIN)
     z = product(m, y, [batch, count])
-    options = schema.FullyConnectedOptionsT(quantizedBiasType=bias_type(kind))
-    m.operator("FULLY_CONNECTED", [y, w, bias(m, kind, y, w, count, depth)], [z], options, 4)
+    m.operator(
+        "FULLY_CONNECTED",
+        [y, w, bias(m, kind, y, w, count, depth)],
+        [z],
+        quantized_bias_type=bias_type(kind),
+        version=4,
+    )
     if m.chance(0.5):
         parameters = {}
         if type in QUANTIZED:
             parameters = dict(zip(("scale", "zero_point"), NORMALIZATIONS["SOFTMAX"][type], strict=True))
         last = m.inner(type, [batch, count], **parameters)
-        m.operator("SOFTMAX", [z], [last], schema.SoftmaxOptionsT(beta=1.0), 2)
+        m.operator("SOFTMAX", [z], [last], beta=1.0, version=2)
         z = last
     return z
 
@@ -217,7 +219,7 @@ def network(m, kind, count):
     if type in QUANTIZED and m.chance(0.3):  # as a converted model with float inputs has it
         source = finite(m, shape)
         x = inner(m, type, shape, 3.0)
-        m.operator("QUANTIZE", [source], [x], schema.QuantizeOptionsT(), 2)
+        m.operator("QUANTIZE", [source], [x], version=2)
     else:
         parameters = m.affine(type, m.pick(1.0, 3.0, 6.0))
         x = m.input(type, shape, **parameters) if parameters else finite(m, shape)
@@ -226,7 +228,7 @@ def network(m, kind, count):
     x = head(m, kind, x) if m.chance(0.6) else x
     if type in QUANTIZED and m.chance(0.3):
         y = m.inner("float32", m.shape_of(x))
-        m.operator("DEQUANTIZE", [x], [y], schema.DequantizeOptionsT(), 2)
+        m.operator("DEQUANTIZE", [x], [y], version=2)
         x = y
     m.outputs.append(x)
     return x

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of floats with codes, of words with bytes, and what directions of recurrences read beside their input."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import OPTIMIZED, ROWS, generator
-from generators.draft import packed
-from generators.matrices import PADDING, weights
+from generators.matrices import weights
 from generators.recurrent import Lstm, rnn_parts
 
 
@@ -30,14 +28,19 @@ def batch_matmul(m, kind):
         count = columns if per_column else 1
         scales = np.float32(10 ** m.rng.uniform(-3, -1, count))
         y = m.constant(
-            "int8", codes, scale=scales, zero_point=[0] * count, axis=(len(b) - 2 + (not adj_y)) * per_column
+            "int8",
+            codes,
+            scale=scales,
+            zero_point=[0] * count,
+            quantized_dimension=(len(b) - 2 + (not adj_y)) * per_column,
         )
     else:
         x = m.input("int16", a)
         y = m.constant("int8", codes, scale=m.scale(), zero_point=0)
         z = m.output("int16", **m.affine("int16", m.largest(x) * m.largest(y) * np.sqrt(depth) / 3))
-    options = schema.BatchMatMulOptionsT(adjX=adj_x, adjY=adj_y, asymmetricQuantizeInputs=m.chance(0.5))
-    m.operator("BATCH_MATMUL", [x, y], [z], options, 4)
+    m.operator(
+        "BATCH_MATMUL", [x, y], [z], adj_x=adj_x, adj_y=adj_y, asymmetric_quantize_inputs=m.chance(0.5), version=4
+    )
 
 
 @generator("TRANSPOSE_CONV", "hybrid")
@@ -46,18 +49,17 @@ def transpose_conv(m, kind):
     kh, kw, sh, sw = (m.integer(1, 4) for _ in range(4))
     depth, count, batch = m.dimension(20), m.dimension(20), m.integer(1, 2)
     if m.chance(0.5):
-        padding = PADDING.SAME
+        padding = "SAME"
         shape = [batch, height * sh - m.integer(0, sh - 1), width * sw - m.integer(0, sw - 1), count]
     else:
-        padding = PADDING.VALID
+        padding = "VALID"
         shape = [batch, (height - 1) * sh + kh, (width - 1) * sw + kw, count]
     w = weights(m, "int8", [count, kh, kw, depth], 0, m.chance(0.5))
     inputs = [m.input_or_constant("int32", [4], shape), w, small(m, [batch, height, width, depth])]
     if m.chance(0.5):
         inputs.append(m.constant("float32", m.floats([count], special=0)))
-    options = schema.TransposeConvOptionsT(padding=padding, strideH=sh, strideW=sw)
-    options.fusedActivationFunction = m.activation()
-    m.operator("TRANSPOSE_CONV", inputs, [m.output("float32")], options, 3)
+    options = {"padding": padding, "stride_h": sh, "stride_w": sw, "fused_activation_function": m.activation()}
+    m.operator("TRANSPOSE_CONV", inputs, [m.output("float32")], **options, version=3)
 
 
 @generator("FULLY_CONNECTED", "blockwise-int4", resolver=OPTIMIZED)
@@ -67,13 +69,12 @@ def fully_connected(m, kind):
     blocks = m.integer(max(1, -(-32 // block)), 6 + 32 // block)
     columns, units, rows = block * blocks, 4 * m.integer(1, 8), m.integer(1, 5)
     scales = m.constant("float16", (10 ** m.rng.uniform(-3, -1, [units, blocks])).astype(np.float16))
-    w = m.tensor("int4", [units, columns], packed("int4", m.integers("int4", [units, columns], -8, 7)))
-    q = m.tensors[w].quantization = schema.QuantizationParametersT()
-    q.detailsType = schema.QuantizationDetails.BlockwiseQuantization
-    q.details = schema.BlockwiseQuantizationT(scales=scales, zeroPoints=-1, blockSize=block)
+    w = m.constant("int4", m.integers("int4", [units, columns], -8, 7))
+    details = {"type": "BlockwiseQuantization", "scales": scales, "zero_points": -1, "block_size": block}
+    m.tensors[w].fields["details"] = details
     bias = m.constant("float32", m.floats([units], special=0)) if m.chance(0.5) else -1
-    options = schema.FullyConnectedOptionsT(asymmetricQuantizeInputs=m.chance(0.5))
-    m.operator("FULLY_CONNECTED", [small(m, [rows, columns]), w, bias], [m.output("float32")], options, 13)
+    options = {"asymmetric_quantize_inputs": m.chance(0.5)}
+    m.operator("FULLY_CONNECTED", [small(m, [rows, columns]), w, bias], [m.output("float32")], **options, version=13)
 
 
 def sequence(m, width, time_major):
@@ -100,11 +101,14 @@ def bidirectional_rnn(m, kind):
             return m.constant("int8", codes, scale=m.scale_for("int8", 0.8, wild=0), zero_point=0)
 
         aux[1:] = [matrix(m.shape_of(part[0])[0]) for part in (forward, backward)]
-    options = schema.BidirectionalSequenceRNNOptionsT(timeMajor=time_major, mergeOutputs=merged)
-    options.fusedActivationFunction = schema.ActivationFunctionType.RELU6
-    options.asymmetricQuantizeInputs = m.chance(0.5)
+    options = {
+        "time_major": time_major,
+        "merge_outputs": merged,
+        "fused_activation_function": "RELU6",
+        "asymmetric_quantize_inputs": m.chance(0.5),
+    }
     outputs = [m.output("float32") for _ in range(1 if merged else 2)]
-    m.operator(m.name, [small(m, shape), *forward, *backward, *aux], outputs, options, 3)
+    m.operator(m.name, [small(m, shape), *forward, *backward, *aux], outputs, **options, version=3)
 
 
 @generator("BIDIRECTIONAL_SEQUENCE_LSTM", "aux-float32", "aux-hybrid")
@@ -123,11 +127,14 @@ def bidirectional_lstm(m, kind):
                 cell.gate(name, lambda cell=cell: cell.matrix(cell.units, width))
                 for name in ("input", "forget", "cell", "output")
             ]
-    options = schema.BidirectionalSequenceLSTMOptionsT(timeMajor=True, mergeOutputs=merged)
-    options.fusedActivationFunction = schema.ActivationFunctionType.TANH
-    options.asymmetricQuantizeInputs = m.chance(0.5)
+    options = {
+        "time_major": True,
+        "merge_outputs": merged,
+        "fused_activation_function": "TANH",
+        "asymmetric_quantize_inputs": m.chance(0.5),
+    }
     outputs = [m.output("float32") for _ in range(1 if merged else 2)]
-    m.operator(m.name, [small(m, shape), *parts, *aux], outputs, options, 3)
+    m.operator(m.name, [small(m, shape), *parts, *aux], outputs, **options, version=3)
 
 
 OLD = ["CONV_2D", "FULLY_CONNECTED", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN", "BIDIRECTIONAL_SEQUENCE_RNN",
@@ -137,15 +144,15 @@ OLD = ["CONV_2D", "FULLY_CONNECTED", "SVDF", "RNN", "UNIDIRECTIONAL_SEQUENCE_RNN
 def as_old_models_say(m, kind):
     """Hybrid weights whose type is UINT8, and whose bytes are int8's all the same."""
     ROWS[m.name, "hybrid"](m, "hybrid")
-    codes = [tensor for tensor in m.tensors if tensor.type == schema.TensorType.INT8]
+    codes = [tensor for tensor in m.tensors if tensor.type == "int8"]
     if m.name == "CONV_2D":  # which knows no groups of them, and one scale
         x, w, *_ = m.operators[-1].inputs
         codes = codes if m.shape_of(x)[3] == m.shape_of(w)[3] else []
         for tensor in codes:
-            tensor.quantization.scale = [tensor.quantization.scale[0]] * len(tensor.quantization.scale)
-    if all(tensor.content is not None for tensor in codes):
+            tensor.fields["scale"] = np.full_like(tensor.fields["scale"], np.ravel(tensor.fields["scale"])[0])
+    if all(tensor.data is not None for tensor in codes):
         for tensor in codes:
-            tensor.type = schema.TensorType.UINT8
+            tensor.type, tensor.data = "uint8", tensor.data.view(np.uint8)
 
 
 for name in OLD:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables, segments, diagonals, boxes, and what else goes by index; complex numbers."""
 
-import ai_edge_litert.schema_py_generated as schema
 import flatbuffers.flexbuffers
 import numpy as np
 
@@ -23,7 +22,7 @@ def embedding_lookup(m, kind):
     if source != "float32":
         parameters = {"scale": m.scale(), "zero_point": 0}
         if source != "uint8" and m.chance(0.5) and len(shape) == 2:
-            parameters = {"scale": [m.scale() for _ in range(rows)], "zero_point": [0] * rows, "axis": 0}
+            parameters = {"scale": [m.scale() for _ in range(rows)], "zero_point": [0] * rows, "quantized_dimension": 0}
     if source == target and source != "float32":
         parameters = {"scale": m.scale(), "zero_point": 0}
     if source == "float32":
@@ -31,7 +30,7 @@ def embedding_lookup(m, kind):
     else:
         table = m.constant(source, m.codes(source, shape), **parameters)
     out = m.output(target, **(parameters if target == source and parameters else {"scale": None}))
-    m.operator("EMBEDDING_LOOKUP", [where, table], [out], None, 4 if source in ("int4", "int2") else 3)
+    m.operator("EMBEDDING_LOOKUP", [where, table], [out], version=4 if source in ("int4", "int2") else 3)
 
 
 @generator("DYNAMIC_UPDATE_SLICE", "float32", "int8", "int32", "int64", "bool", "float16", "int16")
@@ -43,8 +42,7 @@ def dynamic_update_slice(m, kind):
     type = m.pick("int32", "int64")
     begin = [m.integer(-1, n - p + 1) for n, p in zip(shape, part, strict=True)]
     where = m.input_or_constant(type, [len(shape)], begin)
-    options = schema.DynamicUpdateSliceOptionsT()
-    m.operator("DYNAMIC_UPDATE_SLICE", [x, update, where], [m.output(kind, **same(m, x))], options, 4)
+    m.operator("DYNAMIC_UPDATE_SLICE", [x, update, where], [m.output(kind, **same(m, x))], version=4)
 
 
 @generator("UNSORTED_SEGMENT_SUM", "float32", "int32")
@@ -58,8 +56,7 @@ def unsorted_segment(m, kind):
     count = m.integer(1, 6)
     where = m.input_or_constant("int32", lead, m.integers("int32", lead, m.pick(-1, 0), count - 1))
     inputs = [x, where, m.input_or_constant("int32", m.pick([], [1]), count, chance=0.7)]
-    options = getattr(schema, "UnsortedSegment" + m.name.rsplit("_", 1)[1].capitalize() + "OptionsT")()
-    m.operator(m.name, inputs, [m.output(kind)], options)
+    m.operator(m.name, inputs, [m.output(kind)])
 
 
 @generator("SEGMENT_SUM", "float32", "int32", resolver=OPTIMIZED)
@@ -68,13 +65,13 @@ def segment_sum(m, kind):
     steps = m.integers("int32", shape[:1], 0, 1)
     steps[0] = 0
     where = m.input_or_constant("int32", shape[:1], np.cumsum(steps))
-    m.operator("SEGMENT_SUM", [m.input(kind, shape), where], [m.output(kind)], schema.SegmentSumOptionsT())
+    m.operator("SEGMENT_SUM", [m.input(kind, shape), where], [m.output(kind)])
 
 
 @generator("MATRIX_DIAG", "float32", "int8", "uint8", "int16", "int32", "int64")
 def matrix_diag(m, kind):
     x = m.input(kind, m.shape(1, 3, 80))
-    m.operator("MATRIX_DIAG", [x], [m.output(kind, **same(m, x))], schema.MatrixDiagOptionsT())
+    m.operator("MATRIX_DIAG", [x], [m.output(kind, **same(m, x))])
 
 
 @generator("MATRIX_SET_DIAG", "float32", "int8", "uint8", "int16", "int32", "int64")
@@ -82,7 +79,7 @@ def matrix_set_diag(m, kind):
     shape = m.shape(2, 4, 300)
     x = m.input(kind, shape)
     diagonal = m.input(kind, [*shape[:-2], min(shape[-2:])], **same(m, x))
-    m.operator("MATRIX_SET_DIAG", [x, diagonal], [m.output(kind, **same(m, x))], schema.MatrixSetDiagOptionsT())
+    m.operator("MATRIX_SET_DIAG", [x, diagonal], [m.output(kind, **same(m, x))])
 
 
 @generator("BUCKETIZE", "float32", "float64", "int32", "int64")
@@ -93,7 +90,7 @@ def bucketize(m, kind):
         x = m.input(kind, shape, draw=lambda: m.integers(kind, shape, -9, 9))
     else:
         x = m.input(kind, shape, draw=lambda: np.round(m.floats(shape, kind, magnitude=3), 1))
-    m.operator("BUCKETIZE", [x], [m.output("int32")], schema.BucketizeOptionsT(boundaries=bounds))
+    m.operator("BUCKETIZE", [x], [m.output("int32")], boundaries=bounds)
 
 
 @generator("SPARSE_TO_DENSE", "float32", "int32", "int64", "int8", "uint8")
@@ -110,8 +107,7 @@ def sparse_to_dense(m, kind):
     wanted = m.input_or_constant(type, [len(shape)], shape, chance=0.7)
     values = m.input(kind, m.pick([], [count]), scale=None)
     rest = m.input_or_constant(kind, [], scale=None)
-    options = schema.SparseToDenseOptionsT()
-    m.operator("SPARSE_TO_DENSE", [where, wanted, values, rest], [m.output(kind, scale=None)], options, 3)
+    m.operator("SPARSE_TO_DENSE", [where, wanted, values, rest], [m.output(kind, scale=None)], version=3)
 
 
 SIZES = {"float32": 4, "int32": 4, "uint32": 4, "int8": 1, "uint8": 1, "int16": 2, "int64": 8, "float64": 8}
@@ -125,7 +121,7 @@ def bitcast(m, kind):
     if b > a:
         shape = [*shape, b // a]
     x = m.input(kind, shape, scale=None)
-    m.operator("BITCAST", [x], [m.output(target, scale=None)], schema.BitcastOptionsT())
+    m.operator("BITCAST", [x], [m.output(target, scale=None)])
 
 
 # ---- complex numbers ----
@@ -146,7 +142,7 @@ def rfft2d(m, kind):
     length[1] = max(length[1], 2)
     second = m.input_or_constant("int32", [2], length, chance=0.7)
     x = m.input(kind, shape, draw=lambda: m.floats(shape, special=0))
-    m.operator("RFFT2D", [x, second], [m.output("complex64")], schema.Rfft2dOptionsT())
+    m.operator("RFFT2D", [x, second], [m.output("complex64")])
 
 
 # ---- boxes ----
@@ -176,12 +172,12 @@ def non_max_suppression(m, kind):
         m.input_or_constant("float32", [], m.rng.uniform(0, 0.5)),
     ]
     outputs = [m.output("int32"), m.output("int32")]
-    options = schema.NonMaxSuppressionV4OptionsT()
+    options = {}
     if m.name.endswith("V5"):
         inputs.append(m.input_or_constant("float32", [], m.pick(0.0, m.rng.uniform(0.1, 1))))
         outputs.insert(1, m.output("float32"))
-        options = schema.NonMaxSuppressionV5OptionsT()
-    m.operator(m.name, inputs, outputs, options)
+        options = {}
+    m.operator(m.name, inputs, outputs, **options)
 
 
 @generator("TFLite_Detection_PostProcess", "float32", "uint8")
@@ -239,8 +235,14 @@ def stablehlo_pad(m, kind):
     low = [a if n + a > 0 else 0 for n, a in zip(shape, low, strict=True)]
     x = m.input(kind, shape)
     value = m.input_or_constant(kind, [], chance=0.6, **same(m, x))
-    options = schema.StablehloPadOptionsT(edgePaddingLow=low, edgePaddingHigh=high, interiorPadding=inner)
-    m.operator("STABLEHLO_PAD", [x, value], [m.output(kind, **same(m, x))], options)
+    m.operator(
+        "STABLEHLO_PAD",
+        [x, value],
+        [m.output(kind, **same(m, x))],
+        edge_padding_low=low,
+        edge_padding_high=high,
+        interior_padding=inner,
+    )
 
 
 @generator("DILATE", "float32", "int8", "int16", "int32", "int64")
@@ -249,7 +251,7 @@ def dilate(m, kind):
     x = m.input(kind, shape)
     factors = m.input_or_constant("int32", [len(shape)], [m.integer(1, 3) for _ in shape], chance=0.7)
     value = m.input_or_constant(kind, [], chance=0.6, **same(m, x))
-    m.operator("DILATE", [x, factors, value], [m.output(kind, **same(m, x))], schema.DilateOptionsT())
+    m.operator("DILATE", [x, factors, value], [m.output(kind, **same(m, x))])
 
 
 # ---- products of two tensors ----
@@ -273,8 +275,7 @@ def batch_matmul(m, kind):
         z = m.output(source, **m.affine(source, m.largest(x) * m.largest(y) * np.sqrt(depth) / 3))
     else:
         z = m.output(source)
-    options = schema.BatchMatMulOptionsT(adjX=adj_x, adjY=adj_y)
-    m.operator("BATCH_MATMUL", [x, y], [z], options, 4)
+    m.operator("BATCH_MATMUL", [x, y], [z], adj_x=adj_x, adj_y=adj_y, version=4)
 
 
 @generator("EMBEDDING_LOOKUP_SPARSE", "float32")
@@ -292,8 +293,8 @@ def embedding_lookup_sparse(m, kind):
         m.input("float32", [count], draw=lambda: np.abs(m.floats([count], special=0)) + np.float32(0.1)),
         m.input_or_constant("float32", [rows, *width]),
     ]
-    options = schema.EmbeddingLookupSparseOptionsT(combiner=m.integer(0, 2))
-    m.operator("EMBEDDING_LOOKUP_SPARSE", inputs, [m.output("float32")], options)
+    options = {"combiner": m.integer(0, 2)}
+    m.operator("EMBEDDING_LOOKUP_SPARSE", inputs, [m.output("float32")], **options)
 
 
 @generator("STABLEHLO_AND", "bool", "int8", "int16", "int32", resolver=OPTIMIZED)
@@ -323,19 +324,19 @@ def stablehlo_gather(m, kind):
     where = m.input_or_constant(type, starts.shape, starts)
     kept = rank - len(collapsed)
     offset = list(range(len(lead), len(lead) + kept)) if m.chance(0.6) else list(range(kept))
-    options = schema.StablehloGatherOptionsT(
-        offsetDims=offset,
-        collapsedSliceDims=collapsed,
-        startIndexMap=mapped,
-        indexVectorDim=len(lead),
-        sliceSizes=sizes,
-        indicesAreSorted=False,
-    )
+    options = {
+        "offset_dims": offset,
+        "collapsed_slice_dims": collapsed,
+        "start_index_map": mapped,
+        "index_vector_dim": len(lead),
+        "slice_sizes": sizes,
+        "indices_are_sorted": False,
+    }
     # The kernel reads the rank from the file's shape.
     windows = [n for i, n in enumerate(sizes) if i not in collapsed]
     places = iter(lead)
     out = [windows[offset.index(i)] if i in offset else next(places) for i in range(len(lead) + kept)]
-    m.operator("STABLEHLO_GATHER", [x, where], [m.output(kind, out, scale=None)], options)
+    m.operator("STABLEHLO_GATHER", [x, where], [m.output(kind, out, scale=None)], **options)
 
 
 @generator("DENSIFY", "float32", "int8", "float16")
@@ -348,6 +349,6 @@ def densify(m, kind):
     values = m.draw(kind, [int(keep.sum()) * width])
     parameters = {"scale": m.scale(), "zero_point": 0} if kind == "int8" else {}
     x = m.constant(kind, values, shape=[rows, columns * width], **parameters)
-    m.tensors[x].sparsity = compressed_rows(m, keep, width)
+    m.tensors[x].fields["sparsity"] = compressed_rows(m, keep, width)
     y = m.output(kind, [rows, columns * width], **(parameters or {"scale": None}))
-    m.operator("DENSIFY", [x], [y], schema.DensifyOptionsT())
+    m.operator("DENSIFY", [x], [y])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that move elements about."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
@@ -30,7 +29,7 @@ def reshape(m, kind):
     x = m.input(kind, m.shape(0, 5))
     if np.prod(m.shape_of(x)) == 1 and m.chance(0.3):  # to a scalar; some converters give an empty list no buffer
         wanted = m.tensor("int32", [0]) if m.chance(0.5) else m.constant("int32", np.int32([]))
-        m.operator("RESHAPE", [x, wanted], [m.output(kind, [], **same(m, x))], schema.ReshapeOptionsT())
+        m.operator("RESHAPE", [x, wanted], [m.output(kind, [], **same(m, x))])
         return
     shape = factors(m, int(np.prod(m.shape_of(x))))
     y = m.output(kind, shape, **same(m, x))
@@ -38,10 +37,10 @@ def reshape(m, kind):
     if m.chance(0.4):
         wanted[m.integer(0, len(shape) - 1)] = -1
     if m.chance(0.3):
-        m.operator("RESHAPE", [x], [y], schema.ReshapeOptionsT(newShape=wanted))
+        m.operator("RESHAPE", [x], [y], new_shape=wanted)
     else:
         second = m.input_or_constant("int32", [len(wanted)], wanted, chance=0.7)
-        m.operator("RESHAPE", [x, second], [y], schema.ReshapeOptionsT(newShape=wanted) if m.chance(0.5) else None)
+        m.operator("RESHAPE", [x, second], [y], options={"new_shape": wanted} if m.chance(0.5) else None)
 
 
 @generator("CONCATENATION", *MOVED, "int4", "uint8-rescaled")
@@ -60,8 +59,10 @@ def concatenation(m, kind):
         inputs.append(m.input_or_constant(type, part, chance=0.15, **own))
     if m.chance(0.1):
         inputs.append(inputs[0])
-    options = schema.ConcatenationOptionsT(axis=m.pick(axis, axis - len(shape)))
-    m.operator("CONCATENATION", inputs, [m.output(type, **(m.affine(type) if rescaled else parameters))], options, 4)
+    options = {"axis": m.pick(axis, axis - len(shape))}
+    m.operator(
+        "CONCATENATION", inputs, [m.output(type, **(m.affine(type) if rescaled else parameters))], **options, version=4
+    )
 
 
 @generator("PAD", *MOVED)
@@ -75,15 +76,10 @@ def pad(m, kind):
     widths = [[m.integer(0, n) if m.chance(0.7) else 0 for _ in range(2)] for n in most]
     padding = m.input_or_constant(m.pick("int32", "int64"), [len(shape), 2], widths, chance=0.8)
     inputs, y = [x, padding], m.output(kind, **same(m, x))
-    options = None
     if m.name == "PADV2":
         inputs.append(m.input_or_constant(kind, m.pick([], [1]), chance=0.8, **same(m, x)))
-        options = schema.PadV2OptionsT()
-    elif m.name == "MIRROR_PAD":
-        options = schema.MirrorPadOptionsT(
-            mode=schema.MirrorPadMode.REFLECT if reflect else schema.MirrorPadMode.SYMMETRIC
-        )
-    m.operator(m.name, inputs, [y], options, 3 if kind == "int16" and m.name != "MIRROR_PAD" else 2)
+    options = {"mode": "REFLECT" if reflect else "SYMMETRIC"} if m.name == "MIRROR_PAD" else {}
+    m.operator(m.name, inputs, [y], **options, version=3 if kind == "int16" and m.name != "MIRROR_PAD" else 2)
 
 
 def bits(m, rank, probability):
@@ -113,15 +109,15 @@ def strided_slice(m, kind):
         begin.append(a)
         end.append(b)
         strides.append(step)
-    masks = {"beginMask": bits(m, rank, 0.2) & ~shrink, "endMask": bits(m, rank, 0.2) & ~shrink}
-    masks["shrinkAxisMask"] = shrink
+    masks = {"begin_mask": bits(m, rank, 0.2) & ~shrink, "end_mask": bits(m, rank, 0.2) & ~shrink}
+    masks["shrink_axis_mask"] = shrink
     if m.chance(0.1) and rank < 4 and not shrink:
-        masks["newAxisMask"] = 1 << m.integer(0, rank - 1)
+        masks["new_axis_mask"] = 1 << m.integer(0, rank - 1)
     elif m.chance(0.1) and not shrink:
-        masks["ellipsisMask"] = 1 << m.integer(0, rank - 1)
+        masks["ellipsis_mask"] = 1 << m.integer(0, rank - 1)
     chance = m.pick(1, 1, 1, 0)
     parts = [m.input_or_constant("int32", [rank], values, chance=chance) for values in (begin, end, strides)]
-    m.operator("STRIDED_SLICE", [x, *parts], [m.output(kind, **same(m, x))], schema.StridedSliceOptionsT(**masks), 4)
+    m.operator("STRIDED_SLICE", [x, *parts], [m.output(kind, **same(m, x))], **masks, version=4)
 
 
 @generator("SLICE", *MOVED, "string", "uint32")
@@ -134,7 +130,7 @@ def slice_(m, kind):
     ]
     type, chance = m.pick("int32", "int64"), m.pick(1, 1, 0)
     parts = [m.input_or_constant(type, [len(shape)], values, chance=chance) for values in (begin, size)]
-    m.operator("SLICE", [x, *parts], [m.output(kind, **same(m, x))], schema.SliceOptionsT(), 5)
+    m.operator("SLICE", [x, *parts], [m.output(kind, **same(m, x))], version=5)
 
 
 @generator("TRANSPOSE", *MOVED)
@@ -144,7 +140,7 @@ def transpose(m, kind):
     order = [int(axis) - (len(shape) if m.chance(0.1) else 0) for axis in order]
     x = m.input(kind, shape)
     second = m.input_or_constant("int32", [len(shape)], order, chance=0.8)
-    m.operator("TRANSPOSE", [x, second], [m.output(kind, **same(m, x))], schema.TransposeOptionsT(), 6)
+    m.operator("TRANSPOSE", [x, second], [m.output(kind, **same(m, x))], version=6)
 
 
 @generator("SPLIT", "float32", "int8", "uint8", "int16", "int32")
@@ -155,7 +151,7 @@ def split(m, kind):
     x = m.input(kind, shape)
     where = m.input_or_constant("int32", m.pick([], [1]), m.pick(axis, axis - len(shape)), chance=0.8)
     outputs = [m.output(kind, **same(m, x)) for _ in range(count)]
-    m.operator("SPLIT", [where, x], outputs, schema.SplitOptionsT(numSplits=count), 4)
+    m.operator("SPLIT", [where, x], outputs, num_splits=count, version=4)
 
 
 @generator("SPLIT_V", "float32", "int8", "uint8", "int16", "int32", "int64")
@@ -174,7 +170,7 @@ def split_v(m, kind):
     second = m.input_or_constant(m.pick("int32", "int64"), [len(sizes)], given, chance=chance)
     third = m.input_or_constant("int32", m.pick([], [1]), m.pick(axis, axis - len(shape)), chance=chance)
     outputs = [m.output(kind, **same(m, x)) for _ in sizes]
-    m.operator("SPLIT_V", [x, second, third], outputs, schema.SplitVOptionsT(numSplits=len(sizes)), 2)
+    m.operator("SPLIT_V", [x, second, third], outputs, num_splits=len(sizes), version=2)
 
 
 @generator("PACK", *(type for type in MOVED if type != "bool"), "uint32")
@@ -183,8 +179,8 @@ def pack(m, kind):
     count = m.integer(1, 5)
     parameters = m.affine(kind) if kind in QUANTIZED else {}
     inputs = [m.input_or_constant(kind, shape, chance=0.15, **parameters) for _ in range(count)]
-    options = schema.PackOptionsT(valuesCount=count, axis=m.integer(-len(shape) - 1, len(shape)))
-    m.operator("PACK", inputs, [m.output(kind, **parameters)], options, 3)
+    options = {"values_count": count, "axis": m.integer(-len(shape) - 1, len(shape))}
+    m.operator("PACK", inputs, [m.output(kind, **parameters)], **options, version=3)
 
 
 @generator("UNPACK", "float32", "int8", "uint8", "int16", "int32", "bool")
@@ -193,8 +189,8 @@ def unpack(m, kind):
     axis = m.integer(0, len(shape) - 1)
     shape[axis] = count = min(shape[axis], 6)
     x = m.input(kind, shape)
-    options = schema.UnpackOptionsT(num=count, axis=m.pick(axis, axis - len(shape)))
-    m.operator("UNPACK", [x], [m.output(kind, **same(m, x)) for _ in range(count)], options, 4)
+    options = {"num": count, "axis": m.pick(axis, axis - len(shape))}
+    m.operator("UNPACK", [x], [m.output(kind, **same(m, x)) for _ in range(count)], **options, version=4)
 
 
 @generator("SQUEEZE", *MOVED, "string")
@@ -202,8 +198,8 @@ def squeeze(m, kind):
     shape = [1 if m.chance(0.4) else n for n in m.shape(1, 6, 300)]
     x = m.input(kind, shape)
     ones = [i - (len(shape) if m.chance(0.3) else 0) for i, n in enumerate(shape) if n == 1]
-    options = schema.SqueezeOptionsT(squeezeDims=m.pick([], m.subset(ones)))
-    m.operator("SQUEEZE", [x], [m.output(kind, **same(m, x))], options)
+    options = {"squeeze_dims": m.pick([], m.subset(ones))}
+    m.operator("SQUEEZE", [x], [m.output(kind, **same(m, x))], **options)
 
 
 @generator("EXPAND_DIMS", *MOVED, "string")
@@ -212,7 +208,7 @@ def expand_dims(m, kind):
     x = m.input(kind, shape)
     axis = m.integer(-len(shape) - 1, len(shape))
     second = m.input_or_constant(m.pick("int32", "int64"), m.pick([], [1]), axis, chance=0.8)
-    m.operator("EXPAND_DIMS", [x, second], [m.output(kind, **same(m, x))], schema.ExpandDimsOptionsT())
+    m.operator("EXPAND_DIMS", [x, second], [m.output(kind, **same(m, x))])
 
 
 @generator("TILE", *MOVED, "string")
@@ -221,7 +217,7 @@ def tile(m, kind):
     x = m.input(kind, shape)
     times = [m.integer(0 if m.chance(0.03) else 1, 3) for _ in shape]
     second = m.input_or_constant(m.pick("int32", "int64"), [len(shape)], times, chance=0.8)
-    m.operator("TILE", [x, second], [m.output(kind, **same(m, x))], schema.TileOptionsT(), 2)
+    m.operator("TILE", [x, second], [m.output(kind, **same(m, x))], version=2)
 
 
 @generator("BROADCAST_TO", *MOVED)
@@ -229,7 +225,7 @@ def broadcast_to(m, kind):
     whole = m.shape(1, 5, 500)
     x = m.input(kind, m.broadcast(whole, 0.9))
     second = m.input_or_constant(m.pick("int32", "int64"), [len(whole)], whole, chance=0.8)
-    m.operator("BROADCAST_TO", [x, second], [m.output(kind, **same(m, x))], schema.BroadcastToOptionsT(), 3)
+    m.operator("BROADCAST_TO", [x, second], [m.output(kind, **same(m, x))], version=3)
 
 
 @generator("REVERSE_V2", "float32", "int8", "uint8", "int16", "int32", "int64", "bool")
@@ -239,7 +235,7 @@ def reverse(m, kind):
     start = m.integer(0, len(shape) - 1)
     axes = list(range(start, m.integer(start, len(shape) - 1) + 1))
     second = m.constant("int32", axes)
-    m.operator("REVERSE_V2", [x, second], [m.output(kind, **same(m, x))], schema.ReverseV2OptionsT(), 3)
+    m.operator("REVERSE_V2", [x, second], [m.output(kind, **same(m, x))], version=3)
 
 
 @generator("REVERSE_SEQUENCE", "float32", "uint8", "int16", "int32", "int64")
@@ -249,8 +245,7 @@ def reverse_sequence(m, kind):
     x = m.input(kind, shape, scale=None)
     type = m.pick("int32", "int64")
     lengths = m.input_or_constant(type, [shape[batch]], m.integers(type, [shape[batch]], 1, shape[seq]), chance=0.3)
-    options = schema.ReverseSequenceOptionsT(seqDim=seq, batchDim=batch)
-    m.operator("REVERSE_SEQUENCE", [x, lengths], [m.output(kind, scale=None)], options)
+    m.operator("REVERSE_SEQUENCE", [x, lengths], [m.output(kind, scale=None)], seq_dim=seq, batch_dim=batch)
 
 
 @generator("SPACE_TO_DEPTH", "float32", "int8", "uint8", "int32", "int64")
@@ -259,11 +254,11 @@ def depth_and_space(m, kind):
     batch, height, width, depth = m.shape(rank=4, elements=150)
     block = m.integer(1, 4)
     if m.name == "SPACE_TO_DEPTH":
-        shape, options = [batch, height * block, width * block, depth], schema.SpaceToDepthOptionsT(blockSize=block)
+        shape, version = [batch, height * block, width * block, depth], 2
     else:
-        shape, options = [batch, height, width, depth * block**2], schema.DepthToSpaceOptionsT(blockSize=block)
+        shape, version = [batch, height, width, depth * block**2], 1
     x = m.input(kind, shape)
-    m.operator(m.name, [x], [m.output(kind, **same(m, x))], options, 2 if m.name == "SPACE_TO_DEPTH" else 1)
+    m.operator(m.name, [x], [m.output(kind, **same(m, x))], block_size=block, version=version)
 
 
 @generator("SPACE_TO_BATCH_ND", "float32", "int8", "uint8", "int16", "int32", "int64")
@@ -283,8 +278,7 @@ def batch_and_space(m, kind):
     chance = m.pick(1, 1, 1, 0)
     second = m.input_or_constant("int32", [len(space)], block, chance=chance)
     third = m.input_or_constant("int32", [len(space), 2], np.transpose([before, after]), chance=chance)
-    options = schema.SpaceToBatchNDOptionsT() if m.name == "SPACE_TO_BATCH_ND" else schema.BatchToSpaceNDOptionsT()
-    m.operator(m.name, [x, second, third], [m.output(kind, **same(m, x))], options, 3)
+    m.operator(m.name, [x, second, third], [m.output(kind, **same(m, x))], version=3)
 
 
 # ---- by index ----
@@ -302,8 +296,8 @@ def gather(m, kind):
     type = m.pick("int32", "int64", "int32", "int64", "int16") if kind != "string" else m.pick("int32", "int64")
     lead = shape[:batch] + m.shape(0 if not batch else 1, 2, 20)
     where = m.input_or_constant(type, lead, m.integers(type, lead, 0, shape[axis] - 1), scale=None)
-    options = schema.GatherOptionsT(axis=m.pick(axis, axis - len(shape)), batchDims=batch)
-    m.operator("GATHER", [x, where], [m.output(kind, **same(m, x))], options, 7)
+    options = {"axis": m.pick(axis, axis - len(shape)), "batch_dims": batch}
+    m.operator("GATHER", [x, where], [m.output(kind, **same(m, x))], **options, version=7)
 
 
 @generator("GATHER_ND", "float32", "int8", "uint8", "int16", "int32", "int64", "bool", "string")
@@ -315,7 +309,7 @@ def gather_nd(m, kind):
     type = m.pick("int32", "int64")
     values = np.stack([m.integers(type, lead, 0, n - 1) for n in shape[:depth]], axis=-1)
     where = m.input_or_constant(type, values.shape, values)
-    m.operator("GATHER_ND", [x, where], [m.output(kind, **same(m, x))], schema.GatherNdOptionsT(), 5)
+    m.operator("GATHER_ND", [x, where], [m.output(kind, **same(m, x))], version=5)
 
 
 @generator("SCATTER_ND", "float32", "int8", "uint8", "int32", "int64", "bool")
@@ -327,7 +321,7 @@ def scatter_nd(m, kind):
     where = m.input_or_constant("int32", values.shape, values)
     updates = m.input(kind, [*lead, *shape[depth:]], scale=None)
     wanted = m.input_or_constant("int32", [len(shape)], shape, chance=0.7)
-    m.operator("SCATTER_ND", [where, updates, wanted], [m.output(kind, scale=None)], schema.ScatterNdOptionsT())
+    m.operator("SCATTER_ND", [where, updates, wanted], [m.output(kind, scale=None)])
 
 
 @generator("ONE_HOT", "float32", "int32", "int64", "int8", "uint8", "bool")
@@ -338,8 +332,8 @@ def one_hot(m, kind):
     where = m.input(type, shape, m.integers(type, shape, -1, depth))
     inputs = [where, m.input_or_constant("int32", [], depth, chance=0.8)]
     inputs += [m.input_or_constant(kind, [], scale=None) for _ in range(2)]
-    options = schema.OneHotOptionsT(axis=m.integer(-1, len(shape)))
-    m.operator("ONE_HOT", inputs, [m.output(kind, scale=None)], options)
+    options = {"axis": m.integer(-1, len(shape))}
+    m.operator("ONE_HOT", inputs, [m.output(kind, scale=None)], **options)
 
 
 @generator("SELECT", *MOVED, "uint32")
@@ -354,8 +348,8 @@ def select(m, kind):
     parameters = m.affine(kind) if kind in QUANTIZED else {"scale": None}
     condition = m.input("bool", shapes[0])
     parts = [m.input_or_constant(kind, shape, chance=0.2, **parameters) for shape in shapes[1:]]
-    options = schema.SelectOptionsT() if m.name == "SELECT" else schema.SelectV2OptionsT()
-    m.operator(m.name, [condition, *parts], [m.output(kind, **parameters)], options, 3 if m.name == "SELECT" else 2)
+    version = 3 if m.name == "SELECT" else 2
+    m.operator(m.name, [condition, *parts], [m.output(kind, **parameters)], version=version)
 
 
 @generator("WHERE", "bool", "float32", "int8", "uint8", "int32", "uint32", "int64")
@@ -367,7 +361,7 @@ def where(m, kind):
         return np.where(m.rng.random(shape) < 0.5, drawn.dtype.type(0), drawn)
 
     x = m.input(kind, shape, draw=values, scale=None)
-    m.operator("WHERE", [x], [m.output("int64")], schema.WhereOptionsT(), 2)
+    m.operator("WHERE", [x], [m.output("int64")], version=2)
 
 
 @generator("TOPK_V2", "float32", "int8", "uint8", "int16", "int32", "int64")
@@ -376,7 +370,7 @@ def topk(m, kind):
     x = m.input(kind, shape)
     k = m.input_or_constant("int32", m.pick([], [1]), m.integer(1, shape[-1]), chance=0.7)
     outputs = [m.output(kind, **same(m, x)), m.output("int32")]
-    m.operator("TOPK_V2", [x, k], outputs, schema.TopKV2OptionsT(), 3)
+    m.operator("TOPK_V2", [x, k], outputs, version=3)
 
 
 @generator("UNIQUE", "float32", "int8", "uint8", "int16", "int32", "int64")
@@ -385,8 +379,7 @@ def unique(m, kind):
     values = np.round(m.floats(shape, special=0)) if kind == "float32" else m.integers(kind, shape, 0, 9)
     target = m.pick("int32", "int64")
     x = m.input(kind, shape, values, scale=None)
-    options = schema.UniqueOptionsT(idxOutType=getattr(schema.TensorType, target.upper()))
-    m.operator("UNIQUE", [x], [m.output(kind, scale=None), m.output(target)], options)
+    m.operator("UNIQUE", [x], [m.output(kind, scale=None), m.output(target)], idx_out_type=target)
 
 
 # ---- from shapes and numbers ----
@@ -397,10 +390,9 @@ def unique(m, kind):
 def shape_of(m, kind):
     x = m.input(kind, m.shape(0, 6, empty=0.02))
     if m.name == "RANK":
-        return m.operator("RANK", [x], [m.output("int32")], schema.RankOptionsT())
+        return m.operator("RANK", [x], [m.output("int32")])
     target = m.pick("int32", "int64")
-    options = schema.ShapeOptionsT(outType=getattr(schema.TensorType, target.upper()))
-    return m.operator("SHAPE", [x], [m.output(target)], options)
+    return m.operator("SHAPE", [x], [m.output(target)], out_type=target)
 
 
 @generator("FILL", "float32", "int8", "int16", "int32", "int64", "bool", "string", "float16")
@@ -408,7 +400,7 @@ def fill(m, kind):
     shape = m.shape(1, 4)
     dims = m.input_or_constant(m.pick("int32", "int64"), [len(shape)], shape)
     value = m.input_or_constant(kind, [], chance=0.3)
-    m.operator("FILL", [dims, value], [m.output(kind, **same(m, value))], schema.FillOptionsT(), 4)
+    m.operator("FILL", [dims, value], [m.output(kind, **same(m, value))], version=4)
 
 
 @generator("RANGE", "float32", "int32", "int64")
@@ -424,7 +416,7 @@ def range_(m, kind):
         start, end, step = end, start, -step
     chance = m.pick(0, 1)
     parts = [m.input_or_constant(kind, [], value, chance=chance) for value in (start, end, step)]
-    m.operator("RANGE", parts, [m.output(kind)], schema.RangeOptionsT())
+    m.operator("RANGE", parts, [m.output(kind)])
 
 
 @generator("BROADCAST_ARGS", "int32", "int64")

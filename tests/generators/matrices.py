@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
 
-PADDING = schema.Padding
 KINDS = {  # kind: (activations, weights, bias)
     "float32": ("float32", "float32", "float32"),
     "int8": ("int8", "int8", "int32"),
@@ -48,7 +46,7 @@ def weights(m, kind, shape, axis, per_channel, gain=None):
         if type == "float32":
             return values
         wide = m.inner("float32", shape)
-        m.operator("DEQUANTIZE", [values], [wide], schema.DequantizeOptionsT(), 3)
+        m.operator("DEQUANTIZE", [values], [wide], version=3)
         return wide
     low, high = {"int16": (-32767, 32767), "int8": (-127, 127), "uint8": (0, 255), "int4": (-7, 7), "int2": (-1, 1)}[
         type
@@ -73,7 +71,7 @@ def weights(m, kind, shape, axis, per_channel, gain=None):
     scales = np.float32(middle * 2.0 ** m.rng.uniform(-2, 2, count))
     if m.chance(0.1):
         scales[:] = scales[0]
-    return put(type, values, scale=scales, zero_point=[0] * count, axis=axis)
+    return put(type, values, scale=scales, zero_point=[0] * count, quantized_dimension=axis)
 
 
 def source(m, kind, shape):
@@ -110,8 +108,8 @@ def result(m, kind, x, w, terms):
 
 def bias_type(kind):
     """The option quantized_bias_type; without it a bias of 16x8 is read as int64, one of 16x16 as int32."""
-    types = {"int16-bias32": schema.TensorType.INT32, "int16-weights16": schema.TensorType.INT64}
-    return types.get(kind, schema.TensorType.FLOAT32)
+    types = {"int16-bias32": "INT32", "int16-weights16": "INT64"}
+    return types.get(kind, "FLOAT32")
 
 
 def plane(m, elements=400):
@@ -123,8 +121,8 @@ def plane(m, elements=400):
         stride.append(m.pick(1, 1, 1, 2, 2, 3))
         room = (size - 1) // max(kernel[-1] - 1, 1)
         dilation.append(m.integer(1, max(min(room, 3), 1)) if m.chance(0.2) else 1)
-    padding = m.pick(PADDING.SAME, PADDING.VALID)
-    if padding == PADDING.SAME and m.chance(0.1):  # larger than the image
+    padding = m.pick("SAME", "VALID")
+    if padding == "SAME" and m.chance(0.1):  # larger than the image
         kernel[0] += 2
     return (height, width), kernel, stride, dilation, padding
 
@@ -142,22 +140,24 @@ def conv_2d(m, kind):
         per_group = max(per_group // 2, 1)
         height, width = (height, width) if per_group > 1 else (min(height, 8), min(width, 8))
     depth, count = per_group * groups, out_per_group * groups
-    kh, kw = (min(kh, height), min(kw, width)) if padding == PADDING.VALID else (kh, kw)
+    kh, kw = (min(kh, height), min(kw, width)) if padding == "VALID" else (kh, kw)
     dh, dw = (dh if (kh - 1) * dh < height else 1), (dw if (kw - 1) * dw < width else 1)
     x = source(m, kind, [m.pick(1, 1, 2), height, width, depth])
     per_channel = w_type != "uint8" and (m.chance(0.7) or (kind == "hybrid" and groups > 1))
     w = weights(m, kind, [count, kh, kw, per_group], 0, per_channel)
     terms = kh * kw * per_group
-    options = schema.Conv2DOptionsT(
-        padding=padding,
-        strideH=sh,
-        strideW=sw,
-        dilationHFactor=dh,
-        dilationWFactor=dw,
-        fusedActivationFunction=m.activation(),
-        quantizedBiasType=bias_type(kind),
+    options = {
+        "padding": padding,
+        "stride_h": sh,
+        "stride_w": sw,
+        "dilation_h_factor": dh,
+        "dilation_w_factor": dw,
+        "fused_activation_function": m.activation(),
+        "quantized_bias_type": bias_type(kind),
+    }
+    m.operator(
+        "CONV_2D", [x, w, bias(m, kind, x, w, count, terms)], [result(m, kind, x, w, terms)], **options, version=8
     )
-    m.operator("CONV_2D", [x, w, bias(m, kind, x, w, count, terms)], [result(m, kind, x, w, terms)], options, 8)
 
 
 @generator("DEPTHWISE_CONV_2D", "float32", "float16", "int8", "uint8", "int16", "int4", "hybrid")
@@ -170,19 +170,19 @@ def depthwise_conv_2d(m, kind):
     count = depth * multiplier
     per_channel = kind == "hybrid" or (w_type != "uint8" and m.chance(0.7))
     w = weights(m, kind, [1, kh, kw, count], 3, per_channel)
-    options = schema.DepthwiseConv2DOptionsT(
-        padding=padding,
-        strideH=sh,
-        strideW=sw,
-        depthMultiplier=multiplier,
-        dilationHFactor=dh,
-        dilationWFactor=dw,
-        fusedActivationFunction=m.activation(),
-    )
+    options = {
+        "padding": padding,
+        "stride_h": sh,
+        "stride_w": sw,
+        "depth_multiplier": multiplier,
+        "dilation_h_factor": dh,
+        "dilation_w_factor": dw,
+        "fused_activation_function": m.activation(),
+    }
     inputs = [x, w]
     if m.chance(0.85):
         inputs.append(bias(m, kind, x, w, count, kh * kw))
-    m.operator("DEPTHWISE_CONV_2D", inputs, [result(m, kind, x, w, kh * kw)], options, 6)
+    m.operator("DEPTHWISE_CONV_2D", inputs, [result(m, kind, x, w, kh * kw)], **options, version=6)
 
 
 @generator("FULLY_CONNECTED", "uint8-shuffled")
@@ -194,9 +194,8 @@ def shuffled(m, kind):
     b = bias(m, "uint8", x, w, count, depth)
     size = m.largest(x) * float(m.parameters[w]["scale"]) * 64 * np.sqrt(depth)
     outputs = [m.output("int16", **m.affine("int16", size)), m.output("uint8", [rows, depth], scale=None)]
-    options = schema.FullyConnectedOptionsT(fusedActivationFunction=m.activation())
-    options.weightsFormat = schema.FullyConnectedOptionsWeightsFormat.SHUFFLED4x16INT8
-    m.operator("FULLY_CONNECTED", [x, w, b], outputs, options, 2)
+    options = {"fused_activation_function": m.activation(), "weights_format": "SHUFFLED4x16INT8"}
+    m.operator("FULLY_CONNECTED", [x, w, b], outputs, **options, version=2)
     m.fixed = True
 
 
@@ -213,12 +212,12 @@ def fully_connected(m, kind):
         depth *= 9
     x = source(m, kind, [*lead, depth])
     w = weights(m, kind, [count, depth], 0, w_type not in ("uint8", "int16") and kind != "hybrid" and m.chance(0.5))
-    options = schema.FullyConnectedOptionsT(
-        keepNumDims=keep,
-        fusedActivationFunction=m.activation(),
-        asymmetricQuantizeInputs=m.chance(0.5),
-        quantizedBiasType=bias_type(kind),
-    )
+    options = {
+        "keep_num_dims": keep,
+        "fused_activation_function": m.activation(),
+        "asymmetric_quantize_inputs": m.chance(0.5),
+        "quantized_bias_type": bias_type(kind),
+    }
     has_bias = m.chance(0.8) or kind in ("int16-bias32", "uint8-int16")
     b = bias(m, kind, x, w, count, depth) if has_bias else -1
-    m.operator("FULLY_CONNECTED", [x, w, b], [result(m, kind, x, w, depth)], options, 12)
+    m.operator("FULLY_CONNECTED", [x, w, b], [result(m, kind, x, w, depth)], **options, version=12)

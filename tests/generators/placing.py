@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scatters and windows whose bodies are subgraphs, tables of keys, and spectra."""
 
-import ai_edge_litert.schema_py_generated as schema
-import old_models as models
+import models
 import numpy as np
 from flatbuffers import flexbuffers
 
@@ -13,7 +12,7 @@ ADDED = ("float32", "int8", "uint8", "int16", "int32", "int64")
 
 def body(m, kind, name):
     """Appends a subgraph of one operator on two scalars; no name: of none.  Its index."""
-    tensors = [models.tensor(n, [], kind.upper()) for n in "abc"]
+    tensors = [models.tensor(n, [], kind) for n in "abc"]
     operators = [models.operator(name, [0, 1], [2])] if name else []
     outputs = [2] if name else [1]
     m.subgraphs.append(models.subgraph(tensors, operators, [0, 1], outputs, "body"))
@@ -40,14 +39,14 @@ def stablehlo_scatter(m, kind):
     where = m.input_or_constant(which, indices_shape, m.integers(which, indices_shape, -1, limit))
     y = m.input(kind, updates, scale=None)
     name = m.pick(None, "STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM")
-    options = schema.StablehloScatterOptionsT(
-        updateWindowDims=window_dims,
-        insertedWindowDims=inserted,
-        scatterDimsToOperandDims=placed,
-        indexVectorDim=vector_dim,
-        updateComputationSubgraphIndex=body(m, kind, name),
-    )
-    m.operator("STABLEHLO_SCATTER", [x, where, y], [m.output(kind, shape, scale=None)], options)
+    options = {
+        "update_window_dims": window_dims,
+        "inserted_window_dims": inserted,
+        "scatter_dims_to_operand_dims": placed,
+        "index_vector_dim": vector_dim,
+        "update_computation_subgraph_index": body(m, kind, name),
+    }
+    m.operator("STABLEHLO_SCATTER", [x, where, y], [m.output(kind, shape, scale=None)], **options)
 
 
 BODIES = {
@@ -71,9 +70,8 @@ def window(m, kind):
 def reduce_window(m, kind):
     shape, x, start, size, strides, dilations = window(m, kind)
     parts = [m.constant("int64", values) for values in (size, strides, dilations)]
-    function = getattr(schema.ReduceWindowFunction, m.pick("ADD", "MUL", "MAXIMUM", "MINIMUM", "ALL", "ANY"))
-    options = schema.ReduceWindowOptionsT(reduceFunction=function)
-    m.operator("REDUCE_WINDOW", [x, start, *parts], [m.output(kind, shape, scale=None)], options)
+    function = m.pick("ADD", "MUL", "MAXIMUM", "MINIMUM", "ALL", "ANY")
+    m.operator("REDUCE_WINDOW", [x, start, *parts], [m.output(kind, shape, scale=None)], reduce_function=function)
 
 
 @generator("STABLEHLO_REDUCE_WINDOW", *ADDED)
@@ -81,15 +79,15 @@ def stablehlo_reduce_window(m, kind):
     shape, x, start, size, strides, dilations = window(m, kind)
     base = [m.pick(1, 1, 2) for _ in shape] if m.chance(0.4) else [1] * len(shape)
     padding = [[m.integer(0, 2), m.integer(0, 2)] for _ in shape] if m.chance(0.5) else [[0, 0]] * len(shape)
-    options = schema.StablehloReduceWindowOptionsT(
-        windowDimensions=size,
-        windowStrides=strides,
-        windowDilations=dilations,
-        baseDilations=base,
-        padding=np.ravel(padding).tolist(),
-        bodySubgraphIndex=body(m, kind, m.pick(*BODIES[m.pick(*BODIES)])),
-    )
-    m.operator("STABLEHLO_REDUCE_WINDOW", [x, start], [m.output(kind, shape, scale=None)], options)
+    options = {
+        "window_dimensions": size,
+        "window_strides": strides,
+        "window_dilations": dilations,
+        "base_dilations": base,
+        "padding": np.ravel(padding).tolist(),
+        "body_subgraph_index": body(m, kind, m.pick(*BODIES[m.pick(*BODIES)])),
+    }
+    m.operator("STABLEHLO_REDUCE_WINDOW", [x, start], [m.output(kind, shape, scale=None)], **options)
 
 
 @generator("HASHTABLE_LOOKUP", "float32", "int32", "uint8", "string")
@@ -111,17 +109,17 @@ def lsh_projection(m, kind):
     inputs = [seeds, m.input(kind, shape, scale=None)]
     if m.chance(0.5):
         inputs.append(m.input("float32", shape[:1]))
-    type = m.pick(schema.LSHProjectionType.SPARSE, schema.LSHProjectionType.DENSE)
-    m.operator("LSH_PROJECTION", inputs, [m.output("int32")], schema.LSHProjectionOptionsT(type=type))
+    type = m.pick("SPARSE", "DENSE")
+    m.operator("LSH_PROJECTION", inputs, [m.output("int32")], type=type)
 
 
 @generator("SKIP_GRAM", "string")
 def skip_gram(m, kind):
     text = "".join(m.pick("a", "bc", "def", " ", " ", "  ", "\t", "g h") for _ in range(m.integer(0, 12)))
     size = m.integer(0, 4)
-    options = schema.SkipGramOptionsT(ngramSize=size, maxSkipSize=m.integer(0, 3), includeAllNgrams=m.chance(0.5))
+    options = {"ngram_size": size, "max_skip_size": m.integer(0, 3), "include_all_ngrams": m.chance(0.5)}
     x = m.input("string", [1], np.array([text.encode()], object))
-    m.operator("SKIP_GRAM", [x], [m.output("string")], options)
+    m.operator("SKIP_GRAM", [x], [m.output("string")], **options)
 
 
 @generator("AudioSpectrogram", "float32")

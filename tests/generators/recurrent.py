@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrences: SVDF, LSTMs, RNNs.  Each is invoked a few times, so that its state matters."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
-
-ACTIVATIONS = schema.ActivationFunctionType
 
 
 @generator("SVDF", "float32", "hybrid", "int8")
@@ -14,10 +11,10 @@ def svdf(m, kind):
     batch, width, units, rank = m.integer(1, 3), m.dimension(40), m.dimension(20), m.integer(1, 3)
     filters, memory = units * rank, m.integer(1, 12)
     m.runs = m.integer(1, 4)
-    options = schema.SVDFOptionsT(rank=rank, fusedActivationFunction=m.pick(ACTIVATIONS.NONE, ACTIVATIONS.RELU))
+    options = {"rank": rank, "fused_activation_function": m.pick("NONE", "RELU")}
     has_bias = m.chance(0.7)
     if kind == "int8":
-        options.fusedActivationFunction = ACTIVATIONS.RELU
+        options["fused_activation_function"] = "RELU"
         x = m.input("int8", [batch, width], **m.affine("int8", 1.0))
         feature = m.constant("int8", m.codes("int8", [filters, width]), scale=m.scale_for("int8", 0.5), zero_point=0)
         time = m.constant("int16", m.codes("int16", [filters, memory]) // 64, scale=2.0**-9, zero_point=0)
@@ -30,7 +27,7 @@ def svdf(m, kind):
     else:
         x = m.input("float32", [batch, width], draw=lambda: m.floats([batch, width], special=0))
         if kind == "hybrid":
-            options.asymmetricQuantizeInputs = m.chance(0.5)
+            options["asymmetric_quantize_inputs"] = m.chance(0.5)
             codes = m.integers("int8", [filters, width], -127, 127)
             feature = m.constant("int8", codes, scale=m.scale_for("int8", 0.5), zero_point=0)
             codes = m.integers("int8", [filters, memory], -127, 127)
@@ -41,7 +38,7 @@ def svdf(m, kind):
         bias = m.input_or_constant("float32", [units], chance=0.8)
         state = m.variable("float32", [batch, memory * filters])
         y = m.output("float32")
-    m.operator("SVDF", [x, feature, time, bias if has_bias else -1, state], [y], options, 4)
+    m.operator("SVDF", [x, feature, time, bias if has_bias else -1, state], [y], **options, version=4)
 
 
 # ---- LSTM ----
@@ -173,22 +170,23 @@ def lstm(m, kind):
     inputs = [x, *cell.weights(), *cell.states(), *cell.norms()]
     if len(inputs) == 20 and sequence:
         inputs += [-1] * 4
-    more = {"cellClip": clips(m), "projClip": clips(m) if cell.projected else 0.0}
-    more["fusedActivationFunction"] = ACTIVATIONS.TANH
-    more["asymmetricQuantizeInputs"] = kind == "hybrid" and m.chance(0.5)
+    options = {
+        "cell_clip": clips(m),
+        "proj_clip": clips(m) if cell.projected else 0.0,
+        "fused_activation_function": "TANH",
+        "asymmetric_quantize_inputs": kind == "hybrid" and m.chance(0.5),
+    }
     if sequence:
-        options = schema.UnidirectionalSequenceLSTMOptionsT(timeMajor=time_major, **more)
-    else:
-        options = schema.LSTMOptionsT(**more)
+        options["time_major"] = time_major
     y = m.output("int8", **cell.state) if cell.kind == "int8" else m.output("float32")
-    m.operator(m.name, inputs, [y], options, 4 if m.name == "LSTM" else 3, intermediates=cell.intermediates())
+    m.operator(m.name, inputs, [y], **options, intermediates=cell.intermediates(), version=4 if m.name == "LSTM" else 3)
 
 
 @generator("LSTM", "float32-basic", "uint8-basic")
 def basic_lstm(m, kind):
     """The old form: one matrix, one bias, states that are passed in and out."""
     batch, width, units = m.integer(1, 3), m.dimension(16), m.dimension(16)
-    options = schema.LSTMOptionsT(kernelType=schema.LSTMKernelType.BASIC, fusedActivationFunction=ACTIVATIONS.TANH)
+    options = {"kernel_type": "BASIC", "fused_activation_function": "TANH"}
     shapes = {"x": [batch, width], "h": [batch, units], "w": [4 * units, width + units], "b": [4 * units]}
     if kind == "uint8-basic":
         unit = {"scale": 1 / 128, "zero_point": 128}
@@ -211,7 +209,7 @@ def basic_lstm(m, kind):
         b = m.constant("float32", m.rng.normal(0, 0.4, shapes["b"]))
         state = small(shapes["h"])
         outputs = [m.output("float32") for _ in range(4)]
-    m.operator("LSTM", [x, h, w, b, state], outputs, options, 2 if kind == "uint8-basic" else 1)
+    m.operator("LSTM", [x, h, w, b, state], outputs, **options, version=2 if kind == "uint8-basic" else 1)
 
 
 @generator("BIDIRECTIONAL_SEQUENCE_LSTM", "float32", "hybrid")
@@ -228,16 +226,16 @@ def bidirectional_lstm(m, kind):
     weights = [*forward.weights(), *backward.weights()]
     states = [*forward.states(), *backward.states()]
     inputs = [x, *weights, *states, *[-1] * 9]
-    options = schema.BidirectionalSequenceLSTMOptionsT(
-        fusedActivationFunction=ACTIVATIONS.TANH,
-        cellClip=clips(m),
-        projClip=0.0,
-        mergeOutputs=merged,
-        timeMajor=time_major,
-        asymmetricQuantizeInputs=kind == "hybrid" and m.chance(0.5),
-    )
+    options = {
+        "fused_activation_function": "TANH",
+        "cell_clip": clips(m),
+        "proj_clip": 0.0,
+        "merge_outputs": merged,
+        "time_major": time_major,
+        "asymmetric_quantize_inputs": kind == "hybrid" and m.chance(0.5),
+    }
     outputs = [m.output("float32") for _ in range(1 if merged else 2)]
-    m.operator("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs, options, 3)
+    m.operator("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, outputs, **options, version=3)
 
 
 # ---- RNN ----
@@ -267,18 +265,15 @@ def rnn(m, kind):
         time_major = False  # LiteRT runs these several times: tests/deviations_products.py
     shape = [batch, width] if m.name == "RNN" else [steps, batch, width] if time_major else [batch, steps, width]
     x = m.input("float32", shape, draw=lambda: m.floats(shape, special=0))
-    more = {
-        "fusedActivationFunction": m.pick(ACTIVATIONS.NONE, ACTIVATIONS.RELU, ACTIVATIONS.TANH, ACTIVATIONS.RELU6),
-        "asymmetricQuantizeInputs": kind == "hybrid" and m.chance(0.5),
+    options = {
+        "fused_activation_function": m.pick("NONE", "RELU", "TANH", "RELU6"),
+        "asymmetric_quantize_inputs": kind == "hybrid" and m.chance(0.5),
     }
     inputs, outputs = [x, *rnn_parts(m, kind, width, batch)], [m.output("float32")]
-    if m.name == "RNN":
-        options = schema.RNNOptionsT(**more)
-    elif m.name == "UNIDIRECTIONAL_SEQUENCE_RNN":
-        options = schema.SequenceRNNOptionsT(timeMajor=time_major, **more)
-    else:
-        merged = m.chance(0.5)
-        options = schema.BidirectionalSequenceRNNOptionsT(timeMajor=time_major, mergeOutputs=merged, **more)
+    if m.name != "RNN":
+        options["time_major"] = time_major
+    if m.name == "BIDIRECTIONAL_SEQUENCE_RNN":
+        merged = options["merge_outputs"] = m.chance(0.5)
         inputs += [*rnn_parts(m, kind, width, batch), -1, -1, -1]
         outputs += [] if merged else [m.output("float32")]
-    m.operator(m.name, inputs, outputs, options, 3)
+    m.operator(m.name, inputs, outputs, **options, version=3)

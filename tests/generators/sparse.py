@@ -1,39 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products whose weights are stored sparse: rows of weights, or of blocks of them, of which the zeros are left out."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
-from generators.recurrent import ACTIVATIONS, Lstm, clips
+from generators.recurrent import Lstm, clips
 
 
 def index_vector(m, items):
-    """Whole numbers in one of the types that hold them, and its place in the schema's union."""
+    """Whole numbers in one of the types that hold them."""
     largest = max(items, default=0)
     name = m.pick(*(["Uint8Vector"] if largest < 256 else []), "Uint16Vector", "Int32Vector")
-    return getattr(schema, name + "T")(values=items), getattr(schema.SparseIndexVector, name)
+    return {"type": name, "values": items}
 
 
 def compressed_rows(m, keep, block):
     """What a tensor says of values [rows, places * block], of which `keep` [rows, places] are stored."""
     rows, _ = keep.shape
     segments = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).tolist()
-    (array, array_type), (index, index_type) = (index_vector(m, i) for i in (segments, np.nonzero(keep)[1].tolist()))
+    segments, indices = (index_vector(m, items) for items in (segments, np.nonzero(keep)[1].tolist()))
     dimensions = [
-        schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=rows),
-        schema.DimensionMetadataT(
-            format=schema.DimensionType.SPARSE_CSR,
-            arraySegments=array,
-            arraySegmentsType=array_type,
-            arrayIndices=index,
-            arrayIndicesType=index_type,
-        ),
+        {"format": "DENSE", "dense_size": rows},
+        {"format": "SPARSE_CSR", "array_segments": segments, "array_indices": indices},
     ]
     if block == 1:
-        return schema.SparsityParametersT(traversalOrder=[0, 1], blockMap=None, dimMetadata=dimensions)
-    dimensions.append(schema.DimensionMetadataT(format=schema.DimensionType.DENSE, denseSize=block))
-    return schema.SparsityParametersT(traversalOrder=[0, 1, 2], blockMap=[1], dimMetadata=dimensions)
+        return {"traversal_order": [0, 1], "dim_metadata": dimensions}
+    dimensions.append({"format": "DENSE", "dense_size": block})
+    return {"traversal_order": [0, 1, 2], "block_map": [1], "dim_metadata": dimensions}
 
 
 def sparse_weights(m, type, rows, columns, block, chance=0.5, **parameters):
@@ -43,7 +36,7 @@ def sparse_weights(m, type, rows, columns, block, chance=0.5, **parameters):
     count = int(keep.sum()) * block
     values = m.rng.normal(0, 0.4, [count]) if type == "float32" else m.integers(type, [count], -127, 127)
     x = m.constant(type, values, shape=[rows, columns], **parameters)
-    m.tensors[x].sparsity = compressed_rows(m, keep, block)
+    m.tensors[x].fields["sparsity"] = compressed_rows(m, keep, block)
     return x
 
 
@@ -51,7 +44,7 @@ def sparse_weights(m, type, rows, columns, block, chance=0.5, **parameters):
 def fully_connected(m, kind):
     block = 16 if kind != "float32-sparse" else m.pick(1, 4)
     rows, columns, units = m.integer(1, 6), block * m.integer(1, 5), m.dimension(30)
-    options = schema.FullyConnectedOptionsT(fusedActivationFunction=m.activation(), keepNumDims=m.chance(0.4))
+    options = {"fused_activation_function": m.activation(), "keep_num_dims": m.chance(0.4)}
     if kind == "int8-sparse":
         x = m.input("int8", [rows, columns])
         count = units if m.chance(0.4) else 1
@@ -68,9 +61,9 @@ def fully_connected(m, kind):
         parameters = {"scale": scales, "zero_point": [0] * count} if kind == "hybrid-sparse" else {}
         w = sparse_weights(m, "int8" if parameters else "float32", units, columns, block, **parameters)
         bias = m.constant("float32", m.floats([units], special=0)) if m.chance(0.7) else -1
-        options.asymmetricQuantizeInputs = m.chance(0.5)
+        options["asymmetric_quantize_inputs"] = m.chance(0.5)
         y = m.output("float32")
-    m.operator("FULLY_CONNECTED", [x, w, bias], [y], options, 9)
+    m.operator("FULLY_CONNECTED", [x, w, bias], [y], **options, version=9)
     m.fixed = True
 
 
@@ -96,5 +89,5 @@ def lstm(m, kind):
     x = m.input("float32", [batch, width], draw=lambda: m.floats([batch, width], special=0))
     cell = SparseLstm(m, width, batch)
     inputs = [x, *cell.weights(), *cell.states(), *cell.norms()]
-    options = schema.LSTMOptionsT(fusedActivationFunction=ACTIVATIONS.TANH, cellClip=clips(m), projClip=clips(m))
-    m.operator("LSTM", inputs, [m.output("float32")], options, 4)
+    options = {"fused_activation_function": "TANH", "cell_clip": clips(m), "proj_clip": clips(m)}
+    m.operator("LSTM", inputs, [m.output("float32")], **options, version=4)

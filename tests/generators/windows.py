@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pools, transposed convolutions, resizing."""
 
-import ai_edge_litert.schema_py_generated as schema
 import numpy as np
 
 from generators import generator
 from generators.draft import QUANTIZED
 from generators.layout import same
 from generators.matrices import KINDS, bias, bias_type, plane, result, weights
-
-PADDING = schema.Padding
 
 
 @generator("AVERAGE_POOL_2D", "float32", "int8", "uint8", "int16")
@@ -20,15 +17,15 @@ def pool(m, kind):
     if m.chance(0.1) and height * width < 260:
         kh, kw = height, width
     x = m.input(kind, [m.pick(1, 1, 2), height, width, m.dimension(max(min(70, 8000 // (height * width)), 1))])
-    options = schema.Pool2DOptionsT(
-        padding=padding,
-        strideH=sh,
-        strideW=sw,
-        filterHeight=kh,
-        filterWidth=kw,
-        fusedActivationFunction=m.activation(),
-    )
-    m.operator(m.name, [x], [m.output(kind, **same(m, x))], options, 3 if kind == "int16" else 1)
+    options = {
+        "padding": padding,
+        "stride_h": sh,
+        "stride_w": sw,
+        "filter_height": kh,
+        "filter_width": kw,
+        "fused_activation_function": m.activation(),
+    }
+    m.operator(m.name, [x], [m.output(kind, **same(m, x))], **options, version=3 if kind == "int16" else 1)
 
 
 @generator("TRANSPOSE_CONV", "float32", "int8", "uint8", "int16")
@@ -37,7 +34,7 @@ def transpose_conv(m, kind):
     x_type, w_type, _ = KINDS[kind]
     depth, count = m.dimension(20), m.dimension(20)
     batch = m.pick(1, 1, 2)
-    if padding == PADDING.SAME:
+    if padding == "SAME":
         out = [height * sh - m.integer(0, sh - 1), width * sw - m.integer(0, sw - 1)]
     else:
         out = [(height - 1) * sh + kh + m.integer(0, sh - 1), (width - 1) * sw + kw + m.integer(0, sw - 1)]
@@ -47,15 +44,15 @@ def transpose_conv(m, kind):
     inputs = [shape, w, x]
     if m.chance(0.7):
         inputs.append(bias(m, kind, x, w, count, kh * kw * depth))
-    options = schema.TransposeConvOptionsT(
-        padding=padding,
-        strideH=sh,
-        strideW=sw,
-        fusedActivationFunction=m.activation(),
-        quantizedBiasType=bias_type(kind),
-    )
+    options = {
+        "padding": padding,
+        "stride_h": sh,
+        "stride_w": sw,
+        "fused_activation_function": m.activation(),
+        "quantized_bias_type": bias_type(kind),
+    }
     terms = max(kh * kw * depth // (sh * sw), 1)
-    m.operator("TRANSPOSE_CONV", inputs, [result(m, kind, x, w, terms)], options, 4)
+    m.operator("TRANSPOSE_CONV", inputs, [result(m, kind, x, w, terms)], **options, version=4)
 
 
 @generator("RESIZE_BILINEAR", "float32", "int8", "uint8", "int16")
@@ -67,10 +64,10 @@ def resize(m, kind):
     size = m.input_or_constant("int32", [2], out, chance=0.8)
     corners, centres = m.pick((False, False), (True, False), (False, True))
     if m.name == "RESIZE_BILINEAR":
-        options = schema.ResizeBilinearOptionsT(alignCorners=corners, halfPixelCenters=centres)
+        options = {"align_corners": corners, "half_pixel_centers": centres}
     else:
-        options = schema.ResizeNearestNeighborOptionsT(alignCorners=corners, halfPixelCenters=centres)
-    m.operator(m.name, [x, size], [m.output(kind, **same(m, x))], options, 4 if kind == "int16" else 3)
+        options = {"align_corners": corners, "half_pixel_centers": centres}
+    m.operator(m.name, [x, size], [m.output(kind, **same(m, x))], **options, version=4 if kind == "int16" else 3)
 
 
 @generator("CONV_3D", "float32")
@@ -83,17 +80,14 @@ def conv_3d(m, kind):
     inputs = [x, w]
     if m.chance(0.6):
         inputs.append(m.input_or_constant(kind, [count], chance=0.7))
-    options = schema.Conv3DOptionsT(
-        padding=m.pick(PADDING.SAME, PADDING.VALID),
-        strideD=m.integer(1, 2),
-        strideH=m.integer(1, 2),
-        strideW=m.integer(1, 2),
-        fusedActivationFunction=m.activation(),
-        dilationDFactor=1,
-        dilationHFactor=1,
-        dilationWFactor=1,
-    )
-    m.operator("CONV_3D", inputs, [m.output(kind)], options)
+    options = {
+        "padding": m.pick("SAME", "VALID"),
+        "stride_d": m.integer(1, 2),
+        "stride_h": m.integer(1, 2),
+        "stride_w": m.integer(1, 2),
+        "fused_activation_function": m.activation(),
+    }
+    m.operator("CONV_3D", inputs, [m.output(kind)], **options)
 
 
 @generator("CONV_3D_TRANSPOSE", "float32")
@@ -101,9 +95,9 @@ def conv_3d_transpose(m, kind):
     sizes = [m.integer(1, 5) for _ in range(3)]
     kernel = [m.integer(1, 3) for _ in sizes]
     stride = [m.integer(1, 2) for _ in sizes]
-    padding = m.pick(PADDING.SAME, PADDING.VALID)
+    padding = m.pick("SAME", "VALID")
     depth, count, batch = m.dimension(9), m.dimension(9), m.pick(1, 2)
-    if padding == PADDING.SAME:
+    if padding == "SAME":
         out = [n * s for n, s in zip(sizes, stride, strict=True)]
     else:
         out = [(n - 1) * s + k for n, s, k in zip(sizes, stride, kernel, strict=True)]
@@ -112,17 +106,14 @@ def conv_3d_transpose(m, kind):
     inputs = [shape, w, m.input(kind, [batch, *sizes, depth])]
     if m.chance(0.6):
         inputs.append(m.input_or_constant(kind, [count], chance=0.7))
-    options = schema.Conv3DOptionsT(
-        padding=padding,
-        strideD=stride[0],
-        strideH=stride[1],
-        strideW=stride[2],
-        fusedActivationFunction=m.activation(),
-        dilationDFactor=1,
-        dilationHFactor=1,
-        dilationWFactor=1,
-    )
-    m.operator("CONV_3D_TRANSPOSE", inputs, [m.output(kind)], options)
+    options = {
+        "padding": padding,
+        "stride_d": stride[0],
+        "stride_h": stride[1],
+        "stride_w": stride[2],
+        "fused_activation_function": m.activation(),
+    }
+    m.operator("CONV_3D_TRANSPOSE", inputs, [m.output(kind)], **options)
 
 
 # ---- along axes ----
@@ -141,7 +132,7 @@ def reduction(m, kind, x, output):
         axes = [1, 2]
     axis = m.input_or_constant("int32", [len(axes)], axes, chance=0.85)
     version = 1 if kind == "bool" else 2
-    m.operator(m.name, [x, axis], [output(axes)], schema.ReducerOptionsT(keepDims=m.chance(0.5)), version)
+    m.operator(m.name, [x, axis], [output(axes)], keep_dims=m.chance(0.5), version=version)
 
 
 def count(m, x, axes):
@@ -203,17 +194,15 @@ def arg_max(m, kind):
     axis = m.integer(-len(shape), len(shape) - 1)
     axis = m.input_or_constant(m.pick("int32", "int64"), m.pick([], [1]), axis, chance=0.8)
     target = m.pick("int32", "int64")
-    options = schema.ArgMaxOptionsT() if m.name == "ARG_MAX" else schema.ArgMinOptionsT()
-    options.outputType = getattr(schema.TensorType, target.upper())
-    m.operator(m.name, [x, axis], [m.output(target)], options, 2)
+    m.operator(m.name, [x, axis], [m.output(target)], output_type=target, version=2)
 
 
 @generator("CUMSUM", "float32", "int32", "int64")
 def cumsum(m, kind):
     shape = m.shape(1, 4)
     axis = m.constant("int32", m.integer(-len(shape), len(shape) - 1))
-    options = schema.CumsumOptionsT(exclusive=m.chance(0.5), reverse=m.chance(0.5))
-    m.operator("CUMSUM", [m.input(kind, shape), axis], [m.output(kind)], options)
+    options = {"exclusive": m.chance(0.5), "reverse": m.chance(0.5)}
+    m.operator("CUMSUM", [m.input(kind, shape), axis], [m.output(kind)], **options)
 
 
 # ---- normalizations ----
@@ -239,21 +228,17 @@ def normalization(m, kind):
         scale, zero = FIXED[m.name][kind]
         y = m.output(target[0] if target else kind, scale=scale, zero_point=zero)
     x = m.input(source, shape, **parameters)
-    options = {
-        "SOFTMAX": lambda: schema.SoftmaxOptionsT(beta=m.pick(1.0, 1.0, 1.0, 0.5, 2.0, 0.1)),
-        "LOG_SOFTMAX": schema.LogSoftmaxOptionsT,
-        "L2_NORMALIZATION": schema.L2NormOptionsT,
-    }[m.name]()
-    m.operator(m.name, [x], [y], options, {"SOFTMAX": 3 if kind == "int16" else 2}.get(m.name, 2))
+    options = {"beta": m.pick(1.0, 1.0, 1.0, 0.5, 2.0, 0.1)} if m.name == "SOFTMAX" else {}
+    m.operator(m.name, [x], [y], **options, version=3 if (m.name, kind) == ("SOFTMAX", "int16") else 2)
 
 
 @generator("LOCAL_RESPONSE_NORMALIZATION", "float32")
 def local_response_normalization(m, kind):
     x = m.input(kind, m.shape(rank=4))
-    options = schema.LocalResponseNormalizationOptionsT(
-        radius=m.integer(0, 6),
-        bias=float(m.rng.uniform(0.5, 3)),
-        alpha=float(m.rng.uniform(0.01, 2)),
-        beta=m.pick(0.5, 1.0, 0.75),
-    )
-    m.operator("LOCAL_RESPONSE_NORMALIZATION", [x], [m.output(kind)], options)
+    options = {
+        "radius": m.integer(0, 6),
+        "bias": float(m.rng.uniform(0.5, 3)),
+        "alpha": float(m.rng.uniform(0.01, 2)),
+        "beta": m.pick(0.5, 1.0, 0.75),
+    }
+    m.operator("LOCAL_RESPONSE_NORMALIZATION", [x], [m.output(kind)], **options)
