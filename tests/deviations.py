@@ -1221,19 +1221,18 @@ def long_permutations(node):
 
 
 def kept_in_vain(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     condition, body = m.graph(), m.graph()
     i = condition.input("int32", [], scale=None)
     condition.input("float32", [6])
     limit = condition.constant("int32", 4)
-    condition.operator("LESS", [i, limit], [condition.output("bool", [])], schema.LessOptionsT())
+    condition.operator("LESS", [i, limit], [condition.output("bool", [])])
     i, x = body.input("int32", [], scale=None), body.input("float32", [6])
-    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])], schema.AddOptionsT())
+    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])])
     body.outputs.append(x)
-    options = schema.WhileOptionsT(m.subgraph_index(condition), m.subgraph_index(body))
+    options = {"cond_subgraph_index": m.subgraph_index(condition), "body_subgraph_index": m.subgraph_index(body)}
     inputs = [m.input("int32", [], 0), m.input("float32", [6], np.arange(1.0, 7.0))]
-    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], options)
+    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], **options)
     m.fixed = True
 
 

@@ -314,11 +314,11 @@ def grouped_filters(node):
 
 
 def deep_of_one_scale(m):
-    s = schema()
     x = m.input("float32", [1, 2, 2, 6], np.arange(24.0))
     w = m.constant("int8", m.integers("int8", [1, 1, 1, 6], 50, 100), scale=0.01, zero_point=0)
-    options = s.DepthwiseConv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
-    m.operator("DEPTHWISE_CONV_2D", [x, w, m.constant("float32", np.zeros(6))], [m.output("float32")], options, 6)
+    options = {"stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    inputs = [x, w, m.constant("float32", np.zeros(6))]
+    m.operator("DEPTHWISE_CONV_2D", inputs, [m.output("float32")], **options, version=6)
 
 
 @deviation(

@@ -2,7 +2,6 @@
 """Graphs that LiteRT's delegate gets in whole partitions, as where no tensors are preserved, which is the usual way:
 their outputs are LiteRT's; and which operators XNNPACK then makes one table of, by the one that this changes."""
 
-import ai_edge_litert.schema_py_generated as schema
 import differential
 import generators
 import numpy as np
@@ -54,21 +53,21 @@ class Chain:
         self.m.fixed = True
         self.last = self.m.input("int8", [1, 256], np.arange(-128, 128).reshape(1, 256), scale=2.0**-5, zero_point=3)
 
-    def add(self, name, inputs, options=None, scale=2.0**-5, type="int8"):
+    def add(self, name, inputs, scale=2.0**-5, type="int8", **options):
         parameters = {"scale": scale, "zero_point": 3} if type == "int8" else {"scale": None}
         y = self.m.inner(type, [1, 256], **parameters)
-        self.m.operator(name, inputs, [y], options, 2)
+        self.m.operator(name, inputs, [y], **options, version=2)
         self.last = y
         return y
 
     def leak(self, times=1):
         for _ in range(times):
-            self.add("LEAKY_RELU", [self.last], schema.LeakyReluOptionsT(alpha=0.5))
+            self.add("LEAKY_RELU", [self.last], alpha=0.5)
         return self.last
 
-    def multiply(self, activation=0):
+    def multiply(self, activation="NONE"):
         x = self.last
-        return self.add("MUL", [x, x], schema.MulOptionsT(fusedActivationFunction=activation), 2.0**-3)
+        return self.add("MUL", [x, x], 2.0**-3, fused_activation_function=activation)
 
     def outputs(self, source, preserve):
         """(what is squared, what comes of it), as the model's outputs beside the last one."""
@@ -91,7 +90,7 @@ def after_another(c):
 
 def clamped(c):
     c.leak()
-    c.multiply(activation=1)
+    c.multiply(activation="RELU")
 
 
 def tenth(c):
@@ -139,13 +138,13 @@ def behind_what_is_refused(c):
 def a_tensor_and_its_function(c):
     x = c.last
     y = c.leak()
-    c.add("ADD", [x, y], schema.AddOptionsT(potScaleInt16=False), 2.0**-4)
+    c.add("ADD", [x, y], 2.0**-4, pot_scale_int16=False)
     c.multiply()
 
 
 def by_a_constant(c):
     one = c.m.constant("int8", [[5]], scale=2.0**-3, zero_point=0)
-    c.add("ADD", [c.last, one], schema.AddOptionsT(potScaleInt16=False))
+    c.add("ADD", [c.last, one], pot_scale_int16=False)
     c.multiply()
 
 

@@ -53,9 +53,9 @@ class Plan:
         m = self.m
         return self.codes(m.types[x], shape, magnitude) if m.types[x] in CODES else m.inner(m.types[x], shape)
 
-    def add(self, name, inputs, outputs, version=1, loose=False, **options):
+    def add(self, name, inputs, outputs, loose=False, **fields):
         m = self.m
-        m.operator(name, inputs, outputs, **options, version=version)
+        m.operator(name, inputs, outputs, **fields)
         spread = loose or any(i in self.loose for i in inputs if i >= 0)
         for y in outputs:
             self.there.append(y)
@@ -115,7 +115,7 @@ def curve(p, x):
         scale, zero = CURVES[name][m.types[x]]
         y = p.like(x, m.shape_of(x), {"scale": scale, "zero_point": zero})
     options = {"alpha": m.pick(0.1, 0.3, -0.5)} if name == "LEAKY_RELU" else {}
-    p.add(name, [x], [y], version=1 if name in ("HARD_SWISH", "ELU") else 2, **options)
+    p.add(name, [x], [y], **options, version=1 if name in ("HARD_SWISH", "ELU") else 2)
 
 
 def activation(m):
@@ -145,7 +145,7 @@ def binary(p, x):
         z = p.like(x, shape)
     else:
         z = p.fresh(x, shape, m.largest(x) * m.largest(y) / 2 if name == "MUL" else m.largest(x) + m.largest(y))
-    p.add(name, inputs, [z], version=2, **options)
+    p.add(name, inputs, [z], **options, version=2)
 
 
 def convert(p, x):
@@ -217,9 +217,9 @@ def convolution(p, x):
     if way < 0.3:
         w = weights(p, m.types[x], [1, kh, kw, depth], 3)
         y = p.fresh(x, [batch, *size, depth], 0.7 * m.largest(x))
-        options = {**common, "depth_multiplier": 1, "dilation_h_factor": 1, "dilation_w_factor": 1}
+        options = {**common, "depth_multiplier": 1}
         return p.add(
-            "DEPTHWISE_CONV_2D", [x, w, bias(p, x, w, depth)], [y], version=6, loose=m.types[x] == "float32", **options
+            "DEPTHWISE_CONV_2D", [x, w, bias(p, x, w, depth)], [y], **options, loose=m.types[x] == "float32", version=6
         )
     count = m.pick(1, 4, 8, 11, depth)
     if way < 0.45:
@@ -235,11 +235,10 @@ def convolution(p, x):
         y = p.fresh(x, [batch, *size, count], 0.7 * m.largest(x))
         options = {"padding": padding, "stride_h": stride, "stride_w": stride}
         inputs = [p.indices([batch, *size, count]), w, x, bias(p, x, w, count)]
-        return p.add("TRANSPOSE_CONV", inputs, [y], version=3, loose=m.types[x] == "float32", **options)
+        return p.add("TRANSPOSE_CONV", inputs, [y], **options, loose=m.types[x] == "float32", version=3)
     w = weights(p, m.types[x], [count, kh, kw, depth], 0)
     y = p.fresh(x, [batch, *size, count], 0.7 * m.largest(x))
-    options = {**common, "dilation_h_factor": 1, "dilation_w_factor": 1}
-    return p.add("CONV_2D", [x, w, bias(p, x, w, count)], [y], version=6, loose=m.types[x] == "float32", **options)
+    return p.add("CONV_2D", [x, w, bias(p, x, w, count)], [y], **common, loose=m.types[x] == "float32", version=6)
 
 
 def layer(p, x):
@@ -253,7 +252,7 @@ def layer(p, x):
     y = p.fresh(x, [*lead, count], 0.7 * m.largest(x))
     options = {"keep_num_dims": keep, "fused_activation_function": activation(m)}
     b = bias(p, x, w, count) if m.chance(0.7) else -1
-    return p.add("FULLY_CONNECTED", [x, w, b], [y], version=5, loose=m.types[x] == "float32", **options)
+    return p.add("FULLY_CONNECTED", [x, w, b], [y], **options, loose=m.types[x] == "float32", version=5)
 
 
 def matmul(p, x):
@@ -268,7 +267,7 @@ def matmul(p, x):
             other = m.inner("float32", shape)
             p.add("DEQUANTIZE", [codes], [other], version=2)
     y = p.fresh(x, [*shape[:-1], shape[-2]], m.largest(x) * m.largest(other) * np.sqrt(shape[-1]) / 3)
-    p.add("BATCH_MATMUL", [x, other], [y], version=4, loose=m.types[x] == "float32", adj_y=True)
+    p.add("BATCH_MATMUL", [x, other], [y], adj_y=True, loose=m.types[x] == "float32", version=4)
 
 
 def pool(p, x):
@@ -287,7 +286,7 @@ def pool(p, x):
     }
     name = m.pick("MAX_POOL_2D", "AVERAGE_POOL_2D")
     y = p.like(x, [shape[0], -(-shape[1] // stride), -(-shape[2] // stride), shape[3]])
-    return p.add(name, [x], [y], version=3, loose=name == "AVERAGE_POOL_2D" and m.types[x] == "float32", **options)
+    return p.add(name, [x], [y], **options, loose=name == "AVERAGE_POOL_2D" and m.types[x] == "float32", version=3)
 
 
 def reduction(p, x):
@@ -306,7 +305,7 @@ def reduction(p, x):
     else:
         y = p.fresh(x, left, m.largest(x) * (np.sqrt(terms) if name == "SUM" else 1 / np.sqrt(terms)))
     loose = m.types[x] == "float32" and not name.startswith("REDUCE")
-    return p.add(name, [x, p.indices(axes)], [y], version=2, loose=loose, keep_dims=keep)
+    return p.add(name, [x, p.indices(axes)], [y], keep_dims=keep, loose=loose, version=2)
 
 
 def resize(p, x):
@@ -320,7 +319,7 @@ def resize(p, x):
     y = p.like(x, [shape[0], *size, shape[3]])
     loose = m.types[x] == "float32" and name == "RESIZE_BILINEAR"
     options = {"align_corners": corners, "half_pixel_centers": half}
-    return p.add(name, [x, p.indices(size)], [y], version=3, loose=loose, **options)
+    return p.add(name, [x, p.indices(size)], [y], **options, loose=loose, version=3)
 
 
 def joined(p, x):
@@ -345,7 +344,7 @@ def joined(p, x):
     whole = [size if i == axis else n for i, n in enumerate(shape)]
     if np.prod(whole) > 3000:
         return None
-    return p.add("CONCATENATION", parts, [p.like(x, whole)], version=3, axis=axis)
+    return p.add("CONCATENATION", parts, [p.like(x, whole)], axis=axis, version=3)
 
 
 def split(p, x):
@@ -357,7 +356,7 @@ def split(p, x):
     axis, count = ways[m.integer(0, len(ways) - 1)]
     part = [n // count if i == axis else n for i, n in enumerate(shape)]
     axis = m.constant("int32", np.int32(axis))
-    return p.add("SPLIT", [axis, x], [p.like(x, part) for _ in range(count)], version=2, num_splits=count)
+    return p.add("SPLIT", [axis, x], [p.like(x, part) for _ in range(count)], num_splits=count, version=2)
 
 
 def moved(p, x):
@@ -389,12 +388,12 @@ def moved(p, x):
         return p.add(name, [x, p.indices([axis])], [y])
     if name == "SPACE_TO_DEPTH" and len(shape) == 4 and shape[1] % 2 == shape[2] % 2 == 0:
         y = p.like(x, [shape[0], shape[1] // 2, shape[2] // 2, 4 * shape[3]])
-        return p.add(name, [x], [y], version=2, block_size=2)
+        return p.add(name, [x], [y], block_size=2, version=2)
     if name == "GATHER":
         axis = m.integer(0, len(shape) - 1)
         places = m.rng.integers(0, shape[axis], m.integer(1, 4)).tolist()
         y = p.like(x, [*shape[:axis], len(places), *shape[axis + 1 :]])
-        return p.add(name, [x, p.indices(places)], [y], version=2, axis=axis)
+        return p.add(name, [x, p.indices(places)], [y], axis=axis, version=2)
     count = int(np.prod(shape))
     first = m.pick(*(n for n in (1, 2, 3, 4, 6, shape[0]) if count % n == 0))
     whole = [1, first, 1, count // first] if m.chance(0.6) else [first, count // first]
@@ -429,7 +428,7 @@ def normalized(p, x):
         parameters = dict(zip(("scale", "zero_point"), CURVES[name][m.types[x]], strict=True))
     y = p.like(x, m.shape_of(x), parameters or None)
     options = {"beta": m.pick(1.0, 1.0, 0.5)} if name == "SOFTMAX" else {}
-    p.add(name, [x], [y], version=2, loose=m.types[x] == "float32", **options)
+    p.add(name, [x], [y], **options, loose=m.types[x] == "float32", version=2)
 
 
 def chosen(p, x):
