@@ -289,7 +289,7 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
         for index in theirs[0]
     }
     for item in model.subgraphs[0].operators:
-        index = item.output_indices[0]
+        index = next(iter(item.output_indices), None)
         if slacks.get(index) is not None:
             slacks[index] = max(slacks[index], handed_on(item, slacks, theirs))
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
