@@ -428,6 +428,32 @@ def far_quotient(node):
     return [(bounded(node, values), 1)]
 
 
+def far_root(m):
+    x = m.input("int8", [16], np.arange(-120, 136, 16), scale=0.0164, zero_point=-128)
+    m.operator("RSQRT", [x], [m.output("int8", scale=4e4, zero_point=-128)], version=2)
+
+
+@deviation(
+    "RSQRT",
+    when="INT8, with an output's scale that is far greater or far smaller than its numbers",
+    litert="shifts by more than 31 places, or out of 32 bits: any codes",
+    tq="the code nearest to the number",
+    example=far_root,
+)
+def far_roots(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+        return None
+    value = centered(node.inputs[0])
+    if (value < 0).any():
+        return None
+    _, e = multiplier(1 / (math.sqrt(scale(node.inputs[0])) * float(scale(node.outputs[0]))))
+    places, least = e - 20, min(value[value > 0], default=1)
+    if places >= -31 and (places <= 0 or 2.0 ** (20 + places) / math.sqrt(least) < 2**31):
+        return None
+    with np.errstate(divide="ignore"):
+        return [(coded(node.outputs[0], 1 / np.sqrt(real(node.inputs[0]))), 1)]
+
+
 def slopes(m):
     x = m.input("int16", [2, 8], scale=0.01, zero_point=0)
     y = m.constant("int16", m.integers("int16", [8], -3000, 3000), scale=0.0003, zero_point=0)

@@ -324,10 +324,13 @@ static const row *row_of(const tq_node *node)
 }
 
 /* The accumulator that a reduction begins with. */
-static uint64_t init_of(const row *how)
+/* XNNPACK's largest and least float of none is an infinity. */
+static uint64_t init_of(const tq_node *node, const row *how)
 {
     uint64_t bits = 0;
     float real = (float)how->init;
+    if (node->numerics == TQ_NUMERICS_XNNPACK && fabsf(real) == FLT_MAX)
+        real = copysignf(INFINITY, real);
     /* 2^63 does not fit: it stands for the greatest int64 */
     int64_t integer = how->init >= 0x1p63 ? INT64_MAX : (int64_t)how->init;
     if (how->type == TQ_TensorType_FLOAT32)
@@ -461,7 +464,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
             shape.dims[shape.rank++] = in->dims[d];
         else if (keep)
             shape.dims[shape.rank++] = 1;
-    state->reduction.init = init_of(state->row);
+    state->reduction.init = init_of(node, state->row);
     state->batches = 1;
     if (is_optimized_mean(node, axes)) {
         plan_images(state, in);

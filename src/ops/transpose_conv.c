@@ -352,13 +352,15 @@ static tq_status eval_matrix(tq_node *node, tq_error *error)
 
 /* ---- prepare ---- */
 
-/* The output's shape, from its values; the convolution of it must have the input's size. */
+/* The output's shape, from its values; the convolution of it must have the input's size.  XNNPACK takes the batch from the
+   input, which may have been resized beside a constant shape. */
 static tq_status fit(tq_node *node, tq_error *error)
 {
     deconvolution *d = node->state;
     const int32_t *x = node->in[INPUT]->shape.dims, *w = node->in[WEIGHTS]->shape.dims;
     const int32_t *given = node->in[SHAPE]->data;
-    if (given[0] != x[0] || given[3] != w[0] || given[1] <= 0 || given[2] <= 0)
+    const bool has_batch = node->numerics == TQ_NUMERICS_XNNPACK || given[0] == x[0];
+    if (!has_batch || given[3] != w[0] || given[1] <= 0 || given[2] <= 0)
         return tq_input_fail(node, SHAPE, error,
                              "asks for [%d,%d,%d,%d]; the batch must be %d, the channels %d, and the size positive",
                              given[0], given[1], given[2], given[3], x[0], w[0]);
@@ -374,7 +376,7 @@ static tq_status fit(tq_node *node, tq_error *error)
                              given[2], height.out, width.out, x[1], x[2]);
     d->y = height;
     d->x = width;
-    tq_shape out = {4, {given[0], given[1], given[2], given[3]}};
+    tq_shape out = {4, {x[0], given[1], given[2], given[3]}};
     return tq_output_shape(node, 0, &out, error);
 }
 
