@@ -89,7 +89,7 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them), as do the inputs and outputs of branches and loop bodies.  The other recipes leave activations float32
+        them).  The other recipes leave activations float32
         and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
@@ -174,8 +174,9 @@ def _quantized(
         _apply(graph, chosen, constants)
     constants.release()
     made = []
-    for graph, operators, found in zip(editor._subgraphs, static, known, strict=bool(known)):
-        made += _make_static(operators, graph, found, options.per_axis)
+    if any(static):
+        entries = [0, *(item.subgraph_index for item in opened.signatures)]
+        made = _make_static(editor, static, known, options.per_axis, entries)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
     _set_io(editor, opened, io)
@@ -243,13 +244,15 @@ def _calibration(
 
 
 def _make_static(
-    operators: Mapping[str, Sequence[OperatorPart]], graph: SubgraphPart, known: ranges.Ranges, per_axis: bool
+    editor: Editor,
+    operators: Sequence[Mapping[str, Sequence[OperatorPart]]],
+    known: Sequence[ranges.Ranges],
+    per_axis: bool,
+    entries: Sequence[int],
 ) -> list[OperatorPart]:
-    from tq.static import Static, join
+    from tq.static import quantize
 
-    made = [op for type_, ops in operators.items() for op in Static(graph, known, per_axis, type_).run(ops)]
-    if len(operators) > 1:
-        made = join(graph, made)
+    made = quantize(editor._subgraphs, operators, known, per_axis, entries)
     for operator in made:
         _set_version(operator, versions.needed(operator))
     return made
