@@ -208,6 +208,74 @@ def test_every_misalignment(isa):
                 assert (target[:b] == 0xEE).all() and (target[b + 150 * out_size :] == 0xEE).all()
 
 
+ROW_CASES = [
+    ((150, 64), 3),
+    ((150, 65), 0),
+    ((90, 100), 12),
+    ((40, 129), 1),
+    ((30, 256), 12),
+    ((9, 1000), 7),
+    ((5, 3300), 12),
+    ((3, 9001), 5),
+    ((6, 7, 70), 12),
+    ((3, 40, 64), 2),
+    ((2, 3, 3500), 0),
+    ((40, 5, 31), 9),
+]
+
+
+def tied(rng, scale, shape):
+    """Half of them ties, or next to ties; the others anything; some infinite, or no number."""
+    x = (rng.integers(-150, 150, shape) + np.float32(0.5)).astype(np.float32) * scale
+    x = np.nextafter(
+        x, np.float32(np.inf) * rng.choice([-1, 1], shape).astype(np.float32), where=rng.random(shape) < 0.5, out=x
+    )
+    x = np.where(rng.random(shape) < 0.5, x, rng.normal(0, 60, shape).astype(np.float32) * scale)
+    x.ravel()[::997] = [np.inf, -np.inf, np.nan, 3e38][len(shape) % 4]
+    return x.astype(np.float32)
+
+
+@pytest.mark.parametrize("shape,shift", ROW_CASES)
+@pytest.mark.parametrize("isa", ISAS)
+def test_rows_that_follow_each_other(isa, shape, shift):
+    """Blocks go on from row to row, and hold the parameters of two; along rows, parameters begin again."""
+    rng = np.random.default_rng(6)
+    size = int(np.prod(shape))
+    memory, target, reals = (
+        np.empty(size + 16, np.float32),
+        np.empty(size + 16, np.int8),
+        np.empty(size + 16, np.float32),
+    )
+    for axis in range(len(shape)):
+        of_axis = [-1 if i == axis else 1 for i in range(len(shape))]
+        scale = rng.uniform(0.01, 0.2, shape[axis]).astype(np.float32)
+        x = memory[shift : shift + size].reshape(shape)
+        x[:] = tied(rng, scale.reshape(of_axis), shape)
+        zeros = rng.integers(-128, 128, shape[axis])
+        for zero, rule, threads in [(0, "away", 1), (zeros, "away", 1), (3, "even", 2), (zeros, "even", 3)]:
+            found = []
+            for name in (isa, "scalar"):
+                _core._force_isa(name if threads == 1 else None)  # forcing is of this thread
+                try:
+                    q = target[shift * 5 % 16 :][:size].reshape(shape)
+                    q[:] = 77
+                    if threads == 1 or name == isa:
+                        tq.quantize(x, scale, zero, axis=axis, rounding=rule, out=q, num_threads=threads)
+                    else:
+                        _core._force_isa("scalar")
+                        tq.quantize(x, scale, zero, axis=axis, rounding=rule, out=q, num_threads=1)
+                    y = reals[shift * 3 % 16 :][:size].reshape(shape)
+                    tq.dequantize(q, scale, zero, axis=axis, out=y, num_threads=threads)
+                    narrow = tq.quantize(x, scale, 0, axis=axis, dtype="int4", rounding=rule)
+                    wide = tq.quantize(x, scale, 5, axis=axis, dtype="int16", rounding=rule)
+                    with np.errstate(all="ignore"):
+                        half = tq.quantize(x.astype(np.float16), scale, zero, axis=axis, rounding=rule)
+                finally:
+                    _core._force_isa(None)
+                found.append([a.tobytes() for a in (q, y, narrow, wide, half)])
+            assert found[0] == found[1], (axis, rule, threads)
+
+
 class Guarded:
     """Pages between two that fault when touched."""
 

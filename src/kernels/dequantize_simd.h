@@ -25,7 +25,7 @@ INLINE struct dequantize_lane dequantize_mix(const struct dequantize_lane *a, co
     INLINE struct dequantize_lane load_dequantize_##in(const tq_dequantize_params *p, size_t at,                \
                                                        const struct dequantize_lane *first, enum vary vary)     \
     {                                                                                                           \
-        return (struct dequantize_lane){keep_f32(load_f32(p->scale + at)),                                      \
+        return (struct dequantize_lane){load_f32(p->scale + at),                                                \
                                         vary == VARY_ALL ? load_s32(p->zero_point + at) : first->zero_point};   \
     }                                                                                                           \
     INLINE struct dequantize_lane mix_dequantize_##in(const struct dequantize_lane *a,                          \

@@ -27,7 +27,7 @@
 #define STRIP_ROWS 16
 /* The like for kernels that go on from row to row (stream_simd.h): they are slower by strips. */
 #define STREAM_WHOLE 3072
-#define STREAM_STRIP 1024
+#define STREAM_STRIP 2048
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
@@ -50,6 +50,7 @@ struct source {
     tq_column_i32 zero_point, input_zero_point;
     tq_requantize_rule rule;
     tq_element in, out;
+    bool in_place; /* parameters may point at scales here, for row kernels, and need no column of them */
 };
 
 /* The columns of sets [first, first + count), and what the parameters say of all of them: `columns`, a bit each, and
@@ -434,9 +435,11 @@ TQ_BODY bool slopes(const float *restrict scale, size_t n, float *restrict inver
 {
     int steep = 0;
     for (size_t i = 0; i < n; i++) {
-        inverse[i] = 1.0f / scale[i]; /* tq_inverse_scale */
-        slope[i] = inverse[i] * 65536;
+        float value = 1.0f / scale[i]; /* tq_inverse_scale */
+        slope[i] = value * 65536;
         steep |= !(slope[i] <= FLT_MAX);
+        if (inverse)
+            inverse[i] = value;
     }
     return steep;
 }
@@ -453,10 +456,15 @@ static void fill_quantize(union params *p, char *const *data, unsigned columns, 
                           size_t sets)
 {
     static const slopes_fn bodies[TQ_ISAS] = TQ_ISA_FUNCTIONS(slopes);
-    float *scales = (float *)data[Q_SCALE], *offset = (float *)data[Q_OFFSET];
+    const float *scales = (const float *)data[Q_SCALE];
+    float *offset = (float *)data[Q_OFFSET];
     int32_t *zeros = (int32_t *)data[Q_ZERO], center = center_of(from->out);
-    fill_u32(scales, from->scale.data, from->scale.many, first, sets);
-    p->quantize.steep = bodies[tq_isa()](scales, sets, (float *)data[Q_INVERSE], (float *)data[Q_SLOPE]);
+    if (from->in_place)
+        p->quantize.scale = scales = from->scale.data + first;
+    else
+        fill_u32(data[Q_SCALE], from->scale.data, from->scale.many, first, sets);
+    p->quantize.steep = bodies[tq_isa()](scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL,
+                                         (float *)data[Q_SLOPE]);
     if (!(columns >> Q_ZERO & 1))
         return;
     fill_u32(zeros, from->zero_point.data, from->zero_point.many, first, sets);
@@ -487,6 +495,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
+    source.in_place = scale.many && way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
     tq_columns c = {QUANTIZE_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point, .scratch = job->scratch,

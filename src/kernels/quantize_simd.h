@@ -101,8 +101,8 @@ struct quantize_fast {
     INLINE struct quantize_fast load_quantize_##rule##_##out(const tq_quantize_params *p, size_t at,               \
                                                              const struct quantize_fast *first, enum vary vary)    \
     {                                                                                                              \
-        return (struct quantize_fast){keep_f32(load_f32(p->slope + at)),                                           \
-                                      vary == VARY_ALL ? keep_f32(load_f32(p->offset + at)) : first->offset};      \
+        return (struct quantize_fast){load_f32(p->slope + at),                                                     \
+                                      vary == VARY_ALL ? load_f32(p->offset + at) : first->offset};                \
     }                                                                                                              \
     INLINE struct quantize_fast mix_quantize_##rule##_##out(const struct quantize_fast *a,                         \
                                                             const struct quantize_fast *b, int32_t cut,            \

@@ -20,7 +20,7 @@
  * disjoint.
  */
 #define BLOCKS 4 /* of a group */
-#define BRIEF 128 /* elements; such rows of whole blocks are not aligned, since mixing costs more */
+#define BRIEF 128 /* elements; of such rows, of whole blocks, loads are not aligned, since mixing costs more */
 #define AHEAD 256 /* elements of strips that are asked for before their turn: rows by turns are not what processors expect */
 
 /* The elements before the first block that is aligned: in the array of the larger elements, or in the output for
@@ -33,6 +33,16 @@ INLINE size_t stream_head(const void *x, const void *y, size_t x_size, size_t y_
         return 0;
     return past ? (VECTOR_BYTES - past) / size : 0;
 }
+
+INLINE fixed_lows least_of(const fixed_lows least[BLOCKS])
+{
+    return fixed_least(fixed_least(least[0], least[1]), fixed_least(least[2], least[3]));
+}
+
+/* A bit for each block of a group that has doubts. */
+#define DOUBT(kernel, least, k) (unsigned)doubts_##kernel(least[k]) << k
+#define DOUBTFUL(kernel, least)                                                                                    \
+    (DOUBT(kernel, least, 0) | DOUBT(kernel, least, 1) | DOUBT(kernel, least, 2) | DOUBT(kernel, least, 3))
 
 /* The vector that a row ends in is mixed, those before and behind it are not. */
 #define DEFINE_MIX4(kernel, lane_t)                                                                                \
@@ -77,6 +87,18 @@ struct run_place {
     size_t entry, left;
 };
 
+/* Goes a block on, and says where it began. */
+INLINE struct run_place next_place(struct run_place *place, size_t n)
+{
+    if (place->left == 0)
+        *place = (struct run_place){place->entry + 1, n};
+    const struct run_place at = *place;
+    if (place->left < BLOCK)
+        *place = (struct run_place){place->entry + 1, place->left + n};
+    place->left -= BLOCK;
+    return at;
+}
+
 #define DEFINE_RUNS(kernel, in, out, params_t, lane_t)                                                             \
     DEFINE_MIX4(kernel, lane_t)                                                                                    \
     /* The next block, whose row's parameters are *row. */                                                         \
@@ -96,18 +118,14 @@ struct run_place {
         place->left -= BLOCK;                                                                                      \
         return block_##kernel(x, y, c, p, stream);                                                                 \
     }                                                                                                              \
-    APART void again_runs_##kernel(const element_##in *x, element_##out *y, size_t n, const params_t *p,          \
-                                    struct run_place place)                                                        \
+    /* Does blocks of a group again whose bits are in `doubtful`. */                                               \
+    APART void again_runs_##kernel(const element_##in *x, element_##out *y, size_t n, const params_t *p,           \
+                                   struct run_place place, unsigned doubtful)                                      \
     {                                                                                                              \
-        lane_t row = set_##kernel(p, place.entry, NULL, VARY_ALL);                                                 \
-        for (int k = 0; k < BLOCKS; k++, x += BLOCK, y += BLOCK) {                                                 \
-            const struct run_place at = place;                                                                     \
-            if (!doubts_##kernel(next_##kernel(x, y, n, p, &place, &row, VARY_ALL, false)))                        \
-                continue;                                                                                          \
-            if (at.left)                                                                                           \
+        for (; doubtful; doubtful >>= 1, x += BLOCK, y += BLOCK) {                                                 \
+            const struct run_place at = next_place(&place, n);                                                     \
+            if (doubtful & 1)                                                                                      \
                 exact_##kernel(x, y, p, at.entry, false, at.left);                                                 \
-            else                                                                                                   \
-                exact_##kernel(x, y, p, place.entry, false, BLOCK);                                                \
         }                                                                                                          \
     }                                                                                                              \
     /* Any number of elements from `place` on, a piece of a run at a time. */                                      \
@@ -131,7 +149,7 @@ struct run_place {
         const size_t total = n * rows;                                                                             \
         const bool overlap = sizeof *x != sizeof *y; /* or x may be y, and what is done is not there again */      \
         struct run_place place = {first, n};                                                                       \
-        size_t i = n % BLOCK == 0 && n <= BRIEF && !stream                                                         \
+        size_t i = n % BLOCK == 0 && n <= BRIEF && !stream && sizeof *x > sizeof *y                                \
                        ? 0 /* nothing is mixed */                                                                  \
                        : stream_head(x, y, sizeof *x, sizeof *y, total, stream);                                   \
         if (n < BLOCK) {                                                                                           \
@@ -146,11 +164,11 @@ struct run_place {
         lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                       \
         for (; i + BLOCKS * BLOCK <= total; i += BLOCKS * BLOCK) {                                                 \
             const struct run_place before = place;                                                                 \
-            fixed_lows least = fixed_no_doubt();                                                                   \
-            for (size_t k = 0; k < BLOCKS * BLOCK; k += BLOCK)                                                     \
-                least = fixed_least(least, next_##kernel(x + i + k, y + i + k, n, p, &place, &row, vary, stream)); \
-            if (doubts_##kernel(least))                                                                            \
-                again_runs_##kernel(x + i, y + i, n, p, before);                                                   \
+            fixed_lows least[BLOCKS];                                                                              \
+            UNROLL(BLOCKS) for (size_t k = 0; k < BLOCKS; k++)                                                     \
+                least[k] = next_##kernel(x + i + k * BLOCK, y + i + k * BLOCK, n, p, &place, &row, vary, stream);  \
+            if (doubts_##kernel(least_of(least)))                                                                  \
+                again_runs_##kernel(x + i, y + i, n, p, before, DOUBTFUL(kernel, least));                          \
         }                                                                                                          \
         if (stream)                                                                                                \
             end_stream();                                                                                          \
@@ -163,9 +181,15 @@ struct run_place {
     }
 
 #define DEFINE_CYCLE(kernel, in, out, params_t, lane_t)                                                            \
-    APART void again_lanes_##kernel(const element_##in *x, element_##out *y, const params_t *p, size_t at)        \
+    APART void again_lanes_##kernel(const element_##in *x, element_##out *y, size_t n, const params_t *p,          \
+                                    size_t first, size_t at, unsigned doubtful)                                    \
     {                                                                                                              \
-        step_##kernel(x, y, p, at, true);                                                                          \
+        for (; doubtful; doubtful >>= 1, x += BLOCK, y += BLOCK) {                                                 \
+            if (doubtful & 1)                                                                                      \
+                exact_##kernel(x, y, p, first + at, true, BLOCK);                                                  \
+            at += BLOCK;                                                                                           \
+            at -= at >= n ? n : 0;                                                                                 \
+        }                                                                                                          \
     }                                                                                                              \
     INLINE fixed_lows lanes_##kernel(const element_##in *x, element_##out *y, const params_t *p, size_t at,        \
                                      const lane_t *row, enum vary vary)                                            \
@@ -194,20 +218,15 @@ struct run_place {
         size_t at = i; /* in the row */                                                                            \
         for (; i + BLOCKS * BLOCK <= total; i += BLOCKS * BLOCK) {                                                 \
             const size_t before = at;                                                                              \
-            fixed_lows least = fixed_no_doubt();                                                                   \
-            for (size_t k = 0; k < BLOCKS * BLOCK; k += BLOCK) {                                                   \
-                least = fixed_least(least, lanes_##kernel(x + i + k, y + i + k, p, first + at, &row, vary));       \
+            fixed_lows least[BLOCKS];                                                                              \
+            UNROLL(BLOCKS) for (size_t k = 0; k < BLOCKS; k++)                                                     \
+            {                                                                                                      \
+                least[k] = lanes_##kernel(x + i + k * BLOCK, y + i + k * BLOCK, p, first + at, &row, vary);        \
                 at += BLOCK;                                                                                       \
                 at -= at >= n ? n : 0;                                                                             \
             }                                                                                                      \
-            if (doubts_##kernel(least)) {                                                                          \
-                at = before;                                                                                       \
-                for (size_t k = 0; k < BLOCKS * BLOCK; k += BLOCK) {                                               \
-                    again_lanes_##kernel(x + i + k, y + i + k, p, first + at);                                     \
-                    at += BLOCK;                                                                                   \
-                    at -= at >= n ? n : 0;                                                                         \
-                }                                                                                                  \
-            }                                                                                                      \
+            if (doubts_##kernel(least_of(least)))                                                                  \
+                again_lanes_##kernel(x + i, y + i, n, p, first, before, DOUBTFUL(kernel, least));                  \
         }                                                                                                          \
         for (; i + BLOCK <= total; i += BLOCK) {                                                                   \
             step_##kernel(x + i, y + i, p, first + at, true);                                                      \
@@ -223,32 +242,51 @@ struct run_place {
 
 /* Two rows by turns, so that parameters are loaded once for both. */
 #define DEFINE_STRIPS(kernel, in, out, params_t, lane_t)                                                           \
+    INLINE void step_pair_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p, size_t at)\
+    {                                                                                                              \
+        step_##kernel(x, y, p, at, true);                                                                          \
+        step_##kernel(x + stride, y + stride, p, at, true);                                                        \
+    }                                                                                                              \
+    INLINE void pair_of_strips_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride,          \
+                                        const params_t *p, size_t first, const lane_t *row, enum vary vary)        \
+    {                                                                                                              \
+        const size_t size = sizeof *x > sizeof *y ? sizeof *x : sizeof *y; /* of the larger array's elements */    \
+        const uintptr_t larger = sizeof *x > sizeof *y ? (uintptr_t)x : (uintptr_t)y;                              \
+        size_t i = 0;                                                                                              \
+        for (; i + 2 * BLOCK <= n; i += 2 * BLOCK) {                                                               \
+            const uintptr_t ahead = larger + (i + AHEAD < n ? i + AHEAD : 2 * stride + i + AHEAD - n) * size;      \
+            fixed_lows least[BLOCKS]; /* a block of each row, and the next of each */                              \
+            UNROLL(2) for (size_t k = 0; k < 2; k++)                                                               \
+            {                                                                                                      \
+                const size_t at = i + k * BLOCK;                                                                   \
+                lane_t c[4];                                                                                       \
+                for (size_t v = 0; v < 4; v++)                                                                     \
+                    c[v] = load_##kernel(p, first + at + v * LANES, row, vary);                                    \
+                least[k] = block_##kernel(x + at, y + at, c, p, false);                                            \
+                least[2 + k] = block_##kernel(x + stride + at, y + stride + at, c, p, false);                      \
+            }                                                                                                      \
+            for (size_t k = 0; k < 2 * BLOCK * size; k += 64) { /* perhaps past the array */                       \
+                __builtin_prefetch((const void *)(ahead + k), sizeof *x <= sizeof *y);                             \
+                __builtin_prefetch((const void *)(ahead + stride * size + k), sizeof *x <= sizeof *y);             \
+            }                                                                                                      \
+            if (doubts_##kernel(least_of(least))) {                                                                \
+                const unsigned doubtful = DOUBTFUL(kernel, least);                                                 \
+                again_lanes_##kernel(x + i, y + i, SIZE_MAX, p, first, i, doubtful & 3);                           \
+                again_lanes_##kernel(x + stride + i, y + stride + i, SIZE_MAX, p, first, i, doubtful >> 2);        \
+            }                                                                                                      \
+        }                                                                                                          \
+        if (i + BLOCK < n)                                                                                         \
+            step_pair_##kernel(x + i, y + i, stride, p, first + i);                                                \
+        if (i < n)                                                                                                 \
+            step_pair_##kernel(x + n - BLOCK, y + n - BLOCK, stride, p, first + n - BLOCK);                        \
+    }                                                                                                              \
     INLINE void strips_##kernel(const element_##in *x, element_##out *y, size_t n, size_t rows, size_t stride,     \
                                 const params_t *p, size_t first, enum vary vary)                                   \
     {                                                                                                              \
         const lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                 \
-        for (; rows >= 2 && n % (2 * BLOCK) == 0; rows -= 2, x += 2 * stride, y += 2 * stride)                     \
-            for (size_t i = 0; i < n; i += 2 * BLOCK) {                                                            \
-                const size_t away = i + AHEAD < n ? i + AHEAD : 2 * stride + i + AHEAD - n;                        \
-                const uintptr_t ahead = (uintptr_t)x + away * sizeof *x; /* perhaps past the array */              \
-                fixed_lows least = fixed_no_doubt();                                                               \
-                for (size_t k = i; k < i + 2 * BLOCK; k += BLOCK) {                                                \
-                    lane_t c[4];                                                                                   \
-                    for (size_t v = 0; v < 4; v++)                                                                 \
-                        c[v] = load_##kernel(p, first + k + v * LANES, &row, vary);                                \
-                    for (size_t r = 0; r < 2; r++)                                                                 \
-                        least = fixed_least(least, block_##kernel(x + r * stride + k, y + r * stride + k, c, p,    \
-                                                                  false));                                         \
-                }                                                                                                  \
-                for (size_t k = 0; k < 2 * BLOCK * sizeof *x; k += 64) {                                           \
-                    __builtin_prefetch((const void *)(ahead + k));                                                 \
-                    __builtin_prefetch((const void *)(ahead + stride * sizeof *x + k));                            \
-                }                                                                                                  \
-                for (size_t k = i; doubts_##kernel(least) && k < i + 2 * BLOCK; k += BLOCK) {                      \
-                    again_lanes_##kernel(x + k, y + k, p, first + k);                                              \
-                    again_lanes_##kernel(x + stride + k, y + stride + k, p, first + k);                            \
-                }                                                                                                  \
-            }                                                                                                      \
+        if (sizeof *x != sizeof *y && n >= 4 * BLOCK) /* blocks may overlap */                                     \
+            for (; rows >= 2; rows -= 2, x += 2 * stride, y += 2 * stride)                                         \
+                pair_of_strips_##kernel(x, y, n, stride, p, first, &row, vary);                                    \
         for (; rows > 0; rows--, x += stride, y += stride)                                                         \
             cycle_##kernel(x, y, n, 1, p, first, vary);                                                            \
     }

@@ -142,11 +142,12 @@ static const tq_kernel *scalar_row(const tq_kernel *row)
     return scalar;
 }
 
-/* Numbers that become a tie between two codes, or next to it, by the parameters of their place in a row. */
-static void fill_ties(const struct array *a, tq_element type, size_t n, size_t of_each, const struct parameters *p)
+/* Numbers that become a tie between two codes, or next to it, by the parameters of their place in a row, or of the row. */
+static void fill_ties(const struct array *a, tq_element type, size_t n, size_t of_each, bool by_row,
+                      const struct parameters *p)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t at = p->many ? i % of_each : 0;
+        size_t at = !p->many ? 0 : by_row ? i / of_each : i % of_each;
         double tie = (int)(random32() % 300) - 150 + 0.5;
         int beside = (int)(random32() % 3) - 1;
         if (type == TQ_f32) {
@@ -159,8 +160,8 @@ static void fill_ties(const struct array *a, tq_element type, size_t n, size_t o
     }
 }
 
-/* `outer` times n elements, with parameters an element of n, or one set. */
-static void compare(const tq_kernel *row, size_t outer, size_t of_each)
+/* `outer` times n elements, with parameters an element of n, by_row: of `outer`, or one set. */
+static void compare(const tq_kernel *row, size_t outer, size_t of_each, bool by_row)
 {
     static struct parameters p;
     size_t n = outer * of_each;
@@ -173,9 +174,11 @@ static void compare(const tq_kernel *row, size_t outer, size_t of_each)
         bool powers = random32() % 2;
         for (size_t i = 0; i < LONGEST && powers; i++) /* of which many sums are ties */
             p.multiplier[i] = ldexp(0.5, -(int)(random32() % 20));
-        fill_ties(&in, row->in, n, of_each, &p);
+        fill_ties(&in, row->in, n, of_each, by_row, &p);
     }
-    tq_layout layout = p.many ? (tq_layout){1, outer, of_each, 1} : (tq_layout){1, 1, 1, n};
+    tq_layout layout = {1, 1, 1, n};
+    if (p.many)
+        layout = by_row ? (tq_layout){1, 1, outer, of_each} : (tq_layout){1, outer, of_each, 1};
     tq_array_job job = {in.data, a.data, row->in, row->out, layout, 1, NULL};
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
@@ -189,7 +192,7 @@ static void compare(const tq_kernel *row, size_t outer, size_t of_each)
     tq_kernels_force(-1);
     if (status != TQ_OK || !equal(&a, &b, row->out, n)) {
         printf("%s, %s: differs from scalar for %zu times %zu elements, %s\n", row->name, row->isa, outer, of_each,
-               p.many ? "lanes" : "row");
+               !p.many ? "row" : by_row ? "rows" : "lanes");
         exit(1);
     }
     free(job.scratch);
@@ -198,15 +201,16 @@ static void compare(const tq_kernel *row, size_t outer, size_t of_each)
     free(b.data);
 }
 
-/* Rows that share their parameters: kernels do several at a time, where rows are whole blocks. */
+/* Rows that share their parameters, and rows with a set each: kernels do several at a time, or go on from one to the
+   next, so that blocks hold the end of one and the start of another. */
 static size_t compare_rows(const tq_kernel *row)
 {
-    static const size_t lengths[] = {1, 3, 32, 64, 96, 128, 160}, rows[] = {2, 8, 9, 19};
+    static const size_t lengths[] = {1, 3, 32, 64, 65, 96, 100, 128, 160, 299}, rows[] = {2, 8, 9, 19};
     size_t done = 0;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
             for (int round = 0; round < ROUNDS / 4; round++, done++)
-                compare(row, rows[k], lengths[i]);
+                compare(row, rows[k], lengths[i], round % 2);
     return done;
 }
 
@@ -248,10 +252,10 @@ int main(void)
         if (rows[i].feature == TQ_CPU_INDEX_SCALAR || !(features >> rows[i].feature & 1))
             continue;
         for (size_t n = 0; n < LONGEST; n++, done++)
-            compare(&rows[i], 1, n);
+            compare(&rows[i], 1, n, false);
         done += compare_rows(&rows[i]);
         for (int k = 0; k < ROUNDS; k++, done++)
-            compare(&rows[i], 1, LONGEST);
+            compare(&rows[i], 1, LONGEST, false);
     }
     done += compare_fixed_16();
     printf("%zu comparisons\n", done);
