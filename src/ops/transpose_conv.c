@@ -104,27 +104,19 @@ static void pack_codes(const deconvolution *d, const tq_tensor *weights, void *p
 
 /* ---- what one input cell adds ---- */
 
-static void add_floats(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
-{
-    (void)batch;
-    const float *x = (const float *)d->input + cell * d->channels;
-    const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;
-    float *sum = sums;
-    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
-        for (size_t o = 0; o < d->out_channels; o++)
-            sum[o] += x[c] * w[o];
-}
-
-static void add_fused(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
-{
-    (void)batch;
-    const float *x = (const float *)d->input + cell * d->channels;
-    const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;
-    float *sum = sums;
-    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
-        for (size_t o = 0; o < d->out_channels; o++)
-            sum[o] = fmaf(x[c], w[o], sum[o]);
-}
+#define ADD_FLOATS(name, next)                                                                                \
+    static void name(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)              \
+    {                                                                                                        \
+        (void)batch;                                                                                         \
+        const float *x = (const float *)d->input + cell * d->channels;                                       \
+        const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;                    \
+        float *sum = sums;                                                                                   \
+        for (size_t c = 0; c < d->channels; c++, w += d->out_channels)                                       \
+            for (size_t o = 0; o < d->out_channels; o++)                                                     \
+                sum[o] = next;                                                                               \
+    }
+ADD_FLOATS(add_floats, sum[o] + x[c] * w[o])
+ADD_FLOATS(add_fused, fmaf(x[c], w[o], sum[o]))
 
 static void add_hybrid(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
 {
