@@ -54,7 +54,7 @@ def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPa
     return [checked, *([rest] * (len(known) - 1))]
 
 
-def _checked(given: Mapping[str, Any] | None) -> dict[str, Override]:
+def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     made: dict[str, Override] = {}
     for name, value in given.items():
         if isinstance(value, QuantizationParams):

@@ -298,6 +298,7 @@ class Draft:
     def graph(self):
         """A further subgraph, to be drawn like this one; m.subgraph_index(graph) ends it."""
         graph = Draft(0, name=self.name)
+        graph.plain = self.plain
         graph.rng = self.rng
         return graph
 

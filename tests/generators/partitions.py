@@ -19,8 +19,9 @@ CURVES = {  # operator: the scale and zero point that the kernels need of an out
     "SOFTMAX": {"int8": (1 / 256, -128), "uint8": (1 / 256, 0)},
     "L2_NORMALIZATION": {"int8": (1 / 128, 0), "uint8": (1 / 128, 128)},
 }
-EXACT = ("ABS", "NEG", "SQUARE", "RELU", "RELU6", "RELU_N1_TO_1", "FLOOR")
-LOOSE = ("TANH", "LOGISTIC", "HARD_SWISH", "SIN", "COS", "GELU")
+EXACT = ("ABS", "NEG", "SQUARE", "RELU", "RELU6", "RELU_N1_TO_1")
+LOOSE = ("TANH", "LOGISTIC", "HARD_SWISH", "GELU")
+STEEP = ("FLOOR", "SIN", "COS")  # what makes much of a small difference
 
 
 class Plan:
@@ -106,7 +107,10 @@ def is_codes(p, x):
 def curve(p, x):
     m = p.m
     if not is_codes(p, x):
-        name, loose = (m.pick(*EXACT), False) if m.chance(0.6) else (m.pick(*LOOSE, *["ELU"] * m.plain), True)
+        loose = m.chance(0.4)
+        name = m.pick(*LOOSE, *["ELU"] * m.plain) if loose else m.pick(*EXACT)
+        if x not in p.loose and m.chance(0.1):
+            name, loose = m.pick(*STEEP), True
         return p.add(name, [x], [m.inner("float32", m.shape_of(x))], loose=loose)
     names = ["LOGISTIC", "TANH", "LOGISTIC", "TANH", "LEAKY_RELU", "LEAKY_RELU", "RELU", "RELU6", "HARD_SWISH"]
     name = m.pick(*names, *["ELU"] * 2 * (m.types[x] == "int8" and m.plain))
@@ -162,10 +166,10 @@ def convert(p, x):
     return p.add("QUANTIZE", [x], [p.codes(m.pick(*p.types), shape, 3.0)])
 
 
-def weights(p, type, shape, axis):
-    """For products of this type of input.  Some scales lie along an axis; some floats are unpacked from float16 or
+def weights(p, x, shape, axis):
+    """For products of x.  Some scales lie along an axis; some floats are unpacked from float16 or
     codes, some inputs of floats meet codes."""
-    m = p.m
+    m, type = p.m, p.m.types[x]
     terms = np.prod(shape) / shape[axis]
     if type == "uint8":
         scale = float(np.float32(0.7 / (70 * np.sqrt(terms))))
@@ -187,7 +191,7 @@ def weights(p, type, shape, axis):
     else:
         scales = np.float32(middle * 2.0 ** m.rng.uniform(-1, 1, shape[axis]))
         w = m.constant("int8", values, scale=scales, zero_point=[0] * shape[axis], quantized_dimension=axis)
-    if type == "float32" and how < 0.8:
+    if type == "float32" and (how < 0.8 or x in p.loose):
         wide = m.inner("float32", shape)
         m.operator("DEQUANTIZE", [w], [wide], version=3)
         return wide
@@ -215,7 +219,7 @@ def convolution(p, x):
     common = {"padding": padding, "stride_h": stride, "stride_w": stride, "fused_activation_function": activation(m)}
     way = m.rng.random()
     if way < 0.3:
-        w = weights(p, m.types[x], [1, kh, kw, depth], 3)
+        w = weights(p, x, [1, kh, kw, depth], 3)
         y = p.fresh(x, [batch, *size, depth], 0.7 * m.largest(x))
         options = {**common, "depth_multiplier": 1}
         return p.add(
@@ -231,12 +235,12 @@ def convolution(p, x):
             size = [(height - 1) * stride + kh, (width - 1) * stride + kw]
         if size[0] * size[1] * count > 3000:
             return None
-        w = weights(p, m.types[x], [count, kh, kw, depth], 0)
+        w = weights(p, x, [count, kh, kw, depth], 0)
         y = p.fresh(x, [batch, *size, count], 0.7 * m.largest(x))
         options = {"padding": padding, "stride_h": stride, "stride_w": stride}
         inputs = [p.indices([batch, *size, count]), w, x, bias(p, x, w, count)]
         return p.add("TRANSPOSE_CONV", inputs, [y], **options, loose=m.types[x] == "float32", version=3)
-    w = weights(p, m.types[x], [count, kh, kw, depth], 0)
+    w = weights(p, x, [count, kh, kw, depth], 0)
     y = p.fresh(x, [batch, *size, count], 0.7 * m.largest(x))
     return p.add("CONV_2D", [x, w, bias(p, x, w, count)], [y], **common, loose=m.types[x] == "float32", version=6)
 
@@ -247,7 +251,7 @@ def layer(p, x):
     if not 2 <= len(shape) <= 4 or x in p.later:
         return None
     depth, count, keep = shape[-1], m.integer(1, 12), m.chance(0.5)
-    w = weights(p, m.types[x], [count, depth], 0)
+    w = weights(p, x, [count, depth], 0)
     lead = shape[:-1] if keep else [int(np.prod(shape[:-1]))]
     y = p.fresh(x, [*lead, count], 0.7 * m.largest(x))
     options = {"keep_num_dims": keep, "fused_activation_function": activation(m)}
