@@ -28,6 +28,7 @@ PEERS = {
     "dynamic_int4": "dynamic_wi4_afp32",
     "weight_only_int8": "weight_only_wi8_afp32",
     "weight_only_int4": "weight_only_wi4_afp32",
+    "blockwise_int4": "dynamic_wi4b32_afp32",
     "int8": "static_wi8_ai8",
 }
 SAMPLES = 16

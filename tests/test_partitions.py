@@ -45,17 +45,20 @@ def test_every_tensor_agrees_thousands_of_times(kind, numerics):
 # ---- MUL of a tensor with itself: multiplied in a table, a square elsewhere ----
 
 
+SHAPE = [1, 16, 16, 1]
+
+
 class Chain:
     """A model of all 256 codes, some of whose squares lie between two codes; an odd zero point tells the roundings."""
 
     def __init__(self):
         self.m = Draft(0)
         self.m.fixed = True
-        self.last = self.m.input("int8", [1, 256], np.arange(-128, 128).reshape(1, 256), scale=2.0**-5, zero_point=3)
+        self.last = self.m.input("int8", SHAPE, np.arange(-128, 128).reshape(SHAPE), scale=2.0**-5, zero_point=3)
 
     def add(self, name, inputs, scale=2.0**-5, type="int8", **options):
         parameters = {"scale": scale, "zero_point": 3} if type == "int8" else {"scale": None}
-        y = self.m.inner(type, [1, 256], **parameters)
+        y = self.m.inner(type, SHAPE, **parameters)
         self.m.operator(name, inputs, [y], **options, version=2)
         self.last = y
         return y
@@ -143,12 +146,26 @@ def a_tensor_and_its_function(c):
 
 
 def by_a_constant(c):
-    one = c.m.constant("int8", [[5]], scale=2.0**-3, zero_point=0)
+    one = c.m.constant("int8", [[[[5]]]], scale=2.0**-3, zero_point=0)
     c.add("ADD", [c.last, one], pot_scale_int16=False)
     c.multiply()
 
 
-IN_A_TABLE = (after_another, clamped, tenth, through_floats, a_tensor_and_its_function, by_a_constant)
+def through_a_pool_of_one(c):
+    options = {"filter_height": 1, "filter_width": 1, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
+    c.add("MAX_POOL_2D", [c.last], **options)
+    c.multiply()
+
+
+IN_A_TABLE = (
+    through_a_pool_of_one,
+    after_another,
+    clamped,
+    tenth,
+    through_floats,
+    a_tensor_and_its_function,
+    by_a_constant,
+)
 SQUARES = (alone, eleventh, begins_another_table, read_twice, read_by_another, behind_what_is_refused)
 
 
