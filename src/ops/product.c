@@ -53,7 +53,8 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     return TQ_OK;
 }
 
-/* One scale, or for signed weights one a channel; each finite and not negative.  A channel of zeros may have scale 0. */
+/* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have scale 0; and an infinite one
+   beside codes, which converters make behind an input that is always 0. */
 static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -63,10 +64,11 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
         return tq_input_fail(node, 1, error,
                              "has %u scales along dimension %d; it needs one, or (not UINT8) %zu along dimension %d",
                              q->count, q->axis, channels, axis);
+    const bool is_float = node->in[0]->type == TQ_TensorType_FLOAT32;
     for (uint32_t c = 0; c < q->count; c++)
-        if (!(q->scale[c] >= 0) || !isfinite(q->scale[c]))
-            return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be finite, 0 or more",
-                                 (double)q->scale[c], c);
+        if (!(q->scale[c] >= 0) || (is_float && !isfinite(q->scale[c])))
+            return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be %s0 or more",
+                                 (double)q->scale[c], c, is_float ? "finite, " : "");
     int32_t low, high;
     tq_code_range(node->in[1]->type, &low, &high);
     for (uint32_t c = 0; c < q->count; c++)
@@ -138,11 +140,13 @@ static tq_element element_of(const tq_tensor *tensor)
     }
 }
 
-/* A channel's sum times this is the output's code less its zero point. */
+/* A channel's sum times this is the output's code less its zero point.  TFLite's conversion of an infinite one gives 0. */
 static double real_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel)
 {
     const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], channel);
     const double out = tq_scale_at(node->out[0], 0);
+    if (isinf(weight))
+        return 0;
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
     return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
