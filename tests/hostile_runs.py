@@ -98,7 +98,7 @@ def use(data, random, extreme):
     interpreter = tq.Interpreter(
         model_content=data, max_memory=MEMORY, experimental_preserve_all_tensors=keep, numerics=numerics
     )
-    if interpreter.model.subgraphs:
+    if interpreter.model.subgraphs:  # else an IndexError
         str(interpreter.backends())
     interpreter.allocate_tensors()
     for _ in range(2):

@@ -235,7 +235,8 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
         (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
         (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
-        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide, plan->product_in_f32 + 2 * plan->ignores_zero_point};
+        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide,
+        plan->product_in_f32 + 2 * plan->ignores_zero_point};
     return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
 }
 
@@ -306,7 +307,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {
-        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels, scratch, node->threads);
+        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels,
+                         scratch, node->threads);
         return TQ_OK;
     }
     const size_t each = plan->channels / plan->groups;
@@ -314,8 +316,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t g = 0; g < plan->groups; g++) {
         tq_gemm_store store = tq_gemm_store_from(&k->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
-        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
-                    scratch, node->threads);
+        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store,
+                    (char *)node->out[0]->data + g * each * out_size, plan->channels, scratch, node->threads);
     }
     return TQ_OK;
 }
