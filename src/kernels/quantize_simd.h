@@ -89,7 +89,7 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
                                             const tq_quantize_params *p, const struct quantize_lane *row, size_t at,\
                                             bool lanes, bool stream)                                               \
     {                                                                                                              \
-        if (fixed_doubts(block->least, 2 * TQ_FIXED_ERROR))                                                                            \
+        if (fixed_doubts(block->least, 2 * TQ_FIXED_ERROR))                                                            \
             exact_quantize_##rule##_##out(x, y, p, at, lanes);                                                     \
         else                                                                                                       \
             put_quantize_##rule##_##out(y, block, row, p->clamp, stream);                                          \
@@ -108,7 +108,7 @@ INLINE vi quantize_fixed(const float *x, const struct quantize_fast *c)
     {                                                                                                              \
         struct fixed_block one, two;                                                                               \
         FIXED_PAIR(one, two, struct quantize_fast, quantize_load_fast, quantize_fixed);                            \
-        if (fixed_doubts(fixed_least(one.least, two.least), 2 * TQ_FIXED_ERROR)) {                                                     \
+        if (fixed_doubts(fixed_least(one.least, two.least), 2 * TQ_FIXED_ERROR)) {                                     \
             end_quantize_##rule##_##out(&one, x, y, p, row, at, vary, stream);                                     \
             end_quantize_##rule##_##out(&two, x2, y2, p, row, at + further, vary, stream);                         \
         } else {                                                                                                   \
