@@ -2,7 +2,7 @@
 """Rows of tests/deviations.py: products of floats with codes, and recurrences."""
 
 import numpy as np
-from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
+from deviations import NOT_XNNPACK, UNPROMISED, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
 FUSED = "fused_activation_function"
@@ -793,6 +793,40 @@ def sparse_states_of_lstm(node):
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
     return [(f32(h)[None], 0.02)]
+
+
+def sparse_projection(m):
+    from generators.sparse import sparse_weights
+
+    x = m.input("float32", [2, 16], np.linspace(-9, 9, 32).reshape(2, 16))
+    matrices = [
+        m.constant("int8", m.integers("int8", [16, 16], -127, 127), scale=0.0005, zero_point=0) for _ in range(8)
+    ]
+    biases = [m.constant("float32", np.full(16, 0.5, f32)) for _ in range(4)]
+    projection = sparse_weights(m, "int8", 16, 16, 16, scale=0.01, zero_point=0)
+    states = [m.variable("float32", [2, 16]) for _ in range(2)]
+    inputs = [x, *matrices, -1, -1, -1, *biases, projection, -1, *states]
+    m.operator("LSTM", inputs, [m.output("float32")], fused_activation_function="TANH", version=4)
+
+
+@deviation(
+    "LSTM",
+    when="FLOAT32 with sparse INT8 weights, while those of the input to the output gate are dense",
+    litert="reads what is stored, and on, as if all weights were",
+    tq="the weights",
+    example=sparse_projection,
+)
+def sparse_without_output_gate(node):
+    if len(node.inputs) < 20 or not any(o is not None and o.is_sparse for o in node.inputs) or node.inputs[4].is_sparse:
+        return None
+    clipped = node.options["cell_clip"] or node.options["proj_clip"]
+    if not known(*node.inputs[1:9], *node.inputs[12:17]) or any(node.inputs[9:12]) or node.inputs[20:] or clipped:
+        return [UNPROMISED]  # said for the plainest form only, from a state of zero
+    rows = []
+    for x in node.inputs[0].value:
+        i, _, g, o = (node.inputs[12 + k].value + by_codes(node.inputs[1 + k], x) for k in range(4))
+        rows.append(by_codes(node.inputs[16], sigmoid(o) * np.tanh(sigmoid(i) * np.tanh(g))))
+    return [(f32(rows), 0.02)]
 
 
 def linear_lstm(m):
