@@ -100,6 +100,22 @@ def test_floats_that_a_loop_does_not_change_stay(recipe):
     check(model, data, least=20)
 
 
+def test_data_that_only_moves_beside_a_loop_stays_float():
+    with tq.edit(recurrent()) as e:
+        loop = next(op for op in e.operators if op.name == "WHILE")
+        zero, h, x = loop.inputs
+        moved = e.main.add_tensor("moved", [1, WIDTH])
+        shape = e.main.add_tensor("shape", [2], "int32", data=np.array([1, WIDTH], np.int32))
+        e.main.add_operator("RESHAPE", [x, shape], [moved], at=0)
+        loop.inputs = [zero, h, moved]
+        model = e.to_bytes()
+    data = quantized(model)
+    (reshape,) = (op for op in tq.Model(data).subgraphs[0].operators if op.name == "RESHAPE")
+    assert reshape.inputs[0].type.name == reshape.outputs[0].type.name == "FLOAT32"
+    assert ends(tq.Model(data).subgraphs[2]) == ["INT32", "INT8", "INT8"] * 2
+    check(model, data, least=20)
+
+
 def branches(second="LEAKY_RELU", shared=False):
     """IF of two inputs, of which the first goes to an integer operator and the second to `second`."""
     b = tq.ModelBuilder()
