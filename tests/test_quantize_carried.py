@@ -66,8 +66,10 @@ def parameters(*tensors):
     return {(t.quantization.scale[0], t.quantization.zero_point[0]) for t in tensors}
 
 
-@pytest.mark.parametrize("start", [None, np.linspace(-1.3, 1.3, WIDTH, dtype=np.float32).reshape(1, WIDTH)])
-@pytest.mark.parametrize("activation", ["TANH", "RELU6"])
+START = np.linspace(-1.3, 1.3, WIDTH, dtype=np.float32).reshape(1, WIDTH)
+
+
+@pytest.mark.parametrize(("activation", "start"), [("TANH", None), ("RELU6", None), ("TANH", START)])
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
 def test_loops(recipe, activation, start):
     model = recurrent(start=start, activation=activation)

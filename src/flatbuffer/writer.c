@@ -23,7 +23,7 @@ typedef struct tq_vtable {
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
-    bool has_large;      /* large runs that have makers are made already */
+    bool has_large;      /* large runs stand where they belong already */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -51,7 +51,7 @@ static tq_status put_made(writing *w, const tq_cell *cell)
     uint8_t *room = w->sink->reserve ? w->sink->reserve(w->sink->context, size) : NULL, *between;
     if (room) {
         w->at += size;
-        return w->has_large && is_large(cell) ? TQ_OK : cell->maker->make(cell->maker, room, w->error);
+        return cell->maker->make(cell->maker, room, w->error);
     }
     tq_status status = tq_allocate(&w->plan->region.allocator, size, 1, &between, w->error);
     if (status != TQ_OK)
@@ -80,6 +80,10 @@ static tq_status put_u32(writing *w, uint64_t value)
 
 static tq_status put_run(writing *w, const tq_cell *cell)
 {
+    if (w->has_large && is_large(cell) && w->sink->reserve(w->sink->context, (size_t)cell->length)) {
+        w->at += cell->length;
+        return TQ_OK;
+    }
     return cell->is_made && w->sink ? put_made(w, cell) : put(w, cell->is_made ? NULL : cell->bytes, cell->length);
 }
 
@@ -506,7 +510,7 @@ tq_status tq_plan_open(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan 
     return status;
 }
 
-/* Cells with makers, and where in memory what they make begins to stand. */
+/* Cells, and where in memory their bytes begin to stand. */
 typedef struct making {
     tq_cell **cells;
     size_t count;
@@ -518,7 +522,12 @@ typedef struct making {
 static tq_status make_one(const making *m, size_t i, tq_error *error)
 {
     const tq_cell *cell = m->cells[i];
-    return cell->maker->make(cell->maker, m->whole + cell->at + m->ahead, error);
+    uint8_t *out = m->whole + cell->at + m->ahead;
+    if (cell->is_made)
+        return cell->maker->make(cell->maker, out, error);
+    if (cell->length)
+        memcpy(out, cell->bytes, (size_t)cell->length);
+    return TQ_OK;
 }
 
 static void make_some(void *context, size_t begin, size_t end)
@@ -533,8 +542,8 @@ static void make_some(void *context, size_t begin, size_t end)
     }
 }
 
-/* Makes the large runs of a list that have makers, in memory that holds the whole, several at a time.  Places rise, as in
-   put_runs.  Fails as the first that does. */
+/* Makes or copies the large runs of a list, in memory that holds the whole, several at a time.  Places rise, as in put_runs.
+   Fails as the first that does. */
 static tq_status make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
 {
     making m = {.ahead = ahead, .whole = whole};
@@ -544,12 +553,11 @@ static tq_status make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigne
         return status;
     for (size_t i = 0; i < count; i++) {
         tq_cell *cell = cells[i];
-        if (cell->is_made && cell->at >= end) {
-            m.cells[m.count++] = cell;
-            size += cell->length;
-        }
-        if (cell->at >= end)
-            end = cell->at + ahead + cell->length;
+        if (cell->at < end)
+            continue;
+        m.cells[m.count++] = cell;
+        size += cell->is_made ? cell->length : cell->length / 4; /* making reads several bytes for one */
+        end = cell->at + ahead + cell->length;
     }
     atomic_init(&m.failed, m.count);
     tq_parallel_for(m.count, 1, tq_threads_for(0, (size_t)size, MADE_A_THREAD), make_some, &m);

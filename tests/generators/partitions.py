@@ -478,4 +478,4 @@ def partition(m, kind):
     ends = [x for x in p.there if x not in read and x not in m.inputs]
     middle = [x for x in p.there if x in read and m.chance(0.03 if p.is_chain else 0.1)]
     m.outputs += [x for x in ends + middle if x not in m.outputs]
-    m.runs, m.fixed = 2, True
+    m.runs, m.fixed = 2, not p.is_chain
