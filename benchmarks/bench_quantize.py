@@ -151,7 +151,7 @@ def resident(key):
 def report_memory(who, path, recipe):
     """In a process of its own: what quantizing grows by, beyond the file and the result."""
     with tempfile.TemporaryDirectory() as folder, silence():
-        large_model(f"{folder}/small.tflite", 1, channels=16, width=16)
+        large_model(f"{folder}/small.tflite", 1, channels=32, width=32)
         MAKERS[who](f"{folder}/small.tflite", recipe)()  # what is imported and kept is no part of it
     function = MAKERS[who](path, recipe)
     with open("/proc/self/clear_refs", "w") as file:

@@ -123,8 +123,8 @@ def bounded(node, values):
 
 
 def multiplier(value):
-    """quantize_multiplier of a float: (m, e)."""
-    if value == 0:
+    """quantize_multiplier of a float: (m, e); of infinity it makes 0."""
+    if value == 0 or math.isinf(value):
         return 0, 0
     fraction, exponent = math.frexp(float(value))
     fixed = math.floor(abs(fraction) * 2**31 + 0.5) * (1 if fraction > 0 else -1)

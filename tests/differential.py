@@ -317,7 +317,8 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
                     strayed.add(index)
                     continue
                 usual = None if isinstance(b[index], oracle.Refusal) else slack_of_node(of, b[index])
-                meant, slack = meant if isinstance(meant, tuple) else (meant, usual or slacks.get(index))
+                usual = max(filter(None, (usual, slacks.get(index))), default=slacks.get(index))
+                meant, slack = meant if isinstance(meant, tuple) else (meant, usual)
                 moved = slack and slack_of_codes(of, a.get(item.input_indices[0]))
                 if moved and difference(a[index], b[index] if meant is None else meant, slack):
                     strayed.add(index)

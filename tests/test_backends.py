@@ -186,6 +186,25 @@ def test_scales_that_xnnpack_cannot_describe(scale):
     assert isinstance(asked(m.case(), "BUILTIN"), oracle.Refusal)
 
 
+@pytest.mark.parametrize("reader", [None, "ADD", "GATHER"])
+def test_unpacked_constants_that_are_outputs(reader):
+    m = Draft(1)
+    m.fixed = True
+    y = m.output("float32", [16])
+    m.operator("DEQUANTIZE", [m.constant("int8", np.arange(1, 17), scale=0.5, zero_point=0)], [y], version=2)
+    if reader == "ADD":
+        m.operator(reader, [m.input("float32", [16]), y], [m.output("float32", [16])])
+    elif reader == "GATHER":  # which XNNPACK refuses
+        m.operator(reader, [y, m.input("int32", [2], [0, 3], scale=None)], [m.output("float32", [2])])
+    case = m.case()
+    row = predicted(case)[0]
+    theirs = asked(case, "BUILTIN")
+    mine = asked(case, "TQ xnnpack")[0][y]
+    assert (mine == np.arange(1, 17) / 2).all()
+    written = isinstance(theirs, list) and (theirs[0][y] == mine).all()
+    assert written == (row.litert is None) == (reader == "GATHER")
+
+
 def test_more_dimensions_than_xnnpack_has():
     m = Draft(1)
     x, axis = m.input("float32", [1, 2, 1, 2, 1, 2, 4]), m.constant("int32", [6])

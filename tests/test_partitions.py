@@ -181,6 +181,36 @@ def test_multiplied_by_itself(draw):
     assert changed == (draw in IN_A_TABLE)
 
 
+def sum_of_squares(m):
+    x = m.input("float32", [3, 21, 37], draw=lambda: m.floats([3, 21, 37], special=0))
+    squares, y = m.inner("float32", [3, 21, 37]), m.output("float32", [3, 21])
+    m.operator("SQUARE", [x], [squares])
+    m.operator("MEAN", [squares, m.constant("int32", [2])], [y], version=2)
+
+
+def product_of_codes(m):
+    x = m.input("float32", [2, 9, 41], draw=lambda: m.floats([2, 9, 41], special=0))
+    codes = m.input("int8", [2, 13, 41], scale=0.013, zero_point=0)
+    floats, y = m.inner("float32", [2, 13, 41]), m.output("float32", [2, 9, 13])
+    m.operator("DEQUANTIZE", [codes], [floats], version=2)
+    m.operator("BATCH_MATMUL", [x, floats], [y], adj_y=True, version=3)
+
+
+@pytest.mark.parametrize("draw", [sum_of_squares, product_of_codes])
+def test_floats_that_neighbours_change(draw):
+    """In their last bits: XNNPACK computes two operators in one step."""
+    m = Draft(1)
+    m.fixed = True
+    draw(m)
+    case, (y,) = m.case(), m.outputs
+    alone, whole, mine = (
+        next(oracle.ask("tensors", [(case.model, who, case.runs, {}, [y], preserve)]))[0][y]
+        for who, preserve in (("BUILTIN", True), ("BUILTIN", False), ("TQ xnnpack", False))
+    )
+    assert (whole != alone).any()
+    assert np.abs(whole - mine).max() <= 1e-6 * np.abs(whole).max()
+
+
 def test_backends_are_the_same_either_way():
     c = Chain()
     after_another(c)

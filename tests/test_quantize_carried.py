@@ -66,8 +66,10 @@ def parameters(*tensors):
     return {(t.quantization.scale[0], t.quantization.zero_point[0]) for t in tensors}
 
 
-@pytest.mark.parametrize("start", [None, np.linspace(-1.3, 1.3, WIDTH, dtype=np.float32).reshape(1, WIDTH)])
-@pytest.mark.parametrize("activation", ["TANH", "RELU6"])
+START = np.linspace(-1.3, 1.3, WIDTH, dtype=np.float32).reshape(1, WIDTH)
+
+
+@pytest.mark.parametrize(("activation", "start"), [("TANH", None), ("RELU6", None), ("TANH", START)])
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
 def test_loops(recipe, activation, start):
     model = recurrent(start=start, activation=activation)
@@ -95,6 +97,22 @@ def test_floats_that_a_loop_does_not_change_stay(recipe):
     data = quantized(model, recipe)
     type_ = TYPES[recipe]
     assert ends(tq.Model(data).subgraphs[2]) == ["INT32", type_, "FLOAT32"] * 2
+    check(model, data, least=20)
+
+
+def test_data_that_only_moves_beside_a_loop_stays_float():
+    with tq.edit(recurrent()) as e:
+        loop = next(op for op in e.operators if op.name == "WHILE")
+        zero, h, x = loop.inputs
+        moved = e.main.add_tensor("moved", [1, WIDTH])
+        shape = e.main.add_tensor("shape", [2], "int32", data=np.array([1, WIDTH], np.int32))
+        e.main.add_operator("RESHAPE", [x, shape], [moved], at=0)
+        loop.inputs = [zero, h, moved]
+        model = e.to_bytes()
+    data = quantized(model)
+    (reshape,) = (op for op in tq.Model(data).subgraphs[0].operators if op.name == "RESHAPE")
+    assert reshape.inputs[0].type.name == reshape.outputs[0].type.name == "FLOAT32"
+    assert ends(tq.Model(data).subgraphs[2]) == ["INT32", "INT8", "INT8"] * 2
     check(model, data, least=20)
 
 

@@ -620,6 +620,7 @@ def test_oracle_runs_the_integer_interface():
         (svdf, "int8"),
         (lambda: ROWS["PRELU"](), "int16x8"),
         (lambda: ROWS["SUM"](), "int8"),
+        *((lambda name=name: ROWS[name](), "int16x8") for name in ("WHILE", "IF", "ASSIGN_VARIABLE")),
     ],
 )
 def test_damaged_models(whole, recipe):

@@ -115,7 +115,8 @@ def quantize_model(
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
     samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
 
-    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
+    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
+    (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor

@@ -278,7 +278,7 @@ class Static(Groups):
             producer = self.producers.get(tensor)
             p = self.of(tensor)
             if self.makes_codes(tensor) or tensor in entering:
-                self._written(tensor, producer, p)
+                self._written(tensor, producer if self.makes_codes(tensor) else None, p)
             else:
                 twin = self._twin(tensor, f"{tensor.name}_{self.type}")
                 self._set(twin, p)

@@ -136,7 +136,7 @@ struct quantize_fast {
             if (lanes)                                                                                             \
                 c = quantize_load(p, at + (size_t)k * LANES, is_even);                                             \
             else if (cut < BLOCK)                                                                                  \
-                c = quantize_mix(&a, &b, (int32_t)cut - k * LANES, VARY_ALL);                                                \
+                c = quantize_mix(&a, &b, (int32_t)cut - k * LANES, VARY_ALL);                                          \
             code[k] = quantize_vector(load_f32(x + k * LANES), &c, is_even);                                       \
         }                                                                                                          \
         store4_##out(y, code, false);                                                                              \

@@ -955,6 +955,9 @@ bool tq_backend_unpacks(const tq_node *node)
            (is_float(x) || type_of(x) == TQ_TensorType_INT8);
 }
 
+const char tq_backend_unwritten[] = "LiteRT does not write the output of the graph: its delegate keeps what it computed "
+                                    "to itself, and raises where nothing else is to be done";
+
 /* The text of what keeps XNNPACK from taking the node, or NULL. */
 static const char *refusal(const tq_node *node)
 {
