@@ -7,8 +7,8 @@ struct dequantize_lane {
     vi zero_point;
 };
 
-INLINE struct dequantize_lane dequantize_mix(const struct dequantize_lane *a, const struct dequantize_lane *b, int32_t cut,
-                                             enum vary vary)
+INLINE struct dequantize_lane dequantize_mix(const struct dequantize_lane *a, const struct dequantize_lane *b,
+                                             int32_t cut, enum vary vary)
 {
     return (struct dequantize_lane){mix_f32(a->scale, b->scale, cut),
                                     vary == VARY_ALL ? mix_s32(a->zero_point, b->zero_point, cut) : a->zero_point};

@@ -7,8 +7,8 @@
  * element, over the pattern or enough repetitions of it to fill a loop, and lanes kernels do pattern after
  * pattern; where runs are of one element, a strip of all patterns after another.  Where they are short and the
  * pattern does not repeat, they are folded: parameters are spread out some elements at a time.  Columns of sets
- * that are used once are made some sets at a time, since fresh memory takes longer than the sets.  Converting input or output goes through a buffer that stays in the first-level
- * cache.
+ * that are used once are made some sets at a time, since fresh memory takes longer than the sets.  Converting input
+ * or output goes through a buffer that stays in the first-level cache.
  */
 #include "kernels/elementwise.h"
 
@@ -283,8 +283,9 @@ static size_t count_turns(const tq_layout *l)
 
 /* The columns that are made beforehand, in entries: those of all sets, if they are used often, and those spread out. */
 struct needs {
-    size_t sets, pattern, pitch; /* pattern: entries of a pattern, 0 for rows; pitch: of a group with what kernels read */
-    size_t spread;               /* all groups' pitches, 0 if sets will do */
+    size_t sets, pattern; /* pattern: entries of a pattern, 0 for rows */
+    size_t pitch;         /* entries of a group, with what kernels read */
+    size_t spread;        /* all groups' pitches, 0 if sets will do */
 };
 
 static struct needs needs_of(const tq_layout *l, bool streams)
@@ -395,7 +396,8 @@ bool tq_array_scratch(const tq_layout *layout, uint64_t *bytes)
     return tq_add_u64(sets, spread, bytes) && fits;
 }
 
-static tq_status perform(struct walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
+static tq_status perform(struct walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c,
+                         tq_error *error)
 {
     static const tq_range_fn bodies[] = {
         [ROWS] = walk_rows, [STRIPS] = walk_strips, [PATTERNS] = walk_patterns, [FOLDED] = walk_folded};
@@ -534,8 +536,8 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     union params p = {.dequantize = {.one_zero_point = !zero_point.many,
                                      .stream = is_large(job) && job->out_type == TQ_f32}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
-    struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_dequantize, .point = point_dequantize,
-                     .layout = join_runs(job->layout, scale.many || zero_point.many)};
+    struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_dequantize,
+                     .point = point_dequantize, .layout = join_runs(job->layout, scale.many || zero_point.many)};
     tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1, .scratch = job->scratch,
                     .constant = zero_point.many ? 0 : 1u << D_ZERO};
     return perform(&w, job, TQ_OP_dequantize, &c, error);
@@ -603,8 +605,8 @@ static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_e
     return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
 }
 
-bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point, float *slope,
-                       float *offset, float *offset_negative)
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
+                       float *slope, float *offset, float *offset_negative)
 {
     return fixed_point_of(m, rule, out, zero_point, TQ_FIXED_ERROR, slope, offset, offset_negative);
 }

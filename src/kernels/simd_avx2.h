@@ -115,7 +115,10 @@ INLINE vf float_of_s32(vi x) { return _mm256_cvtepi32_ps(x); }
 INLINE vi even_s32(vf x) { return _mm256_cvtps_epi32(x); }
 
 /* a's lanes below `cut`, and b's from it on. */
-INLINE vi below_s32(int32_t cut) { return _mm256_cmpgt_epi32(splat_s32(cut), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+INLINE vi below_s32(int32_t cut)
+{
+    return _mm256_cmpgt_epi32(splat_s32(cut), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
 INLINE vf mix_f32(vf a, vf b, int32_t cut) { return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(below_s32(cut))); }
 INLINE vi mix_s32(vi a, vi b, int32_t cut) { return _mm256_blendv_epi8(b, a, below_s32(cut)); }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows that follow each other, done as one array: blocks go on from row to row, aligned, whatever a row's length is, and
- * none is left over at a row's end.
+ * Rows that follow each other, done as one array: blocks go on from row to row, aligned, whatever a row's length is,
+ * and none is left over at a row's end.
  *
  *   runs     a parameter set a row (row kernels): a block in which a row ends has the parameters of both, mixed
  *   cycle    a parameter set an element of the row (lanes kernels): blocks take theirs from where the row before ended,
@@ -9,19 +9,19 @@
  *   strips   a part of each row, rows being further apart (lanes kernels), by turns
  *
  * A kernel says what a vector's parameters are, lane_t, and has
- *   lane_t set_<kernel>(p, entry, &first, vary)       those of one entry, in all lanes, but for what `first` says of all
+ *   lane_t set_<kernel>(p, entry, &first, vary)       those of one entry in all lanes, but for what `first` says of all
  *   lane_t load_<kernel>(p, at, &first, vary)         those of the entries from `at`, as above
  *   lane_t mix_<kernel>(&a, &b, cut, vary)            a's in the lanes below cut, b's in the others, as above
  *   fixed_lows block_<kernel>(x, y, c, p, stream)     does a block, c[4]: its vectors' parameters
  *   doubts_<kernel>(least)                            whether a code of it cannot be trusted
  *   exact_<kernel>(x, y, p, at, lanes, cut)           then does it again: entry `at` below cut and the next one from it
  *                                                     on; lanes: the entries from `at` on
- * A group of blocks has one look at its doubts, after its codes are stored: where there are doubts, input and output are
- * disjoint.
+ * A group of blocks has one look at its doubts, after its codes are stored: where there are doubts, input and output
+ * are disjoint.
  */
 #define BLOCKS 4 /* of a group */
 #define BRIEF 128 /* elements; of such rows, of whole blocks, loads are not aligned, since mixing costs more */
-#define AHEAD 256 /* elements of strips that are asked for before their turn: rows by turns are not what processors expect */
+#define AHEAD 256 /* elements of strips; they are asked for before their turn, which is not what processors expect */
 
 /* The elements before the first block that is aligned: in the array of the larger elements, or in the output for
    non-temporal stores.  Loads mind less than stores, and short arrays not at all. */
@@ -57,8 +57,8 @@ INLINE fixed_lows least_of(const fixed_lows least[BLOCKS])
         }                                                                                                          \
     }
 
-/* step_<kernel>: a block of one entry's parameters or, lanes, of the entries from `at` on.  part_<kernel>: fewer elements,
-   through a copy on the stack, so that nothing outside the arrays is touched. */
+/* step_<kernel>: a block of one entry's parameters or, lanes, of the entries from `at` on.  part_<kernel>: fewer
+   elements, through a copy on the stack, so that nothing outside the arrays is touched. */
 #define DEFINE_STEP(kernel, in, out, params_t, lane_t)                                                             \
     INLINE void step_##kernel(const element_##in *x, element_##out *y, const params_t *p, size_t at, bool lanes)   \
     {                                                                                                              \
@@ -242,7 +242,8 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
 
 /* Two rows by turns, so that parameters are loaded once for both. */
 #define DEFINE_STRIPS(kernel, in, out, params_t, lane_t)                                                           \
-    INLINE void step_pair_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p, size_t at)\
+    INLINE void step_pair_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p,      \
+                                   size_t at)                                                                      \
     {                                                                                                              \
         step_##kernel(x, y, p, at, true);                                                                          \
         step_##kernel(x + stride, y + stride, p, at, true);                                                        \

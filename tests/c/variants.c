@@ -142,7 +142,8 @@ static const tq_kernel *scalar_row(const tq_kernel *row)
     return scalar;
 }
 
-/* Numbers that become a tie between two codes, or next to it, by the parameters of their place in a row, or of the row. */
+/* Numbers that become a tie between two codes, or next to it, by the parameters of their place in a row, or, by_row,
+   of the row. */
 static void fill_ties(const struct array *a, tq_element type, size_t n, size_t of_each, bool by_row,
                       const struct parameters *p)
 {
