@@ -171,8 +171,9 @@ def reduce_prod(m, kind):
 
     def output(axes):
         size = m.largest(x) * 0.6
-        many = count(m, x, axes)
-        return m.output(kind, **m.affine(kind, min(size**many, 1e20))) if kind in QUANTIZED else m.output(kind)
+        with np.errstate(over="ignore"):
+            product = min(float(np.float64(size) ** count(m, x, axes)), 1e20)
+        return m.output(kind, **m.affine(kind, product)) if kind in QUANTIZED else m.output(kind)
 
     reduction(m, kind, x, output)
 
