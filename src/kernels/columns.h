@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "kernels/elementwise.h"
 
-#define TQ_COLUMNS 10
+#define TQ_COLUMNS 13
 #define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
 #define TQ_SETS 264 /* sets whose columns are made at a time: those of as many elements, in runs of 2 and more */
 

@@ -180,6 +180,7 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
 #include "kernels/convert_simd.h"
 #include "kernels/dequantize_simd.h"
 #include "kernels/quantize_simd.h"
+#include "kernels/line_simd.h"
 #include "kernels/requantize_simd.h"
 
 #define KERNEL(operation, in, out, isa) ROW_##isa(operation, in, out)
