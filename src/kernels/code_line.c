@@ -34,16 +34,19 @@ void tq_multiplier_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, do
 #define NUDGE 0x1p-20     /* what an offset is moved by */
 #define CODES_SPAN 257    /* no step's acc times the multiplier is farther from 0 */
 #define FRACTION 4294967296.0 /* 2^32: fractions of steps are counted in 32 bits, which wrap */
-#define FRACTION_ERROR 1024   /* of 256 sums of a step, each less than 1 off, and of the doubles before: more than enough */
-
-#define AT_ONCE 32
+#define FRACTION_ERROR 1024 /* of 256 sums of a step, each less than 1 off, and of the doubles before; plenty */
+#define AT_ONCE 32 /* steps: as many as a mask has bits */
 
 static int lowest_bit(uint32_t x)
 {
+#if defined(__GNUC__)
+    return __builtin_ctz(x);
+#else
     int k = 0;
     while (!(x >> k & 1))
         k++;
     return k;
+#endif
 }
 
 /* The integers near steps of one sign, and the rule's codes there. */
@@ -61,8 +64,8 @@ struct drawing {
     double real, offset[2]; /* the multiplier, and the real offsets for acc >= 0 and acc < 0 */
 };
 
-/* The steps to codes [from, to] lie at (code - 1/2 - offset) / real; `error` is how far, in codes, a line or the rule may be
-   off there.  false: too many integers are that near. */
+/* The steps to codes [from, to] lie at (code - 1/2 - offset) / real; `error` is how far, in codes, a line or the rule
+   may be off there.  false: too many integers are that near. */
 TQ_BODY bool find_risks(const struct drawing *d, int side, int from, int to, double error, struct risks *risks)
 {
     double step = 1 / d->real, reach = error * step, at = (from - 0.5 - d->offset[side]) * step;
@@ -161,11 +164,11 @@ TQ_BODY bool code_line_of(const tq_multiplier *m, tq_requantize_rule rule, int32
            draw(&d, nextafterf(slope, 0), 8, line);
 }
 
-#define CODE_LINE_OF(isa, target)                                                                                          \
-    target static bool code_line_of_##isa(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,             \
-                                          tq_code_line *line)                                                              \
-    {                                                                                                                      \
-        return code_line_of(m, rule, zero_point, line);                                                                    \
+#define CODE_LINE_OF(isa, target)                                                                                \
+    target static bool code_line_of_##isa(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,   \
+                                          tq_code_line *line)                                                    \
+    {                                                                                                            \
+        return code_line_of(m, rule, zero_point, line);                                                          \
     }
 TQ_EVERY_ISA(CODE_LINE_OF)
 

@@ -26,7 +26,6 @@
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
 #define LINES_PAY 8192       /* elements a set: what a line saves on fewer is less than looking for it */
-#define LINES_MISSED 3       /* sets without a line, after which no more are looked for */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
@@ -46,6 +45,7 @@ struct source {
     tq_column_i32 zero_point, input_zero_point;
     tq_requantize_rule rule;
     tq_element in, out;
+    size_t misses; /* sets without a line, after which none are looked for */
 };
 
 /* The columns of sets [first, first + count), and what the parameters say of all of them. */
@@ -506,8 +506,8 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
 }
 
 /* The line of a set; false: there is none, or it was not looked for. */
-static bool fill_line(char *const *data, size_t i, const tq_multiplier *m, const struct source *from, int32_t zero_point,
-                      bool look)
+static bool fill_line(char *const *data, size_t i, const tq_multiplier *m, const struct source *from,
+                      int32_t zero_point, bool look)
 {
     tq_code_line line = {NAN, 0, 0};
     bool found = look && tq_code_line_of(m, from->rule, zero_point - center_of(from->out), &line);
@@ -523,7 +523,7 @@ static void fill_requantize(union params *params, char *const *data, const struc
     tq_requantize_params *p = &params->requantize;
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
-    int misses = 0;
+    size_t misses = 0;
     for (size_t i = 0; i < sets; i++) {
         size_t set = first + i;
         tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
@@ -531,7 +531,7 @@ static void fill_requantize(union params *params, char *const *data, const struc
         int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
         fill_set(p, data, i, &m, from, zero, input_zero);
         if (p->lines)
-            misses += !fill_line(data, i, &m, from, zero, misses < LINES_MISSED);
+            misses += !fill_line(data, i, &m, from, zero, misses < from->misses);
         p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
     }
 }
@@ -563,6 +563,33 @@ static unsigned columns_of(tq_requantize_rule rule)
     return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
 }
 
+/* How many sets are likely to have no line.  That is by trial: one in M^2 / 3.5e-8 where the zero point is the middle
+   of the codes, ten times as many where it is their end, and eight times as many for a rule that rounds the product. */
+static double expected_misses(const struct source *from, size_t sets)
+{
+    double misses = 0;
+    for (size_t i = 0; i < sets; i++) {
+        double real = from->multiplier.data[from->multiplier.many ? i : 0];
+        double zero = from->zero_point.data[from->zero_point.many ? i : 0] - center_of(from->out);
+        misses += (3.5e-8 + 2e-11 * zero * zero) / (real * real + 1e-12);
+    }
+    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 8 * misses : misses;
+}
+
+/* Whether it pays to look for lines.  Along rows they are of use if all sets have one, and kernels do several rows at a
+   time. */
+static bool lines_pay(struct source *from, const tq_layout *layout)
+{
+    size_t sets = layout->groups * layout->channels;
+    size_t pattern = needs_of(layout).pattern;
+    bool grouped = pattern > 0 && pattern <= TQ_GROUPED && pattern % TQ_COLUMN_PADDING == 0;
+    bool rows = way_of(layout) == ROWS, of_use = (rows || grouped) && from->in == TQ_i32;
+    if (!of_use || tq_element_size(from->out) != 1 || count_elements(layout) / sets < LINES_PAY)
+        return false;
+    from->misses = rows ? sets : 1;
+    return expected_misses(from, sets) < (rows ? sets * 0.5 : 0.7);
+}
+
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
                               tq_column_i32 zero_point, tq_requantize_rule rule, tq_error *error)
 {
@@ -580,12 +607,10 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     struct source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
                             .rule = rule, .in = job->in_type, .out = job->out_type};
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
-    size_t sets = many ? job->layout.groups * job->layout.channels : 1;
-    bool lines = job->in_type == TQ_i32 && tq_element_size(job->out_type) == 1 &&
-                 count_elements(&job->layout) / sets >= LINES_PAY;
-    p.requantize.lines = lines;
     struct walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
                      .layout = join_runs(job->layout, many)};
+    bool lines = lines_pay(&source, &w.layout);
+    p.requantize.lines = lines;
     unsigned of_lines = lines ? 7u << R_LINE_SLOPE : 0;
     tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
                     .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};

@@ -3,7 +3,8 @@
  * Accumulators to 8-bit codes along straight lines (code_line.h), which are exact for every int32: two conversions, a
  * multiply-add, a choice by sign in "double", and narrowing.  Nothing is looked at for doubts.
  *
- * A column whose line was not found has NaN for a slope, and goes the way of requantize_simd.h.
+ * A set whose line was not found has NaN for a slope.  It goes the way of requantize_simd.h, and so do rows whose
+ * parameters vary along them if one of these has no line.
  */
 struct line_lane {
     vf slope, offset, offset_negative;
@@ -72,29 +73,15 @@ INLINE bool is_straight(const float *slope, size_t n)
             WALK(lined_##kernel, VARY_NOTHING);                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    static __attribute__((noinline)) TARGET void unlined_##kernel(                                                     \
-        const element_##in *x, element_##out *y, size_t stride, const tq_requantize_params *p, size_t at)              \
-    {                                                                                                                  \
-        const struct requantize_lane *row = NULL; /* which nothing reads where all parameters vary */                  \
-        for (int r = 0; r < LINED; r += 2, x += 2 * stride, y += 2 * stride)                                           \
-            pair_##kernel(x, y, x + stride, y + stride, p, row, at, 0, VARY_ALL, false);                               \
-    }                                                                                                                  \
     static __attribute__((noinline)) TARGET void lines_##kernel(                                                       \
         const element_##in *x0, element_##out *y0, size_t n, size_t rows, size_t stride,                               \
         const tq_requantize_params *params, size_t first)                                                              \
     {                                                                                                                  \
         const tq_requantize_params copy = *params, *p = &copy;                                                         \
-        bool straight[GROUPED / BLOCK];                                                                                \
-        for (size_t i = 0; i < n; i += BLOCK)                                                                          \
-            straight[i / BLOCK] = is_straight(p->line_slope + first + i, BLOCK);                                       \
         for (; rows >= LINED; rows -= LINED, x0 += LINED * stride, y0 += LINED * stride)                               \
             for (size_t i = 0; i < n; i += BLOCK) {                                                                    \
                 const element_##in *x = x0 + i;                                                                        \
                 element_##out *y = y0 + i;                                                                             \
-                if (!straight[i / BLOCK]) {                                                                            \
-                    unlined_##kernel(x, y, stride, p, first + i);                                                      \
-                    continue;                                                                                          \
-                }                                                                                                      \
                 words left[LINED];                                                                                     \
                 struct line_lane a = line_load(p, first + i, true), b = line_load(p, first + i + LANES, true);         \
                 UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride)                                             \
@@ -112,7 +99,8 @@ INLINE bool is_straight(const float *slope, size_t n)
 
 #define WALK_LINES(kernel)                                                   \
     do {                                                                     \
-        if (p->lines && n % BLOCK == 0 && n <= GROUPED && rows >= LINED) {   \
+        if (p->lines && n % BLOCK == 0 && n <= GROUPED && rows >= LINED &&   \
+            is_straight(p->line_slope + first, n)) {                         \
             lines_##kernel(x, y, n, rows, stride, p, first);                 \
             x += rows / LINED * LINED * stride;                              \
             y += rows / LINED * LINED * stride;                              \
