@@ -28,6 +28,7 @@ PEERS = {
     "dynamic_int4": "dynamic_wi4_afp32",
     "weight_only_int8": "weight_only_wi8_afp32",
     "weight_only_int4": "weight_only_wi4_afp32",
+    "blockwise_int4": "dynamic_wi4b32_afp32",
     "int8": "static_wi8_ai8",
 }
 SAMPLES = 16
@@ -150,7 +151,7 @@ def resident(key):
 def report_memory(who, path, recipe):
     """In a process of its own: what quantizing grows by, beyond the file and the result."""
     with tempfile.TemporaryDirectory() as folder, silence():
-        large_model(f"{folder}/small.tflite", 1, channels=16, width=16)
+        large_model(f"{folder}/small.tflite", 1, channels=32, width=32)
         MAKERS[who](f"{folder}/small.tflite", recipe)()  # what is imported and kept is no part of it
     function = MAKERS[who](path, recipe)
     with open("/proc/self/clear_refs", "w") as file:

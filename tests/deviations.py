@@ -123,8 +123,8 @@ def bounded(node, values):
 
 
 def multiplier(value):
-    """quantize_multiplier of a float: (m, e)."""
-    if value == 0:
+    """quantize_multiplier of a float: (m, e); of infinity it makes 0."""
+    if value == 0 or math.isinf(value):
         return 0, 0
     fraction, exponent = math.frexp(float(value))
     fixed = math.floor(abs(fraction) * 2**31 + 0.5) * (1 if fraction > 0 else -1)
@@ -358,6 +358,47 @@ def coarse_curves(node):
     return [(coded(node.outputs[0], values), 4)]
 
 
+def far_pool(m):
+    x, y = (make("int16", [1, 6, 5, 8], scale=2e-9, zero_point=0) for make in (m.input, m.output))
+    options = {"filter_height": 2, "filter_width": 2, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
+    m.operator("MAX_POOL_2D", [x], [y], fused_activation_function="RELU6", version=3, **options)
+
+
+def windows(node):
+    """What each output element is made of: [row][column], an array [batch, taps, channels] of INT64."""
+    values, options = node.inputs[0].value.astype(np.int64), node.options
+    parts = []
+    for n, axis, name in ((values.shape[1], "h", "height"), (values.shape[2], "w", "width")):
+        reach, stride = options[f"filter_{name}"], options[f"stride_{axis}"]
+        same = getattr(options["padding"], "name", "SAME") == "SAME"
+        count = -(-n // stride) if same else (n + stride - reach) // stride
+        before = max((count - 1) * stride + reach - n, 0) // 2 if same else 0
+        parts.append([slice(max(k * stride - before, 0), k * stride - before + reach) for k in range(count)])
+    return [[values[:, y, x].reshape(len(values), -1, values.shape[3]) for x in parts[1]] for y in parts[0]]
+
+
+@deviation(
+    "AVERAGE_POOL_2D",
+    "MAX_POOL_2D",
+    when="codes, a fused activation with a bound that is 2^31 steps of the output or more",
+    litert="goes on with bounds that it has not computed: any codes",
+    tq="saturates",
+    example=far_pool,
+    numerics=NOT_XNNPACK,
+)
+def far_pools(node):
+    if not is_coded(node) or not is_known(node):
+        return None
+    low, high = activation(node)
+    if not 2**31 * float(scale(node.outputs[0])) <= (high if high < np.inf else 0):
+        return None
+    way = np.max if node.name == "MAX_POOL_2D" else np.mean
+    cells = np.array([[way(cell, axis=1) for cell in row] for row in windows(node)]).transpose(2, 0, 1, 3)
+    least, most = limits(node.outputs[0])
+    lowest = least if low < 0 else max(least, int(node.outputs[0].zero_point[0]))
+    return [np.clip(away(cells), lowest, most).astype(kind(node.outputs[0]))]
+
+
 def quotient(m):
 
     x = m.input("uint8", [256], np.arange(256), scale=0.02, zero_point=128)
@@ -385,6 +426,32 @@ def far_quotient(node):
     with np.errstate(all="ignore"):
         values = a * float(scale(node.inputs[0])) / (b * float(scale(node.inputs[1])))
     return [(bounded(node, values), 1)]
+
+
+def far_root(m):
+    x = m.input("int8", [16], np.arange(-120, 136, 16), scale=0.0164, zero_point=-128)
+    m.operator("RSQRT", [x], [m.output("int8", scale=4e4, zero_point=-128)], version=2)
+
+
+@deviation(
+    "RSQRT",
+    when="INT8, with an output's scale that is far greater or far smaller than its numbers",
+    litert="shifts by more than 31 places, or out of 32 bits: any codes",
+    tq="the code nearest to the number",
+    example=far_root,
+)
+def far_roots(node):
+    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+        return None
+    value = centered(node.inputs[0])
+    if (value < 0).any():
+        return None
+    _, e = multiplier(1 / (math.sqrt(scale(node.inputs[0])) * float(scale(node.outputs[0]))))
+    places, least = e - 20, min(value[value > 0], default=1)
+    if places >= -31 and (places <= 0 or 2.0 ** (20 + places) / math.sqrt(least) < 2**31):
+        return None
+    with np.errstate(divide="ignore"):
+        return [(coded(node.outputs[0], 1 / np.sqrt(real(node.inputs[0]))), 1)]
 
 
 def slopes(m):
@@ -573,20 +640,24 @@ def fine_six(m):
     m.operator("RELU6", [x], [m.output("int16", scale=1e-9, zero_point=0)])
 
 
+RECTIFIERS = {"RELU6": (0, 6), "RELU_0_TO_1": (0, 1), "RELU_N1_TO_1": (-1, 1)}
+
+
 @deviation(
-    "RELU6",
-    when="codes, an output scale with which 6 is 2^31 codes or more",
-    litert="converts its bound out of range: on x86 the least integer",
-    tq="saturates to the greatest code",
+    *RECTIFIERS,
+    when="codes, an output scale with which a bound is 2^31 codes or more",
+    litert="converts the bound out of range: on x86 the least integer",
+    tq="saturates",
     example=fine_six,
 )
 def bound_of_fine_codes(node):
-    if not is_coded(node) or not is_known(node) or 6 / float(scale(node.outputs[0])) < 2**31:
+    low, high = RECTIFIERS[node.name]
+    if not is_coded(node) or not is_known(node) or high / float(scale(node.outputs[0])) < 2**31:
         return None
     x, out = node.inputs[0], node.outputs[0]
     m, e = multiplier(np.float32(scale(x) / scale(out)))
-    zero = int(out.zero_point[0])
-    return [np.clip(multiply(centered(x), m, e) + zero, zero, limits(out)[1]).astype(kind(out))]
+    zero, (least, most) = int(out.zero_point[0]), limits(out)
+    return [np.clip(multiply(centered(x), m, e) + zero, least if low else zero, most).astype(kind(out))]
 
 
 def steep_words(m):
@@ -1176,19 +1247,18 @@ def long_permutations(node):
 
 
 def kept_in_vain(m):
-    import ai_edge_litert.schema_py_generated as schema
 
     condition, body = m.graph(), m.graph()
     i = condition.input("int32", [], scale=None)
     condition.input("float32", [6])
     limit = condition.constant("int32", 4)
-    condition.operator("LESS", [i, limit], [condition.output("bool", [])], schema.LessOptionsT())
+    condition.operator("LESS", [i, limit], [condition.output("bool", [])])
     i, x = body.input("int32", [], scale=None), body.input("float32", [6])
-    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])], schema.AddOptionsT())
+    body.operator("ADD", [i, body.constant("int32", 1)], [body.output("int32", [])])
     body.outputs.append(x)
-    options = schema.WhileOptionsT(m.subgraph_index(condition), m.subgraph_index(body))
+    options = {"cond_subgraph_index": m.subgraph_index(condition), "body_subgraph_index": m.subgraph_index(body)}
     inputs = [m.input("int32", [], 0), m.input("float32", [6], np.arange(1.0, 7.0))]
-    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], options)
+    m.operator("WHILE", inputs, [m.output("int32", []), m.inner("float32", [6])], **options)
     m.fixed = True
 
 

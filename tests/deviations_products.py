@@ -2,7 +2,7 @@
 """Rows of tests/deviations.py: products of floats with codes, and recurrences."""
 
 import numpy as np
-from deviations import NOT_XNNPACK, coded, deviation, kind, limits, multiplier, multiply, real
+from deviations import NOT_XNNPACK, UNPROMISED, coded, deviation, kind, limits, multiplier, multiply, real
 
 f32 = np.float32
 FUSED = "fused_activation_function"
@@ -314,11 +314,11 @@ def grouped_filters(node):
 
 
 def deep_of_one_scale(m):
-    s = schema()
     x = m.input("float32", [1, 2, 2, 6], np.arange(24.0))
     w = m.constant("int8", m.integers("int8", [1, 1, 1, 6], 50, 100), scale=0.01, zero_point=0)
-    options = s.DepthwiseConv2DOptionsT(strideH=1, strideW=1, dilationHFactor=1, dilationWFactor=1, depthMultiplier=1)
-    m.operator("DEPTHWISE_CONV_2D", [x, w, m.constant("float32", np.zeros(6))], [m.output("float32")], options, 6)
+    options = {"stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    inputs = [x, w, m.constant("float32", np.zeros(6))]
+    m.operator("DEPTHWISE_CONV_2D", inputs, [m.output("float32")], **options, version=6)
 
 
 @deviation(
@@ -685,6 +685,51 @@ def short_peepholes(node):
     return [(coded(node.outputs[0], h @ real(node.inputs[16]).T), 4)]
 
 
+def far_gates(m):
+    x = m.input("int8", [2, 12], np.full([2, 12], 120), scale=1.5, zero_point=-128)
+
+    def matrix(*shape):
+        return m.constant("int8", m.integers("int8", shape, 60, 127), scale=2.5, zero_point=0)
+
+    tensors = [matrix(6, 12) for _ in range(4)] + [matrix(6, 6) for _ in range(4)] + [-1] * 3
+    tensors += [m.constant("int32", np.zeros(6), scale=3.75, zero_point=0) for _ in range(4)] + [-1, -1]
+    state = {"scale": 1 / 128, "zero_point": 0}
+    tensors += [m.variable("int8", [2, 6], **state), m.variable("int16", [2, 6], scale=2.0**-11, zero_point=0)]
+    between = [m.tensor("int16", [], scale=2.0**-12, zero_point=0) for _ in range(4)] + [m.tensor("int8", [], **state)]
+    options = {"fused_activation_function": "TANH", "intermediates": between, "version": 4}
+    m.operator("LSTM", [x, *tensors], [m.output("int8", **state)], **options)
+
+
+@deviation(
+    "LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    when="INT8, a gate's sum times the power of two in its multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any codes",
+    tq="saturates",
+    example=far_gates,
+)
+def gates_beyond_32_bits(node):
+    if kind(node.inputs[0]) != "int8" or any(node.inputs[20:24]) or not known(node.inputs[0], *node.inputs[2:5]):
+        return None
+    x = node.inputs[0].value.astype(np.int64) - int(node.inputs[0].zero_point[0])
+    gates, is_far = {}, False
+    for k in range(1, 5):
+        w, bias = node.inputs[k], node.inputs[k + 11]
+        if w is None or bias is None:
+            continue
+        step = float(node.inputs[0].scale[0]) * float(w.scale[0])
+        sums = x @ w.value.astype(np.int64).T + bias.value
+        is_far |= bool((abs(sums) * 2.0 ** max(multiplier(step * 4096)[1], 0) >= 2**31).any())
+        gates[k] = sums * step
+    if not is_far:
+        return None
+    if node.name != "LSTM" or len(gates) < 4 or any(node.inputs[9:12]) or node.inputs[16] or node.options["cell_clip"]:
+        return [UNPROMISED]  # said for the plainest form only, from a state of zero
+    with np.errstate(over="ignore"):
+        c = sigmoid(gates[1]) * np.tanh(gates[3])
+        return [(coded(node.outputs[0], sigmoid(gates[4]) * np.tanh(c)), 4)]
+
+
 def small_states(m):
     x = m.input("int8", [1, 8], scale=0.01, zero_point=3)
     feature = m.constant("int8", m.integers("int8", [6, 8], -100, 100), scale=0.01, zero_point=0)
@@ -793,6 +838,40 @@ def sparse_states_of_lstm(node):
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
     return [(f32(h)[None], 0.02)]
+
+
+def sparse_projection(m):
+    from generators.sparse import sparse_weights
+
+    x = m.input("float32", [2, 16], np.linspace(-9, 9, 32).reshape(2, 16))
+    matrices = [
+        m.constant("int8", m.integers("int8", [16, 16], -127, 127), scale=0.0005, zero_point=0) for _ in range(8)
+    ]
+    biases = [m.constant("float32", np.full(16, 0.5, f32)) for _ in range(4)]
+    projection = sparse_weights(m, "int8", 16, 16, 16, scale=0.01, zero_point=0)
+    states = [m.variable("float32", [2, 16]) for _ in range(2)]
+    inputs = [x, *matrices, -1, -1, -1, *biases, projection, -1, *states]
+    m.operator("LSTM", inputs, [m.output("float32")], fused_activation_function="TANH", version=4)
+
+
+@deviation(
+    "LSTM",
+    when="FLOAT32 with sparse INT8 weights, while those of the input to the output gate are dense",
+    litert="reads what is stored, and on, as if all weights were",
+    tq="the weights",
+    example=sparse_projection,
+)
+def sparse_without_output_gate(node):
+    if len(node.inputs) < 20 or not any(o is not None and o.is_sparse for o in node.inputs) or node.inputs[4].is_sparse:
+        return None
+    clipped = node.options["cell_clip"] or node.options["proj_clip"]
+    if not known(*node.inputs[1:9], *node.inputs[12:17]) or any(node.inputs[9:12]) or node.inputs[20:] or clipped:
+        return [UNPROMISED]  # said for the plainest form only, from a state of zero
+    rows = []
+    for x in node.inputs[0].value:
+        i, _, g, o = (node.inputs[12 + k].value + by_codes(node.inputs[1 + k], x) for k in range(4))
+        rows.append(by_codes(node.inputs[16], sigmoid(o) * np.tanh(sigmoid(i) * np.tanh(g))))
+    return [(f32(rows), 0.02)]
 
 
 def linear_lstm(m):

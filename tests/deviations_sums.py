@@ -56,7 +56,7 @@ def transposed(node):
 
 
 def is_shuffled(node):
-    return option(node, "weights_format") == "SHUFFLED4x16INT8"
+    return node.name == "FULLY_CONNECTED" and option(node, "weights_format") == "SHUFFLED4x16INT8"
 
 
 def layer(node):
@@ -122,7 +122,7 @@ def large_products(node):
     out = node.outputs[0]
     slack = 1 if kind(out) != "int16" else 2  # of 15 bits of multiplier
     reals = steps * float(out.scale[0])
-    if node.name != "BATCH_MATMUL":
+    if node.name != "BATCH_MATMUL" and not is_shuffled(node):  # whose kernel knows no activation
         reals = np.clip(reals, *activation(node))
     return [(coded(out, reals), slack), *[None] * (len(node.outputs) - 1)]
 

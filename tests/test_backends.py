@@ -116,6 +116,17 @@ def large_layer(m):
     m.operator("FULLY_CONNECTED", [x, w, -1], [y], version=4)
 
 
+def empty_matrices(m):
+    a, b = m.input("float32", [2, 3, 0]), m.input("float32", [2, 0, 4])
+    m.operator("BATCH_MATMUL", [a, b], [m.output("float32", [2, 3, 4])])
+    m.fixed = True
+
+
+def empty_rows(m):
+    m.operator("SOFTMAX", [m.input("float32", [4, 2, 0])], [m.output("float32", [4, 2, 0])], beta=1.0)
+    m.fixed = True
+
+
 def unsigned_batches(m):
     a, b = (codes(m, "uint8", (2, 4, 4), zero_point=3) for _ in range(2))
     y = m.output("uint8", [2, 4, 4], scale=0.5, zero_point=3)
@@ -130,6 +141,8 @@ MODELS = {
     ("DEPTHWISE_CONV_2D", "large_multiplier"): large_multiplier("DEPTHWISE_CONV_2D"),
     ("FULLY_CONNECTED", "large_multiplier"): large_layer,
     ("BATCH_MATMUL", "unsigned_codes"): unsigned_batches,
+    ("BATCH_MATMUL", "empty_matrices"): empty_matrices,
+    ("SOFTMAX", "empty_rows"): empty_rows,
 }
 
 
@@ -171,6 +184,36 @@ def test_scales_that_xnnpack_cannot_describe(scale):
     (row,) = predicted(m.case())
     assert row.numerics == "xnnpack" and "0 or denormal" in row.litert
     assert isinstance(asked(m.case(), "BUILTIN"), oracle.Refusal)
+
+
+@pytest.mark.parametrize("reader", [None, "ADD", "GATHER"])
+def test_unpacked_constants_that_are_outputs(reader):
+    m = Draft(1)
+    m.fixed = True
+    y = m.output("float32", [16])
+    m.operator("DEQUANTIZE", [m.constant("int8", np.arange(1, 17), scale=0.5, zero_point=0)], [y], version=2)
+    if reader == "ADD":
+        m.operator(reader, [m.input("float32", [16]), y], [m.output("float32", [16])])
+    elif reader == "GATHER":  # which XNNPACK refuses
+        m.operator(reader, [y, m.input("int32", [2], [0, 3], scale=None)], [m.output("float32", [2])])
+    case = m.case()
+    row = predicted(case)[0]
+    theirs = asked(case, "BUILTIN")
+    mine = asked(case, "TQ xnnpack")[0][y]
+    assert (mine == np.arange(1, 17) / 2).all()
+    written = isinstance(theirs, list) and (theirs[0][y] == mine).all()
+    assert written == (row.litert is None) == (reader == "GATHER")
+
+
+def test_more_dimensions_than_xnnpack_has():
+    m = Draft(1)
+    x, axis = m.input("float32", [1, 2, 1, 2, 1, 2, 4]), m.constant("int32", [6])
+    m.operator("SUM", [x, axis], [m.output("float32", [1, 2, 1, 2, 1, 2])], version=2)
+    m.fixed = True
+    (row,) = predicted(m.case())
+    assert row.numerics == "xnnpack" and "6 dimensions" in row.litert
+    assert isinstance(asked(m.case(), "BUILTIN"), oracle.Refusal)
+    assert isinstance(asked(m.case(), "TQ xnnpack"), list)
 
 
 # ---- how it is shown ----

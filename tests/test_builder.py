@@ -143,6 +143,14 @@ BAD = [
     (lambda b, x: b.tensor("t", [1], scale="a"), r"QuantizationParameters\.scale needs numbers"),
     (lambda b, x: b.output("nothing"), "subgraph 0 has no tensor 'nothing'"),
     (lambda b, x: b.signature("s", {"a": "no"}), "subgraph 0 has no tensor 'no'"),
+    (lambda b, x: b.tensor("t", [1], is_varible=True), "Tensor has no field 'is_varible'; its fields are: shape"),
+    (lambda b, x: b.tensor("t", [1], details={"scales": 1}), "needs a dict with its table's name under 'type', one of"),
+    (lambda b, x: b.tensor("t", [1], details={}, quantization={}), "leave out scale, min and the others"),
+    (lambda b, x: b.tensors[0].store("shape", "1"), r"Tensor\.shape needs integers"),
+    (lambda b, x: b.main.store("tensors", []), r"SubGraph\.tensors takes None here; add_tensor adds to them"),
+    (lambda b, x: b.store("buffers", []), r"Model\.buffers takes None here; add_buffer adds to them"),
+    (lambda b, x: b.store("name", "m"), "Model has no field 'name'"),
+    (lambda b, x: b.add_buffer(length=4), "Buffer has no field 'length'; its fields are: data, offset, size"),
 ]
 
 
@@ -161,6 +169,83 @@ def test_saving(tmp_path):
     assert (tmp_path / "m.tflite").read_bytes() == small_network().to_bytes()
     with pytest.raises(ValueError, match=r"save\(\) needs a path"):
         tq.ModelBuilder().save()
+
+
+# ---- what few models have ----
+
+
+def test_options_that_are_also_names_of_arguments():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1]), b.tensor("y", [1])
+    b.operator("STABLEHLO_COMPOSITE", [x], [y], name="my.own", options={"version": 4}, version=2)
+    composite = b.to_model().operators[0]
+    assert (composite.options["name"], composite.options["version"], composite.version) == ("my.own", 4, 2)
+
+
+def test_an_operator_without_options():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [2]), b.tensor("y", [2])
+    first = b.operator("CAST", [x], [y], options=None)
+    second = b.operator("CAST", [x], [y])
+    assert [op.options_type for op in b.to_model().operators] == [None, "CastOptions"]
+    first.options, second.options = {"out_data_type": "int8"}, None
+    assert [op.options_type for op in b.to_model().operators] == ["CastOptions", None]
+    assert b.to_model().operators[0].options["out_data_type"] == tq.TensorType.INT8
+
+
+def test_further_fields_of_tensors_and_buffers():
+    b = tq.ModelBuilder()
+    levels = ({"type": "Uint8Vector", "values": values} for values in ([0, 1, 2], [1, 0]))
+    rows = {"format": "SPARSE_CSR", **dict(zip(("array_segments", "array_indices"), levels, strict=True))}
+    sparsity = {"traversal_order": [0, 1], "dim_metadata": [{"format": "DENSE", "dense_size": 2}, rows]}
+    b.constant("sparse", np.float32([3, 4]).tobytes(), "float32", shape=[2, 2], sparsity=sparsity)
+    b.tensor("scales", [2, 1], "float16", data=np.float16([[1], [2]]))
+    blocks = {"type": "BlockwiseQuantization", "scales": 1, "zero_points": -1, "block_size": 32}
+    b.constant("blocks", np.ones([2, 32], np.int8), "int4", details=blocks)
+    b.tensor("list", [], "variant", variant_tensors=[{"shape": [1], "type": "INT8", "has_rank": True}])
+    b.tensor("state", [1], is_variable=True, has_rank=True)
+    b.tensor("beside", [4], "int8", external_buffer=7)
+    b.store("external_buffer_groups", [{"name": "weights.bin"}])
+    b.store("external_buffers", [{"id": 7, "group": 0, "offset": 0, "length": 4}])
+    assert b.add_buffer(offset=1 << 40, size=16) == 4
+    m = b.to_model()
+    assert m.tensors["sparse"].densify().tolist() == [[0, 3], [4, 0]]
+    assert m.tensors["blocks"].dequantized()[:, 0].tolist() == [1, 2]
+    assert m.tensors["list"].stored("variant_tensors") == [{"shape": [1], "type": tq.TensorType.INT8, "has_rank": True}]
+    assert m.tensors["state"].is_variable and m.tensors["state"].stored("has_rank") is True
+    assert m.tensors["beside"].stored("external_buffer") == 7
+    assert {problem.code for problem in m.problems} == {"buffer-range"}
+
+
+@pytest.mark.parametrize("name", sorted(set(zoo.MODELS) - {"outside", "unknown_fields"}))
+def test_store_takes_what_stored_gives(name):
+    """Of every field of every part, also where indices and texts are none."""
+    data = zoo.MODELS[name]
+    e = tq.edit(data)
+    parts = {"Model": [e], "SubGraph": e.subgraphs, "SignatureDef": e.signatures, "Buffer": e.buffers}
+    parts["Tensor"] = [tensor for graph in e.subgraphs for tensor in graph.tensors]
+    parts["Operator"] = [item for graph in e.subgraphs for item in graph.operators]
+    for table, items in parts.items():
+        for field in set(tq.fields.rows(table)) - {"subgraphs", "buffers", "tensors", "operators"}:
+            for part in items:
+                part.store(field, part.stored(field))
+    assert upstream(e.to_bytes()) == upstream(data)
+
+
+def test_store_takes_fields_away():
+    b = tq.ModelBuilder()
+    b.input("x", [1], scale=0.5)
+    b.tensors[0].store("quantization", None)
+    assert b.to_model().tensors[0].stored("quantization") is None
+    b.main.store("tensors", None)
+    assert len(b.to_model().tensors) == len(b.tensors) == 0
+    assert b.tensor("new", [1]).index == 0
+    item = b.operator("LSH_PROJECTION", [], [], type="DENSE")
+    item.store("builtin_options", {"type": "LSHProjectionOptions"})  # whose own field of that name goes
+    assert b.to_model().operators[0].options["type"] == tq.LSHProjectionType.UNKNOWN
+    b.store("subgraphs", None)
+    b.store("buffers", None)
+    assert (len(b.to_model().subgraphs), len(b.to_model().buffers)) == (0, 0)
 
 
 # ---- cutting out ----

@@ -81,7 +81,9 @@ def test_variables_are_reset_before_each_sample():
     one = b.constant("one", np.eye(2, dtype=np.float32))
     b.operator("RNN", [x, one, one, b.constant("bias", np.zeros(2, np.float32)), state], [y])
     b.output(y)
-    assert tq.calibrate(b.to_bytes(), [np.ones((1, 2), np.float32)] * 4).range("y") == (1, 1)
+    data = [np.ones((1, 2), np.float32)] * 4
+    assert tq.calibrate(b.to_bytes(), data).range("y") == (1, 1)
+    assert tq.calibrate(b.to_bytes(), data, reset_variables=False).range("y") == (1, 4)
 
 
 def test_merging_is_as_if_all_were_seen_at_once():

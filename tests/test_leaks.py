@@ -195,3 +195,23 @@ def test_editing_and_building(tmp_path):
                 tq._core._Tree(tq.Model(data)).write()
 
     assert_no_leak(rewrite, 20)
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "blockwise_int4", "weight_only_int4", "float16", "int8"])
+def test_quantizing_gives_the_model_back_at_once(recipe):
+    """Without the garbage collector, which may run long after a large file was mapped."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 32])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", np.ones((32, 64), np.float32)), None], [y])
+    b.output(y)
+    data = b.to_bytes()
+    calibration = [np.ones((1, 64), np.float32)] if recipe == "int8" else None
+    tq.quantize_model(data, recipe, calibration=calibration)  # what is imported and kept
+    model = tq.Model(data)
+    before = sys.getrefcount(model)
+    gc.disable()
+    try:
+        tq.quantize_model(model, recipe, calibration=calibration)
+        assert sys.getrefcount(model) == before
+    finally:
+        gc.enable()

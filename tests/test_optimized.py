@@ -175,6 +175,19 @@ def test_eightfold_sizes(shape):
     assert (run(case) == in_litert(case)).all()
 
 
+@pytest.mark.parametrize("steps", [2.0**8, 2.0**9, 2.0**12, 2.0**20])
+def test_hard_swish_divides_by_more_than_its_sixteen_bits(steps):
+    """Then gemmlowp's division is never nearest to 0: one code more, of negative numbers one less."""
+    m = drafted()
+    codes = np.arange(-128, 128).astype(np.int8)
+    x = m.input("int8", [256], codes, scale=0.01, zero_point=-20)
+    m.operator("HARD_SWISH", [x], [m.output("int8", [256], scale=0.01 * steps, zero_point=7)])
+    case = m.case()
+    assert run(case).tolist() == run(case, "reference").tolist() == in_litert(case).tolist()
+    if steps >= 2**12:
+        assert set(run(case).tolist()) == {6, 8}
+
+
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_change_nothing(threads):
     """The bits are those of one thread, though LiteRT's MEAN depends on how many there are."""

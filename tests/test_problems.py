@@ -21,10 +21,15 @@ def case(code):
     """Registers a function whose model has exactly the problem `code`."""
 
     def register(function):
-        CASES.append((code, function.__name__, function))
+        CASES.append((code, function.__name__.replace("_", " "), function))
         return function
 
     return register
+
+
+def cases(*rows):
+    """Registers models as (code, name, bytes)."""
+    CASES.extend((code, name, lambda data=data: data) for code, name, data in rows)
 
 
 def codes(data):
@@ -154,34 +159,22 @@ def old_metadata_buffer_out_of_range():
     return pack(model)
 
 
-@case("opcode-unknown")
-def code_of_the_future():
-    return coded(builtin_code=5000, deprecated_builtin_code=127)
-
-
-@case("opcode-unknown")
-def code_below_zero():
-    return coded(builtin_code=-3, deprecated_builtin_code=-3)
-
-
-@case("opcode-unknown")
-def code_that_only_marks_greater_ones():
-    return coded(builtin_code=127, deprecated_builtin_code=127)
-
-
-@case("opcode-name")
-def custom_without_name():
-    return coded(builtin_code="CUSTOM", deprecated_builtin_code=tq.BuiltinOperator.CUSTOM)
-
-
-@case("opcode-conflict")
-def two_codes():
-    return coded(builtin_code="RELU", deprecated_builtin_code=tq.BuiltinOperator.LOGISTIC)
-
-
-@case("opcode-version")
-def opcode_version_0():
-    return coded(builtin_code="RELU", deprecated_builtin_code=tq.BuiltinOperator.RELU, version=0)
+cases(
+    ("opcode-unknown", "code of the future", coded(builtin_code=5000, deprecated_builtin_code=127)),
+    ("opcode-unknown", "code below zero", coded(builtin_code=-3, deprecated_builtin_code=-3)),
+    ("opcode-unknown", "code that only marks greater ones", coded(builtin_code=127, deprecated_builtin_code=127)),
+    (
+        "opcode-name",
+        "custom without name",
+        coded(builtin_code="CUSTOM", deprecated_builtin_code=tq.BuiltinOperator.CUSTOM),
+    ),
+    ("opcode-conflict", "two codes", coded(builtin_code="RELU", deprecated_builtin_code=tq.BuiltinOperator.LOGISTIC)),
+    (
+        "opcode-version",
+        "opcode version 0",
+        coded(builtin_code="RELU", deprecated_builtin_code=tq.BuiltinOperator.RELU, version=0),
+    ),
+)
 
 
 def shifted(data, by):
@@ -288,19 +281,11 @@ def external(length=64, group=0, name="weights.bin", offset=0, ids=(7,), use=7, 
     return model
 
 
-@case("external-id")
-def external_id_unknown():
-    return pack(external(use=8))
-
-
-@case("external-duplicate")
-def external_ids_repeat():
-    return pack(external(ids=(7, 3, 7)))
-
-
-@case("external-group")
-def external_group_out_of_range():
-    return pack(external(group=1))
+cases(
+    ("external-id", "external id unknown", pack(external(use=8))),
+    ("external-duplicate", "external ids repeat", pack(external(ids=(7, 3, 7)))),
+    ("external-group", "external group out of range", pack(external(group=1))),
+)
 
 
 @pytest.mark.parametrize(
@@ -315,19 +300,11 @@ def test_external_names_that_stay(name):
     assert codes(pack(external(name=name))) == set()
 
 
-@case("external-name")
-def external_name_leads_away():
-    return pack(external(name="../secret"))
-
-
-@case("external-range")
-def external_range_wraps():
-    return pack(external(offset=(1 << 64) - 32))
-
-
-@case("external-length")
-def external_too_short():
-    return pack(external(length=63))
+cases(
+    ("external-name", "external name leads away", pack(external(name="../secret"))),
+    ("external-range", "external range wraps", pack(external(offset=(1 << 64) - 32))),
+    ("external-length", "external too short", pack(external(length=63))),
+)
 
 
 @case("external-twice")
@@ -363,24 +340,20 @@ def signed(*signatures):
     return relu(signatures=list(signatures) or [signature("f", {"x": 0}, {"y": 1})])
 
 
-@case("signature-subgraph")
-def signature_of_no_subgraph():
-    return pack(signed(signature("f", {"x": 0}, {"y": 1}, subgraph_index=1)))
-
-
-@case("signature-key")
-def signature_without_key():
-    return pack(signed(signature(None, {"x": 0}, {"y": 1})))
-
-
-@case("signature-duplicate")
-def signature_keys_repeat():
-    return pack(signed(*[signature(key, {"x": 0}, {"y": 1}) for key in "fgf"]))
-
-
-@case("signature-name")
-def signature_input_without_name():
-    return pack(signed(signature("f", {"": 0}, {"y": 1})))
+cases(
+    (
+        "signature-subgraph",
+        "signature of no subgraph",
+        pack(signed(signature("f", {"x": 0}, {"y": 1}, subgraph_index=1))),
+    ),
+    ("signature-key", "signature without key", pack(signed(signature(None, {"x": 0}, {"y": 1})))),
+    (
+        "signature-duplicate",
+        "signature keys repeat",
+        pack(signed(*[signature(key, {"x": 0}, {"y": 1}) for key in "fgf"])),
+    ),
+    ("signature-name", "signature input without name", pack(signed(signature("f", {"": 0}, {"y": 1})))),
+)
 
 
 @case("signature-name-duplicate")
@@ -390,14 +363,10 @@ def signature_names_repeat():
     return pack(signed(twice))
 
 
-@case("signature-tensor")
-def signature_tensor_out_of_range():
-    return pack(signed(signature("f", {"x": 0}, {"y": 2})))
-
-
-@case("signature-foreign")
-def signature_gives_an_input():
-    return pack(signed(signature("f", {"x": 0}, {"y": 0})))
+cases(
+    ("signature-tensor", "signature tensor out of range", pack(signed(signature("f", {"x": 0}, {"y": 2})))),
+    ("signature-foreign", "signature gives an input", pack(signed(signature("f", {"x": 0}, {"y": 0})))),
+)
 
 
 # ---- the graph ----
@@ -431,46 +400,36 @@ def graph_input_is_constant():
     return pack(model)
 
 
-@case("never-written")
-def nothing_writes_it():
-    return build_model([x(4), y(4)], [operator("RELU", [0], [1])], [], [1])
-
-
-@case("never-written")
-def nothing_writes_what_is_given_back():
-    return build_model([x(4), y(4), tensor("z", [4])], [operator("RELU", [0], [1])], [0], [1, 2])
-
-
-@case("written-later")
-def read_before_it_is_written():
-    return build_model(
-        [x(4), y(4), tensor("z", [4])], [operator("RELU", [1], [2]), operator("RELU", [0], [1])], [0], [2]
-    )
-
-
-@case("written-twice")
-def two_writers():
-    return build_model([x(4), y(4)], [operator("RELU", [0], [1]), operator("TANH", [0], [1])], [0], [1])
-
-
-@case("written-twice")
-def two_outputs_of_one():
-    return build_model([x(2), tensor("y", [])], [operator("UNPACK", [0], [1, 1], num=2)], [0], [1])
-
-
-@case("constant-written")
-def constant_as_output():
-    return build_model([x(1), tensor("w", [1], data=bytes(4))], [operator("RELU", [0], [1])], [0], [1])
-
-
-@case("input-written")
-def input_as_output():
-    return build_model([x(4), y(4)], [operator("RELU", [0], [1])], [0, 1], [1])
-
-
-@case("in-and-out")
-def same_tensor_in_and_out():
-    return build_model([x(4), y(4)], [operator("ADD", [0, 1], [1])], [0], [1])
+cases(
+    ("never-written", "nothing writes it", build_model([x(4), y(4)], [operator("RELU", [0], [1])], [], [1])),
+    (
+        "never-written",
+        "nothing writes what is given back",
+        build_model([x(4), y(4), tensor("z", [4])], [operator("RELU", [0], [1])], [0], [1, 2]),
+    ),
+    (
+        "written-later",
+        "read before it is written",
+        build_model([x(4), y(4), tensor("z", [4])], [operator("RELU", [1], [2]), operator("RELU", [0], [1])], [0], [2]),
+    ),
+    (
+        "written-twice",
+        "two writers",
+        build_model([x(4), y(4)], [operator("RELU", [0], [1]), operator("TANH", [0], [1])], [0], [1]),
+    ),
+    (
+        "written-twice",
+        "two outputs of one",
+        build_model([x(2), tensor("y", [])], [operator("UNPACK", [0], [1, 1], num=2)], [0], [1]),
+    ),
+    (
+        "constant-written",
+        "constant as output",
+        build_model([x(1), tensor("w", [1], data=bytes(4))], [operator("RELU", [0], [1])], [0], [1]),
+    ),
+    ("input-written", "input as output", build_model([x(4), y(4)], [operator("RELU", [0], [1])], [0, 1], [1])),
+    ("in-and-out", "same tensor in and out", build_model([x(4), y(4)], [operator("ADD", [0, 1], [1])], [0], [1])),
+)
 
 
 # ---- operators ----
@@ -501,29 +460,13 @@ def output_index_out_of_range():
     return pack(model)
 
 
-@case("optional-input")
-def input_left_out():
-    return one("ADD", [x(4), None], [y(4)])
-
-
-@case("optional-output")
-def output_left_out():
-    return one("RELU", [x(4)], [None])
-
-
-@case("input-count")
-def one_input_for_add():
-    return one("ADD", [x(4)], [y(4)])
-
-
-@case("input-count")
-def no_inputs():
-    return one("RELU", [], [y(4)])
-
-
-@case("output-count")
-def two_outputs_for_relu():
-    return one("RELU", [x(4)], [y(4), tensor("z", [4])])
+cases(
+    ("optional-input", "input left out", one("ADD", [x(4), None], [y(4)])),
+    ("optional-output", "output left out", one("RELU", [x(4)], [None])),
+    ("input-count", "one input for add", one("ADD", [x(4)], [y(4)])),
+    ("input-count", "no inputs", one("RELU", [], [y(4)])),
+    ("output-count", "two outputs for relu", one("RELU", [x(4)], [y(4), tensor("z", [4])])),
+)
 
 
 def svdf(is_variable=True, data=None, rank=1):
@@ -533,14 +476,10 @@ def svdf(is_variable=True, data=None, rank=1):
     return one("SVDF", [x(1, 3), features, times, None, state], [y(1, 2)], rank=rank)
 
 
-@case("not-variable")
-def state_is_not_variable():
-    return svdf(is_variable=False)
-
-
-@case("variable-data")
-def state_has_data():
-    return svdf(data=bytes(16))
+cases(
+    ("not-variable", "state is not variable", svdf(is_variable=False)),
+    ("variable-data", "state has data", svdf(data=bytes(16))),
+)
 
 
 def test_a_variable_state_is_no_problem():
@@ -560,19 +499,15 @@ def with_options_of_another():
     return pack(model)
 
 
-@case("options-type")
-def options_of_another():
-    return with_options_of_another()
-
-
-@case("options-missing")
-def add_without_options():
-    return one("ADD", [x(4), tensor("z", [4])], [y(4)], options=None)
-
-
-@case("union-unknown")
-def options_of_the_future():
-    return with_byte(with_options_of_another(), lambda graph: graph.Operators(0), 3, 250)
+cases(
+    ("options-type", "options of another", with_options_of_another()),
+    ("options-missing", "add without options", one("ADD", [x(4), tensor("z", [4])], [y(4)], options=None)),
+    (
+        "union-unknown",
+        "options of the future",
+        with_byte(with_options_of_another(), lambda graph: graph.Operators(0), 3, 250),
+    ),
+)
 
 
 @case("union-unknown")
@@ -581,14 +516,10 @@ def details_of_the_future():
     return with_byte(data, lambda graph: graph.Tensors(0).Quantization(), 4, 99)
 
 
-@case("enum-unknown")
-def unknown_padding():
-    return conv(padding=9)
-
-
-@case("option-not-finite")
-def beta_is_nan():
-    return one("SOFTMAX", [x(4)], [y(4)], beta=float("nan"))
+cases(
+    ("enum-unknown", "unknown padding", conv(padding=9)),
+    ("option-not-finite", "beta is nan", one("SOFTMAX", [x(4)], [y(4)], beta=float("nan"))),
+)
 
 
 @pytest.mark.parametrize("value", [0, -1, -(2**31)])
@@ -597,14 +528,14 @@ def test_divisors_of_convolution(field, value):
     assert codes(conv(**{field: value})) == {"option-range"}
 
 
-@case("option-range")
-def stride_0():
-    return conv(stride_w=0)
-
-
-@case("option-range")
-def two_ellipses():
-    return one("STRIDED_SLICE", [x(4, 4), ints([0, 0]), ints([1, 1]), ints([1, 1])], [y(1, 1)], ellipsis_mask=3)
+cases(
+    ("option-range", "stride 0", conv(stride_w=0)),
+    (
+        "option-range",
+        "two ellipses",
+        one("STRIDED_SLICE", [x(4, 4), ints([0, 0]), ints([1, 1]), ints([1, 1])], [y(1, 1)], ellipsis_mask=3),
+    ),
+)
 
 
 @case("option-range")
@@ -644,94 +575,45 @@ def test_axes_of_options(name, options, low, high):
         assert codes(one(name, inputs, [y(2, 2)], axis=axis, **options)) == expected, axis
 
 
-@case("axis-range")
-def mean_along_a_third_axis():
-    return one("MEAN", [x(2, 3), ints([1, 2])], [y(2)])
-
-
-@case("axis-range")
-def mean_along_axis_minus_three():
-    return one("MEAN", [x(2, 3), ints([-3])], [y(3)])
-
-
-@case("axis-range")
-def arg_max_past_the_rank():
-    return one("ARG_MAX", [x(2, 3), ints(2, "INT64")], [y(2, type="INT64")], output_type=4)
-
-
-@case("axis-range")
-def transpose_past_the_rank():
-    return one("TRANSPOSE", [x(2, 3), ints([0, 2])], [y(2, 3)])
-
-
-@case("axis-duplicate")
-def transpose_names_one_twice():
-    return one("TRANSPOSE", [x(2, 3), ints([1, -1])], [y(3, 2)])
-
-
-@case("constant-value")
-def pad_below_zero():
-    return one("PAD", [x(2, 3), ints([[0, -1], [0, 0]])], [y(2, 3)])
-
-
-@case("constant-value")
-def strided_slice_by_zero():
-    inputs = [x(4), ints([0]), ints([1]), ints([0])]
-    return one("STRIDED_SLICE", inputs, [y(1)])
-
-
-@case("constant-value")
-def block_shape_zero():
-    inputs = [x(1, 4, 4, 1), ints([0, 2]), ints([[0, 0], [0, 0]])]
-    return one("SPACE_TO_BATCH_ND", inputs, [y(4, 2, 2, 1)])
-
-
-@case("constant-value")
-def tile_below_zero():
-    return one("TILE", [x(2), ints([-1])], [y(2)])
-
-
-@case("constant-value")
-def resize_to_nothing():
-    return one("RESIZE_BILINEAR", [x(1, 2, 2, 1), ints([0, 4])], [y(1, 1, 4, 1)])
-
-
-@case("constant-value")
-def reshape_to_minus_two():
-    return one("RESHAPE", [x(4), ints([-2, 2])], [y(2, 2)])
-
-
-@case("constant-value")
-def reshape_with_two_open():
-    return one("RESHAPE", [x(4), ints([-1, -1])], [y(2, 2)])
-
-
-@case("constant-value")
-def mirror_more_than_there_is():
-    return one("MIRROR_PAD", [x(3), ints([[0, 3]])], [y(6)])
-
-
-@case("constant-value")
-def split_sizes_below_zero():
-    inputs = [x(4), ints([5, -2]), ints(0)]
-    return one("SPLIT_V", inputs, [y(5), tensor("z", [1])], num_splits=2)
-
-
-@case("constant-count")
-def perm_too_short():
-    return one("TRANSPOSE", [x(2, 3), ints([0])], [y(2, 3)])
-
-
-@case("constant-count")
-def begin_and_end_differ():
-    inputs = [x(4, 4), ints([0, 0]), ints([1]), ints([1, 1])]
-    return one("STRIDED_SLICE", inputs, [y(1, 4)])
-
-
-@case("constant-count")
-def slices_of_more_than_there_is():
-    inputs = [x(4), ints([0, 0]), ints([1, 1]), ints([1, 1])]
-    return one("STRIDED_SLICE", inputs, [y(1, 1)])
+cases(
+    ("axis-range", "mean along a third axis", one("MEAN", [x(2, 3), ints([1, 2])], [y(2)])),
+    ("axis-range", "mean along axis minus three", one("MEAN", [x(2, 3), ints([-3])], [y(3)])),
+    (
+        "axis-range",
+        "arg max past the rank",
+        one("ARG_MAX", [x(2, 3), ints(2, "INT64")], [y(2, type="INT64")], output_type=4),
+    ),
+    ("axis-range", "transpose past the rank", one("TRANSPOSE", [x(2, 3), ints([0, 2])], [y(2, 3)])),
+    ("axis-duplicate", "transpose names one twice", one("TRANSPOSE", [x(2, 3), ints([1, -1])], [y(3, 2)])),
+    ("constant-value", "pad below zero", one("PAD", [x(2, 3), ints([[0, -1], [0, 0]])], [y(2, 3)])),
+    ("constant-value", "strided slice by zero", one("STRIDED_SLICE", [x(4), ints([0]), ints([1]), ints([0])], [y(1)])),
+    (
+        "constant-value",
+        "block shape zero",
+        one("SPACE_TO_BATCH_ND", [x(1, 4, 4, 1), ints([0, 2]), ints([[0, 0], [0, 0]])], [y(4, 2, 2, 1)]),
+    ),
+    ("constant-value", "tile below zero", one("TILE", [x(2), ints([-1])], [y(2)])),
+    ("constant-value", "resize to nothing", one("RESIZE_BILINEAR", [x(1, 2, 2, 1), ints([0, 4])], [y(1, 1, 4, 1)])),
+    ("constant-value", "reshape to minus two", one("RESHAPE", [x(4), ints([-2, 2])], [y(2, 2)])),
+    ("constant-value", "reshape with two open", one("RESHAPE", [x(4), ints([-1, -1])], [y(2, 2)])),
+    ("constant-value", "mirror more than there is", one("MIRROR_PAD", [x(3), ints([[0, 3]])], [y(6)])),
+    (
+        "constant-value",
+        "split sizes below zero",
+        one("SPLIT_V", [x(4), ints([5, -2]), ints(0)], [y(5), tensor("z", [1])], num_splits=2),
+    ),
+    ("constant-count", "perm too short", one("TRANSPOSE", [x(2, 3), ints([0])], [y(2, 3)])),
+    (
+        "constant-count",
+        "begin and end differ",
+        one("STRIDED_SLICE", [x(4, 4), ints([0, 0]), ints([1]), ints([1, 1])], [y(1, 4)]),
+    ),
+    (
+        "constant-count",
+        "slices of more than there is",
+        one("STRIDED_SLICE", [x(4), ints([0, 0]), ints([1, 1]), ints([1, 1])], [y(1, 1)]),
+    ),
+)
 
 
 def test_slices_with_new_axes_are_no_problem():
@@ -752,55 +634,26 @@ def test_gather_indices(index):
     assert f"value 2 is {index}; it needs to be from 0 to 2" in problem.text
 
 
-@case("index-range")
-def gather_past_the_end():
-    return one("GATHER", [x(2, 3), ints([0, 3])], [y(2, 2)], axis=1)
-
-
-@case("index-range")
-def gather_nd_past_the_end():
-    return one("GATHER_ND", [x(2, 3), ints([[1, 2], [0, 3]])], [y(2)])
-
-
-@case("index-range")
-def scatter_nd_past_the_end():
-    return one("SCATTER_ND", [ints([[0], [4]]), x(2), ints([4])], [y(4)])
-
-
-@case("index-range")
-def embedding_past_the_end():
-    return one("EMBEDDING_LOOKUP", [ints([0, 5]), x(5, 2)], [y(2, 2)])
-
-
-@case("index-range")
-def segment_ids_fall():
-    return one("SEGMENT_SUM", [x(3, 2), ints([0, 1, 0])], [y(2, 2)])
-
-
-@case("index-range")
-def segment_ids_jump():
-    return one("SEGMENT_SUM", [x(2, 2), ints([0, 2**30])], [y(2, 2)])
-
-
-@case("index-range")
-def unsorted_segment_past_the_end():
-    return one("UNSORTED_SEGMENT_SUM", [x(2, 2), ints([0, 2]), ints(2)], [y(2, 2)])
-
-
-@case("index-range")
-def slice_past_the_end():
-    return one("SLICE", [x(4), ints([3]), ints([2])], [y(2)])
-
-
-@case("index-range")
-def sequence_too_long():
-    return one("REVERSE_SEQUENCE", [x(2, 3), ints([3, 4])], [y(2, 3)], seq_dim=1, batch_dim=0)
-
-
-@case("divisor-zero")
-def division_by_zero():
-    inputs = [x(2, type="INT32"), ints([1, 0])]
-    return one("FLOOR_DIV", inputs, [y(2, type="INT32")])
+cases(
+    ("index-range", "gather past the end", one("GATHER", [x(2, 3), ints([0, 3])], [y(2, 2)], axis=1)),
+    ("index-range", "gather nd past the end", one("GATHER_ND", [x(2, 3), ints([[1, 2], [0, 3]])], [y(2)])),
+    ("index-range", "scatter nd past the end", one("SCATTER_ND", [ints([[0], [4]]), x(2), ints([4])], [y(4)])),
+    ("index-range", "embedding past the end", one("EMBEDDING_LOOKUP", [ints([0, 5]), x(5, 2)], [y(2, 2)])),
+    ("index-range", "segment ids fall", one("SEGMENT_SUM", [x(3, 2), ints([0, 1, 0])], [y(2, 2)])),
+    ("index-range", "segment ids jump", one("SEGMENT_SUM", [x(2, 2), ints([0, 2**30])], [y(2, 2)])),
+    (
+        "index-range",
+        "unsorted segment past the end",
+        one("UNSORTED_SEGMENT_SUM", [x(2, 2), ints([0, 2]), ints(2)], [y(2, 2)]),
+    ),
+    ("index-range", "slice past the end", one("SLICE", [x(4), ints([3]), ints([2])], [y(2)])),
+    (
+        "index-range",
+        "sequence too long",
+        one("REVERSE_SEQUENCE", [x(2, 3), ints([3, 4])], [y(2, 3)], seq_dim=1, batch_dim=0),
+    ),
+    ("divisor-zero", "division by zero", one("FLOOR_DIV", [x(2, type="INT32"), ints([1, 0])], [y(2, type="INT32")])),
+)
 
 
 @case("groups")
@@ -830,114 +683,65 @@ def weights_without_columns():
     return one("FULLY_CONNECTED", [x(4), weights], [y(2)])
 
 
-@case("groups")
-def rank_that_does_not_divide():
-    return svdf(rank=3)
-
-
-@case("shape-mismatch")
-def biases_for_other_filters():
-    inputs = [x(4), tensor("w", [2, 4], data=bytes(32)), tensor("b", [0], data=b"")]
-    return one("FULLY_CONNECTED", inputs, [y(2)])
-
-
-@case("shape-mismatch")
-def reshape_by_option_to_other_count():
-    return one("RESHAPE", [x(2, 3)], [y(5)], new_shape=[5])
-
-
-@case("shape-mismatch")
-def blocks_that_do_not_divide():
-    inputs = [x(1, 4, 5, 1), ints([2, 2]), ints([[0, 0], [0, 0]])]
-    return one("SPACE_TO_BATCH_ND", inputs, [y(4, 2, 2, 1)])
-
-
-@case("shape-mismatch")
-def batch_that_blocks_do_not_divide():
-    inputs = [x(6, 2, 2, 1), ints([2, 2]), ints([[0, 0], [0, 0]])]
-    return one("BATCH_TO_SPACE_ND", inputs, [y(1, 4, 4, 1)])
-
-
-@case("constant-count")
-def paddings_for_other_blocks():
-    return one("SPACE_TO_BATCH_ND", [x(1, 4, 4, 1), ints([2, 2]), ints([[0, 0]])], [y(4, 2, 2, 1)])
-
-
-@case("constant-value")
-def more_than_all():
-    return one("TOPK_V2", [x(3), ints(4)], [y(4), tensor("i", [4], "INT32")])
-
-
-@case("output-size")
-def pad_that_overflows():
-    return one("PAD", [x(4), ints([[2**30, 2**30]])], [y(4)])
-
-
-@case("output-size")
-def range_that_overflows():
-    return one("RANGE", [ints(-(2**31)), ints(2**31 - 1), ints(1)], [y(1, type="INT32")])
-
-
-@case("output-size")
-def resize_that_overflows():
-    return one("RESIZE_BILINEAR", [x(2, 2, 2, 2), ints([2**15, 2**15])], [y(1)])
-
-
-@case("shape-mismatch")
-def split_into_unequal_parts():
-    return one("SPLIT", [ints(0), x(5)], [y(2), tensor("z", [2])], num_splits=2)
-
-
-@case("shape-mismatch")
-def split_v_sums_to_less():
-    return one("SPLIT_V", [x(4), ints([2, 1]), ints(0)], [y(2), tensor("z", [1])], num_splits=2)
-
-
-@case("shape-mismatch")
-def reshape_to_other_count():
-    return one("RESHAPE", [x(2, 3), ints([7])], [y(7)])
-
-
-@case("shape-mismatch")
-def unpack_other_number():
-    return one("UNPACK", [x(3, 2)], [y(2), tensor("z", [2])], num=2)
-
-
-@case("shape-mismatch")
-def squeeze_of_two():
-    return one("SQUEEZE", [x(1, 2)], [y(2)], squeeze_dims=[1])
-
-
-@case("shape-mismatch")
-def blocks_that_do_not_fit():
-    return one("SPACE_TO_DEPTH", [x(1, 5, 4, 1)], [y(1, 2, 2, 4)], block_size=2)
-
-
-@case("shape-mismatch")
-def index_with_too_many_parts():
-    return one("GATHER_ND", [x(2), ints([[0, 0]])], [y(1)])
-
-
-@case("output-size")
-def fill_that_overflows():
-    return one("FILL", [ints([1 << 20, 1 << 20]), tensor("v", [], data=bytes(4))], [y(1)])
-
-
-@case("output-size")
-def tile_that_overflows():
-    return one("TILE", [x(4), ints([1 << 30])], [y(4)])
-
-
-@case("output-size")
-def concatenation_that_overflows():
-    inputs = [x(1 << 30), tensor("z", [1 << 30])]
-    return one("CONCATENATION", inputs, [y(4)])
-
-
-@case("output-size")
-def embedding_that_overflows():
-    ids = tensor("ids", [1 << 20], "INT32")
-    return one("EMBEDDING_LOOKUP", [ids, x(2, 1 << 20)], [y(4)])
+cases(
+    ("groups", "rank that does not divide", svdf(rank=3)),
+    (
+        "shape-mismatch",
+        "biases for other filters",
+        one("FULLY_CONNECTED", [x(4), tensor("w", [2, 4], data=bytes(32)), tensor("b", [0], data=b"")], [y(2)]),
+    ),
+    ("shape-mismatch", "reshape by option to other count", one("RESHAPE", [x(2, 3)], [y(5)], new_shape=[5])),
+    (
+        "shape-mismatch",
+        "blocks that do not divide",
+        one("SPACE_TO_BATCH_ND", [x(1, 4, 5, 1), ints([2, 2]), ints([[0, 0], [0, 0]])], [y(4, 2, 2, 1)]),
+    ),
+    (
+        "shape-mismatch",
+        "batch that blocks do not divide",
+        one("BATCH_TO_SPACE_ND", [x(6, 2, 2, 1), ints([2, 2]), ints([[0, 0], [0, 0]])], [y(1, 4, 4, 1)]),
+    ),
+    (
+        "constant-count",
+        "paddings for other blocks",
+        one("SPACE_TO_BATCH_ND", [x(1, 4, 4, 1), ints([2, 2]), ints([[0, 0]])], [y(4, 2, 2, 1)]),
+    ),
+    ("constant-value", "more than all", one("TOPK_V2", [x(3), ints(4)], [y(4), tensor("i", [4], "INT32")])),
+    ("output-size", "pad that overflows", one("PAD", [x(4), ints([[2**30, 2**30]])], [y(4)])),
+    (
+        "output-size",
+        "range that overflows",
+        one("RANGE", [ints(-(2**31)), ints(2**31 - 1), ints(1)], [y(1, type="INT32")]),
+    ),
+    ("output-size", "resize that overflows", one("RESIZE_BILINEAR", [x(2, 2, 2, 2), ints([2**15, 2**15])], [y(1)])),
+    (
+        "shape-mismatch",
+        "split into unequal parts",
+        one("SPLIT", [ints(0), x(5)], [y(2), tensor("z", [2])], num_splits=2),
+    ),
+    (
+        "shape-mismatch",
+        "split v sums to less",
+        one("SPLIT_V", [x(4), ints([2, 1]), ints(0)], [y(2), tensor("z", [1])], num_splits=2),
+    ),
+    ("shape-mismatch", "reshape to other count", one("RESHAPE", [x(2, 3), ints([7])], [y(7)])),
+    ("shape-mismatch", "unpack other number", one("UNPACK", [x(3, 2)], [y(2), tensor("z", [2])], num=2)),
+    ("shape-mismatch", "squeeze of two", one("SQUEEZE", [x(1, 2)], [y(2)], squeeze_dims=[1])),
+    ("shape-mismatch", "blocks that do not fit", one("SPACE_TO_DEPTH", [x(1, 5, 4, 1)], [y(1, 2, 2, 4)], block_size=2)),
+    ("shape-mismatch", "index with too many parts", one("GATHER_ND", [x(2), ints([[0, 0]])], [y(1)])),
+    (
+        "output-size",
+        "fill that overflows",
+        one("FILL", [ints([1 << 20, 1 << 20]), tensor("v", [], data=bytes(4))], [y(1)]),
+    ),
+    ("output-size", "tile that overflows", one("TILE", [x(4), ints([1 << 30])], [y(4)])),
+    ("output-size", "concatenation that overflows", one("CONCATENATION", [x(1 << 30), tensor("z", [1 << 30])], [y(4)])),
+    (
+        "output-size",
+        "embedding that overflows",
+        one("EMBEDDING_LOOKUP", [tensor("ids", [1 << 20], "INT32"), x(2, 1 << 20)], [y(4)]),
+    ),
+)
 
 
 def test_what_the_file_leaves_open_is_no_problem():
@@ -947,26 +751,24 @@ def test_what_the_file_leaves_open_is_no_problem():
     assert codes(one("RESHAPE", [x(1), ints([0])], [y()])) == set()  # a scalar, as old converters wrote it
 
 
-@case("index-range")
-def sparse_to_dense_past_the_end():
-    inputs = [ints([1, 4]), ints([4]), x(2), tensor("default", [], data=bytes(4))]
-    return one("SPARSE_TO_DENSE", inputs, [y(4)])
-
-
-@case("shape-mismatch")
-def pack_of_another_number():
-    return one("PACK", [x(2)], [y(2, 2)], values_count=2)
-
-
-@case("shape-mismatch")
-def depth_that_blocks_do_not_divide():
-    return one("DEPTH_TO_SPACE", [x(1, 2, 2, 6)], [y(1, 4, 4, 1)], block_size=2)
-
-
-@case("constant-count")
-def split_into_other_sizes():
-    inputs = [x(4), ints([2, 1, 1]), ints(0)]
-    return one("SPLIT_V", inputs, [y(2), tensor("z", [2])], num_splits=2)
+cases(
+    (
+        "index-range",
+        "sparse to dense past the end",
+        one("SPARSE_TO_DENSE", [ints([1, 4]), ints([4]), x(2), tensor("default", [], data=bytes(4))], [y(4)]),
+    ),
+    ("shape-mismatch", "pack of another number", one("PACK", [x(2)], [y(2, 2)], values_count=2)),
+    (
+        "shape-mismatch",
+        "depth that blocks do not divide",
+        one("DEPTH_TO_SPACE", [x(1, 2, 2, 6)], [y(1, 4, 4, 1)], block_size=2),
+    ),
+    (
+        "constant-count",
+        "split into other sizes",
+        one("SPLIT_V", [x(4), ints([2, 1, 1]), ints(0)], [y(2), tensor("z", [2])], num_splits=2),
+    ),
+)
 
 
 # ---- calls ----
@@ -994,14 +796,10 @@ def test_calls_of_no_subgraph(index):
     assert codes(loop(body=index)) == {"call-index"}
 
 
-@case("call-index")
-def condition_is_no_subgraph():
-    return loop(condition=3)
-
-
-@case("call-cycle")
-def body_is_the_caller():
-    return loop(body=0)
+cases(
+    ("call-index", "condition is no subgraph", loop(condition=3)),
+    ("call-cycle", "body is the caller", loop(body=0)),
+)
 
 
 @case("call-cycle")
@@ -1012,14 +810,14 @@ def two_that_call_each_other():
     return build_model(subgraphs=[call(1), call(2), call(1)])
 
 
-@case("call-cycle")
-def call_once_of_itself():
-    return build_model(subgraphs=[subgraph([], [operator("CALL_ONCE", [], [], init_subgraph_index=0)])])
-
-
-@case("call-arity")
-def condition_gives_nothing():
-    return loop(cond_outputs=0)
+cases(
+    (
+        "call-cycle",
+        "call once of itself",
+        build_model(subgraphs=[subgraph([], [operator("CALL_ONCE", [], [], init_subgraph_index=0)])]),
+    ),
+    ("call-arity", "condition gives nothing", loop(cond_outputs=0)),
+)
 
 
 @case("call-arity")
@@ -1050,43 +848,23 @@ def test_a_deep_chain_of_calls():
 # ---- tensors ----
 
 
-@case("type-unknown")
-def type_of_the_future():
-    return build_model([x(4, type=99)], [], [0], [0])
-
-
-@case("dimension-negative")
-def dimension_below_zero():
-    return build_model([x(4, -1)], [], [0], [0])
-
-
-@case("shape-overflow")
-def shape_that_wraps():
-    return build_model([x(*[2**31 - 1] * 3)], [], [0], [0])
-
-
-@case("signature-rank")
-def signature_of_another_rank():
-    return build_model([x(1, 4, shape_signature=[-1])], [], [0], [0])
-
-
-@case("signature-shape")
-def signature_of_another_shape():
-    return build_model([x(1, 4, shape_signature=[-1, 5])], [], [0], [0])
+cases(
+    ("type-unknown", "type of the future", build_model([x(4, type=99)], [], [0], [0])),
+    ("dimension-negative", "dimension below zero", build_model([x(4, -1)], [], [0], [0])),
+    ("shape-overflow", "shape that wraps", build_model([x(*[2**31 - 1] * 3)], [], [0], [0])),
+    ("signature-rank", "signature of another rank", build_model([x(1, 4, shape_signature=[-1])], [], [0], [0])),
+    ("signature-shape", "signature of another shape", build_model([x(1, 4, shape_signature=[-1, 5])], [], [0], [0])),
+)
 
 
 def constant(shape, type, data):
     return build_model([tensor("w", shape, type, data)], [], [], [0])
 
 
-@case("data-short")
-def constant_too_short():
-    return constant([4], "FLOAT32", bytes(15))
-
-
-@case("data-long")
-def constant_too_long():
-    return constant([4], "FLOAT32", bytes(17))
+cases(
+    ("data-short", "constant too short", constant([4], "FLOAT32", bytes(15))),
+    ("data-long", "constant too long", constant([4], "FLOAT32", bytes(17))),
+)
 
 
 @pytest.mark.parametrize(
@@ -1123,66 +901,38 @@ def sparse(segments, stored=2):
     return build_model([tensor("w", [2, 2], data=bytes(4 * stored), sparsity=sparsity)], [], [], [0])
 
 
-@case("sparsity")
-def segments_that_fall():
-    return sparse([0, 2, 1])
-
-
-@case("sparsity")
-def segments_past_the_indices():
-    return sparse([0, 1, 9])
+cases(
+    ("sparsity", "segments that fall", sparse([0, 2, 1])),
+    ("sparsity", "segments past the indices", sparse([0, 1, 9])),
+)
 
 
 def test_a_sound_sparse_tensor_is_no_problem():
     assert codes(sparse([0, 1, 2])) == set()
 
 
-@case("type-unknown")
-def variant_of_the_future():
-    return build_model([x(4, type="VARIANT", variant_tensors=[{"shape": [1], "type": 77}])], [], [0], [0])
-
-
-@case("sparsity")
-def fewer_values_than_described():
-    return sparse([0, 1, 2], stored=1)
+cases(
+    (
+        "type-unknown",
+        "variant of the future",
+        build_model([x(4, type="VARIANT", variant_tensors=[{"shape": [1], "type": 77}])], [], [0], [0]),
+    ),
+    ("sparsity", "fewer values than described", sparse([0, 1, 2], stored=1)),
+)
 
 
 # ---- quantization ----
 
 
-@case("scale-missing")
-def zero_point_alone():
-    return quantized(zero_point=[3])
-
-
-@case("zero-point-count")
-def scale_without_zero_point():
-    return quantized(scale=[0.5], zero_point=[])
-
-
-@case("zero-point-count")
-def two_zero_points():
-    return quantized(scale=[0.5], zero_point=[0, 0])
-
-
-@case("scale-count")
-def three_scales_for_four_channels():
-    return quantized(scale=[1, 2, 3], zero_point=[0, 0, 0])
-
-
-@case("quantized-dimension")
-def axis_past_the_rank():
-    return quantized(scale=[1] * 4, zero_point=[0] * 4, quantized_dimension=2)
-
-
-@case("quantized-dimension")
-def axis_past_the_rank_per_tensor():
-    return quantized(scale=0.5, quantized_dimension=-1)
-
-
-@case("scale-value")
-def scale_below_zero():
-    return quantized(scale=-0.5)
+cases(
+    ("scale-missing", "zero point alone", quantized(zero_point=[3])),
+    ("zero-point-count", "scale without zero point", quantized(scale=[0.5], zero_point=[])),
+    ("zero-point-count", "two zero points", quantized(scale=[0.5], zero_point=[0, 0])),
+    ("scale-count", "three scales for four channels", quantized(scale=[1, 2, 3], zero_point=[0, 0, 0])),
+    ("quantized-dimension", "axis past the rank", quantized(scale=[1] * 4, zero_point=[0] * 4, quantized_dimension=2)),
+    ("quantized-dimension", "axis past the rank per tensor", quantized(scale=0.5, quantized_dimension=-1)),
+    ("scale-value", "scale below zero", quantized(scale=-0.5)),
+)
 
 
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), float("-inf"), -1e-40])
@@ -1190,54 +940,18 @@ def test_scales_that_are_no_scales(scale):
     assert codes(quantized(scale=scale)) == {"scale-value"}
 
 
-@case("scale-zero")
-def scale_is_zero():
-    return quantized(scale=[1, 0, 1, 1], zero_point=[0] * 4)
-
-
-@case("scale-absurd")
-def scale_is_huge():
-    return quantized(scale=1e36)
-
-
-@case("scale-absurd")
-def scale_is_subnormal():
-    return quantized(scale=1e-40)
-
-
-@case("zero-point-range")
-def zero_point_of_uint8():
-    return quantized(scale=0.5, zero_point=128)
-
-
-@case("zero-point-wide")
-def zero_point_of_64_bits():
-    return quantized(scale=0.5, zero_point=2**33 + 5)
-
-
-@case("quantization-type")
-def quantized_bool():
-    return quantized(type="BOOL", scale=0.5)
-
-
-@case("range-count")
-def two_minima():
-    return quantized(scale=0.5, min=[0, 0], max=[1])
-
-
-@case("range-count")
-def three_ranges():
-    return quantized(scale=0.5, min=[0, 0, 0], max=[1, 1, 1])
-
-
-@case("range-order")
-def range_upside_down():
-    return quantized(scale=0.5, min=[1], max=[0])
-
-
-@case("range-not-finite")
-def range_without_end():
-    return quantized(scale=0.5, min=[0], max=[float("inf")])
+cases(
+    ("scale-zero", "scale is zero", quantized(scale=[1, 0, 1, 1], zero_point=[0] * 4)),
+    ("scale-absurd", "scale is huge", quantized(scale=1e36)),
+    ("scale-absurd", "scale is subnormal", quantized(scale=1e-40)),
+    ("zero-point-range", "zero point of uint8", quantized(scale=0.5, zero_point=128)),
+    ("zero-point-wide", "zero point of 64 bits", quantized(scale=0.5, zero_point=2**33 + 5)),
+    ("quantization-type", "quantized bool", quantized(type="BOOL", scale=0.5)),
+    ("range-count", "two minima", quantized(scale=0.5, min=[0, 0], max=[1])),
+    ("range-count", "three ranges", quantized(scale=0.5, min=[0, 0, 0], max=[1, 1, 1])),
+    ("range-order", "range upside down", quantized(scale=0.5, min=[1], max=[0])),
+    ("range-not-finite", "range without end", quantized(scale=0.5, min=[0], max=[float("inf")])),
+)
 
 
 def test_quantization_that_is_sound():
@@ -1273,29 +987,13 @@ def test_block_sizes(size):
     assert codes(blockwise(block_size=size)) == {"block-size"}
 
 
-@case("block-tensor")
-def scales_in_no_tensor():
-    return blockwise(scales=2)
-
-
-@case("block-tensor")
-def zero_points_in_no_tensor():
-    return blockwise(zero_points=-7)
-
-
-@case("block-tensor")
-def scales_are_integers():
-    return blockwise(scale_type="INT8")
-
-
-@case("block-tensor")
-def too_few_scales():
-    return blockwise(scale_shape=(3,))
-
-
-@case("block-dimensions")
-def blocks_of_a_scalar():
-    return blockwise(shape=())
+cases(
+    ("block-tensor", "scales in no tensor", blockwise(scales=2)),
+    ("block-tensor", "zero points in no tensor", blockwise(zero_points=-7)),
+    ("block-tensor", "scales are integers", blockwise(scale_type="INT8")),
+    ("block-tensor", "too few scales", blockwise(scale_shape=(3,))),
+    ("block-dimensions", "blocks of a scalar", blockwise(shape=())),
+)
 
 
 def multi_axis(axes, block_size=0, scales=4):

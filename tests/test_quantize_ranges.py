@@ -591,20 +591,25 @@ def test_branches_and_loops(recipe):
     calibration = tq.calibrate(model, samples)
     data = tq.quantize_model(model, recipe, calibration=calibration)
     graphs = tq.Model(data).subgraphs
-    assert [[op.name for op in graph.operators if op.name != "QUANTIZE"][:2] for graph in graphs] == [
-        ["IF", "WHILE"],
-        ["FULLY_CONNECTED", "DEQUANTIZE"],
-        ["FULLY_CONNECTED", "DEQUANTIZE"],
-        ["MEAN", "MUL"],
+    is_wide = recipe == "int16x8"  # 8 bits are too few for what branches give beside what the loop makes of it
+    between, given = ([], []) if is_wide else (["QUANTIZE"], ["DEQUANTIZE"])
+    assert [[op.name for op in graph.operators][:4] for graph in graphs] == [
+        ["QUANTIZE", "IF", *between, "WHILE", "FULLY_CONNECTED"][:4],
+        ["FULLY_CONNECTED", *given],
+        ["FULLY_CONNECTED", *given],
+        ["MEAN", "MUL", "DEQUANTIZE", "LESS"],
         ["ABS", "ADD"],
     ]
-    assert {t.type.name for graph in graphs[1:] for t in (*graph.inputs, *graph.outputs)} == {"FLOAT32", "BOOL"}
+    type_ = "INT16" if is_wide else "INT8"
+    assert {t.type.name for graph in graphs[1:3] for t in graph.inputs} == {type_}
+    assert {t.type.name for graph in graphs[3:] for t in (*graph.inputs, *graph.outputs)} == {type_, "BOOL"}
     check(model, data, least=20)
     left = tq.quantize_model(model, recipe, calibration=calibration, rules=[tq.Rule("float", subgraph=1)])
     assert [op.name for op in tq.Model(left).subgraphs[1].operators] == ["FULLY_CONNECTED"]
 
 
-def test_branches_in_a_loop():
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+def test_branches_in_a_loop(recipe):
     """A body that calls: what it calls is of integers too."""
     b = tq.ModelBuilder()
     x, y = b.input("x", [1, 8]), b.tensor("y", [1, 8])
@@ -631,9 +636,12 @@ def test_branches_in_a_loop():
     b.operator("WHILE", [x], [y], cond_subgraph_index=1, body_subgraph_index=2)
     b.output(y)
     model = b.to_bytes()
-    data = quantized(model)
+    data = quantized(model, recipe)
     found = [[op.name for op in graph.operators] for graph in tq.Model(data).subgraphs]
-    assert found[3] == found[4] == ["QUANTIZE", "ABS", "ADD", "DEQUANTIZE"]
+    if recipe == "int8":  # which has too few codes for one range of both branches
+        assert found[3] == found[4] == ["QUANTIZE", "ABS", "ADD", "DEQUANTIZE"]
+    else:
+        assert found[3] == found[4] == ["ABS", "ADD"] and found[0] == ["QUANTIZE", "WHILE", "DEQUANTIZE"]
     check(model, data, least=20)
 
 

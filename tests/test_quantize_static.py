@@ -15,7 +15,8 @@ from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
-from tq.integer import FLOAT, INTEGER, NOT_INT16
+from tq.carried import CALLING
+from tq.integer import FLOAT, INTEGER, NOT_INT16, VARIABLES
 
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
 
@@ -131,6 +132,49 @@ def svdf(activation="RELU"):
     return states("SVDF", weights, (2, 6), (2, 4), {4: (2, 40)}, 5, **options)
 
 
+def variable():
+    """Assigned, and read again."""
+    b = tq.ModelBuilder()
+    x, h, y, state = b.input("x", SHAPE), b.tensor("h", SHAPE), b.tensor("y", SHAPE), b.tensor("s", [1], "resource")
+    b.operator("VAR_HANDLE", [], [state], shared_name="state")
+    b.operator("LEAKY_RELU", [x], [h], alpha=0.1)
+    b.operator("ASSIGN_VARIABLE", [state, h], [])
+    b.operator("READ_VARIABLE", [state], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
+def calling(name):
+    """A branch, which all that could be taken are, or a loop of three turns: of ABS and a sum."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", SHAPE), b.tensor("y", SHAPE)
+    chosen = b.constant("chosen", {"IF": np.array([True])}.get(name, i32(0)))
+    bodies = [b.subgraph("first"), *([b.subgraph("second")] if name == "WHILE" else [])]
+    for graph in bodies:
+        counter = [graph.input("n", [1], "int32")] if name == "WHILE" else []
+        u, v, w = graph.input("u", SHAPE), graph.tensor("v", SHAPE), graph.tensor("w", SHAPE)
+        if name == "WHILE" and graph is bodies[0]:
+            less = graph.tensor("less", [1], "bool")
+            graph.operator("LESS", [*counter, graph.constant("three", i32(3))], [less])
+            graph.output(less)
+            continue
+        graph.operator("ABS", [u], [v])
+        graph.operator("ADD", [v, graph.constant("step", np.float32([0.5]))], [w])
+        following = [graph.tensor("m", [1], "int32")] if counter else []
+        for after in following:
+            graph.operator("ADD", [*counter, graph.constant("one", i32(1))], [after])
+        graph.output(*following, w)
+    ends = [b.tensor("turns", [1], "int32"), y] if name == "WHILE" else [y]
+    b.operator(name, [chosen, x], ends, **CALLEES[name])
+    b.output(y)
+    return b.to_bytes()
+
+
+CALLEES = {
+    "IF": {"then_subgraph_index": 1, "else_subgraph_index": 1},
+    "STABLEHLO_CASE": {"branch_subgraph_indices": [1, 1]},
+    "WHILE": {"cond_subgraph_index": 1, "body_subgraph_index": 2},
+}
 SHAPE = (1, 4, 4, 8)
 POOL = {"padding": "VALID", "stride_w": 2, "stride_h": 2, "filter_width": 2, "filter_height": 2}
 CONV = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
@@ -248,6 +292,8 @@ ROWS = {
     "SHAPE": lambda: chain("SHAPE", [], (4,), results=["int32"], out_type="INT32"),
     "RANK": lambda: chain("RANK", [], (), results=["int32"]),
     **{name: lambda name=name: chain(name, [], SHAPE) for name in CURVES.split()},
+    **{name: variable for name in VARIABLES},
+    **{name: lambda name=name: calling(name) for name in CALLING},
 }
 
 
@@ -282,9 +328,9 @@ def test_runs_in_every_runtime(name, recipe):
     model = ROWS[name]()
     data = quantized(model, recipe)
     operators = tq.Model(data).operators
-    assert operators[0].name == "QUANTIZE"
+    assert next(op.name for op in operators if op.name != "VAR_HANDLE") == "QUANTIZE"
     assert not [op.name for op in operators if op.name not in ("QUANTIZE", "DEQUANTIZE", "CAST") and is_float(op)]
-    without = ["BUILTIN_REF"] if name == "ELU" else []  # that resolver has no ELU at all
+    without = ["BUILTIN_REF"] if name in ("ELU", "STABLEHLO_CASE") else []  # that resolver has neither at all
     least = 18 if recipe == "int8" else 38 if INTEGER[name].weights or INTEGER[name].narrow else 50
     check(model, data, least=least, without=without)
 
@@ -574,6 +620,7 @@ def test_oracle_runs_the_integer_interface():
         (svdf, "int8"),
         (lambda: ROWS["PRELU"](), "int16x8"),
         (lambda: ROWS["SUM"](), "int8"),
+        *((lambda name=name: ROWS[name](), "int16x8") for name in ("WHILE", "IF", "ASSIGN_VARIABLE")),
     ],
 )
 def test_damaged_models(whole, recipe):

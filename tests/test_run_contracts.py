@@ -142,7 +142,7 @@ def refused(data):
         (matmul(b={"shape": [2, 3, 5]}), "'b' has 3 rows to multiply; the other operand has 4 columns"),
         (matmul(b={"shape": [3, 4, 5]}), "is 2 on the left and 3 on the right"),
         (matmul(b={"shape": [4]}), "'b' has 1 dimensions"),
-        (matmul(a={"shape": [1, 1, 1, 1, 3, 4]}), "'a' has 6 dimensions"),
+        (matmul(a={"shape": [1, 1, 1, 1, 1, 3, 4]}), "'a' has 7 dimensions"),
         (matmul(options={"adj_x": True}), "'b' has 4 rows to multiply; the other operand has 3 columns"),
         (matmul(b={"type": "INT16", "scale": 0.1}), "'b'"),
         (matmul(**{**CODE_MATMUL, "y": {"type": "INT16", "scale": 0.1}}), "'y'"),

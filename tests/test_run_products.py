@@ -244,3 +244,30 @@ def test_shuffled_weights_that_are_refused(changes, text):
     with pytest.raises(RuntimeError) as caught:
         tq.Interpreter(model_content=shuffled(**changes)).allocate_tensors()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("numerics", ["reference", "optimized", "xnnpack"])
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_infinite_weight_scales(kind, numerics):
+    """Converters write them behind an input that is always 0; LiteRT multiplies the channel's sums by 0."""
+    import oracle
+    from generators import NUMERICS
+    from generators.draft import Draft
+
+    m = Draft(3)
+    m.fixed = True
+    zero = 3 if kind == "int8" else 0
+    x = m.input(kind, [1, 4, 4, 8], scale=0.1, zero_point=zero)
+    scales = np.float32([0.01, np.inf, 0.02])
+    parameters = {"scale": scales, "zero_point": [0, 0, 0]}
+    w = m.constant("int8", m.integers("int8", [3, 1, 1, 8], -127, 127), **parameters)
+    b = m.constant("int32" if kind == "int8" else "int64", [100, -7, 3], **parameters)
+    y = m.output(kind, [1, 4, 4, 3], scale=0.5, zero_point=2 * zero)
+    m.operator("CONV_2D", [x, w, b], [y], padding="SAME", stride_w=1, stride_h=1, version=4)
+    case = m.case()
+    mine, theirs = (
+        next(oracle.ask("tensors", [(case.model, who, case.runs, {}, [y])]))
+        for who in (f"TQ {numerics}", NUMERICS[numerics])
+    )
+    assert (mine[0][y] == theirs[0][y]).all()
+    assert (mine[0][y][..., 1] == 2 * zero).all() and (mine[0][y][..., 0] != 2 * zero).any()

@@ -41,6 +41,17 @@ def test_rooms_include_only_rooms_above(path):
             assert (ROOT / "src" / header).is_file(), header
 
 
+# Where LiteRT's schema classes stand in tests: as an oracle, or for files that tq would not write.
+ORACLES = {"test_builder.py", "test_details.py", "test_netron.py", "test_schema.py", "test_writer.py"}
+ODD_FILES = {"test_hostile.py", "test_problems.py", "zoo.py"}
+
+
+def test_tests_make_their_models_with_the_builder():
+    borrowed = re.compile(r"^\s*(?:import|from) ai_edge_litert(?:\.| import )schema_py_generated", re.MULTILINE)
+    found = {path.name for path in (ROOT / "tests").rglob("*.py") if borrowed.search(text_of(path))}
+    assert found == ORACLES | ODD_FILES, "tests/models.py makes models, with tq.ModelBuilder"
+
+
 def test_every_folder_of_src_is_a_room():
     assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} <= set(ROOMS)
 

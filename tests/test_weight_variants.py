@@ -191,3 +191,102 @@ def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
         e.to_bytes()
     assert len(data) > 0 and data != whole
     np.testing.assert_array_equal(tq.Model(data).tensors["w"].data, tq.quantize_weights(w, 0).codes)
+
+
+def layers(rows, wrong=()):
+    """A model of products of one input, those at places `wrong` with a last weight that is no number."""
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 400])
+    for place, count in enumerate(rows):
+        w = weights((count, 400))
+        if place in wrong:
+            w[-1, -1] = np.nan
+        y = b.tensor(f"y{place}", [1, count])
+        b.operator("FULLY_CONNECTED", [x, b.constant(f"w{place}", w), None], [y])
+        b.output(y)
+    return b.to_bytes()
+
+
+def test_threads_that_make_several_constants(monkeypatch):
+    rows = (400, 300, 500, 2, 900)
+    data = layers(rows)
+    monkeypatch.setenv("TQ_NUM_THREADS", "1")
+    alone = tq.quantize_model(data, "dynamic_int4", min_elements=0)
+    monkeypatch.setenv("TQ_NUM_THREADS", "4")
+    assert all(tq.quantize_model(data, "dynamic_int4", min_elements=0) == alone for _ in range(20))
+    for place, count in enumerate(rows):
+        found = tq.Model(alone).tensors[f"w{place}"]
+        expected = tq.quantize_weights(weights((count, 400)), 0, "int4")
+        np.testing.assert_array_equal(np.asarray(found.data, np.int8), expected.codes)
+
+
+def test_the_first_of_several_wrong_constants_is_named(monkeypatch):
+    """Though others are done before it."""
+    monkeypatch.setenv("TQ_NUM_THREADS", "4")
+    data = layers((2, 2, 2000, 2, 2), wrong=(2, 3, 4))
+    for _ in range(20):
+        with pytest.raises(ValueError, match=r"^<tq tensor 'w2': FLOAT32 .*: w holds nan in channel 1999"):
+            tq.quantize_model(data, "dynamic_int8", min_elements=0)
+
+
+def test_weights_that_lie_anywhere_in_memory():
+    data = model(weights((64, 96)))
+    expected = tq.quantize_model(data, "dynamic_int8")
+    for shift in range(1, 4):
+        moved = tq.Model(memoryview(bytes(shift) + data)[shift:])
+        assert tq.quantize_model(moved, "dynamic_int8") == expected
+
+
+def test_codes_of_a_constant_of_the_same_model():
+    w = weights((64, 96))
+    with tq.edit(model(w)) as e:
+        tensor = e.tensors["w"]
+        source, node = e._buffers[tensor.buffer], e._buffers[e.add_buffer()]
+        for shape in [(64, 95), (64, 96, 2), (-1, 96), (0, 96), (1 << 62, 1 << 62)]:
+            assert tq._core._codes_from(node, source, shape, 0, "int8", None, "w") is None
+        assert tq._core._codes_from(node, e._buffers[0], (64, 96), 0, "int8", None, "w") is None
+        assert tq._core._codes_from(node, source, (64, 96), 0, "int8", None, "w") == (64,)
+        assert (
+            tq._core._codes_from(e._buffers[e.add_buffer()], node, (64, 24), 0, "int8", None, "w") is None
+        )  # not yet made
+        with pytest.raises(ValueError, match="another model"):
+            tq._core._codes_from(node, tq.edit(model(w))._buffers[0], (64, 96), 0, "int8", None, "w")
+        for wrong in [("w", source), (node, "w"), (e._root, source)]:
+            with pytest.raises(TypeError):
+                tq._core._codes_from(*wrong, (64, 96), 0, "int8", None, "w")
+        with pytest.raises(ValueError, match="no codes that are yet to be made"):
+            tq._core._become_codes(tensor._node, source, 1, 9, 0)
+        for wrong in [(source, node), (tensor._node, tensor._node)]:
+            with pytest.raises(TypeError):
+                tq._core._become_codes(*wrong, 1, 9, 0)
+        tensor._node.set("buffer", 0)
+        e.to_bytes()
+
+
+def test_float16_rounds_and_limits_as_numpy(tmp_path):
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 1 << 32, (64, 1031), np.uint64).astype(np.uint32)
+    w = bits.view(np.float32)
+    w[~np.isfinite(w)] = 1e30
+    w.ravel()[:8] = [65504, 65505, -65519.99, 65520, -65536, 2.0**-25, 1.5 * 2.0**-24, -0.0]
+    with np.errstate(over="ignore"):
+        expected = np.clip(w, -65504, 65504).astype(np.float16)
+    made = tq.quantize_model(model(w), "float16", output=tmp_path / "out.tflite")
+    assert (tmp_path / "out.tflite").read_bytes() == made
+    np.testing.assert_array_equal(tq.Model(made).tensors["w"].data.view(np.uint16), expected.view(np.uint16))
+    for shift in range(1, 4):
+        assert tq.quantize_model(tq.Model(memoryview(bytes(shift) + model(w))[shift:]), "float16") == made
+    with tq.edit(model(w)) as e:
+        node, source = e._buffers[e.add_buffer()], e._buffers[e.tensors["w"].buffer]
+        assert not tq._core._halves_from(node, source, (64, 1030))
+        with pytest.raises(TypeError):
+            tq._core._halves_from(node, "w", w.shape)
+        e.to_bytes()
+
+
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "holds NaN; weights must"), (np.inf, "nothing to quantize")])
+def test_float16_of_what_is_no_number(value, words):
+    w = np.ones((4, 5), np.float32)
+    w[1, 2] = value
+    with pytest.raises(ValueError, match=words):
+        tq.quantize_model(model(w), "float16")

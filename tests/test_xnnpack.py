@@ -311,3 +311,68 @@ def test_products_of_few_channels_are_fused_too():
         mine.append(made.get_tensor(3))
     for expected, found in zip(oracle.ask("tensors", questions), mine, strict=True):
         np.testing.assert_array_equal(found, expected[0][3])
+
+
+@pytest.mark.parametrize(("name", "value"), [("REDUCE_MAX", -np.inf), ("REDUCE_MIN", np.inf)])
+def test_the_largest_of_nothing(name, value):
+    m = Draft(0)
+    m.fixed = True
+    x, axis = m.input("float32", [4, 2, 0]), m.constant("int32", [2])
+    m.operator(name, [x, axis], [m.output("float32", [4, 2])], version=2)
+    for who in ("TQ xnnpack", "BUILTIN"):
+        (answer,) = oracle.ask("tensors", [differential.question(m.case().model, who, m.case().runs)])
+        assert (answer[0][2] == value).all()
+
+
+def test_matrices_of_six_dimensions():
+    """One more than the other kernels take."""
+    m = Draft(0)
+    m.fixed = True
+    a, b = (m.input("int8", shape, scale=0.1, zero_point=0) for shape in ([2, 1, 2, 1, 3, 5], [2, 2, 3, 5, 4]))
+    y = m.output("int8", [2, 2, 2, 3, 3, 4], scale=3.0, zero_point=1)
+    m.operator("BATCH_MATMUL", [a, b], [y], version=3)
+    case = m.case()
+    mine, theirs, reference = (
+        next(oracle.ask("tensors", [differential.question(case.model, who, case.runs)]))
+        for who in ("TQ xnnpack", "BUILTIN", "TQ")
+    )
+    assert (mine[0][y] == theirs[0][y]).all()
+    assert isinstance(reference, oracle.Refusal)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8"])
+def test_transposed_convolutions_of_more_images(kind):
+    """A constant output shape says 1 image; XNNPACK asks the input, which was resized."""
+    m = Draft(0)
+    m.fixed = True
+    q = {"scale": 0.1, "zero_point": 0} if kind == "int8" else {}
+    x = m.input(kind, [1, 4, 5, 6], **q)
+    w = m.constant(kind, m.draw(kind, [7, 3, 3, 6]), **q)
+    y = m.output(kind, [1, 8, 10, 7], **({"scale": 30.0, "zero_point": 5} if q else {}))
+    options = {"padding": "SAME", "stride_h": 2, "stride_w": 2}
+    m.operator("TRANSPOSE_CONV", [m.constant("int32", [1, 8, 10, 7]), w, x], [y], **options, version=2)
+    for batch in (1, 3):
+        shape = [batch, 4, 5, 6]
+        runs = [{x: m.draw(kind, shape)}]
+        mine, theirs = (
+            next(oracle.ask("tensors", [(m.case().model, who, runs, {x: shape}, [y])]))
+            for who in ("TQ xnnpack", "BUILTIN")
+        )
+        assert mine[0][y].shape == theirs[0][y].shape == (batch, 8, 10, 7)
+        assert (mine[0][y] == theirs[0][y]).all()
+
+
+def test_exponentials_end_where_xnnpack_ends_them():
+    """An infinity comes before float32 ends, and 0 with the last normal number."""
+    ends = [np.float32(end) + np.arange(-40, 40) * np.spacing(np.float32(end)) for end in (88.376263, -87.336655)]
+    x = np.concatenate(ends).astype(np.float32)
+    m = Draft(0)
+    m.fixed = True
+    m.operator("EXP", [m.input("float32", [x.size], x)], [m.output("float32", [x.size])])
+    mine, theirs = (
+        next(oracle.ask("tensors", [differential.question(m.case().model, who, m.case().runs)]))[0][1]
+        for who in ("TQ xnnpack", "BUILTIN")
+    )
+    for special in (np.isinf, np.logical_not):
+        assert 0 < special(theirs).sum() < 80
+        assert (special(mine) == special(theirs)).all()

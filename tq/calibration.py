@@ -207,6 +207,7 @@ def calibrate(
     num_threads: int | None = None,
     executor: Any = None,
     progress: bool | None = None,
+    reset_variables: bool = True,
 ) -> Calibration:
     """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
     signatures run, and of all that these call.
@@ -232,18 +233,23 @@ def calibrate(
         observers saw.  The samples are read here.
     progress: a bar of tqdm's.  None: on a terminal or in a notebook, if tqdm is installed.
 
-    Variables are reset before each sample.  The operators run one by one, so that memory is that of a plain run.
+    reset_variables: before each sample.  False: samples are the steps of one stream, in their order, as a model that
+        keeps a state meets them; in this thread alone.
+
+    The operators run one by one, so that memory is that of a plain run.
     The result is the same for any number of threads or workers, and however samples are split among them; workers
     whose processors have other instruction sets may compute other last bits of float activations.
 
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
+    if not reset_variables and (executor is not None or calibration_runs.is_delayed(inputs)):
+        raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
     opened = model if isinstance(model, Model) else Model(model)
     make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
     names = calibration_runs.observed_tensors(opened)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
-    task = calibration_runs.task_of(opened, make, signature)
+    task = calibration_runs.task_of(opened, make, signature, bool(reset_variables))
     for part in _parts(opened, task, inputs, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:

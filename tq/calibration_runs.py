@@ -47,12 +47,13 @@ class Task(NamedTuple):
     observer: Callable[[], Any]
     by_order: bool  # whether the order of batches matters to the observer
     signature: str | None
+    resets: bool = True  # variables, before each sample
 
 
-def task_of(model: Model, observer: Callable[[], Any], signature: str | None) -> Task:
+def task_of(model: Model, observer: Callable[[], Any], signature: str | None, resets: bool) -> Task:
     by_order = bool(getattr(type(observer()), "by_order", True))
     payload: Payload = bytes(model._file) if model.path is None or not len(model.external_buffers) else model.path
-    return Task(payload, observer, by_order, signature)
+    return Task(payload, observer, by_order, signature, resets)
 
 
 def observed_tensors(model: Model) -> dict[int, str]:
@@ -81,12 +82,13 @@ def _is_float(tensor: _core.Tensor) -> bool:
 class _Runner:
     """An interpreter, and observers that see what its operators write."""
 
-    def __init__(self, model: Model, observer: Callable[[], Any], by_order: bool) -> None:
+    def __init__(self, model: Model, task: Task) -> None:
         self._model = model
-        self._by_order = by_order
-        self._make = observer
+        self._by_order = task.by_order
+        self._make = task.observer
+        self._resets = task.resets
         self._names = observed_tensors(model)
-        self._is_stateful = any(code.name in _STATEFUL for code in model.operator_codes)
+        self._is_stateful = task.resets and any(code.name in _STATEFUL for code in model.operator_codes)
         self._interpreter: Interpreter | None = None
         self._bodies: bodies.Bodies | None = None
         self._shapes: dict[int, dict[int, tuple[int, ...]]] = {}  # by subgraph
@@ -124,7 +126,8 @@ class _Runner:
                 interpreter._resize(index, shape, subgraph)
             interpreter._allocate(subgraph)
             self._shapes[subgraph] = shapes
-        interpreter.reset_all_variables()
+        if self._resets:
+            interpreter.reset_all_variables()
         for index, value in values.items():
             interpreter.set_tensor(index, value, subgraph)
         return interpreter
@@ -148,13 +151,14 @@ def in_threads(
     """The parts, by several interpreters of one model.  `samples` is read in the caller's thread alone."""
     if wanted is None:
         wanted = min(_core._default_threads(), max(1, _MOST_MEMORY // max(1, model.nbytes)))
+    wanted = wanted if task.resets else 1
     if wanted < 1:
         raise ValueError(f"num_threads is {wanted}; it must be at least 1")
     return _in_turn(model, task, samples, bar) if wanted == 1 else _Pool(model, task, bar).run(samples, wanted)
 
 
 def _in_turn(model: Model, task: Task, samples: Iterable[Numbered], bar: Progress) -> Iterator[Part]:
-    runner = _Runner(model, task.observer, task.by_order)
+    runner = _Runner(model, task)
     for where, subgraph, values in samples:
         part = runner.run(where, subgraph, values)
         bar.add()
@@ -196,7 +200,7 @@ class _Pool:
         return [*(part for _number, part in sorted(self._parts.items())), *self._rest]
 
     def _work(self, line: queue.Queue[tuple[int, Numbered] | None]) -> None:
-        runner = _Runner(self._model, self._task.observer, self._task.by_order)
+        runner = _Runner(self._model, self._task)
         while (item := line.get()) is not None:
             number, (where, subgraph, values) = item
             if self._failed and min(self._failed) < number:  # taken from the queue, so that it never stays full

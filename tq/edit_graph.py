@@ -133,7 +133,12 @@ class SubgraphPart(Part):
     def _indices(self, value: Iterable[TensorLike], where: str) -> list[int]:
         if isinstance(value, (str, TensorPart)):
             raise ValueError(f"{where}: a list of tensors is needed, not {value!r}")
-        return [-1 if item is None or item == -1 else self._place(self.find(item)) for item in value]
+        return [self._index_of(item) for item in value]
+
+    def _index_of(self, what: TensorLike) -> int:
+        if isinstance(what, TensorPart):
+            return self._place(what)
+        return -1 if what is None or what == -1 else self._place(self.find(what))
 
     # -- adding
 
@@ -190,9 +195,10 @@ class SubgraphPart(Part):
             tensor._put(field, value)
         if scale is not None and zero_point is None:
             zero_point = np.zeros(np.size(scale), np.int64)
-        for field, value in {"min": min, "max": max, "scale": scale, "zero_point": zero_point}.items():
-            if value is not None:
-                setattr(tensor.quantization, field, value)
+        if min is not None or max is not None or scale is not None or zero_point is not None:
+            for field, value in {"min": min, "max": max, "scale": scale, "zero_point": zero_point}.items():
+                if value is not None:
+                    setattr(tensor.quantization, field, value)
         if quantized_dimension:
             tensor.quantization.quantized_dimension = quantized_dimension
         if details is not None:

@@ -190,7 +190,8 @@ class OperatorPart(OnlyPart):
             raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
         made = None
         if table is not None and value is not None:
-            made = fields.table(self._node.tree, table, value, f"operator {name}")
+            tree = self._node.tree
+            made = fields.table(tree, table, value, f"operator {name}") if value else tree.make(table)
         union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"
         for field in ("builtin_options", "builtin_options_2"):
             self._node.set(field, made if field == union else None)

@@ -299,5 +299,4 @@ class TensorPart(OnlyPart):
         return f"tensor {self.name!r}"
 
     def __repr__(self) -> str:
-        type = getattr(self.type, "name", self.type)
-        return f"<tq tensor {self.name!r}: {type} {list(self.shape)}>"
+        return f"<tq tensor {self.name!r}: {self.type_name or self.type} {list(self.shape)}>"

@@ -36,6 +36,7 @@ from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
 from tq.tail import find_tail
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
+_HALF_MAX = 65504.0
 _LAST_OLD_CODE = 127  # deprecated_builtin_code is a byte: PLACEHOLDER_FOR_GREATER_OP_CODES
 
 
@@ -305,6 +306,18 @@ class Editor:
             raise ModelError(f"{tensor!r} has no data")
         # a copy: what the tree keeps must be no view of it, or neither is ever freed
         return index, _core._codes_into(self._buffers[index], data.copy(), axis, dtype, block_size, label)
+
+    def _add_halves_of(self, tensor: TensorPart) -> int:
+        """A new buffer with a float constant of this model as float16, made when the model is written.  Numbers beyond
+        float16's greatest become that; none is NaN."""
+        index, source = self.add_buffer(), self._buffer_node(tensor.buffer)
+        if source is None or not _core._halves_from(self._buffers[index], source, tensor.shape):
+            data = tensor.data
+            if data is None:
+                raise ModelError(f"{tensor!r} has no data")
+            halves = np.clip(data, -_HALF_MAX, _HALF_MAX).astype("<f2")
+            self._buffers[index].set("data", halves.tobytes())
+        return index
 
     def _close(self) -> None:
         """Takes apart what refers to each other, so that it is freed, the source with it, before the collector runs."""

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tq import _core, clipping, recurrent
+from tq.agreement import Key
+from tq.carried import CALLING
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, Output, Scales
+from tq.integer import CENTERED, FREE, INSTEAD, INTEGER, LIMITS, READS, RELATIVE, SAME, VARIABLES, Output, Scales
 from tq.ranges import Parameters, Ranges
 
 _SHARE, _IDLE = (SAME, CENTERED), (SAME, CENTERED, READS)
@@ -57,6 +59,14 @@ class Groups:
         self._ends: dict[TensorPart, float] = {}
         self.passing: dict[TensorPart, clipping.Interval] = {}  # what of a tensor's numbers its readers let through
         self.producers = {t: op for op in graph._operators for t in op.outputs if t is not None}
+        self.variables: dict[OperatorPart, Key] = {}  # of those that touch one: tq/variables.py
+        # Ends of the subgraph, and of operators that call others, that may be codes; and which may no longer.
+        self.calls: dict[OperatorPart | SubgraphPart, dict[tuple[str, int], Key]] = {}
+        self.loose: set[Key] = set()
+        # Of variables and such ends, which concern other subgraphs too: tq/agreement.py.
+        self.spans: dict[Key, tuple[float, float]] = {}  # the range that all need
+        self.agreed: dict[Key, Parameters] = {}
+        self.held: dict[TensorPart, list[Key]] = {}  # those of a group
         self.readers: dict[TensorPart, list[OperatorPart]] = {}
         for op in graph._operators:
             for tensor in dict.fromkeys(op.inputs):
@@ -69,6 +79,10 @@ class Groups:
         for place, op in enumerate(self.graph._operators):
             if op in known and self._can(op):
                 self.operators[op] = place
+        self.settle()
+
+    def settle(self) -> None:
+        """Parameters of what is chosen, after which some of it may be no longer."""
         while self._settle():
             pass
 
@@ -90,6 +104,8 @@ class Groups:
         are_codes = self.type != "int8" or self._has_weights(op)  # int8 beside int16 too
         skipped = (row.weights, row.bias) if are_codes else (row.bias,)
         wanted = row.data if row.data is not None else [i for i in range(len(inputs)) if i not in skipped]
+        if self._name(op) in CALLING:
+            wanted = [index for side, index in self.tight(op) if side == "inputs"]
         return [i for i in wanted if i < len(inputs) and is_float(inputs[i])]
 
     def _has_weights(self, op: OperatorPart) -> bool:
@@ -104,7 +120,11 @@ class Groups:
         return [tensor for tensor in read if tensor is not None and not tensor.is_constant]
 
     def _outputs(self, op: OperatorPart) -> list[TensorPart]:
-        return [tensor for tensor in op.outputs if tensor is not None and is_float(tensor)]
+        found = [tensor for tensor in op.outputs if tensor is not None and is_float(tensor)]
+        if self._name(op) in CALLING:
+            ends = [op.outputs[index] for side, index in self.tight(op) if side == "outputs"]
+            return [tensor for tensor in found if tensor in ends]
+        return found
 
     def _can(self, op: OperatorPart) -> bool:
         rule = self._rule(op)
@@ -119,6 +139,10 @@ class Groups:
         read = [inputs[i] for i in places]
         if self._name(op) in INSTEAD and 0 not in places:
             return False
+        if self._name(op) in CALLING:
+            return bool(self.tight(op))
+        if self._name(op) in VARIABLES:
+            return op in self.variables and bool(outputs or read)
         if not read or bool(outputs) == (rule == READS) or not self._can_weigh(op):
             return False
         if self._name(op) == "DIV" and not self._divides_by_numbers(op):
@@ -186,7 +210,60 @@ class Groups:
             row = INTEGER[self._name(op)]
             if row.weights is not None and row.weights in self._places(op):
                 centered.append(op.inputs[row.weights])  # type: ignore[arg-type]
+        self._group_bound()
         self.centered = {self._root(tensor) for tensor in centered}
+
+    def _group_bound(self) -> None:
+        """What one variable holds, or one place hands on, in this subgraph."""
+        self.held.clear()
+        members: dict[Key, list[TensorPart]] = {}
+        for op in self.operators:
+            if op in self.variables:
+                members.setdefault(self.variables[op], []).extend((*self._data(op), *self._outputs(op)))
+        owners: list[OperatorPart | SubgraphPart] = [op for op in self.operators if op in self.calls]
+        for owner in (*owners, self.graph):
+            for end, key in self.tight(owner).items():
+                tensor = self._at(owner, end)
+                if tensor is not None and tensor in self.parents:
+                    members.setdefault(key, []).append(tensor)
+        for tensors in members.values():
+            for tensor in tensors[1:]:
+                self.parents[self._root(tensor)] = self._root(tensors[0])
+        for key, tensors in members.items():
+            if tensors:
+                self.held.setdefault(self._root(tensors[0]), []).append(key)
+
+    @staticmethod
+    def _at(owner: OperatorPart | SubgraphPart, end: tuple[str, int]) -> TensorPart | None:
+        found: TensorPart | None = getattr(owner, end[0])[end[1]]
+        return found
+
+    def tight(self, owner: OperatorPart | SubgraphPart) -> dict[tuple[str, int], Key]:
+        """The ends of an operator or of the subgraph that are codes."""
+        return {end: key for end, key in self.calls.get(owner, {}).items() if key not in self.loose}
+
+    def ends(self, side: str) -> dict[TensorPart, Key]:
+        """The subgraph's inputs or outputs that are codes for those who call it."""
+        found = {self._at(self.graph, end): key for end, key in self.tight(self.graph).items() if end[0] == side}
+        return {tensor: key for tensor, key in found.items() if tensor is not None}
+
+    def enters(self, tensor: TensorPart) -> bool:
+        return tensor in self.ends("inputs")
+
+    def is_touched(self, tensor: TensorPart) -> bool:
+        """Whether an integer operator reads or writes it."""
+        return not tensor.is_constant and tensor in self.parents and self._root(tensor) in self.parameters
+
+    def makes_codes(self, tensor: TensorPart) -> bool:
+        producer = self.producers.get(tensor)
+        return producer is not None and producer in self.operators and tensor in self._outputs(producer)
+
+    def reads_codes(self, op: OperatorPart, tensor: TensorPart) -> bool:
+        """Whether the operator reads it as codes, at all places where it does."""
+        if op not in self.operators or op not in self.calls:
+            return op in self.operators
+        tight = self.tight(op)
+        return all(("inputs", i) in tight for i, found in enumerate(op.inputs) if found == tensor)
 
     def _drop_idle(self) -> None:
         """Takes out operators that only move data where no other integer operator reads or writes it, and those of
@@ -195,7 +272,7 @@ class Groups:
         for op in self.operators:
             rule, outputs = self._rule(op), self._outputs(op)
             tensors = (*self._data(op), *outputs)
-            if rule not in _IDLE:
+            if rule not in _IDLE and op not in self.calls:
                 busy |= {self._root(tensor) for tensor in tensors}
             known |= {self._root(tensor) for tensor in tensors if self.ranges.knows(tensor)}
             infinite |= {self._root(tensor) for tensor in tensors if self._is_infinite(tensor)}
@@ -203,6 +280,8 @@ class Groups:
                 known |= {self._root(tensor) for tensor in outputs}
         for op in list(self.operators):
             roots = {self._root(tensor) for tensor in (*self._data(op), *self._outputs(op))}
+            if not roots and (op in self.variables or op in self.calls):
+                continue  # a constant is assigned: the others decide
             if roots & infinite:
                 self._check_constants(op)
             if not roots <= known or roots & infinite or (self._rule(op) in _IDLE and not roots & busy):
@@ -230,7 +309,7 @@ class Groups:
             tensors = [*self._data(op), *self._outputs(op)]
             for tensor in tensors:
                 members.setdefault(self._root(tensor), []).append(tensor)
-            if self._rule(op) in _SHARE and self._name(op) not in _BOUNDING:
+            if self._rule(op) in _SHARE and self._name(op) not in _BOUNDING and tensors:
                 inputs = op.inputs
                 found = [inputs[i] for i in self._places(op)]
                 constants.setdefault(self._root(tensors[0]), []).extend(t for t in found if t and t.is_constant)
@@ -263,7 +342,8 @@ class Groups:
     def _parameters(
         self, root: TensorPart, tensors: Sequence[TensorPart], constants: Sequence[TensorPart]
     ) -> Parameters:
-        fixed, others = set(), bool(constants) or root in self.centered
+        spans = [self.spans[key] for key in self.held.get(root, ()) if key in self.spans]
+        fixed, others = set(), bool(constants) or root in self.centered or bool(spans)
         for tensor in tensors:
             producer = self.producers.get(tensor)
             rule = self._rule(producer) if producer in self.operators and producer is not None else FREE
@@ -274,7 +354,7 @@ class Groups:
         if len(fixed) == 1 and not others:
             return self._of_scale(*next(iter(fixed)))
         ranges = [self._needed(tensor) for tensor in tensors if self.ranges.knows(tensor)]
-        ranges += [self._range_of(tensor) for tensor in constants]
+        ranges += [*spans, *(self._range_of(tensor) for tensor in constants)]
         ranges += [self._of_scale(*rule)[2:] for rule in fixed if not ranges]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if root in self.centered and self.type == "int8":
@@ -308,6 +388,10 @@ class Groups:
         return Parameters(np.float32(scale), zero, scale * (self.least - zero), scale * (self.most - zero))
 
     def _constant_parameters(self, op: OperatorPart, place: int, tensor: TensorPart) -> Parameters:
+        if op in self.variables:
+            return self.agreed[self.variables[op]]
+        if op in self.calls:
+            return self.agreed[self.calls[op]["inputs", place]]
         if self._rule(op) in _SHARE:
             return self.of((*self._data(op), *self._outputs(op))[0])
         low, high = self._range_of(tensor)
@@ -352,7 +436,12 @@ class Groups:
             return 0.0
         weights: TensorPart = inputs[row.weights]  # type: ignore[assignment]
         bias = inputs[row.bias] if row.bias is not None and row.bias < len(inputs) else None
-        scale = self._greatest(weights) / 127 if weights.is_constant else float(self.of(weights).scale)
+        if weights.is_constant:
+            scale = self._greatest(weights) / 127
+        elif self.type == "int8":
+            scale = float(self.of(weights).scale)
+        else:
+            scale = max(map(abs, self.ranges.of(weights))) / 127
         return scale if bias is None else max(scale, self._greatest(bias) * 2.0**-30 / input_scale)
 
     def _greatest(self, tensor: TensorPart) -> float:

@@ -164,12 +164,21 @@ INTEGER: dict[str, Integer] = {
     "LSTM": Integer(FREE, data=(0,), recurrent=True),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": Integer(FREE, data=(0,), recurrent=True),
     "SVDF": Integer(FREE, data=(0,), recurrent=True),
+    "READ_VARIABLE": Integer(SAME, SAME, data=()),
+    "ASSIGN_VARIABLE": Integer(SAME, SAME, data=(1,)),
+    # Tensors that all subgraphs they call take and give as codes: tq/carried.py.
+    "IF": Integer(FREE, FREE),
+    "STABLEHLO_CASE": Integer(FREE, FREE),
+    "WHILE": Integer(FREE, FREE),
     # Written as others, which mean the same: see INSTEAD.
     "SQUARE": Integer(FREE, FREE, limit=_PRODUCT),
     "NEG": Integer(FREE, FREE),
     "DIV": Integer(FREE, FREE, data=(0,)),
     "SUM": Integer(FREE, FREE),
 }
+
+# Operators that touch resource variables (tq/variables.py): where the value is that they read or write.
+VARIABLES = {"READ_VARIABLE": ("outputs", 0), "ASSIGN_VARIABLE": ("inputs", 1)}
 
 # Operators whose small results come from small inputs.
 _RELATIVE = "ABS ADD EXPAND_DIMS MAXIMUM MEAN MUL NEG RESHAPE SQRT SQUARE SQUEEZE STRIDED_SLICE SUB SUM TRANSPOSE"

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import better, ranges, recipes, versions
-from tq._core import Model, ModelError, QuantizationParams
+from tq import _core, better, ranges, recipes, versions
+from tq._core import Model, QuantizationParams
 from tq.bodies import callees, place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
@@ -30,7 +30,6 @@ from tq.editor import Editor, Source, write_all, write_atomically
 from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
 
 _CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
-_HALF_MAX = 65504.0
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
 
 
@@ -90,7 +89,7 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them), as do the inputs and outputs of branches and loop bodies.  The other recipes leave activations float32
+        them).  The other recipes leave activations float32
         and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
@@ -116,7 +115,8 @@ def quantize_model(
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
     samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
 
-    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit.
+    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
+    (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
@@ -175,8 +175,9 @@ def _quantized(
         _apply(graph, chosen, constants)
     constants.release()
     made = []
-    for graph, operators, found in zip(editor._subgraphs, static, known, strict=bool(known)):
-        made += _make_static(operators, graph, found, options.per_axis)
+    if any(static):
+        entries = [0, *(item.subgraph_index for item in opened.signatures)]
+        made = _make_static(editor, static, known, options.per_axis, entries)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
     _set_io(editor, opened, io)
@@ -244,13 +245,15 @@ def _calibration(
 
 
 def _make_static(
-    operators: Mapping[str, Sequence[OperatorPart]], graph: SubgraphPart, known: ranges.Ranges, per_axis: bool
+    editor: Editor,
+    operators: Sequence[Mapping[str, Sequence[OperatorPart]]],
+    known: Sequence[ranges.Ranges],
+    per_axis: bool,
+    entries: Sequence[int],
 ) -> list[OperatorPart]:
-    from tq.static import Static, join
+    from tq.static import quantize
 
-    made = [op for type_, ops in operators.items() for op in Static(graph, known, per_axis, type_).run(ops)]
-    if len(operators) > 1:
-        made = join(graph, made)
+    made = quantize(editor._subgraphs, operators, known, per_axis, entries)
     for operator in made:
         _set_version(operator, versions.needed(operator))
     return made
@@ -369,8 +372,14 @@ def _halves(operator: OperatorPart) -> Iterator[_Use]:
         return
     for place, tensor in enumerate(operator.inputs):
         data = tensor.data if tensor is not None and _is_plain_float(tensor) else None
-        if tensor is not None and data is not None and data.size > 1 and not np.isinf(data).any():
-            yield _Use(operator, place, tensor, _Target(DEQUANTIZED, "float16"))
+        if tensor is None or data is None or data.size < 2:
+            continue
+        _, _, ((_, nans, infinities),) = _core._observe(data, None, None)
+        if infinities:
+            continue
+        if nans:
+            raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
+        yield _Use(operator, place, tensor, _Target(DEQUANTIZED, "float16"))
 
 
 def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[_Use]:
@@ -381,18 +390,21 @@ def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator
     if recipe.in_blocks and not row.in_blocks:
         return
     inputs = operator.inputs
-    found = [(place, inputs[place]) for place in row.inputs if place < len(inputs) and inputs[place] is not None]
-    weights = [(place, tensor) for place, tensor in found if tensor is not None and _is_plain_float(tensor)]
-    if len(weights) < len(found) or not weights:
+    found = []
+    for place in row.inputs:
+        tensor = inputs[place] if place < len(inputs) else None
+        if tensor is None:
+            continue
+        if not _is_plain_float(tensor):
+            return
+        found.append((place, tensor, tensor.shape))
+    if max((prod(shape) for _, _, shape in found), default=0) < max(options.min_elements, 1):
         return
-    if max(prod(tensor.shape) for _, tensor in weights) < max(options.min_elements, 1):
-        return
-    for place, tensor in weights:
-        yield _Use(operator, place, tensor, _target(tensor, row, recipe, options))
+    for place, tensor, shape in found:
+        yield _Use(operator, place, tensor, _target(shape, row, recipe, options))
 
 
-def _target(tensor: TensorPart, row: recipes.Weights, recipe: Recipe, options: Options) -> _Target:
-    shape = tensor.shape
+def _target(shape: tuple[int, ...], row: recipes.Weights, recipe: Recipe, options: Options) -> _Target:
     axis = row.axis if row.axis is not None and row.axis < len(shape) else None
     if recipe.in_blocks and shape[-1] % options.block_size == 0:
         return _Target(recipe.form, recipe.weights, block_size=options.block_size)
@@ -433,12 +445,7 @@ class _Constants:
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
         if target.type == "float16":
-            data = tensor.data
-            if data is None:
-                raise ModelError(f"{tensor!r} has no data")
-            if np.isnan(data).any():
-                raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
-            return _Quantized(self._editor.add_buffer(_half(data)), None, None, 0, False)
+            return _Quantized(self._editor._add_halves_of(tensor), None, None, 0, False)
         block = target.block_size or None
         axis = len(tensor.shape) - 1 if block else target.axis
         buffer, shape = self._editor._add_codes_of(tensor, axis, target.type, block)
@@ -456,10 +463,6 @@ class _Constants:
         self._editor._forget_users()
         for buffer in self._old:
             self._editor._release_buffer(buffer)
-
-
-def _half(data: NDArray[Any]) -> bytes:
-    return bytes(np.clip(data, -_HALF_MAX, _HALF_MAX).astype("<f2").data)
 
 
 # ---- the graph ----

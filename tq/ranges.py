@@ -54,7 +54,7 @@ def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPa
     return [checked, *([rest] * (len(known) - 1))]
 
 
-def _checked(given: Mapping[str, Any] | None) -> dict[str, Override]:
+def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     made: dict[str, Override] = {}
     for name, value in given.items():
         if isinstance(value, QuantizationParams):
@@ -93,7 +93,8 @@ class Ranges:
     def calibrate(self, calibration: Calibration | None) -> None:
         self._calibration = calibration
         observers = calibration.observers.items() if calibration is not None else ()
-        self._main_ran = any(not place_of(key)[0] and item.min <= item.max for key, item in observers)
+        seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+        self._main_ran = 0 in seen or not seen
 
     def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
         """Ranges of FAKE_QUANT operators."""

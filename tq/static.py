@@ -11,13 +11,15 @@ Arithmetic: rule "mlir" of tq.choose_quantization_params, tq.fit_scales_to_bias;
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, recurrent
+from tq import _core, recurrent, variables
+from tq.agreement import agree
+from tq.carried import find as find_carried
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
@@ -51,13 +53,16 @@ class Static(Groups):
         self.insertions: list[_Insertion] = []
         self.made: dict[tuple[TensorPart, str, bytes, int], TensorPart] = {}  # constants by what they were made of
 
-    def run(self, operators: Iterable[OperatorPart]) -> list[OperatorPart]:
-        """Makes those of the operators integer ones that can be, and returns them with what was put between."""
+    def start(self, operators: Iterable[OperatorPart]) -> None:
+        """Chooses those of the operators that become integer ones."""
         wanted = list(operators)
         for op in [op for op in wanted if self._name(op) == "SUM"]:
             wanted += self._split_sum(op)
         self.choose(wanted)
-        if not self.operators:
+
+    def finish(self) -> list[OperatorPart]:
+        """Makes them integer ones, and returns them with what was put between."""
+        if not self.operators and not self.tight(self.graph):
             return []
         for op in [op for op in self.operators if self._name(op) in INSTEAD]:
             self._become_product(op)
@@ -268,31 +273,36 @@ class Static(Groups):
 
     def _convert(self) -> None:
         places = {op: place for place, op in enumerate(self.graph._operators)}
+        entering = self.ends("inputs")
         for tensor in dict.fromkeys(t for op in self.operators for t in (*self._data(op), *self._outputs(op))):
             producer = self.producers.get(tensor)
             p = self.of(tensor)
-            if producer in self.operators and producer is not None:
-                self._written(tensor, producer, p)
+            if self.makes_codes(tensor) or tensor in entering:
+                self._written(tensor, producer if self.makes_codes(tensor) else None, p)
             else:
                 twin = self._twin(tensor, f"{tensor.name}_{self.type}")
                 self._set(twin, p)
                 self.codes[tensor] = twin
                 place = 0 if producer is None else places[producer] + 1
                 self.insertions.append(_Insertion(place, 0, "QUANTIZE", tensor, twin))
+        for tensor, key in entering.items():  # those that no integer operator reads
+            if tensor not in self.codes:
+                self._written(tensor, None, self.agreed[key])
 
-    def _written(self, tensor: TensorPart, producer: OperatorPart, p: Parameters) -> None:
-        """A tensor that an integer operator writes."""
-        place = self.operators[producer] + 1
+    def _written(self, tensor: TensorPart, producer: OperatorPart | None, p: Parameters) -> None:
+        """A tensor that an integer operator writes, or that is codes when the subgraph is called."""
+        place = 0 if producer is None else self.operators[producer] + 1
         self._set(tensor, p)
         self.codes[tensor] = tensor
-        rule = self._rule(producer)
-        if isinstance(rule, tuple) and (np.float32(rule[0]), rule[1]) != (p.scale, p.zero_point):
+        rule = None if producer is None else self._rule(producer)
+        has_own = isinstance(rule, tuple) and (np.float32(rule[0]), rule[1]) != (p.scale, p.zero_point)
+        if producer is not None and isinstance(rule, tuple) and has_own:
             fixed = self._twin(tensor, f"{tensor.name}_fixed")
             self._set(fixed, self._of_scale(*rule))
             producer.outputs = [fixed if item == tensor else item for item in producer.outputs]
             self.insertions.append(_Insertion(place, 0, "QUANTIZE", fixed, tensor))
-        floats = [op for op in self.readers.get(tensor, ()) if op not in self.operators]
-        is_output = tensor in self.graph.outputs
+        floats = [op for op in self.readers.get(tensor, ()) if not self.reads_codes(op, tensor)]
+        is_output = tensor in self.graph.outputs and tensor not in self.ends("outputs")
         if floats or is_output:
             name = tensor.name
             if is_output:
@@ -310,7 +320,17 @@ class Static(Groups):
             indices[place] = made.index
             op._put("inputs", indices)
         for op in self.graph._operators:
-            renumber(op._node, "inputs", codes if op in self.operators else reals)
+            if op in self.operators and op in self.calls:
+                tight = self.tight(op)
+                indices = [
+                    (codes if ("inputs", place) in tight else reals).get(index, index)
+                    for place, index in enumerate(op.input_indices)
+                ]
+                op._put("inputs", indices)
+            else:
+                renumber(op._node, "inputs", codes if op in self.operators else reals)
+        for tensor in self.ends("outputs"):
+            reals.pop(tensor.index, None)
         renumber(self.graph._node, "outputs", reals)
         for signature in self.graph._editor._signatures_of(self.graph):
             for item in signature._nodes("outputs"):
@@ -326,6 +346,41 @@ class Static(Groups):
         for row in sorted(self.insertions, key=lambda row: row[:2], reverse=True):
             made.append(self.graph.add_operator(row.operator, [row.source], [row.target], at=row.place))
         return made
+
+
+def quantize(
+    graphs: Sequence[SubgraphPart],
+    wanted: Sequence[Mapping[str, Sequence[OperatorPart]]],
+    known: Sequence[Ranges],
+    per_axis: bool,
+    entries: Sequence[int] = (0,),
+) -> list[OperatorPart]:
+    """Makes operators of subgraphs integer ones: `wanted`, of each by the type of the activations, where they can be.
+    Returns them with what was put between.  Variables, and what goes in and out of branches and loops, are of integers
+    where all that touch them are of one type.  entries: subgraphs that nothing in the model calls."""
+    found = variables.users(graphs)
+    carried = find_carried(graphs, entries)
+    most = max((type_ for operators in wanted for type_ in list(operators)[:1]), default="int8")
+    first: list[Static] = []
+    for graph, operators, ranges in zip(graphs, wanted, known, strict=True):
+        type_ = next(iter(operators), most)
+        first.append(Static(graph, ranges, per_axis, type_))
+        first[-1].variables = {op: found[op] for op in operators.get(type_, ()) if op in found}
+    by_graph = dict(zip(graphs, first, strict=True))
+    for bond in carried:
+        bond.enter(by_graph)
+    for static, operators in zip(first, wanted, strict=True):
+        static.start(operators.get(static.type, ()))
+    agree(first, [*variables.bonds(found, first), *carried])
+    made = []
+    for graph, operators, ranges, begun in zip(graphs, wanted, known, first, strict=True):
+        here = begun.finish()
+        for type_ in list(operators)[1:]:
+            other = Static(graph, ranges, per_axis, type_)
+            other.start(operators[type_])
+            here += other.finish()
+        made += join(graph, here) if len(operators) > 1 else here
+    return made
 
 
 def join(graph: SubgraphPart, made: Sequence[OperatorPart]) -> list[OperatorPart]:

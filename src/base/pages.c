@@ -10,10 +10,12 @@
 void tq_pages_prefer_large(void *memory, size_t size)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    enum { LARGE = 1 << 21, SMALL = 1 << 12 }; /* bytes; the kernel takes whole large pages only, and refuses other sizes */
-    uintptr_t begin = ((uintptr_t)memory + SMALL - 1) / SMALL * SMALL;
-    uintptr_t end = ((uintptr_t)memory + size) / SMALL * SMALL;
-    if (size >= LARGE && end > begin)
+    /* Bytes.  The first and the last page are asked for whole, with what else they hold: a range that began a page later
+       than the memory would leave out the large page that begins there, which are 512 faults. */
+    enum { LARGE = 1 << 21, SMALL = 1 << 12 };
+    uintptr_t begin = (uintptr_t)memory / SMALL * SMALL;
+    uintptr_t end = ((uintptr_t)memory + size + SMALL - 1) / SMALL * SMALL;
+    if (size >= LARGE)
         (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 #else
     (void)memory;

@@ -193,7 +193,9 @@ tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner
         status = tq_allocate(&shared->allocator, 1, sizeof *part + key.size, &part, error);
     if (status != TQ_OK)
         return status;
-    *part = (tq_part){.data = data, .owner = owner, .release = release, .users = 1, .hash = hash_of(key), .key_size = key.size};
+    *part = (tq_part){.data = data, .owner = owner, .release = release, .users = 1};
+    part->hash = hash_of(key);
+    part->key_size = key.size;
     memcpy(part->key, key.data, key.size);
     tq_part *there = link_part(shared, part);
     if (there) {

@@ -40,7 +40,7 @@ typedef struct tq_node tq_node;
 
 /* Makes a run of bytes when it is written, as often as that is, so that it stands nowhere before: all `length` bytes of
    its cell, at `out`.  It is one member of what it knows, which lives as long as the tree.  Large vectors are made before
-   tables and what stands among them, where the sink is memory. */
+   tables and what stands among them, where the sink is memory, and several at a time.  One that fails may be asked again. */
 typedef struct tq_maker {
     tq_status (*make)(struct tq_maker *self, uint8_t *out, tq_error *error);
 } tq_maker;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flatbuffer/writer.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/threads.h"
 
 /* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past the end of one
    (XNN_EXTRA_BYTES), which the converter's files allow for (flatbuffer_export.cc). */
 enum { DEPTH = 64, TABLE_LIMIT = UINT16_MAX, LARGE_ALIGNMENT = 8, OUTSIDE_ALIGNMENT = 16, TRAILING = 16 };
+
+enum { MADE_A_THREAD = 1 << 17 }; /* bytes; making fewer costs less than waking another thread */
 
 typedef struct tq_vtable {
     uint64_t hash, at;
@@ -19,7 +23,7 @@ typedef struct tq_vtable {
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
-    bool has_large;      /* large runs that have makers are made already */
+    bool has_large;      /* large runs stand where they belong already */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -47,7 +51,7 @@ static tq_status put_made(writing *w, const tq_cell *cell)
     uint8_t *room = w->sink->reserve ? w->sink->reserve(w->sink->context, size) : NULL, *between;
     if (room) {
         w->at += size;
-        return w->has_large && is_large(cell) ? TQ_OK : cell->maker->make(cell->maker, room, w->error);
+        return cell->maker->make(cell->maker, room, w->error);
     }
     tq_status status = tq_allocate(&w->plan->region.allocator, size, 1, &between, w->error);
     if (status != TQ_OK)
@@ -76,6 +80,10 @@ static tq_status put_u32(writing *w, uint64_t value)
 
 static tq_status put_run(writing *w, const tq_cell *cell)
 {
+    if (w->has_large && is_large(cell) && w->sink->reserve(w->sink->context, (size_t)cell->length)) {
+        w->at += cell->length;
+        return TQ_OK;
+    }
     return cell->is_made && w->sink ? put_made(w, cell) : put(w, cell->is_made ? NULL : cell->bytes, cell->length);
 }
 
@@ -502,19 +510,59 @@ tq_status tq_plan_open(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan 
     return status;
 }
 
-/* Makes the large runs of a list that have makers, in memory that holds the whole.  Places rise, as in put_runs. */
-static tq_status make_runs(tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
+/* Cells, and where in memory their bytes begin to stand. */
+typedef struct making {
+    tq_cell **cells;
+    size_t count;
+    unsigned ahead;
+    uint8_t *whole;
+    atomic_size_t failed; /* the first cell that did; count: none */
+} making;
+
+static tq_status make_one(const making *m, size_t i, tq_error *error)
 {
-    tq_status status = TQ_OK;
-    uint64_t end = 0;
-    for (size_t i = 0; status == TQ_OK && i < count; i++) {
-        const tq_cell *cell = cells[i];
-        if (cell->is_made && cell->at >= end)
-            status = cell->maker->make(cell->maker, whole + cell->at + ahead, error);
-        if (cell->at >= end)
-            end = cell->at + ahead + cell->length;
+    const tq_cell *cell = m->cells[i];
+    uint8_t *out = m->whole + cell->at + m->ahead;
+    if (cell->is_made)
+        return cell->maker->make(cell->maker, out, error);
+    if (cell->length)
+        memcpy(out, cell->bytes, (size_t)cell->length);
+    return TQ_OK;
+}
+
+static void make_some(void *context, size_t begin, size_t end)
+{
+    making *m = context;
+    for (size_t i = begin; i < end; i++) {
+        size_t first = atomic_load(&m->failed);
+        if (first < i || make_one(m, i, NULL) == TQ_OK)
+            continue;
+        while (i < first && !atomic_compare_exchange_weak(&m->failed, &first, i))
+            ;
     }
-    return status;
+}
+
+/* Makes or copies the large runs of a list, in memory that holds the whole, several at a time.  Places rise, as in put_runs.
+   Fails as the first that does. */
+static tq_status make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
+{
+    making m = {.ahead = ahead, .whole = whole};
+    uint64_t end = 0, size = 0;
+    tq_status status = tq_region_get(&plan->region, count, sizeof *m.cells, &m.cells, error);
+    if (status != TQ_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        tq_cell *cell = cells[i];
+        if (cell->at < end)
+            continue;
+        m.cells[m.count++] = cell;
+        size += cell->is_made ? cell->length : cell->length / 4; /* making reads several bytes for one */
+        end = cell->at + ahead + cell->length;
+    }
+    atomic_init(&m.failed, m.count);
+    tq_parallel_for(m.count, 1, tq_threads_for(0, (size_t)size, MADE_A_THREAD), make_some, &m);
+    size_t failed = atomic_load(&m.failed);
+    return failed < m.count ? make_one(&m, failed, error) : TQ_OK; /* once more, to be told why */
 }
 
 static tq_status write_all(writing *w);
@@ -527,9 +575,9 @@ tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
         return write_all(&w);
     tq_memory_sink memory = {whole, (size_t)plan->size};
     tq_sink inside = tq_sink_to_memory(&memory);
-    tq_status status = make_runs(plan->large, plan->large_count, 4, whole, error);
+    tq_status status = make_runs(plan, plan->large, plan->large_count, 4, whole, error);
     if (status == TQ_OK)
-        status = make_runs(plan->outside, plan->outside_count, 0, whole, error);
+        status = make_runs(plan, plan->outside, plan->outside_count, 0, whole, error);
     w.sink = &inside;
     w.has_large = true;
     return status == TQ_OK ? write_all(&w) : status;

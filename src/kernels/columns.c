@@ -92,19 +92,28 @@ void tq_columns_pad(tq_columns *c)
     }
 }
 
-tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error)
+/* `more` entries behind `entries` of them, which begin again: all that is there, and so twice as many each time. */
+static void go_on(char *column, size_t size, size_t entries, size_t more)
+{
+    size_t done = entries * size;
+    for (size_t left = more * size, part; left > 0; left -= part, done += part) {
+        part = left < done ? left : done;
+        memcpy(column + done, column, part);
+    }
+}
+
+tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error)
 {
     tq_columns from = *c;
-    size_t once = layout->channels * layout->inner, pattern = once * repeats;
-    tq_status status = allocate(c, 1, layout->groups * pattern, error);
+    size_t once = layout->channels * layout->inner, pattern = once * repeats, pitch = pattern + more;
+    tq_status status = allocate(c, 1, layout->groups * pitch, error);
     if (status != TQ_OK)
         return status;
     for (int i = 0; i < c->count; i++)
         for (size_t g = 0; g < layout->groups; g++) {
-            char *to = c->data[i] + g * pattern * c->size[i];
+            char *to = c->data[i] + g * pitch * c->size[i];
             repeat(c, i, to, from.data[i] + g * layout->channels * c->size[i], layout->channels, layout->inner);
-            for (size_t k = 1; k < repeats; k++)
-                memcpy(to + k * once * c->size[i], to, once * c->size[i]);
+            go_on(to, c->size[i], once, pitch - once);
         }
     return TQ_OK;
 }
@@ -122,7 +131,27 @@ static size_t place(const tq_columns *c, char *memory, size_t entries, char *dat
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
-    place(c, f->memory, TQ_SETS, f->data);
+    size_t bytes = 0;
+    for (int i = 0; i < c->count; i++)
+        bytes += c->size[i];
+    size_t entries = TQ_SETS_BYTES / bytes / LINE * LINE;
+    f->room = entries - TQ_COLUMN_PADDING;
+    place(c, f->memory, entries, f->data);
+}
+
+void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
+{
+    size_t most = f->room + TQ_COLUMN_PADDING;
+    for (int i = 0; i < c->count; i++)
+        if (c->constant >> i & 1)
+            go_on(f->data[i], c->size[i], 1, (entries < most ? entries : most) - 1);
+}
+
+void tq_few_sets_pad(tq_few_sets *f, const tq_columns *c, size_t sets)
+{
+    for (int i = 0; i < c->count; i++)
+        if (!(c->constant >> i & 1))
+            go_on(f->data[i], c->size[i], sets, TQ_COLUMN_PADDING);
 }
 
 void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,

@@ -13,7 +13,8 @@
 
 #define TQ_COLUMNS 13
 #define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
-#define TQ_SETS 264 /* sets whose columns are made at a time: those of as many elements, in runs of 2 and more */
+#define TQ_SET_BYTES 56 /* no operation's columns have more in a set */
+#define TQ_SETS_BYTES 65536 /* of sets whose columns are made at a time */
 
 typedef struct tq_columns {
     char *data[TQ_COLUMNS];
@@ -35,20 +36,27 @@ void tq_columns_free(tq_columns *c);
 /* Fills what lanes kernels may read past the end. */
 void tq_columns_pad(tq_columns *c);
 
-/* Each group's channels, each `inner` times, and that `repeats` times. */
-tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error);
+/* Each group's channels, each `inner` times, and that `repeats` times; and `more` entries that go on with the first. */
+tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error);
 
-/* Columns of up to TQ_SETS sets, where each is used once. */
+/* Columns of a few sets, where each is used once, or for as long as they are here: up to `room`, and padding. */
 typedef struct tq_few_sets {
-    _Alignas(64) char memory[TQ_COLUMNS * 8 * TQ_SETS];
+    _Alignas(64) char memory[TQ_SETS_BYTES];
     char *data[TQ_COLUMNS];
+    size_t room;
 } tq_few_sets;
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
 
+/* Columns that all sets have alike, from the first set: `entries` of them, if there is room for so many. */
+void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries);
+
+/* Goes on with the first of `sets` entries, as far as kernels read. */
+void tq_few_sets_pad(tq_few_sets *f, const tq_columns *c, size_t sets);
+
 /* Columns of up to TQ_FOLD elements, of runs that are too short for a row kernel each. */
 typedef struct tq_folded {
-    _Alignas(64) char memory[TQ_COLUMNS * 8 * (TQ_FOLD + TQ_COLUMN_PADDING)];
+    _Alignas(64) char memory[TQ_SET_BYTES * (TQ_FOLD + TQ_COLUMN_PADDING)];
     char *data[TQ_COLUMNS];
 } tq_folded;
 

@@ -5,9 +5,9 @@
  * Parameter sets become columns (kernels.h).  Where each set covers a long contiguous run, row kernels do
  * run after run.  Where runs are short and the pattern repeats, the columns are spread out, one entry an
  * element, over the pattern or enough repetitions of it to fill a loop, and lanes kernels do pattern after
- * pattern.  Where they are short and the pattern does not repeat, they are folded: parameters are spread out
- * some elements at a time.  Columns of sets that are used once are made some sets at a time, since fresh memory
- * takes longer than the sets.  Converting input or output goes through a buffer that stays in the first-level
+ * pattern; where runs are of one element, a strip of all patterns after another.  Where they are short and the
+ * pattern does not repeat, they are folded: parameters are spread out some elements at a time.  Columns of sets
+ * that are used once are made some sets at a time, since fresh memory takes longer than the sets.  Converting input or output goes through a buffer that stays in the first-level
  * cache.
  */
 #include "kernels/elementwise.h"
@@ -19,10 +19,17 @@
 #include "base/threads.h"
 #include "kernels/code_line.h"
 #include "kernels/columns.h"
+#include "kernels/isa.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
-#define STRIP 2048           /* elements of a pattern done at a time: its parameters take 16 KiB or so */
-#define STRIP_ROWS 16        /* patterns that a strip is taken from, if there is more than one strip */
+#define FEW_SETS 1024        /* sets whose columns are made at a time, where each is used in one place */
+/* Of a pattern that is too long for the first-level cache, a strip is done at a time, of some patterns. */
+#define STRIP 2048           /* elements, whose parameters take 16 KiB or so */
+#define STRIP_ROWS 16
+/* The like for kernels that go on from row to row (stream_simd.h): they are slower by strips. */
+#define STREAM_WHOLE 3072
+#define STREAM_STRIP 1024
+#define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
 #define LINES_PAY 8192       /* elements a set: what a line saves on fewer is less than looking for it */
@@ -48,9 +55,10 @@ struct source {
     size_t misses; /* sets without a line, after which none are looked for */
 };
 
-/* The columns of sets [first, first + count), and what the parameters say of all of them. */
-typedef void (*fill_fn)(union params *params, char *const *data, const struct source *source, size_t first,
-                        size_t count);
+/* The columns of sets [first, first + count), and what the parameters say of all of them: `columns`, a bit each, and
+   perhaps others. */
+typedef void (*fill_fn)(union params *params, char *const *data, unsigned columns, const struct source *source,
+                        size_t first, size_t count);
 
 struct walk {
     const char *in;
@@ -59,7 +67,9 @@ struct walk {
     tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
     union params *params;
     tq_layout layout;
-    size_t pattern; /* lanes: entries a group; 0: rows */
+    bool streams;   /* of quantize and dequantize: kernels of stream_simd.h */
+    size_t pattern; /* lanes: entries of a pattern, or of as many as are spread out; 0: rows */
+    size_t pitch;   /* entries from group to group, where columns are ready */
     const tq_columns *columns;
     bool ready; /* the columns of all sets are there; or they are made as they are needed */
     const struct source *source;
@@ -77,42 +87,62 @@ static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t s
         return;
     }
     float buffer[BUFFER];
-    for (size_t r = 0; r < rows; r++, in += stride * w->in_size, out += stride * w->out_size, first += !w->pattern)
+    size_t together = stride == n && n <= BUFFER / 2 ? BUFFER / n : 1;
+    for (size_t r = 0, some; r < rows; r += some) {
+        some = rows - r < together ? rows - r : together;
         for (size_t i = 0; i < n; i += BUFFER) {
-            size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first;
-            if (w->widen) {
-                w->widen(in + i * w->in_size, buffer, part, 1, 0, NULL, 0);
-                w->kernel(buffer, out + i * w->out_size, part, 1, 0, w->params, entry);
-            } else {
-                w->kernel(in + i * w->in_size, buffer, part, 1, 0, w->params, entry);
-                w->narrow(buffer, out + i * w->out_size, part, 1, 0, NULL, 0);
-            }
+            size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first + r;
+            size_t all = part * some; /* together: whole rows */
+            const char *from = in + (r * stride + i) * w->in_size;
+            char *to = out + (r * stride + i) * w->out_size;
+            if (w->widen)
+                w->widen(from, buffer, all, 1, 0, NULL, 0);
+            w->kernel(w->widen ? (const void *)buffer : from, w->widen ? to : (void *)buffer, part, some, part,
+                      w->params, entry);
+            if (w->narrow)
+                w->narrow(buffer, to, all, 1, 0, NULL, 0);
         }
+    }
+}
+
+/* Makes parameters point at columns of a few sets; what all sets have alike is there at once, in `entries`. */
+static void begin_few(struct walk *w, union params *params, tq_few_sets *few, size_t entries)
+{
+    *params = *w->params;
+    tq_few_sets_init(few, w->columns);
+    w->point(params, few->data);
+    w->params = params;
+    w->fill(params, few->data, w->columns->needed, w->source, 0, 1);
+    tq_few_sets_constant(few, w->columns, entries);
+}
+
+static void fill_few(const struct walk *w, tq_few_sets *few, size_t first, size_t sets)
+{
+    w->fill(w->params, few->data, w->columns->needed & ~w->columns->constant, w->source, first, sets);
 }
 
 static void walk_rows(void *context, size_t begin, size_t end)
 {
     struct walk w = *(const struct walk *)context;
-    union params params = *w.params;
+    union params params;
     tq_few_sets few;
     size_t inner = w.layout.inner, channels = w.layout.channels, group = w.layout.outer * channels;
-    if (!w.ready) {
-        tq_few_sets_init(&few, w.columns);
-        w.point(&params, few.data);
-        w.params = &params;
-    }
+    size_t once = w.ready ? w.pitch : channels; /* sets that follow each other */
+    if (!w.ready)
+        begin_few(&w, &params, &few, channels < FEW_SETS ? channels : FEW_SETS);
     for (size_t at = begin; at < end;) {
-        size_t row = at / inner, offset = at % inner, channel = row % channels;
-        size_t set = row / group * channels + channel, n = inner - offset, rows = 1;
+        size_t row = at / inner, offset = at % inner, within = row % group, place = within % once;
+        size_t set = row / group * once + place, n = inner - offset, rows = 1;
         if (n > end - at)
             n = end - at;
         else if (offset == 0) { /* whole rows, as far as their sets follow each other */
             rows = (end - at) / inner;
-            rows = rows < channels - channel ? rows : channels - channel;
-            rows = w.ready || rows < TQ_SETS ? rows : TQ_SETS;
+            rows = rows < once - place ? rows : once - place;
+            rows = rows < group - within ? rows : group - within;
+            rows = w.ready || rows < FEW_SETS ? rows : FEW_SETS;
         }
-        if (!w.ready)
-            w.fill(&params, few.data, w.source, set, rows);
+        if (!w.ready && w.layout.groups * group > 1)
+            fill_few(&w, &few, row / group * channels + row % channels, rows);
         run(&w, at, n, rows, inner, w.ready ? set : 0);
         at += n * rows;
     }
@@ -122,13 +152,14 @@ static void walk_rows(void *context, size_t begin, size_t end)
    few enough patterns that the strips between are still in the second. */
 static void run_patterns(const struct walk *w, size_t at, size_t patterns, size_t first)
 {
+    size_t strip = w->streams ? STREAM_STRIP : STRIP, most = w->streams ? STREAM_STRIP_ROWS : STRIP_ROWS;
+    if (w->pattern <= (w->streams ? STREAM_WHOLE : STRIP))
+        strip = w->pattern, most = patterns;
     while (patterns > 0) {
-        size_t few = patterns < STRIP_ROWS ? patterns : STRIP_ROWS;
-        if (w->pattern <= STRIP)
-            few = patterns;
-        for (size_t offset = 0; offset < w->pattern; offset += STRIP) {
+        size_t few = patterns < most ? patterns : most;
+        for (size_t offset = 0; offset < w->pattern; offset += strip) {
             size_t left = w->pattern - offset;
-            run(w, at + offset, left < STRIP ? left : STRIP, few, w->pattern, first + offset);
+            run(w, at + offset, left < strip ? left : strip, few, w->pattern, first + offset);
         }
         at += few * w->pattern;
         patterns -= few;
@@ -144,12 +175,40 @@ static void walk_patterns(void *context, size_t begin, size_t end)
         size_t span = group - within < end - at ? group - within : end - at;
         size_t left = w->pattern - offset, n = left < span ? left : span;
         if (n == w->pattern) {
-            run_patterns(w, at, span / n, g * n);
+            run_patterns(w, at, span / n, g * w->pitch);
             at += span / n * n;
         } else {
-            run(w, at, n, 1, 0, g * w->pattern + offset);
+            run(w, at, n, 1, 0, g * w->pitch + offset);
             at += n;
         }
+    }
+}
+
+/* `rows` rows of n elements, whose sets begin at `first`. */
+static void run_strip(const struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t first)
+{
+    fill_few(w, few, first, n);
+    tq_few_sets_pad(few, w->columns, n);
+    run(w, at, n, rows, w->layout.channels, 0);
+}
+
+/* Rows of a set an element: a strip of all of them, then the next. */
+static void walk_strips(void *context, size_t begin, size_t end)
+{
+    struct walk w = *(const struct walk *)context;
+    union params params;
+    tq_few_sets few;
+    size_t channels = w.layout.channels, group = w.layout.outer * channels;
+    begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING);
+    w.pattern = channels;
+    for (size_t at = begin; at < end;) {
+        size_t g = at / group, within = at % group, offset = within % channels;
+        size_t span = group - within < end - at ? group - within : end - at, left = channels - offset;
+        size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1;
+        size_t strip = row <= STREAM_WHOLE && row <= few.room ? row : STREAM_STRIP;
+        for (size_t i = 0; i < row; i += strip)
+            run_strip(&w, &few, at + i, row - i < strip ? row - i : strip, rows, g * channels + offset + i);
+        at += row * rows;
     }
 }
 
@@ -157,22 +216,20 @@ static void walk_patterns(void *context, size_t begin, size_t end)
 static void walk_folded(void *context, size_t begin, size_t end)
 {
     struct walk w = *(const struct walk *)context;
-    union params params = *w.params;
+    union params params;
     tq_few_sets few;
     tq_folded folded;
     size_t inner = w.layout.inner, channels = w.layout.channels, group = w.layout.outer * channels;
     unsigned varying = w.columns->needed & ~w.columns->constant;
-    tq_few_sets_init(&few, w.columns);
-    w.fill(&params, few.data, w.source, 0, 1);
+    begin_few(&w, &params, &few, TQ_FOLD);
     tq_folded_init(&folded, w.columns, few.data);
     w.point(&params, folded.data);
-    w.params = &params;
     w.pattern = TQ_FOLD;
     for (size_t at = begin, n; at < end; at += n) {
         size_t row = at / inner, cut = at % inner, channel = row % channels, left = (channels - channel) * inner - cut;
         n = end - at < TQ_FOLD ? end - at : TQ_FOLD;
         n = n < left ? n : left;
-        w.fill(&params, few.data, w.source, row / group * channels + channel, (cut + n + inner - 1) / inner);
+        fill_few(&w, &few, row / group * channels + channel, (cut + n + inner - 1) / inner);
         tq_folded_fill(&folded, w.columns, varying, few.data, inner, cut, n);
         run(&w, at, n, 1, 0, 0);
     }
@@ -196,48 +253,67 @@ static int count_threads(const tq_array_job *job, size_t total)
 }
 
 /* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
-static enum way { ROWS, PATTERNS, FOLDED } way_of(const tq_layout *layout)
+static enum way { ROWS, STRIPS, PATTERNS, FOLDED } way_of(const tq_layout *layout, bool streams)
 {
     if (layout->groups * layout->channels == 1 || layout->inner >= SHORT_RUN)
         return ROWS;
+    if (streams && layout->inner == 1 && layout->channels >= SHORT_RUN)
+        return STRIPS;
     return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? PATTERNS : FOLDED;
 }
 
 /* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use
-   enough for that; at least, if it is shorter than a block, until a block is full. */
-static size_t count_repeats(size_t once, size_t outer)
+   enough for that and kernels do not go on from row to row; at least, if it is shorter than a block, until a block is
+   full. */
+static size_t count_repeats(size_t once, size_t outer, bool streams)
 {
     size_t whole = TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
     for (size_t n = once; n % 2 == 0 && whole > 1; n /= 2)
         whole /= 2;
-    if (whole <= outer / REPEATS_THAT_PAY)
+    if (!streams && whole <= outer / REPEATS_THAT_PAY)
         return whole;
     return full < outer ? full : outer;
 }
 
+/* How often the sets of few channels are written out, so that kernels have many rows to do at a time. */
+static size_t count_turns(const tq_layout *l)
+{
+    size_t turns = FEW_SETS / l->channels, most = l->outer / REPEATS_THAT_PAY;
+    turns = turns < most ? turns : most;
+    return turns > 1 ? turns : 1;
+}
+
 /* The columns that are made beforehand, in entries: those of all sets, if they are used often, and those spread out. */
 struct needs {
-    size_t sets, pattern, spread; /* pattern: entries a group, 0 for rows; spread: of all groups, 0 if sets will do */
+    size_t sets, pattern, pitch; /* pattern: entries of a pattern, 0 for rows; pitch: of a group with what kernels read */
+    size_t spread;               /* all groups' pitches, 0 if sets will do */
 };
 
-static struct needs needs_of(const tq_layout *l)
+static struct needs needs_of(const tq_layout *l, bool streams)
 {
     struct needs needs = {0};
     size_t sets = l->groups * l->channels, once = l->channels * l->inner;
-    if (way_of(l) == PATTERNS) {
+    enum way way = way_of(l, streams);
+    if (way == PATTERNS) {
         needs.sets = sets;
-        needs.pattern = once * count_repeats(once, l->outer);
-        needs.spread = needs.pattern != l->channels ? l->groups * needs.pattern : 0;
-    } else if (way_of(l) == ROWS && l->outer > 1 && sets > 1)
+        needs.pattern = needs.pitch = once * count_repeats(once, l->outer, streams);
+        if (needs.pattern != l->channels) {
+            needs.pitch += streams ? TQ_COLUMN_PADDING : 0;
+            needs.spread = l->groups * needs.pitch;
+        }
+    } else if (way == ROWS && l->outer > 1 && sets > 1) {
         needs.sets = sets;
+        needs.pitch = l->channels * count_turns(l);
+        needs.spread = needs.pitch != l->channels ? l->groups * needs.pitch : 0;
+    }
     return needs;
 }
 
 /* The columns of all sets in the form that the walk's kernel reads, if they are used often. */
 static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
 {
-    tq_layout *l = &w->layout;
-    struct needs needs = needs_of(l);
+    tq_layout l = w->layout;
+    struct needs needs = needs_of(&l, w->streams);
     w->columns = c;
     w->ready = needs.sets > 0;
     if (!w->ready)
@@ -245,10 +321,14 @@ static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
     tq_status status = tq_columns_allocate(c, needs.sets, error);
     if (status != TQ_OK)
         return status;
-    w->fill(w->params, c->data, w->source, 0, needs.sets);
+    w->fill(w->params, c->data, c->needed, w->source, 0, needs.sets);
     w->pattern = needs.pattern;
-    if (needs.spread)
-        status = tq_columns_spread(c, l, needs.pattern / (l->channels * l->inner), error);
+    w->pitch = needs.pitch;
+    if (needs.spread) {
+        l.inner = needs.pattern ? l.inner : 1; /* rows: a set each */
+        size_t repeats = (needs.pattern ? needs.pattern : needs.pitch) / (l.channels * l.inner);
+        status = tq_columns_spread(c, &l, repeats, needs.pattern ? needs.pitch - needs.pattern : 0, error);
+    }
     if (status == TQ_OK && needs.pattern)
         tq_columns_pad(c);
     if (status == TQ_OK)
@@ -297,7 +377,7 @@ static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation oper
     }
     const tq_kernel *kernel = find(operation, in, out, &status, error);
     if (kernel)
-        w->kernel = way_of(&w->layout) == ROWS ? kernel->row : kernel->lanes;
+        w->kernel = way_of(&w->layout, w->streams) == ROWS ? kernel->row : kernel->lanes;
     return status;
 }
 
@@ -311,7 +391,7 @@ bool tq_array_scratch(const tq_layout *layout, uint64_t *bytes)
     struct needs needs = {0};
     uint64_t sets = 0, spread = 0;
     if (count_elements(layout) > 0)
-        needs = needs_of(layout);
+        needs = needs_of(layout, true);
     bool fits = (needs.sets == 0 || tq_columns_bytes(&c, needs.sets, &sets)) &&
                 (needs.spread == 0 || tq_columns_bytes(&c, needs.spread, &spread));
     return tq_add_u64(sets, spread, bytes) && fits;
@@ -319,13 +399,14 @@ bool tq_array_scratch(const tq_layout *layout, uint64_t *bytes)
 
 static tq_status perform(struct walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
 {
-    static const tq_range_fn bodies[] = {[ROWS] = walk_rows, [PATTERNS] = walk_patterns, [FOLDED] = walk_folded};
+    static const tq_range_fn bodies[] = {
+        [ROWS] = walk_rows, [STRIPS] = walk_strips, [PATTERNS] = walk_patterns, [FOLDED] = walk_folded};
     size_t total = count_elements(&w->layout);
     tq_status status = plan(w, job, operation, error);
     if (status == TQ_OK)
         status = lay_out(w, c, error);
     if (status == TQ_OK)
-        tq_parallel_for(total, GRAIN, count_threads(job, total), bodies[way_of(&w->layout)], w);
+        tq_parallel_for(total, GRAIN, count_threads(job, total), bodies[way_of(&w->layout, w->streams)], w);
     tq_columns_free(c);
     return status;
 }
@@ -351,24 +432,39 @@ static int32_t center_of(tq_element type)
 
 /* ---- quantize ---- */
 
-/* Plain loops, a column each, for the compiler to make vectors of: with short rows there are many sets. */
-static void fill_quantize(union params *p, char *const *data, const struct source *from, size_t first, size_t sets)
+/* Whether a slope is infinite.  With short rows there are many sets. */
+TQ_BODY bool slopes(const float *restrict scale, size_t n, float *restrict inverse, float *restrict slope)
 {
-    float *scales = (float *)data[Q_SCALE], *inverse = (float *)data[Q_INVERSE];
-    float *slope = (float *)data[Q_SLOPE], *offset = (float *)data[Q_OFFSET];
-    int32_t *zeros = (int32_t *)data[Q_ZERO], center = center_of(from->out);
     int steep = 0;
-    fill_u32(scales, from->scale.data, from->scale.many, first, sets);
-    fill_u32(zeros, from->zero_point.data, from->zero_point.many, first, sets);
-    for (size_t i = 0; i < sets; i++)
-        inverse[i] = 1.0f / scales[i]; /* tq_inverse_scale */
-    for (size_t i = 0; i < sets; i++) {
+    for (size_t i = 0; i < n; i++) {
+        inverse[i] = 1.0f / scale[i]; /* tq_inverse_scale */
         slope[i] = inverse[i] * 65536;
         steep |= !(slope[i] <= FLT_MAX);
     }
+    return steep;
+}
+
+typedef bool (*slopes_fn)(const float *, size_t, float *, float *);
+#define SLOPES(isa, target)                                                                                        \
+    target static bool slopes_##isa(const float *scale, size_t n, float *inverse, float *slope)                    \
+    {                                                                                                              \
+        return slopes(scale, n, inverse, slope);                                                                   \
+    }
+TQ_EVERY_ISA(SLOPES)
+
+static void fill_quantize(union params *p, char *const *data, unsigned columns, const struct source *from, size_t first,
+                          size_t sets)
+{
+    static const slopes_fn bodies[TQ_ISAS] = TQ_ISA_FUNCTIONS(slopes);
+    float *scales = (float *)data[Q_SCALE], *offset = (float *)data[Q_OFFSET];
+    int32_t *zeros = (int32_t *)data[Q_ZERO], center = center_of(from->out);
+    fill_u32(scales, from->scale.data, from->scale.many, first, sets);
+    p->quantize.steep = bodies[tq_isa()](scales, sets, (float *)data[Q_INVERSE], (float *)data[Q_SLOPE]);
+    if (!(columns >> Q_ZERO & 1))
+        return;
+    fill_u32(zeros, from->zero_point.data, from->zero_point.many, first, sets);
     for (size_t i = 0; i < sets; i++) /* exact where it is used, for 8-bit codes */
         offset[i] = (float)(zeros[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
-    p->quantize.steep = steep;
 }
 
 static void point_quantize(union params *params, char *const *data)
@@ -392,7 +488,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     union params p = {.quantize = {.low = low, .high = high, .one_zero_point = !zero_point.many, .clamp = clamp,
                                    .stream = is_large(job)}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
-    struct walk w = {.params = &p, .source = &source, .fill = fill_quantize, .point = point_quantize,
+    struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
@@ -405,10 +501,13 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
 
 enum { D_SCALE, D_ZERO, D_COLUMNS };
 
-static void fill_dequantize(union params *p, char *const *data, const struct source *from, size_t first, size_t sets)
+static void fill_dequantize(union params *p, char *const *data, unsigned columns, const struct source *from,
+                            size_t first, size_t sets)
 {
     const int32_t *zeros = (int32_t *)data[D_ZERO];
     fill_u32(data[D_SCALE], from->scale.data, from->scale.many, first, sets);
+    if (!(columns >> D_ZERO & 1))
+        return;
     fill_u32(data[D_ZERO], from->zero_point.data, from->zero_point.many, first, sets);
     p->dequantize.wide = false;
     for (size_t i = 0; i < sets && from->in == TQ_i32; i++)
@@ -429,7 +528,7 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
     union params p = {.dequantize = {.one_zero_point = !zero_point.many,
                                      .stream = is_large(job) && job->out_type == TQ_f32}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
-    struct walk w = {.params = &p, .source = &source, .fill = fill_dequantize, .point = point_dequantize,
+    struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_dequantize, .point = point_dequantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
     tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1, .scratch = job->scratch,
                     .constant = zero_point.many ? 0 : 1u << D_ZERO};
@@ -517,9 +616,10 @@ static bool fill_line(char *const *data, size_t i, const tq_multiplier *m, const
     return found;
 }
 
-static void fill_requantize(union params *params, char *const *data, const struct source *from, size_t first,
-                            size_t sets)
+static void fill_requantize(union params *params, char *const *data, unsigned columns, const struct source *from,
+                            size_t first, size_t sets)
 {
+    (void)columns; /* all */
     tq_requantize_params *p = &params->requantize;
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
@@ -581,9 +681,9 @@ static double expected_misses(const struct source *from, size_t sets)
 static bool lines_pay(struct source *from, const tq_layout *layout)
 {
     size_t sets = layout->groups * layout->channels;
-    size_t pattern = needs_of(layout).pattern;
+    size_t pattern = needs_of(layout, false).pattern;
     bool grouped = pattern > 0 && pattern <= TQ_GROUPED && pattern % TQ_COLUMN_PADDING == 0;
-    bool rows = way_of(layout) == ROWS, of_use = (rows || grouped) && from->in == TQ_i32;
+    bool rows = way_of(layout, false) == ROWS, of_use = (rows || grouped) && from->in == TQ_i32;
     if (!of_use || tq_element_size(from->out) != 1 || count_elements(layout) / sets < LINES_PAY)
         return false;
     from->misses = rows ? sets : 1;

@@ -64,9 +64,8 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
                               tq_column_i32 zero_point, tq_requantize_rule rule, tq_error *error);
 
-/* A multiplier in the 16.16 fixed point of kernels/fixed_simd.h: for codes of `out`: offset for sums >= 0, offset_negative for
-   others.
-   false where that cannot be trusted. */
+/* A multiplier in the 16.16 fixed point of kernels/fixed_simd.h: for codes of `out`: offset for sums >= 0,
+   offset_negative for others.  false where that cannot be trusted. */
 bool tq_fixed_point_of(const tq_multiplier *multiplier, tq_requantize_rule rule, tq_element out, int32_t zero_point,
                        float *slope, float *offset, float *offset_negative);
 

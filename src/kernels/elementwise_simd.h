@@ -23,6 +23,9 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
 /* What loops seldom need: functions of their own, out of the way of the loops' registers. */
 #define RARELY static __attribute__((noinline, cold)) TARGET
 
+/* What they need more often than that: not made for size, which unrolls nothing and keeps vectors on the stack. */
+#define APART static __attribute__((noinline)) TARGET
+
 /* A pointer whose origin the compiler does not know, or it takes a register for each sum of a stride and an offset. */
 #define OPAQUE(name, pointer)           \
     __typeof__(pointer) name = pointer; \
@@ -59,23 +62,6 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
         else                                                                                                       \
             step_##kernel(from, to, p, &row, at, VARY_NOTHING, false);                                             \
         memcpy(y, to, n * sizeof *y);                                                                              \
-    }
-
-/* Brief rows with parameters of their own, of whole blocks: a function of its own, since a row's start is most of their
-   time, and next to the other loops it runs out of registers. */
-#define BRIEF 128
-#define IS_BRIEF (n <= BRIEF && n % BLOCK == 0)
-#define DEFINE_BRIEF(kernel, in, out, params_t, row_t, load_row)                                                   \
-    static __attribute__((noinline)) TARGET void brief_##kernel(const element_##in *x, element_##out *y, size_t n, \
-                                                                size_t rows, size_t stride,                        \
-                                                                const params_t *params, size_t first)              \
-    {                                                                                                              \
-        const params_t copy = *params, *p = &copy;                                                                 \
-        for (; rows > 0; rows--, first++, x += stride, y += stride) {                                              \
-            const row_t row = load_row(p, first, false);                                                           \
-            for (size_t i = 0; i < n; i += BLOCK)                                                                  \
-                step_##kernel(x + i, y + i, p, &row, first, VARY_NOTHING, false);                                  \
-        }                                                                                                          \
     }
 
 /* Where the parameters of element i of a row are. */
@@ -173,6 +159,7 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
 
 #include "kernels/fixed_simd.h"
 #include "kernels/fixed_group_simd.h"
+#include "kernels/stream_simd.h"
 
 #include "kernels/convert_simd.h"
 #include "kernels/dequantize_simd.h"

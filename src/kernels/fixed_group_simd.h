@@ -3,9 +3,9 @@
  * Rows of 8-bit codes whose parameters vary along them, GROUP rows at a time: parameters are loaded once for all of
  * them, since a load costs as much of a processor's time as an operation on what is loaded.
  *
- * A group is a block of each of its rows: first the left half of each, then the right, so that half a block's parameters
- * stay in registers.  Codes are stored before it is known whether they can be trusted, since input and output are
- * disjoint here; where one cannot, the group is done again, block by block.
+ * A group is a block of each of its rows: first the left half of each, then the right, so that half a block's
+ * parameters stay in registers.  Codes are stored before it is known whether they can be trusted, since input and
+ * output are disjoint here; where one cannot, the group is done again, block by block.
  */
 #define GROUP 8
 #define UNROLL(times) UNROLL_(GCC unroll times)
@@ -13,7 +13,7 @@
 
 /* groups_<kernel>: whole groups of rows of n elements, n a multiple of BLOCK.  of_lane(x, &lane, slopes) is a vector in
    fixed point; load gives what it needs of a vector's parameters in registers; doubtful: fixed_doubts' limit. */
-#define DEFINE_GROUPS(kernel, in, out, params_t, row_t, lane_t, load_row, load, of_lane, doubtful)                             \
+#define DEFINE_GROUPS(kernel, in, out, params_t, row_t, lane_t, load_row, load, of_lane, doubtful)                     \
     RARELY void again_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p, size_t at)   \
     {                                                                                                                  \
         const row_t row = load_row(p, at, false);                                                                      \
@@ -54,7 +54,7 @@
                     least = r ? fixed_least(least, block.least) : block.least;                                         \
                     put(y, fixed_codes_##out(&block), false);                                                          \
                 }                                                                                                      \
-                if (fixed_doubts(least, limit))                                                                               \
+                if (fixed_doubts(least, limit))                                                                        \
                     again_##kernel(x0 + i, y0 + i, stride, p, first + i);                                              \
             }                                                                                                          \
         }                                                                                                              \

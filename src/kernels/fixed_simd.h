@@ -45,7 +45,7 @@ INLINE vi fixed_codes_u8(const struct fixed_block *block) { return xor_s32(fixed
     INLINE bool store_fixed_##out(type *y, const vi v[4], bool clamp, int32_t low, int32_t high, bool stream) \
     {                                                                                                        \
         struct fixed_block block = fixed_narrow(v);                                                          \
-        if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR))                                                                       \
+        if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR))                                                             \
             return false;                                                                                    \
         vi codes = fixed_codes_##out(&block);                                                                \
         put(y, clamp ? clamp_##out(codes, splat_s8(low), splat_s8(high)) : codes, stream);                   \

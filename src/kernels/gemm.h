@@ -9,8 +9,8 @@
  *
  * Integers: exact, modulo 2^32 (2^64 where TQ_GEMM_WIDE).  Float32: sum = 0; sum = f32(sum + f32(row * weight)) in the
  * order of t and k; then f32(sum + bias): TFLite's reference kernels, which skip padding.  TQ_GEMM_FUSED: sum = bias;
- * sum = fma(row, weight, sum): XNNPACK on x86 with FMA, where padding counts as 0.  So results depend on neither machine
- * nor threads.
+ * sum = fma(row, weight, sum): XNNPACK on x86 with FMA, where padding counts as 0.  So results depend on neither
+ * machine nor threads.
  *
  * In prepare: tq_gemm_plan, then memory of plan.packed_bytes (aligned to 64) and tq_gemm_pack; for integers
  * memory of tq_gemm_store_bytes and tq_gemm_store_make; scratch of tq_gemm_scratch_bytes.
@@ -56,7 +56,7 @@ typedef struct tq_gemm_weights {
     const void *data;
     tq_element type; /* i8 or u8 for integer rows, f32 for float ones */
     size_t channel_stride, k_stride;
-    size_t tap_rows; /* depthwise floats: rows of the filter, of which taps are packed column by column; 0: as they stand */
+    size_t tap_rows; /* depthwise floats: rows of a filter whose taps are packed column by column; 0: as they stand */
     int32_t zero_point, row_zero_point; /* in the range of their types */
     const void *bias;                   /* [channels] of bias_type, or NULL */
     tq_element bias_type;               /* i32, f32 or TQ_GEMM_BIAS_I64 */
@@ -81,9 +81,9 @@ static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
     return gemm->sums;
 }
 
-/* Bytes of `memory`, and a copy of a packed product of i8 rows in which cells of padding hold `code` in place of the row
-   zero point: for rows with zero points of their own.  Packed with the row zero point 0, its sums are then those of all
-   cells' codes. */
+/* Bytes of `memory`, and a copy of a packed product of i8 rows in which cells of padding hold `code` in place of the
+   row zero point: for rows with zero points of their own.  Packed with the row zero point 0, its sums are then those of
+   all cells' codes. */
 uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
 tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 
@@ -91,7 +91,7 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 typedef struct tq_gemm_store {
     tq_element out; /* i8, u8, i16; i32: the sum, 32 bits; f32 for float rows */
     tq_requantize_rule rule;
-    size_t tail; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, where else it is UP (8-bit codes) */
+    size_t tail; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, else it is UP (8-bit codes) */
     int32_t zero_point, low, high;
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit codes' fast way (fixed_simd.h) */

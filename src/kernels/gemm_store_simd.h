@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h (those of the
- * rule float32-even need nothing but a multiplication and a conversion), and by
- * the scalar rule where that says so.
+ * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h (those
+ * of the rule float32-even need nothing but a multiplication and a conversion), and by the scalar rule where that says
+ * so.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
@@ -279,4 +279,7 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 }
 
 #define GEMM_STORES \
-    {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide, .f32 = gemm_store_f32}
+    {                                                                                                     \
+        .i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide,     \
+        .f32 = gemm_store_f32                                                                             \
+    }

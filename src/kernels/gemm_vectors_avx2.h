@@ -74,8 +74,8 @@ INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t chann
     vi code = single_half(_mm256_add_epi64(high, low), widen(s->total + channel));
     code = clamp_s64(code, (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
     code = _mm256_add_epi64(code, _mm256_set1_epi64x(s->zero_point));
-    const vi words = _mm256_setr_epi8(0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 8, 9, -1, -1, -1,
-                                      -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const vi words = _mm256_setr_epi8(0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, /* for each half */
+                                      0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     code = _mm256_shuffle_epi8(code, words);
     __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
     _mm_storel_epi64((__m128i *)out, four);

@@ -66,7 +66,8 @@ INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t chann
     vi sum = clamp_s64(_mm512_loadu_si512(sums), -limit, limit - 1), total = widen(s->total + channel);
     vi half = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_sub_epi64(total, _mm512_set1_epi64(1)));
     vi product = _mm512_add_epi64(_mm512_mullo_epi64(sum, widen(s->reduced + channel)), half);
-    vi code = clamp_s64(_mm512_srav_epi64(product, total), (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
+    vi code = _mm512_srav_epi64(product, total);
+    code = clamp_s64(code, (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
     code = _mm512_add_epi64(code, _mm512_set1_epi64(s->zero_point));
     _mm_storeu_si128((__m128i *)out, _mm512_cvtepi64_epi16(code));
 }

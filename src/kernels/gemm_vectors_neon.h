@@ -44,7 +44,8 @@ INLINE eight_sums multiply_eight(eight_sums sums, int16x8_t a, int16x8_t b)
 #define WIDE_LANES 4
 INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
-    const int64_t limit = (int64_t)1 << 47, low = (int64_t)s->low - s->zero_point, high = (int64_t)s->high - s->zero_point;
+    const int64_t limit = (int64_t)1 << 47;
+    const int64_t low = (int64_t)s->low - s->zero_point, high = (int64_t)s->high - s->zero_point;
     for (size_t i = 0; i < WIDE_LANES; i++) {
         int64_t sum = sums[i] < -limit ? -limit : sums[i] >= limit ? limit - 1 : sums[i];
         int32_t total = s->total[channel + i];

@@ -6,7 +6,8 @@
  * elements after the one before, with `in` and `out` either disjoint or, for elements of one size, the same.
  * Parameters come as columns (arrays), one entry a parameter set.  A row kernel uses entry first + r for all
  * of row r; a lanes kernel uses entry first + i for element i of every row, and may read TQ_COLUMN_PADDING
- * entries past the last it needs.
+ * entries past the last it needs.  For those of quantize and dequantize, where rows follow each other (stride is n),
+ * these must go on with the first entries.
  */
 #ifndef TQ_KERNELS_KERNELS_H
 #define TQ_KERNELS_KERNELS_H

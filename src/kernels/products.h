@@ -62,7 +62,7 @@ struct tq_gemm_kernel {
     uint8_t flip_i8, flip_u8;        /* what makes 8-bit elements what the kernel reads */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of that size */
     tq_stores stores;
-    int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* of elements as the kernel sees them; integers only */
+    int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* of elements as kernels see them; integers only */
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */
     void (*copy_u8)(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point);
 };
@@ -90,8 +90,8 @@ static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out
 /* ---- depthwise ---- */
 
 /* sums[r][c] = bias[c] + products of the taps with their weights, for `vectors` vectors of channels.  Weights are
-   int8, int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those past
-   the last tap are 0. */
+   int8, int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those
+   past the last tap are 0. */
 typedef struct tq_depthwise_tile {
     const void *const *row; /* row[tap * step + r]: to the first of these channels; whole vectors may be read */
     size_t step, taps, rows, vectors;

@@ -125,7 +125,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
     INLINE void end_##rule##_##in##_##out(const struct fixed_block *block, const element_##in *x, element_##out *y,\
                                           const tq_requantize_params *p, size_t at, bool lanes, bool stream)       \
     {                                                                                                              \
-        if (fixed_doubts(block->least, p->doubtful))                                                                            \
+        if (fixed_doubts(block->least, p->doubtful))                                                                   \
             exact_##rule##_##in##_##out(x, y, p, at, lanes);                                                       \
         else                                                                                                       \
             put(y, fixed_codes_##out(block), stream);                                                              \
@@ -147,7 +147,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
     {                                                                                                              \
         struct fixed_block one, two;                                                                               \
         FIXED_PAIR(one, two, struct requantize_fast, requantize_load_fast, fixed_##rule##_##in##_##out);           \
-        if (fixed_doubts(fixed_least(one.least, two.least), p->doubtful)) {                                                     \
+        if (fixed_doubts(fixed_least(one.least, two.least), p->doubtful)) {                                            \
             end_##rule##_##in##_##out(&one, x, y, p, at, vary, stream);                                            \
             end_##rule##_##in##_##out(&two, x2, y2, p, at + further, vary, stream);                                \
         } else {                                                                                                   \

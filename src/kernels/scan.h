@@ -15,8 +15,8 @@
 typedef struct tq_scan {
     int32_t in_h, in_w, out_h, out_w;  /* each > 0 */
     int32_t filter_h, filter_w;        /* each > 0 */
-    int32_t stride_h, stride_w, dilation_h, dilation_w; /* each > 0; of products in the order of kernels/gemm.h, dilations
-                                                           may be below: then taps go up and to the left */
+    int32_t stride_h, stride_w, dilation_h, dilation_w; /* each > 0; of products in the order of kernels/gemm.h,
+                                                           dilations may be below: then taps go up and to the left */
     int32_t pad_h, pad_w;              /* rows above, columns to the left; may be negative */
     bool columns_first;                /* the order of taps: all i of j = 0, then j = 1 ...; else all j of i = 0 ... */
 } tq_scan;

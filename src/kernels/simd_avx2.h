@@ -114,6 +114,11 @@ INLINE vi clamp_s32(vi x, vi low, vi high) { return _mm256_max_epi32(low, _mm256
 INLINE vf float_of_s32(vi x) { return _mm256_cvtepi32_ps(x); }
 INLINE vi even_s32(vf x) { return _mm256_cvtps_epi32(x); }
 
+/* a's lanes below `cut`, and b's from it on. */
+INLINE vi below_s32(int32_t cut) { return _mm256_cmpgt_epi32(splat_s32(cut), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+INLINE vf mix_f32(vf a, vf b, int32_t cut) { return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(below_s32(cut))); }
+INLINE vi mix_s32(vi a, vi b, int32_t cut) { return _mm256_blendv_epi8(b, a, below_s32(cut)); }
+
 /* NaN stays NaN: both instructions return their second operand then. */
 INLINE vf clamp_f32(vf x, vf low, vf high) { return _mm256_max_ps(low, _mm256_min_ps(high, x)); }
 INLINE vf zero_if_nan(vf x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }

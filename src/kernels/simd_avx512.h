@@ -117,6 +117,12 @@ INLINE vi sub_s32(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 INLINE vi clamp_s32(vi x, vi low, vi high) { return _mm512_max_epi32(low, _mm512_min_epi32(high, x)); }
 INLINE vf float_of_s32(vi x) { return _mm512_cvtepi32_ps(x); }
 INLINE vi even_s32(vf x) { return _mm512_cvtps_epi32(x); }
+INLINE __mmask16 below_s32(int32_t cut)
+{
+    return _mm512_cmpgt_epi32_mask(splat_s32(cut), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+INLINE vf mix_f32(vf a, vf b, int32_t cut) { return _mm512_mask_mov_ps(b, below_s32(cut), a); }
+INLINE vi mix_s32(vi a, vi b, int32_t cut) { return _mm512_mask_mov_epi32(b, below_s32(cut), a); }
 INLINE vf clamp_f32(vf x, vf low, vf high) { return _mm512_max_ps(low, _mm512_min_ps(high, x)); }
 INLINE vf zero_if_nan(vf x) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x); }
 

@@ -103,6 +103,13 @@ INLINE vi sub_s32(vi a, vi b) { return vsubq_s32(a, b); }
 INLINE vi clamp_s32(vi x, vi low, vi high) { return vmaxq_s32(low, vminq_s32(high, x)); }
 INLINE vf float_of_s32(vi x) { return vcvtq_f32_s32(x); }
 INLINE vi even_s32(vf x) { return vcvtnq_s32_f32(x); }
+INLINE uint32x4_t below_s32(int32_t cut)
+{
+    static const int32_t lanes[4] = {0, 1, 2, 3};
+    return vcgtq_s32(splat_s32(cut), vld1q_s32(lanes));
+}
+INLINE vf mix_f32(vf a, vf b, int32_t cut) { return vbslq_f32(below_s32(cut), a, b); }
+INLINE vi mix_s32(vi a, vi b, int32_t cut) { return vbslq_s32(below_s32(cut), a, b); }
 INLINE vf clamp_f32(vf x, vf low, vf high) { return vmaxq_f32(low, vminq_f32(high, x)); } /* NaN stays */
 INLINE vf zero_if_nan(vf x)
 {

@@ -66,7 +66,7 @@ TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t
    and loses its fraction was rounded ties away from zero. */
 TQ_BODY float half_like(float x)
 {
-    return float_of((bits_of(x) & (int32_t)0x80000000) | 0x3EFFFFFF);
+    return float_of((bits_of(x) & INT32_MIN) | 0x3EFFFFFF);
 }
 
 #define ROUNDER 0x1.8p23f /* a float of less than 2^22 that it is added to becomes an integer, ties to even */

@@ -14,19 +14,19 @@
 #include "quant/axis_view.h"
 
 /* How a rule rounds, and its limits.
-   is_near: no weight leads beyond `high` or `-high`, since factors were made from the greatest |w| of their channel: see
-   tq_weight_is_near. */
+   is_near: no weight leads beyond `high` or `-high`, since factors were made from the greatest |w| of their channel:
+   see tq_weight_is_near. */
 typedef struct tq_weight_coder {
     bool divides, is_near;
     int32_t low, high;
 } tq_weight_coder;
 
-/* Whether a factor that tq_weight_scales made from the bound of finite weights allows is_near; never that of a block, whose
-   scale was rounded to float16.
+/* Whether a factor that tq_weight_scales made from the bound of finite weights allows is_near; never that of a block,
+   whose scale was rounded to float16.
 
-   The scale is at least bound / half, but for roundings u = 2^-24 of each operation; what is divided or multiplied by it
-   is at most half * (1 + 4 u) < half + 1/2, and rounds to half at most.  That needs a factor, and its reciprocal, which
-   are neither infinite nor denormal: those of denormal bounds under rules that have no least scale are. */
+   The scale is at least bound / half, but for roundings u = 2^-24 of each operation; what is divided or multiplied by
+   it is at most half * (1 + 4 u) < half + 1/2, and rounds to half at most.  That needs a factor, and its reciprocal,
+   which are neither infinite nor denormal: those of denormal bounds under rules that have no least scale are. */
 bool tq_weight_is_near(float factor);
 
 /* Elements from begin to end.  bounds: by channel; grow to the greatest |w|, or NaN. */

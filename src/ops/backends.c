@@ -819,6 +819,26 @@ static bool fault_large_multiplier(const tq_node *node)
     return large;
 }
 
+/* Whether one of the last dimensions is 0. */
+static bool ends_in_nothing(const tq_tensor *t, int count)
+{
+    int rank = rank_of(t);
+    for (int i = rank > count ? rank - count : 0; i < rank; i++)
+        if (dimension(t, i) == 0)
+            return true;
+    return false;
+}
+
+static bool fault_empty_rows(const tq_node *node)
+{
+    return ends_in_nothing(input(node, 0), 1);
+}
+
+static bool fault_empty_matrices(const tq_node *node)
+{
+    return ends_in_nothing(input(node, 0), 2) || ends_in_nothing(input(node, 1), 2);
+}
+
 static bool fault_unsigned_codes(const tq_node *node)
 {
     return type_of(input(node, 0)) == TQ_TensorType_UINT8;
@@ -832,6 +852,17 @@ static bool has_unsound_codes(const tq_node *node)
             return true;
     for (int i = 0; i < node->out_count; i++)
         if (is_codes(node->out[i]) && !is_sound(node->out[i]))
+            return true;
+    return false;
+}
+
+static bool has_many_dimensions(const tq_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (rank_of(node->in[i]) > MOST_DIMENSIONS)
+            return true;
+    for (int i = 0; i < node->out_count; i++)
+        if (rank_of(node->out[i]) > MOST_DIMENSIONS)
             return true;
     return false;
 }
@@ -861,6 +892,8 @@ static const char *fault_of(const tq_node *node, tq_numerics numerics)
     if (numerics == TQ_NUMERICS_XNNPACK && has_unsound_codes(node))
         return "LiteRT raises: XNNPACK accepts codes, but not a scale that is 0 or denormal, or a zero point that they "
                "cannot hold";
+    if (numerics == TQ_NUMERICS_XNNPACK && has_many_dimensions(node))
+        return "LiteRT raises: XNNPACK accepts the operator, but no tensor of more than 6 dimensions";
     return NULL;
 }
 
@@ -921,6 +954,9 @@ bool tq_backend_unpacks(const tq_node *node)
     return node->row.code == TQ_BuiltinOperator_DENSIFY && sparse && is_in_file(x) && type_of(x) == type_of(y) &&
            (is_float(x) || type_of(x) == TQ_TensorType_INT8);
 }
+
+const char tq_backend_unwritten[] = "LiteRT does not write the output of the graph: its delegate keeps what it computed "
+                                    "to itself, and raises where nothing else is to be done";
 
 /* The text of what keeps XNNPACK from taking the node, or NULL. */
 static const char *refusal(const tq_node *node)

@@ -26,6 +26,9 @@ tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
    constant in it (tq_tensor.unpacked): a DEQUANTIZE or DENSIFY of a constant. */
 bool tq_backend_unpacks(const tq_node *node);
 
+/* What LiteRT does with an output of the graph that such a node makes, unless a node that XNNPACK refuses reads it too. */
+extern const char tq_backend_unwritten[];
+
 /* What XNNPACK makes of a node that it takes, where that works element by element: no such thing, a function of one
    tensor (of two, one is a constant of one element), or one of two tensors. */
 typedef enum tq_backend_shape { TQ_BACKEND_OTHER, TQ_BACKEND_UNARY, TQ_BACKEND_BINARY } tq_backend_shape;

@@ -227,8 +227,9 @@ static tq_status check_types(const tq_node *node, tq_error *error)
 
 static tq_status fit(tq_node *node, product *p, tq_error *error)
 {
-    TQ_TRY(tq_check_rank(node, LEFT, 2, 5, error));
-    TQ_TRY(tq_check_rank(node, RIGHT, 2, 5, error));
+    const int most = node->numerics == TQ_NUMERICS_XNNPACK ? 6 : 5;
+    TQ_TRY(tq_check_rank(node, LEFT, 2, most, error));
+    TQ_TRY(tq_check_rank(node, RIGHT, 2, most, error));
     const tq_shape *a = &node->in[LEFT]->shape, *b = &node->in[RIGHT]->shape;
     p->swap_a = tq_get_int(&node->options.table, TQ_BatchMatMulOptions_adj_x) != 0;
     p->swap_b = tq_get_int(&node->options.table, TQ_BatchMatMulOptions_adj_y) != 0;

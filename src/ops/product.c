@@ -53,7 +53,8 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     return TQ_OK;
 }
 
-/* One scale, or for signed weights one a channel; each finite and not negative.  A channel of zeros may have scale 0. */
+/* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have scale 0; and an infinite one
+   beside codes, which converters make behind an input that is always 0. */
 static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -63,10 +64,11 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
         return tq_input_fail(node, 1, error,
                              "has %u scales along dimension %d; it needs one, or (not UINT8) %zu along dimension %d",
                              q->count, q->axis, channels, axis);
+    const bool is_float = node->in[0]->type == TQ_TensorType_FLOAT32;
     for (uint32_t c = 0; c < q->count; c++)
-        if (!(q->scale[c] >= 0) || !isfinite(q->scale[c]))
-            return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be finite, 0 or more",
-                                 (double)q->scale[c], c);
+        if (!(q->scale[c] >= 0) || (is_float && !isfinite(q->scale[c])))
+            return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be %s0 or more",
+                                 (double)q->scale[c], c, is_float ? "finite, " : "");
     int32_t low, high;
     tq_code_range(node->in[1]->type, &low, &high);
     for (uint32_t c = 0; c < q->count; c++)
@@ -138,11 +140,13 @@ static tq_element element_of(const tq_tensor *tensor)
     }
 }
 
-/* A channel's sum times this is the output's code less its zero point. */
+/* A channel's sum times this is the output's code less its zero point.  TFLite's conversion of an infinite one gives 0. */
 static double real_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel)
 {
     const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], channel);
     const double out = tq_scale_at(node->out[0], 0);
+    if (isinf(weight))
+        return 0;
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
     return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
@@ -231,7 +235,8 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
         (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
         (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
-        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide, plan->product_in_f32 + 2 * plan->ignores_zero_point};
+        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide,
+        plan->product_in_f32 + 2 * plan->ignores_zero_point};
     return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
 }
 
@@ -302,7 +307,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {
-        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels, scratch, node->threads);
+        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels,
+                         scratch, node->threads);
         return TQ_OK;
     }
     const size_t each = plan->channels / plan->groups;
@@ -310,8 +316,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t g = 0; g < plan->groups; g++) {
         tq_gemm_store store = tq_gemm_store_from(&k->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
-        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store, (char *)node->out[0]->data + g * each * out_size, plan->channels,
-                    scratch, node->threads);
+        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store,
+                    (char *)node->out[0]->data + g * each * out_size, plan->channels, scratch, node->threads);
     }
     return TQ_OK;
 }

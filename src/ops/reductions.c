@@ -148,116 +148,100 @@ static int32_t product_code(const tq_reduction *r, int64_t product)
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
 
-#define LANES_BODY(target, isa, name, out_t)                                                                \
-    target static void lanes_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
-                                            size_t n)                                                       \
-    {                                                                                                       \
-        const int32_t *restrict sums = acc;                                                                 \
-        out_t *restrict codes = out;                                                                        \
-        const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;       \
-        const int32_t less = r->low - zero, most = r->high - zero;                                          \
-        const tq_lane_fixed by = r->lanes;                                                                  \
-        for (size_t i = 0; i < n; i++)                                                                      \
-            codes[i] = (out_t)tq_lane_code(tq_lane_multiply(sums[i] - bias, by), less, most, zero);         \
-    }
-#define LANES(isa, target)                     \
-    LANES_BODY(target, isa, i8, int8_t)        \
-    LANES_BODY(target, isa, u8, uint8_t)       \
-    LANES_BODY(target, isa, i16, int16_t)
-TQ_EVERY_ISA(LANES)
+/* ---- sums to codes, by loops that compilers make vectors of ---- */
 
-/* XNNPACK's: the zero point is inside the rounding. */
-#define EVEN_BODY(target, isa, name, out_t)                                                                 \
-    target static void even_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
-                                           size_t n)                                                        \
-    {                                                                                                       \
-        const int32_t *restrict sums = acc;                                                                 \
-        out_t *restrict codes = out;                                                                        \
-        const float by = r->by, offset = r->offset, low = (float)r->low, high = (float)r->high;             \
-        for (size_t i = 0; i < n; i++)                                                                      \
-            codes[i] = (out_t)tq_lane_even((float)sums[i] * by + offset, low, high);                        \
-    }
-#define EVEN(isa, target)                  \
-    EVEN_BODY(target, isa, i8, int8_t)     \
-    EVEN_BODY(target, isa, u8, uint8_t)
-TQ_EVERY_ISA(EVEN)
-
-/* away(x), whole; roundf is a call. */
-TQ_BODY float away(float x)
+TQ_BODY int32_t lanes_code(const tq_reduction *r, int32_t sum)
 {
-    const float whole = truncf(x);
-    return fabsf(x - whole) >= 0.5f ? whole + copysignf(1, x) : whole;
+    const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;
+    return tq_lane_code(tq_lane_multiply(sum - bias, r->lanes), r->low - zero, r->high - zero, zero);
 }
 
-#define AWAY_BODY(target, isa, name, out_t)                                                                 \
-    target static void away_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
-                                           size_t n)                                                        \
-    {                                                                                                       \
-        const int32_t *restrict sums = acc;                                                                 \
-        out_t *restrict codes = out;                                                                        \
-        const int32_t zero = r->out_zero_point;                                                             \
-        const float by = r->by, offset = r->offset, less = (float)(r->low - zero), most = (float)(r->high - zero); \
-        for (size_t i = 0; i < n; i++) {                                                                    \
-            const float x = away((float)sums[i] * by + offset), raised = x > less ? x : less;               \
-            codes[i] = (out_t)((int32_t)(raised > most ? most : raised) + zero);                            \
-        }                                                                                                   \
-    }
-#define AWAY(isa, target)                  \
-    AWAY_BODY(target, isa, i8, int8_t)     \
-    AWAY_BODY(target, isa, u8, uint8_t)    \
-    AWAY_BODY(target, isa, i16, int16_t)
-TQ_EVERY_ISA(AWAY)
+/* XNNPACK's: the zero point is inside the rounding. */
+TQ_BODY int32_t even_code(const tq_reduction *r, int32_t sum)
+{
+    return tq_lane_even((float)sum * r->by + r->offset, (float)r->low, (float)r->high);
+}
 
-/* Rows of channels begin at a multiple of 512. */
+TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
+{
+    const int32_t zero = r->out_zero_point;
+    const float less = (float)(r->low - zero), most = (float)(r->high - zero), x = (float)sum * r->by + r->offset;
+    const float whole = truncf(x); /* roundf is a call */
+    const float rounded = fabsf(x - whole) >= 0.5f ? whole + copysignf(1, x) : whole;
+    const float raised = rounded > less ? rounded : less;
+    return (int32_t)(raised > most ? most : raised) + zero;
+}
+
+TQ_BODY int32_t up_code(const tq_reduction *r, int32_t sum)
+{
+    const int32_t zero = r->out_zero_point;
+    return tq_lane_code(tq_lane_multiply(sum, r->lanes), r->low - zero, r->high - zero, zero);
+}
+
 static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
 {
     int32_t real = (up ? tq_multiply_up : tq_multiply_double)(sum, r->multiplier, r->shift);
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
-#define BLOCKS_BODY(target, isa, name, out_t)                                                               \
-    target static void blocks_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
-                                             size_t n)                                                      \
-    {                                                                                                       \
-        const int32_t *restrict sums = acc;                                                                 \
-        out_t *restrict codes = out;                                                                        \
-        const size_t whole = n - n % 16;                                                                    \
-        const int32_t zero = r->out_zero_point, less = r->low - zero, most = r->high - zero;                \
-        const tq_lane_fixed by = r->lanes;                                                                  \
-        for (size_t i = 0; i < whole && r->fits; i++)                                                       \
-            codes[i] = (out_t)tq_lane_code(tq_lane_multiply(sums[i], by), less, most, zero);                \
-        for (size_t i = 0; i < whole && !r->fits; i++)                                                      \
-            codes[i] = (out_t)mean_code(r, sums[i], true);                                                  \
-        for (size_t i = whole; i < n; i++)                                                                  \
-            codes[i] = (out_t)mean_code(r, sums[i], false);                                                 \
+
+/* The record is copied, for compilers to know that no code is written into it. */
+#define STORE(way, target, isa, name, out_t, loops)                                                          \
+    target static void way##_##name##_##isa(const tq_reduction *r, const void *restrict acc,                 \
+                                            void *restrict out, size_t n)                                    \
+    {                                                                                                        \
+        const int32_t *restrict sums = acc;                                                                  \
+        out_t *restrict codes = out;                                                                         \
+        const tq_reduction p = *r;                                                                           \
+        loops                                                                                                \
     }
-#define BLOCKS(isa, target)                  \
-    BLOCKS_BODY(target, isa, i8, int8_t)     \
-    BLOCKS_BODY(target, isa, u8, uint8_t)
-TQ_EVERY_ISA(BLOCKS)
+#define CODES(out_t, from, to, code)                                                                         \
+    for (size_t i = from; i < (to); i++)                                                                     \
+        codes[i] = (out_t)(code);
+/* Rows of channels begin at a multiple of 512. */
+#define BLOCKS(out_t)                                                                                        \
+    const size_t whole = n - n % 16;                                                                         \
+    if (p.fits) {                                                                                            \
+        CODES(out_t, 0, whole, up_code(&p, sums[i]))                                                         \
+    } else {                                                                                                 \
+        CODES(out_t, 0, whole, mean_code(&p, sums[i], true))                                                 \
+    }                                                                                                        \
+    CODES(out_t, whole, n, mean_code(&p, sums[i], false))
+
+#define STORES_OF(target, isa, name, out_t)                                                        \
+    STORE(lanes, target, isa, name, out_t, CODES(out_t, 0, n, lanes_code(&p, sums[i])))            \
+    STORE(even, target, isa, name, out_t, CODES(out_t, 0, n, even_code(&p, sums[i])))              \
+    STORE(away, target, isa, name, out_t, CODES(out_t, 0, n, away_code(&p, sums[i])))              \
+    STORE(blocks, target, isa, name, out_t, BLOCKS(out_t))
+#define STORES(isa, target)                  \
+    STORES_OF(target, isa, i8, int8_t)       \
+    STORES_OF(target, isa, u8, uint8_t)      \
+    STORES_OF(target, isa, i16, int16_t)
+TQ_EVERY_ISA(STORES)
 
 typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
-#define STORE_CODES(name, out_t, even, away, blocks)                                                        \
-    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)               \
-    {                                                                                                       \
-        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),        \
-                                                 [TQ_REDUCE_EVEN] = even, [TQ_REDUCE_AWAY] = away,          \
-                                                 [TQ_REDUCE_BLOCKS] = blocks};                              \
-        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                         \
-            ways[r->way][tq_isa()](r, acc, out, n);                                                         \
-            return;                                                                                         \
-        }                                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                                      \
-            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                              \
-    }                                                                                                       \
-    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)             \
-    {                                                                                                       \
-        for (size_t i = 0; i < n; i++)                                                                      \
-            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                          \
+#define STORE_CODES(name, out_t)                                                                             \
+    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)                \
+    {                                                                                                        \
+        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),         \
+                                                 [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),           \
+                                                 [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),           \
+                                                 [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)};      \
+        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                          \
+            ways[r->way][tq_isa()](r, acc, out, n);                                                          \
+            return;                                                                                          \
+        }                                                                                                    \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                               \
+    }                                                                                                        \
+    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)              \
+    {                                                                                                        \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                           \
     }
-STORE_CODES(i8, int8_t, TQ_ISA_FUNCTIONS(even_i8), TQ_ISA_FUNCTIONS(away_i8), TQ_ISA_FUNCTIONS(blocks_i8))
-STORE_CODES(u8, uint8_t, TQ_ISA_FUNCTIONS(even_u8), TQ_ISA_FUNCTIONS(away_u8), TQ_ISA_FUNCTIONS(blocks_u8))
-STORE_CODES(i16, int16_t, TQ_ISA_SAME(NULL), TQ_ISA_FUNCTIONS(away_i16), TQ_ISA_SAME(NULL))
+STORE_CODES(i8, int8_t)
+STORE_CODES(u8, uint8_t)
+STORE_CODES(i16, int16_t)
 
 /* ---- the table: what an operator does with a type ---- */
 
@@ -340,10 +324,13 @@ static const row *row_of(const tq_node *node)
 }
 
 /* The accumulator that a reduction begins with. */
-static uint64_t init_of(const row *how)
+/* XNNPACK's largest and least float of none is an infinity. */
+static uint64_t init_of(const tq_node *node, const row *how)
 {
     uint64_t bits = 0;
     float real = (float)how->init;
+    if (node->numerics == TQ_NUMERICS_XNNPACK && fabsf(real) == FLT_MAX)
+        real = copysignf(INFINITY, real);
     /* 2^63 does not fit: it stands for the greatest int64 */
     int64_t integer = how->init >= 0x1p63 ? INT64_MAX : (int64_t)how->init;
     if (how->type == TQ_TensorType_FLOAT32)
@@ -477,7 +464,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
             shape.dims[shape.rank++] = in->dims[d];
         else if (keep)
             shape.dims[shape.rank++] = 1;
-    state->reduction.init = init_of(state->row);
+    state->reduction.init = init_of(node, state->row);
     state->batches = 1;
     if (is_optimized_mean(node, axes)) {
         plan_images(state, in);

@@ -104,27 +104,19 @@ static void pack_codes(const deconvolution *d, const tq_tensor *weights, void *p
 
 /* ---- what one input cell adds ---- */
 
-static void add_floats(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
-{
-    (void)batch;
-    const float *x = (const float *)d->input + cell * d->channels;
-    const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;
-    float *sum = sums;
-    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
-        for (size_t o = 0; o < d->out_channels; o++)
-            sum[o] += x[c] * w[o];
-}
-
-static void add_fused(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
-{
-    (void)batch;
-    const float *x = (const float *)d->input + cell * d->channels;
-    const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;
-    float *sum = sums;
-    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
-        for (size_t o = 0; o < d->out_channels; o++)
-            sum[o] = fmaf(x[c], w[o], sum[o]);
-}
+#define ADD_FLOATS(name, next)                                                                                \
+    static void name(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)              \
+    {                                                                                                        \
+        (void)batch;                                                                                         \
+        const float *x = (const float *)d->input + cell * d->channels;                                       \
+        const float *w = (const float *)d->weights + tap * d->channels * d->out_channels;                    \
+        float *sum = sums;                                                                                   \
+        for (size_t c = 0; c < d->channels; c++, w += d->out_channels)                                       \
+            for (size_t o = 0; o < d->out_channels; o++)                                                     \
+                sum[o] = next;                                                                               \
+    }
+ADD_FLOATS(add_floats, sum[o] + x[c] * w[o])
+ADD_FLOATS(add_fused, fmaf(x[c], w[o], sum[o]))
 
 static void add_hybrid(const deconvolution *d, size_t batch, size_t cell, size_t tap, void *sums)
 {
@@ -360,13 +352,15 @@ static tq_status eval_matrix(tq_node *node, tq_error *error)
 
 /* ---- prepare ---- */
 
-/* The output's shape, from its values; the convolution of it must have the input's size. */
+/* The output's shape, from its values; the convolution of it must have the input's size.  XNNPACK takes the batch from the
+   input, which may have been resized beside a constant shape. */
 static tq_status fit(tq_node *node, tq_error *error)
 {
     deconvolution *d = node->state;
     const int32_t *x = node->in[INPUT]->shape.dims, *w = node->in[WEIGHTS]->shape.dims;
     const int32_t *given = node->in[SHAPE]->data;
-    if (given[0] != x[0] || given[3] != w[0] || given[1] <= 0 || given[2] <= 0)
+    const bool has_batch = node->numerics == TQ_NUMERICS_XNNPACK || given[0] == x[0];
+    if (!has_batch || given[3] != w[0] || given[1] <= 0 || given[2] <= 0)
         return tq_input_fail(node, SHAPE, error,
                              "asks for [%d,%d,%d,%d]; the batch must be %d, the channels %d, and the size positive",
                              given[0], given[1], given[2], given[3], x[0], w[0]);
@@ -382,7 +376,7 @@ static tq_status fit(tq_node *node, tq_error *error)
                              given[2], height.out, width.out, x[1], x[2]);
     d->y = height;
     d->x = width;
-    tq_shape out = {4, {given[0], given[1], given[2], given[3]}};
+    tq_shape out = {4, {x[0], given[1], given[2], given[3]}};
     return tq_output_shape(node, 0, &out, error);
 }
 

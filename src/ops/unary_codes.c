@@ -107,6 +107,12 @@ static inline int32_t left_16(int32_t x, int places)
     return tq_clamp_i64(tq_shift_left_saturating(x, places), INT16_MIN, INT16_MAX);
 }
 
+/* gemmlowp's R of 16 bits, whose mask for 16 places and more is -1: what it leaves of x is never nearest to 0. */
+static inline int32_t right_16(int32_t x, int places)
+{
+    return places < 16 ? tq_rounding_divide_by_pot(x, places) : x < 0 ? -1 : 1;
+}
+
 /* (x + 3) / 6 in [0, 1], Q15, for x at 2^7 times the input's resolution.  The last bit of a shift to the left comes
    after the multiplication, so that what saturates before it does not show. */
 static inline int32_t swish_gate(int32_t x, const codes *c)
@@ -114,7 +120,7 @@ static inline int32_t swish_gate(int32_t x, const codes *c)
     if (c->gate_shift > 0)
         x = left_16(x, c->gate_shift - 1);
     x = high_16(x, c->gate_multiplier);
-    x = c->gate_shift > 0 ? left_16(x, 1) : tq_rounding_divide_by_pot(x, -c->gate_shift);
+    x = c->gate_shift > 0 ? left_16(x, 1) : right_16(x, -c->gate_shift);
     return (x + (1 << 15)) >> 1;
 }
 
@@ -123,7 +129,7 @@ static inline int32_t hard_swish(int32_t q, const codes *c)
     int32_t x = (int16_t)((q - c->zero_in) * 128);
     int32_t product = swish_gate(x, c) * high_16(x, c->swish_multiplier) / (1 << 15);
     int32_t y = c->swish_shift > 0 ? tq_shift_left_saturating(product, c->swish_shift)
-                                   : tq_rounding_divide_by_pot(product, -c->swish_shift);
+                                   : right_16(product, -c->swish_shift);
     return code_of(y, c);
 }
 

@@ -5,7 +5,7 @@
  * becomes of NaN and infinities is XNNPACK's too: the logarithm of an infinity is that of 2^128.
  *
  * Source: XNNPACK 75db3c09, src/f32-vtanh/rational-9-8.c.in, src/f32-vsigmoid/avx2-rr1-p5.c.in,
- * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-vlog, f32-vsin, f32-vcos, f32-vgelu,
+ * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-vexp, f32-vlog, f32-vsin, f32-vcos, f32-vgelu,
  * f32-vapproxgelu, f32-vhswish.
  */
 #ifndef TQ_OPS_XNNPACK_REAL_H
@@ -52,6 +52,26 @@ TQ_BODY float xnnpack_exp(float x, float ln2_high, float ln2_low)
     p = fmaf(p, t, 0x1.FFFFF6p-1f);
     const float e = fmaf(t * scale, p, scale);
     return x < -0x1.5D589Ep6f ? 0 : e;
+}
+
+/* e^x of any x: 2^n 2^r with n the nearest whole number to x log2(e), and a polynomial over another in what is left;
+   0 from n = -127 on, an infinity from n = 128 on, where the released package has them too; between these its last two
+   bits are others. */
+TQ_BODY float xnnpack_exp_of_any(float x)
+{
+    const float round = 12582912.0f, scaled = x * 1.44269504089f;
+    float low = scaled > 128 ? 128 : scaled, z = low < -127 ? -127 : low, power;
+    const float n = round + z - round, r = z - n, shifted = n + 8388735.0f; /* 2^23 + 127: n + 127 in its lowest bits */
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits <<= 23;
+    memcpy(&power, &bits, sizeof power);
+    float p = fmaf(r, 5.5380910635e-03f, 7.2068706155e-02f);
+    p = fmaf(r, p, 4.1594290733e-01f);
+    p = fmaf(r, p, 1.0f);
+    float q = fmaf(r, 2.3986088112e-02f, -2.7720427513e-01f);
+    q = fmaf(r, q, 1.0f);
+    return power * (p / q);
 }
 
 /* e / (1 + e) of e = e^-|x|, or for x >= 0 1 less that. */

@@ -12,6 +12,7 @@
 #include "python/array_args.h"
 #include "python/operands.h"
 #include "python/tree.h"
+#include "convert/halves.h"
 #include "convert/weights.h"
 #include "kernels/weight_codes.h"
 #include "model/rewrite.h"
@@ -394,6 +395,25 @@ static PyObject *codes_from(PyObject *module, PyObject *args)
     return made;
 }
 
+/* _halves_from(node, source, shape) -> whether it did: gives a node of a Buffer the floats of another, as float16.  False as
+   _codes_from's None. */
+static PyObject *halves_from(PyObject *module, PyObject *args)
+{
+    tq_state *state = PyModule_GetState(module);
+    PyObject *object, *source, *shape;
+    tq_node *node, *floats;
+    tq_error error;
+    if (!PyArg_ParseTuple(args, "OOO:_halves_from", &object, &source, &shape))
+        return NULL;
+    tq_tree *tree = change_both(state, object, "Buffer", &node, source, &floats);
+    PyArrayObject *w = tree ? floats_of(floats, shape) : NULL;
+    if (!w)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    tq_status status = tq_convert_halves(tree, node, PyArray_DATA(w), (uint64_t)PyArray_SIZE(w), &error);
+    Py_DECREF(w);
+    return status == TQ_OK ? Py_NewRef(Py_True) : tq_py_raise(state, &error, NULL);
+}
+
 /* _scales_into(node, buffer): gives a node of a QuantizationParameters the scales of codes that _codes_into made. */
 static PyObject *scales_into(PyObject *module, PyObject *args)
 {
@@ -582,6 +602,7 @@ static PyMethodDef functions[] = {
     {"_codes_from", codes_from, METH_VARARGS, NULL},
     {"_codes_into", codes_into, METH_VARARGS, NULL},
     {"_become_codes", become_codes, METH_VARARGS, NULL},
+    {"_halves_from", halves_from, METH_VARARGS, NULL},
     {"_scales_into", scales_into, METH_VARARGS, NULL},
     {"_scales_of", scales_of_codes, METH_O, NULL},
     {"quantize_weights", (PyCFunction)(void (*)(void))quantize_weights, METH_VARARGS | METH_KEYWORDS,

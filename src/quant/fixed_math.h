@@ -160,8 +160,8 @@ static inline void tq_inverse_sqrt(uint64_t x, int32_t *multiplier, int *shift)
 
 /* ---- logarithm ---- */
 
-/* ln(x) in Q5 for x >= 1 in Q12; what is not positive counts as its last bit.  The larger of two choices of the power of two, a quarter apart, keeps the
-   argument of the rational function near 1. */
+/* ln(x) in Q5 for x >= 1 in Q12; what is not positive counts as its last bit.  The larger of two choices of the power
+   of two, a quarter apart, keeps the argument of the rational function near 1. */
 static inline int32_t tq_q_log(int32_t x)
 {
     const int32_t sqrt_half = 1518500250, root = 1805811301; /* 2^-1/2 and 2^-1/4 */

@@ -19,8 +19,8 @@ static inline size_t tq_packed_size(size_t count, int bits)
 /* codes: the low bits of each byte. */
 void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
 
-/* The same, for loops of any instruction set.  Inner loops have a constant number of steps, so that compilers make vectors
-   of them. */
+/* The same, for loops of any instruction set.  Inner loops have a constant number of steps, so that compilers make
+   vectors of them. */
 static inline void tq_pack_codes_inline(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
 {
     size_t each = 8 / (size_t)bits, whole = count / each;

@@ -22,7 +22,7 @@ typedef struct tq_weight_target {
     tq_code code;
     bool per_channel; /* false: one region of one channel */
     bool blocks;      /* a channel is a block, whose scale float16 holds */
-    bool positive;    /* where that would be 0, it is float16's least number: XNNPACK refuses a model with a scale of 0 */
+    bool positive;    /* where that would be 0, it is float16's least number: XNNPACK refuses a scale of 0 */
 } tq_weight_target;
 
 /* Dense weights as `regions` arrays one after the other, each seen around one axis, with a scale for each
@@ -41,8 +41,8 @@ static inline size_t tq_weight_scale_count(const tq_weight_layout *layout)
 
 /* ---- the symmetric rules ---- */
 
-/* The scales from the bounds that kernels/weight_codes.h finds, and in the bounds' place the factors that it reads.  Fails where
-   the rule has no such type or no blocks, and where a bound or a scale is not finite. */
+/* The scales from the bounds that kernels/weight_codes.h finds, and in the bounds' place the factors that it reads.
+   Fails where the rule has no such type or no blocks, and where a bound or a scale is not finite. */
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
                            tq_error *error);
 

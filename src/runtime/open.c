@@ -306,6 +306,32 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
+/* What the delegate unpacks, and no node that it refuses reads, never gets into the memory that the caller reads. */
+static void note_unwritten(tq_graph_run *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        graph->slots[i].unread = true;
+        graph->slots[i].unwritten = false;
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        const tq_node *node = &graph->steps[k].node;
+        bool taken = node->numerics == TQ_NUMERICS_XNNPACK || tq_backend_unpacks(node);
+        for (int i = 0; !taken && i < node->in_count; i++)
+            if (node->in[i])
+                graph->slots[node->in[i]->index].unread = false;
+    }
+    for (uint32_t i = 0; i < graph->subgraph.outputs.count; i++) {
+        int32_t tensor = tq_vector_i32(&graph->subgraph.outputs, i);
+        if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count && graph->slots[tensor].unread)
+            graph->slots[tensor].unwritten = true;
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_step *step = &graph->steps[k];
+        if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
+            step->backend.litert = tq_backend_unwritten;
+    }
+}
+
 /* In the file's order: what one node unpacks is constant for those that follow. */
 void tq_graph_choose_backends(tq_graph_run *graph)
 {
@@ -317,8 +343,10 @@ void tq_graph_choose_backends(tq_graph_run *graph)
         if (tq_backend_unpacks(node))
             node->out[0]->unpacked = true;
     }
-    if (graph->run->options.numerics == TQ_NUMERICS_XNNPACK)
-        tq_graph_find_chains(graph);
+    if (graph->run->options.numerics != TQ_NUMERICS_XNNPACK)
+        return;
+    note_unwritten(graph);
+    tq_graph_find_chains(graph);
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)

@@ -59,6 +59,8 @@ typedef struct tq_slot {
     int32_t reader;     /* the operator that reads it; -1: none, or several, or the graph's caller does (chains.c) */
     bool is_input, is_output;
     bool is_orphan; /* nothing writes it */
+    bool unread;    /* by any operator that XNNPACK refuses */
+    bool unwritten; /* an output, too: LiteRT's delegate would not write it, had it unpacked it */
     bool file_constant; /* the file has its value */
     bool problem;       /* the file contradicts itself about it, as the report says */
     bool later;         /* its shape waits for data */

@@ -298,6 +298,7 @@ class Draft:
     def graph(self):
         """A further subgraph, to be drawn like this one; m.subgraph_index(graph) ends it."""
         graph = Draft(0, name=self.name)
+        graph.plain = self.plain
         graph.rng = self.rng
         return graph
 
@@ -309,10 +310,8 @@ class Draft:
 
     def case(self, operator="", kind="", seed=0, number=0):
         """What was drafted, as a Case.  One in twenty leaves its inputs' shapes open, and resizes them."""
-        open_ends = self.chance(0.05) and not any(
-            "quantized_dimension" in self.parameters[index] for index in self.inputs
-        )
-        if not self.resized and not self.fixed and open_ends:
+        per_axis = any("quantized_dimension" in self.parameters[index] for index in self.inputs)
+        if self.chance(0.05) and not self.resized and not self.fixed and not per_axis:
             self.resized = {index: self.shape_of(index) for index in self.inputs}
             for index in self.inputs:
                 self.tensors[index].fields["shape_signature"] = [-1] * len(self.shape_of(index))
