@@ -17,6 +17,7 @@
 
 #include "base/checked.h"
 #include "base/threads.h"
+#include "kernels/code_line.h"
 #include "kernels/columns.h"
 #include "kernels/isa.h"
 
@@ -31,6 +32,7 @@
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
+#define LINES_PAY 8192       /* elements a set: what a line saves on fewer is less than looking for it */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
@@ -51,6 +53,7 @@ struct source {
     tq_requantize_rule rule;
     tq_element in, out;
     bool in_place; /* parameters may point at scales here, for row kernels, and need no column of them */
+    size_t misses; /* sets without a line, after which none are looked for */
 };
 
 /* The columns of sets [first, first + count), and what the parameters say of all of them: `columns`, a bit each, and
@@ -556,6 +559,9 @@ enum {
     R_OFFSET_NEGATIVE,
     R_ZERO,
     R_INPUT_ZERO,
+    R_LINE_SLOPE,
+    R_LINE_OFFSET,
+    R_LINE_OFFSET_NEGATIVE,
     R_COLUMNS
 };
 
@@ -565,40 +571,13 @@ static float fixed_offset(double real, double error)
     return (float)((real + 0.5) * 65536 + error);
 }
 
-/* 2^exponent, -1022 <= exponent <= 1023; ldexp takes long for so little. */
-static double power_of_two(int exponent)
-{
-    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double power;
-    memcpy(&power, &bits, sizeof power);
-    return power;
-}
-
-/* How far a rule shifts its ties, for acc >= 0 and acc < 0: see kernels/requantize_simd.h. */
-static void find_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, double shift[2])
-{
-    double unit = m->shift < 0 ? power_of_two(m->shift - 1) : 0;
-    shift[0] = rule == TQ_REQUANTIZE_DOUBLE || rule == TQ_REQUANTIZE_UP ? unit : 0;
-    shift[1] = rule == TQ_REQUANTIZE_DOUBLE ? -shift[0] : shift[0];
-}
-
-/* The real multiplier that a rule's fixed-point parts stand for, or its own. */
-static double effective_multiplier(const tq_multiplier *m, tq_requantize_rule rule)
-{
-    if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
-        return m->f64;
-    if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
-        return m->f32;
-    return m->fixed * power_of_two(m->shift - 31); /* exact; |shift| <= 1024 */
-}
-
 /* As tq_fixed_point_of; error: E of kernels/fixed_simd.h. */
 static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
                            double error, float *slope, float *offset, float *offset_negative)
 {
-    double shift[2], real = effective_multiplier(m, rule);
+    double shift[2], real = tq_multiplier_real(m, rule);
     int32_t center = center_of(out);
-    find_tie_shift(m, rule, shift);
+    tq_multiplier_tie_shift(m, rule, shift);
     *slope = (float)(real * 65536);
     *offset = fixed_offset(zero_point - center + shift[0], error);
     *offset_negative = fixed_offset(zero_point - center + shift[1], error);
@@ -636,6 +615,18 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     p->shifts_left |= m->shift > 0;
 }
 
+/* The line of a set; false: there is none, or it was not looked for. */
+static bool fill_line(char *const *data, size_t i, const tq_multiplier *m, const struct source *from,
+                      int32_t zero_point, bool look)
+{
+    tq_code_line line = {NAN, 0, 0};
+    bool found = look && tq_code_line_of(m, from->rule, zero_point - center_of(from->out), &line);
+    ((float *)data[R_LINE_SLOPE])[i] = line.slope;
+    ((float *)data[R_LINE_OFFSET])[i] = line.offset;
+    ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = line.offset_negative;
+    return found;
+}
+
 static void fill_requantize(union params *params, char *const *data, unsigned columns, const struct source *from,
                             size_t first, size_t sets)
 {
@@ -643,12 +634,15 @@ static void fill_requantize(union params *params, char *const *data, unsigned co
     tq_requantize_params *p = &params->requantize;
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
+    size_t misses = 0;
     for (size_t i = 0; i < sets; i++) {
         size_t set = first + i;
         tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
         int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
         int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
         fill_set(p, data, i, &m, from, zero, input_zero);
+        if (p->lines)
+            misses += !fill_line(data, i, &m, from, zero, misses < from->misses);
         p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
     }
 }
@@ -662,6 +656,10 @@ static void point_requantize(union params *params, char *const *data)
     p->slope = (float *)data[R_SLOPE], p->offset = (float *)data[R_OFFSET];
     p->offset_negative = (float *)data[R_OFFSET_NEGATIVE];
     p->zero_point = (int32_t *)data[R_ZERO], p->input_zero_point = (int32_t *)data[R_INPUT_ZERO];
+    if (!p->lines)
+        return;
+    p->line_slope = (float *)data[R_LINE_SLOPE], p->line_offset = (float *)data[R_LINE_OFFSET];
+    p->line_offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE];
 }
 
 /* The columns that a rule's bodies read. */
@@ -674,6 +672,33 @@ static unsigned columns_of(tq_requantize_rule rule)
         return all | 1u << R_REAL_F32;
     all |= 1u << R_MULTIPLIER | 1u << R_LEFT | 1u << R_RIGHT;
     return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
+}
+
+/* How many sets are likely to have no line.  That is by trial: one in M^2 / 3.5e-8 where the zero point is the middle
+   of the codes, ten times as many where it is their end, and eight times as many for a rule that rounds the product. */
+static double expected_misses(const struct source *from, size_t sets)
+{
+    double misses = 0;
+    for (size_t i = 0; i < sets; i++) {
+        double real = from->multiplier.data[from->multiplier.many ? i : 0];
+        double zero = from->zero_point.data[from->zero_point.many ? i : 0] - center_of(from->out);
+        misses += (3.5e-8 + 2e-11 * zero * zero) / (real * real + 1e-12);
+    }
+    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 8 * misses : misses;
+}
+
+/* Whether it pays to look for lines.  Along rows they are of use if all sets have one, and kernels do several rows at a
+   time. */
+static bool lines_pay(struct source *from, const tq_layout *layout)
+{
+    size_t sets = layout->groups * layout->channels;
+    size_t pattern = needs_of(layout, false).pattern;
+    bool grouped = pattern > 0 && pattern <= TQ_GROUPED && pattern % TQ_COLUMN_PADDING == 0;
+    bool rows = way_of(layout, false) == ROWS, of_use = (rows || grouped) && from->in == TQ_i32;
+    if (!of_use || tq_element_size(from->out) != 1 || count_elements(layout) / sets < LINES_PAY)
+        return false;
+    from->misses = rows ? sets : 1;
+    return expected_misses(from, sets) < (rows ? sets * 0.5 : 0.7);
 }
 
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
@@ -695,7 +720,10 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
     struct walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
                      .layout = join_runs(job->layout, many)};
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS, .needed = columns_of(rule),
-                    .constant = zero_point.many ? 0 : 1u << R_ZERO};
+    bool lines = lines_pay(&source, &w.layout);
+    p.requantize.lines = lines;
+    unsigned of_lines = lines ? 7u << R_LINE_SLOPE : 0;
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
+                    .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return perform(&w, job, operations[rule], &c, error);
 }

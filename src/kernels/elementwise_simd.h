@@ -16,12 +16,9 @@
 #define BLOCK (4 * LANES) /* the elements of one step */
 #define LONG_WALK (64 * BLOCK) /* elements; in less, a part costs more than alignment brings */
 #define VECTOR_BYTES (4 * LANES)
+#define GROUPED TQ_GROUPED
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
-
-/* The longest rows whose parameters vary that are done several at a time: reading longer ones by turns is slower than
-   loading more. */
-#define GROUPED 128
 
 /* What loops seldom need: functions of their own, out of the way of the loops' registers. */
 #define RARELY static __attribute__((noinline, cold)) TARGET
@@ -167,6 +164,7 @@ enum vary { VARY_NOTHING, VARY_ALL, VARY_SCALE };
 #include "kernels/convert_simd.h"
 #include "kernels/dequantize_simd.h"
 #include "kernels/quantize_simd.h"
+#include "kernels/line_simd.h"
 #include "kernels/requantize_simd.h"
 
 #define KERNEL(operation, in, out, isa) ROW_##isa(operation, in, out)

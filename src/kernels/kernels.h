@@ -41,6 +41,9 @@ int32_t tq_element_low(tq_element element);
 int64_t tq_element_high(tq_element element);
 
 #define TQ_COLUMN_PADDING 64 /* the widest block of a kernel: four vectors of sixteen lanes */
+/* The longest rows whose parameters vary that are done several at a time: reading longer ones by turns is slower than
+   loading more. */
+#define TQ_GROUPED 128
 
 /* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
    the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */
@@ -73,10 +76,12 @@ typedef struct tq_requantize_params {
     const int32_t *multiplier, *left, *right; /* left and right: its shift, split by sign */
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
+    const float *line_slope, *line_offset, *line_offset_negative; /* code_line.h; a slope of NaN: there is no line */
     int32_t low, high; /* all of the element's range */
     uint8_t doubtful; /* offsets have half of it added: below it, lower halves of fixed point are in doubt */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
+    bool lines;       /* lines were looked for */
     bool stream;      /* as above */
 } tq_requantize_params;
 

@@ -167,6 +167,19 @@ INLINE struct requantize_offsets requantize_load_offsets(const tq_requantize_par
     return (struct requantize_offsets){keep_f32(load_f32(p->offset + at)), keep_f32(load_f32(p->offset_negative + at))};
 }
 
+#define LINES_exact(rule, in, out)
+#define WALK_LINES_exact(rule, in, out) (void)0
+#define WALK_LINED_exact(rule, in, out) (void)0
+#define LINES_fixed(rule, in, out) DEFINE_LINES(rule, in, out, requantize_##rule##_##in##_##out)
+#define WALK_LINES_fixed(rule, in, out) \
+    if (sizeof *x == 4)                 \
+    WALK_LINES(requantize_##rule##_##in##_##out)
+#define WALK_LINED_fixed(rule, in, out)                                                        \
+    if (sizeof *x == 4 && p->lines) {                                                          \
+        lined_requantize_##rule##_##in##_##out(x, y, n, stride, rows, p, first);               \
+        return;                                                                                \
+    }
+
 #define GROUPS_exact(rule, in, out)
 #define WALK_GROUPS_exact(rule, in, out) (void)0
 #define GROUPS_fixed(rule, in, out)                                                                                \
@@ -188,6 +201,7 @@ INLINE struct requantize_offsets requantize_load_offsets(const tq_requantize_par
     DEFINE_PART(requantize_##rule##_##in##_##out, in, out, tq_requantize_params, struct requantize_lane,           \
                 requantize_load)                                                                                   \
     GROUPS_##way(rule, in, out)                                                                                    \
+    LINES_##way(rule, in, out)                                                                                     \
     INLINE void sweep_requantize_##rule##_##in##_##out(const element_##in *x, element_##out *y, size_t n,          \
                                                        size_t rows, size_t stride,                                 \
                                                        const tq_requantize_params *params, size_t first,           \
@@ -198,11 +212,14 @@ INLINE struct requantize_offsets requantize_load_offsets(const tq_requantize_par
             (lanes ? tq_requantize_##rule##_##in##_##out##__scalar_lanes                                           \
                    : tq_requantize_##rule##_##in##_##out##__scalar_row)(x, y, n, rows, stride, p, first);          \
         else if (lanes) {                                                                                          \
+            WALK_LINES_##way(rule, in, out);                                                                       \
             WALK_GROUPS_##way(rule, in, out);                                                                      \
             WALK_LANES(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, VARY_ALL,        \
                        SIZE_MAX);                                                                                  \
-        } else                                                                                                       \
+        } else {                                                                                                   \
+            WALK_LINED_##way(rule, in, out);                                                                       \
             WALK_ROWS(requantize_##rule##_##in##_##out, struct requantize_lane, requantize_load, p->stream);       \
+        }                                                                                                          \
     }
 
 #define WAY_i8 fixed

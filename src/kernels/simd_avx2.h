@@ -149,6 +149,13 @@ INLINE vf fma_from_f32(vf x, const float *slope, vf offset)
     return x;
 }
 
+/* In the register of x, which is not needed any more: compilers would move the sum's there. */
+INLINE vf fma_onto_f32(vf x, vf slope, vf offset)
+{
+    __asm__("vfmadd132ps %2, %1, %0" : "+x"(x) : "x"(offset), "x"(slope));
+    return x;
+}
+
 /* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
    ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
 typedef vi fixed_lows;
@@ -182,6 +189,14 @@ INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
 INLINE vi splat_s8(int32_t x) { return _mm256_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm256_min_epi8(_mm256_max_epi8(x, low), high); }
 INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm256_min_epu8(_mm256_max_epu8(x, low), high); }
+
+/* Two vectors of any integers to 16 bits, and four to 8, with saturation. */
+typedef vi words;
+INLINE words words_of(vi a, vi b) { return _mm256_packs_epi32(a, b); }
+INLINE vi bytes_of(words ab, words cd)
+{
+    return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
 
 INLINE vf choose_by_sign(vf x, vf positive, vf negative) { return _mm256_blendv_ps(positive, negative, x); }
 

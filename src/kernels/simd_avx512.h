@@ -136,6 +136,7 @@ INLINE vi away_s32(vf x)
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm512_fmadd_ps(x, slope, offset); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(fma_f32(x, slope, offset)); }
 INLINE vf fma_from_f32(vf x, const float *slope, vf offset) { return fma_f32(x, load_f32(slope), offset); }
+INLINE vf fma_onto_f32(vf x, vf slope, vf offset) { return fma_f32(x, slope, offset); }
 typedef vi fixed_lows;
 typedef vi fixed_half;
 struct fixed_block {
@@ -161,6 +162,10 @@ INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
 INLINE vi splat_s8(int32_t x) { return _mm512_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm512_min_epi8(_mm512_max_epi8(x, low), high); }
 INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm512_min_epu8(_mm512_max_epu8(x, low), high); }
+
+typedef vi words;
+INLINE words words_of(vi a, vi b) { return _mm512_packs_epi32(a, b); }
+INLINE vi bytes_of(words ab, words cd) { return order_bytes(_mm512_packs_epi16(ab, cd)); }
 
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {

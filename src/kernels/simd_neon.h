@@ -121,6 +121,7 @@ INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
    positive limit, whose code is right. */
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return vfmaq_f32(offset, x, slope); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(fma_f32(x, slope, offset)); }
+INLINE vf fma_onto_f32(vf x, vf slope, vf offset) { return fma_f32(x, slope, offset); }
 INLINE vf fma_from_f32(vf x, const float *slope, vf offset) { return fma_f32(x, load_f32(slope), offset); }
 
 /* The upper halves joined, in the elements' own order, and the lower ones; least is of the lower ones. */
@@ -166,6 +167,13 @@ INLINE void put(void *p, vi x, bool stream)
     (void)stream;
     vst1q_s32(p, x);
 }
+typedef int16x8_t words;
+INLINE words words_of(vi a, vi b) { return narrow(a, b); }
+INLINE vi bytes_of(words ab, words cd)
+{
+    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
+}
+
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {
     return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(vreinterpretq_s32_f32(x), 31)), negative, positive);

@@ -3,6 +3,7 @@
  * Every available row of kernels.def against its scalar row, and what stands beside the rows, without Python: for
  * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
+#include "kernels/code_line.h"
 #include "kernels/elementwise.h"
 #include "kernels/fixed_16.h"
 #include "quant/fixed_math_16.h"
@@ -161,13 +162,38 @@ static void fill_ties(const struct array *a, tq_element type, size_t n, size_t o
     }
 }
 
+static void compare_layout(const tq_kernel *row, const struct array *in, tq_layout layout, const struct parameters *p)
+{
+    size_t n = layout.outer * layout.channels * layout.inner;
+    struct array a = make(row->out, n), b = make(row->out, n);
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, NULL};
+    uint64_t bytes = 0;
+    if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
+        exit(2);
+    const tq_kernel *scalar = scalar_row(row); /* which ends forcing */
+    tq_kernels_force(row->feature);
+    tq_status status = perform(row, &job, p);
+    tq_kernels_force(TQ_CPU_INDEX_SCALAR);
+    job.out = b.data;
+    if (status == TQ_OK)
+        status = perform(scalar, &job, p);
+    tq_kernels_force(-1);
+    if (status != TQ_OK || !equal(&a, &b, row->out, n)) {
+        printf("%s, %s: differs from scalar for %zu times %zu elements in runs of %zu, %s\n", row->name, row->isa,
+               layout.outer, layout.channels, layout.inner, p->many ? "many sets" : "one set");
+        exit(1);
+    }
+    free(job.scratch);
+    free(a.data);
+    free(b.data);
+}
+
 /* `outer` times n elements, with parameters an element of n, by_row: of `outer`, or one set. */
 static void compare(const tq_kernel *row, size_t outer, size_t of_each, bool by_row)
 {
     static struct parameters p;
     size_t n = outer * of_each;
-    uint64_t bytes = 0;
-    struct array in = make(row->in, n), a = make(row->out, n), b = make(row->out, n);
+    struct array in = make(row->in, n);
     choose(&p, row->in, row->out);
     fill(&in, row->in, n, p.scale[0]);
     if (outer > 1) {
@@ -180,26 +206,8 @@ static void compare(const tq_kernel *row, size_t outer, size_t of_each, bool by_
     tq_layout layout = {1, 1, 1, n};
     if (p.many)
         layout = by_row ? (tq_layout){1, 1, outer, of_each} : (tq_layout){1, outer, of_each, 1};
-    tq_array_job job = {in.data, a.data, row->in, row->out, layout, 1, NULL};
-    if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
-        exit(2);
-    const tq_kernel *scalar = scalar_row(row); /* which ends forcing */
-    tq_kernels_force(row->feature);
-    tq_status status = perform(row, &job, &p);
-    tq_kernels_force(TQ_CPU_INDEX_SCALAR);
-    job.out = b.data;
-    if (status == TQ_OK)
-        status = perform(scalar, &job, &p);
-    tq_kernels_force(-1);
-    if (status != TQ_OK || !equal(&a, &b, row->out, n)) {
-        printf("%s, %s: differs from scalar for %zu times %zu elements, %s\n", row->name, row->isa, outer, of_each,
-               !p.many ? "row" : by_row ? "rows" : "lanes");
-        exit(1);
-    }
-    free(job.scratch);
+    compare_layout(row, &in, layout, &p);
     free(in.data);
-    free(a.data);
-    free(b.data);
 }
 
 /* Rows that share their parameters, and rows with a set each: kernels do several at a time, or go on from one to the
@@ -213,6 +221,67 @@ static size_t compare_rows(const tq_kernel *row)
             for (int round = 0; round < ROUNDS / 4; round++, done++)
                 compare(row, rows[k], lengths[i], round % 2);
     return done;
+}
+
+/* So many elements a set that lines are looked for (kernels/code_line.h): channels along rows, with multipliers that
+   have lines and with one that cannot, a row a set, and one set. */
+static size_t compare_long(const tq_kernel *row)
+{
+    static struct parameters p;
+    const size_t channels = 32, outer = 8192 + 11, n = outer * channels;
+    if (row->in != TQ_i32 || tq_element_size(row->out) != 1 || row->operation < TQ_OP_requantize_double)
+        return 0;
+    struct array in = make(TQ_i32, n);
+    choose(&p, TQ_i32, row->out);
+    for (int round = 0; round < 3; round++) {
+        p.many = p.many_zero_points = true;
+        for (size_t i = 0; i < channels; i++) {
+            p.multiplier[i] = ldexp(0.5 + random_unit() / 2, round == 1 && i == 17 ? -14 : -(int)(random32() % 5) - 3);
+            p.zero_point[i] = between(tq_element_low(row->out), tq_element_high(row->out)) / (round == 2 ? 1 : 16);
+            p.input_zero_point[i] = 0;
+        }
+        fill(&in, TQ_i32, n, 1);
+        fill_ties(&in, TQ_i32, n / 2, channels, &p);
+        compare_layout(row, &in, (tq_layout){1, outer, channels, 1}, &p);
+        compare_layout(row, &in, (tq_layout){1, 1, 5, 8192 + 77}, &p);
+        p.many = p.many_zero_points = false;
+        compare_layout(row, &in, (tq_layout){1, 1, 1, 20001}, &p);
+    }
+    free(in.data);
+    return 9;
+}
+
+/* Lines at every sum whose code does not saturate, and beyond. */
+static size_t check_lines(void)
+{
+    size_t found = 0, tried = 0;
+    for (int rule = 0; rule < TQ_REQUANTIZE_RULES; rule++)
+        for (int k = 0; k < 8; k++, tried++) {
+            double real = ldexp(k ? 0.5 + random_unit() / 2 : 0.5, -3 - k);
+            tq_multiplier m = tq_multiplier_of(real, (tq_requantize_rule)rule);
+            int32_t zero_point = k % 3 ? between(-20, 20) : between(-128, 127), far = (int32_t)(300 / real);
+            tq_code_line line = {NAN, NAN, NAN};
+            if (!tq_code_line_of(&m, m.rule, zero_point, &line)) {
+                if (line.slope == line.slope) /* written on failure */
+                    exit(1);
+                continue;
+            }
+            for (int64_t acc = -(int64_t)far; acc <= far + 4; acc++) {
+                static const int32_t extremes[] = {INT32_MIN, INT32_MIN + 1, INT32_MAX, INT32_MAX - 1};
+                int32_t x = acc > far ? extremes[acc - far - 1] : (int32_t)acc;
+                float code = rintf(fmaf((float)x, line.slope, x < 0 ? line.offset_negative : line.offset));
+                if (fminf(fmaxf(code, -128), 127) == (float)tq_requantize(x, &m, m.rule, zero_point, -128, 127))
+                    continue;
+                printf("rule %d, multiplier %a, zero point %d: the line is wrong at %d\n", rule, real, zero_point, x);
+                exit(1);
+            }
+            found++;
+        }
+    if (found < tried * 3 / 4) {
+        printf("%zu lines of %zu\n", found, tried);
+        exit(1);
+    }
+    return found;
 }
 
 static void expect(const int16_t *found, int16_t wanted, int a, const char *what)
@@ -254,11 +323,11 @@ int main(void)
             continue;
         for (size_t n = 0; n < LONGEST; n++, done++)
             compare(&rows[i], 1, n, false);
-        done += compare_rows(&rows[i]);
+        done += compare_rows(&rows[i]) + compare_long(&rows[i]);
         for (int k = 0; k < ROUNDS; k++, done++)
             compare(&rows[i], 1, LONGEST, false);
     }
-    done += compare_fixed_16();
+    done += compare_fixed_16() + check_lines();
     printf("%zu comparisons\n", done);
     return 0;
 }
