@@ -649,3 +649,15 @@ def test_every_float32():
                     assert same(found, expected), (hex(start), isa, rule)
     finally:
         tq._core._force_isa(None)
+
+
+def test_zero_points_that_are_all_the_same_are_one():
+    x = np.linspace(-9, 9, 60, dtype=np.float32).reshape(5, 4, 3)
+    scale = np.float32([0.03, 0.05, 0.07, 0.11])
+    q = tq.quantize(x, scale, 3, axis=1)
+    for points in (np.full(4, 3), np.full(4, 3, np.int8), [3, 3, 3, 3]):
+        assert np.array_equal(tq.quantize(x, scale, points, axis=1), q)
+        assert np.array_equal(tq.dequantize(q, scale, points, axis=1), tq.dequantize(q, scale, 3, axis=1))
+    with pytest.raises(ValueError, match=r"zero_point.*128"):
+        tq.quantize(x, scale, np.full(4, 128), axis=1)
+    assert tq.quantize(np.zeros((0, 2), np.float32), np.zeros(0, np.float32), np.zeros(0, int), axis=0).shape == (0, 2)

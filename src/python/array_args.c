@@ -762,7 +762,7 @@ static bool one_zero_point(tq_py_column *c, PyObject *object, const char *argume
     return fits;
 }
 
-/* Every int64 as int32, in a new array. */
+/* Every int64 as int32, in a new array.  Zero points that are all the same, such as the zeros of weights, are one. */
 static bool many_zero_points(tq_py_column *c, PyArrayObject *wide, const char *argument, int32_t low, int32_t high,
                              const char *of)
 {
@@ -772,18 +772,20 @@ static bool many_zero_points(tq_py_column *c, PyArrayObject *wide, const char *a
     if (!c->array)
         return false;
     int32_t *to = PyArray_DATA(c->array);
-    c->data = to;
-    c->many = count != 1;
+    int64_t differing = 0;
     for (npy_intp i = 0; i < count; i++) {
         if (from[i] < low || from[i] > high) {
             PyObject *value = PyLong_FromLongLong(from[i]);
-            refuse_zero_point(argument, i, c->many, value, low, high, of);
+            refuse_zero_point(argument, i, count != 1, value, low, high, of);
             Py_XDECREF(value);
             tq_py_column_free(c);
             return false;
         }
         to[i] = (int32_t)from[i];
+        differing |= from[i] ^ from[0];
     }
+    c->data = to;
+    c->many = count == 0 || differing != 0;
     return true;
 }
 
