@@ -233,25 +233,39 @@ STEADY = """
 """
 
 
-def handed_on(item, slacks, theirs):
-    """By how much a float output differs because the inputs do: sums may be far smaller than what they add up."""
+PRODUCTS = ("BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def largest(tensor, theirs):
+    """The largest finite number of a tensor in any invoke."""
+    values = [run[tensor.index] for run in theirs] if tensor.index in theirs[0] else [tensor.data]
+    known = [np.abs(v[np.isfinite(v)]).max(initial=0) for v in values if getattr(v, "size", 0)]
+    return float(max(known, default=0))
+
+
+def handed_on(item, slacks, theirs, numerics):
+    """By how much a float output differs because the inputs do, or because products are added in another order.
+
+    Sums may be far smaller than what they add up."""
     parts = [slacks.get(index) or 0 for index in item.input_indices]
     if item.name in ("ADD", "SUB"):
         return sum(parts)
+    if item.name == "SQUARED_DIFFERENCE":
+        return sum(parts) * (2 * largest(item.outputs[0], theirs) ** 0.5 + sum(parts))
     if item.name == "MUL":
-        sizes = []
-        for tensor in item.inputs:
-            values = [run[tensor.index] for run in theirs] if tensor.index in theirs[0] else [tensor.data]
-            known = [np.abs(v[np.isfinite(v)]).max(initial=0) for v in values if getattr(v, "size", 0)]
-            sizes.append(float(max(known, default=0)))
+        sizes = [largest(tensor, theirs) for tensor in item.inputs]
         return parts[0] * sizes[1] + parts[1] * sizes[0]
+    if item.name in PRODUCTS and numerics == "optimized" and item.inputs[1].type.name == "FLOAT32":
+        x, w = item.inputs[:2]
+        terms = np.prod(w.shape) // max(item.outputs[0].shape[-1:], default=1)
+        return float(terms) * 2.0**-24 * largest(x, theirs) * largest(w, theirs)
     return 1.2 * max(parts, default=0) if item.name in STEADY.split() else 0  # HARD_SWISH rises by up to 1.13
 
 
 def slack_of_codes(of, mine):
     """Of products whose floats become codes on the way: each that differs at all, by a unit in the last place, may
     become another code.  mine: the floats that tq had, or None."""
-    if of.name not in ("BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED") or mine is None:
+    if of.name not in PRODUCTS or mine is None:
         return 0.0
     x, weights = of.inputs[:2]
     if x.type != "float32" or not len(weights.scale) or weights.value is None or weights.value.dtype.kind not in "iu":
@@ -292,7 +306,7 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
     for item in model.subgraphs[0].operators:
         index = next(iter(item.output_indices), None)
         if slacks.get(index) is not None:
-            slacks[index] = max(slacks[index], handed_on(item, slacks, theirs))
+            slacks[index] = max(slacks[index], handed_on(item, slacks, theirs, numerics))
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
         strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
