@@ -159,9 +159,15 @@ TQ_BODY bool code_line_of(const tq_multiplier *m, tq_requantize_rule rule, int32
         return false;
     tq_multiplier_tie_shift(m, rule, shift);
     struct drawing d = {m, rule, zero_point, real, {zero_point + shift[0], zero_point + shift[1]}};
-    float slope = (float)real;
-    return draw(&d, slope, 4, line) || draw(&d, slope, 16, line) || draw(&d, nextafterf(slope, 1), 8, line) ||
-           draw(&d, nextafterf(slope, 0), 8, line);
+    const float slope = (float)real;
+    const struct {
+        float slope;
+        int nudges;
+    } tries[] = {{slope, 4}, {slope, 16}, {nextafterf(slope, 1), 8}, {nextafterf(slope, 0), 8}};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
+        if (draw(&d, tries[i].slope, tries[i].nudges, line))
+            return true;
+    return false;
 }
 
 #define CODE_LINE_OF(isa, target)                                                                                \

@@ -27,22 +27,23 @@ typedef struct search {
     search_fn run;
 } search;
 
-/* One contiguous column: the best value of each of LANES parts, the best of those, and the first place that holds it.
-   A part starts with what loses to all but NaN. */
+/* One contiguous column of LANES elements and more: the best value of each of LANES parts, the last of which may begin
+   with elements that were looked at, the best of those, and the first place that holds it.  A part starts with what
+   loses to all but NaN. */
 #define SEARCH_COLUMN(target, name, type, better, worst)                                    \
     target static void name##_column(const type *x, size_t dim, int32_t *best)              \
     {                                                                                       \
         type parts[LANES], value = worst;                                                   \
-        size_t k = 0;                                                                       \
+        size_t k;                                                                           \
         for (size_t l = 0; l < LANES; l++)                                                  \
             parts[l] = worst;                                                               \
-        for (; k + LANES <= dim; k += LANES)                                                \
+        for (k = 0; k < dim; k += LANES) {                                                  \
+            const type *now = x + (k + LANES <= dim ? k : dim - LANES);                     \
             for (size_t l = 0; l < LANES; l++)                                              \
-                parts[l] = x[k + l] better parts[l] ? x[k + l] : parts[l];                  \
+                parts[l] = now[l] better parts[l] ? now[l] : parts[l];                      \
+        }                                                                                   \
         for (size_t l = 0; l < LANES; l++)                                                  \
             value = parts[l] better value ? parts[l] : value;                               \
-        for (; k < dim; k++)                                                                \
-            value = x[k] better value ? x[k] : value;                                       \
         for (k = 0; k < dim && x[k] != value; k++)                                          \
             ;                                                                               \
         *best = k < dim ? (int32_t)k : 0; /* all NaN: the first */                          \
