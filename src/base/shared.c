@@ -25,8 +25,9 @@ enum { FIRST_CHAINS = 32, EMPTY = 0, MADE = 1 };
 struct tq_shared {
     tq_allocator allocator;
     atomic_long holder; /* of the lock: a process, or EMPTY */
-    size_t count, chain_count;
-    tq_part **chains;
+    atomic_size_t count; /* of parts; stored under the lock */
+    size_t chain_count;
+    tq_part **chains, *first[FIRST_CHAINS]; /* `first` until there are more */
 };
 
 /* ---- who, and waiting ---- */
@@ -88,6 +89,8 @@ tq_status tq_shared_open(const tq_allocator *allocator, tq_shared **out, tq_erro
     if (status != TQ_OK)
         return status;
     shared->allocator = *allocator;
+    shared->chains = shared->first;
+    shared->chain_count = FIRST_CHAINS;
     *out = shared;
     return TQ_OK;
 }
@@ -97,20 +100,26 @@ void tq_shared_close(tq_shared *shared)
     if (!shared)
         return;
     tq_allocator allocator = shared->allocator;
-    tq_release(&allocator, shared->chains);
+    if (shared->chains != shared->first)
+        tq_release(&allocator, shared->chains);
     tq_release(&allocator, shared);
 }
 
-/* FNV-1a (Fowler, Noll, Vo). */
+/* Eight bytes at a time: a key has a few hundred, and most keys differ in a few of them.  The factor is 2^64 divided by the
+   golden ratio; the shift brings the upper bits, which depend on all, down to those that choose a chain. */
 static uint64_t hash_of(tq_bytes key)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < key.size; i++)
-        hash = (hash ^ key.data[i]) * UINT64_C(0x100000001b3);
+    uint64_t hash = key.size, word;
+    for (size_t i = 0; i < key.size; i += sizeof word) {
+        word = 0;
+        memcpy(&word, key.data + i, key.size - i < sizeof word ? key.size - i : sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
     return hash;
 }
 
-/* Where the pointer to a part stands; the chain's end where there is none.  Under the lock, with chains. */
+/* Where the pointer to a part stands; the chain's end where there is none.  Under the lock. */
 static tq_part **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
 {
     tq_part **at = &shared->chains[hash & (shared->chain_count - 1)];
@@ -121,21 +130,23 @@ static tq_part **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
 
 tq_part *tq_shared_find(tq_shared *shared, tq_bytes key)
 {
+    if (atomic_load(&shared->count) == 0)
+        return NULL; /* as for a model's first user */
     const uint64_t hash = hash_of(key);
     lock(shared);
-    tq_part *part = shared->chain_count ? *place_of(shared, key, hash) : NULL;
+    tq_part *part = *place_of(shared, key, hash);
     if (part)
         part->users++;
     unlock(shared);
     return part;
 }
 
-static tq_status grow(tq_shared *shared, size_t wanted, tq_error *error)
+/* To at least as many chains as parts; where there is no memory for that they stay long. */
+static void grow(tq_shared *shared, size_t wanted)
 {
     tq_part **chains, **old = NULL;
-    tq_status status = tq_allocate(&shared->allocator, wanted, sizeof(tq_part *), &chains, error);
-    if (status != TQ_OK)
-        return status;
+    if (tq_allocate(&shared->allocator, wanted, sizeof(tq_part *), &chains, NULL) != TQ_OK)
+        return;
     lock(shared);
     if (shared->chain_count < wanted) {
         for (size_t i = 0; i < shared->chain_count; i++)
@@ -151,26 +162,14 @@ static tq_status grow(tq_shared *shared, size_t wanted, tq_error *error)
         chains = NULL;
     }
     unlock(shared);
-    tq_release(&shared->allocator, old);
+    if (old != shared->first)
+        tq_release(&shared->allocator, old);
     tq_release(&shared->allocator, chains);
-    return TQ_OK;
 }
 
-/* At least as many chains as parts, or what there is where there is no memory for more. */
-static tq_status make_room(tq_shared *shared, tq_error *error)
-{
-    lock(shared);
-    const size_t chains = shared->chain_count, count = shared->count;
-    unlock(shared);
-    if (chains == 0)
-        return grow(shared, FIRST_CHAINS, error);
-    if (count >= chains)
-        (void)grow(shared, chains * 4, NULL);
-    return TQ_OK;
-}
-
-/* Links the part, unless there is one of its key, which is returned with one user more. */
-static tq_part *link_part(tq_shared *shared, tq_part *part)
+/* Links the part, unless there is one of its key, which is returned with one user more.  *wanted: so many chains, or 0
+   where there are enough. */
+static tq_part *link_part(tq_shared *shared, tq_part *part, size_t *wanted)
 {
     lock(shared);
     tq_part **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash), *there = *place;
@@ -180,6 +179,7 @@ static tq_part *link_part(tq_shared *shared, tq_part *part)
         *place = part;
         shared->count++;
     }
+    *wanted = shared->count > shared->chain_count ? shared->chain_count * 4 : 0;
     unlock(shared);
     return there;
 }
@@ -188,16 +188,17 @@ tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner
                         tq_part **out, tq_error *error)
 {
     tq_part *part;
-    tq_status status = make_room(shared, error);
-    if (status == TQ_OK)
-        status = tq_allocate(&shared->allocator, 1, sizeof *part + key.size, &part, error);
+    size_t wanted;
+    tq_status status = tq_allocate(&shared->allocator, 1, sizeof *part + key.size, &part, error);
     if (status != TQ_OK)
         return status;
     *part = (tq_part){.data = data, .owner = owner, .release = release, .users = 1};
     part->hash = hash_of(key);
     part->key_size = key.size;
     memcpy(part->key, key.data, key.size);
-    tq_part *there = link_part(shared, part);
+    tq_part *there = link_part(shared, part, &wanted);
+    if (wanted)
+        grow(shared, wanted);
     if (there) {
         tq_release(&shared->allocator, part);
         release(owner);
