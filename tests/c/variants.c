@@ -241,7 +241,7 @@ static size_t compare_long(const tq_kernel *row)
             p.input_zero_point[i] = 0;
         }
         fill(&in, TQ_i32, n, 1);
-        fill_ties(&in, TQ_i32, n / 2, channels, &p);
+        fill_ties(&in, TQ_i32, n / 2, channels, false, &p);
         compare_layout(row, &in, (tq_layout){1, outer, channels, 1}, &p);
         compare_layout(row, &in, (tq_layout){1, 1, 5, 8192 + 77}, &p);
         p.many = p.many_zero_points = false;
