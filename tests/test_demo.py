@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model that tq carries: made by its script, sound, and run by LiteRT."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ DEMO = Path(tq.__file__).with_name("demo.tflite")
 
 
 def test_the_script_makes_it_byte_for_byte(tmp_path):
-    subprocess.run([sys.executable, make_demo_model.__file__, tmp_path / "out.tflite"], check=True)
+    paths = os.pathsep.join([str(Path(tq.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    command = [sys.executable, make_demo_model.__file__, tmp_path / "out.tflite"]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": paths})
     assert (tmp_path / "out.tflite").read_bytes() == DEMO.read_bytes() == make_demo_model.make()
 
 
