@@ -117,8 +117,8 @@ def test_codes_that_are_looked_at_before_they_are_written(looked_at, tmp_path):
         buffer, shape = e._add_codes(w, 0, "int4", None, "these")
         again, _ = e._add_codes(w, 0, "int8", None, "those")
         for name, index in (("codes", buffer), ("others", again)):
-            made = e.main.add_tensor(name, w.shape, "int4" if name == "codes" else "int8", buffer=index)
-            made.quantization._take_scales(index)
+            made = e.main.add_tensor(name, w.shape, "float32")
+            made._become_codes(index, "int4" if name == "codes" else "int8", 0)
             assert made.quantization.scale_count == 64 == shape[0]
         if looked_at:
             np.testing.assert_array_equal(e.tensors["codes"].quantization.scale, expected.scale)
@@ -145,16 +145,16 @@ def test_codes_are_refused_where_they_cannot_be():
         for node in (e._root, None):
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._codes_into(node, ones, 0, "int8", None, "these")
-            with pytest.raises(TypeError, match="a table QuantizationParameters is needed"):
-                tq._core._scales_into(node, e._buffers[0])
+            with pytest.raises(TypeError, match="a table Tensor is needed"):
+                tq._core._become_codes(node, e._buffers[0], 0, 9, 0)
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._scales_of(node)
         with pytest.raises(ValueError, match="no codes that are yet to be made"):
-            e.tensors["w"].quantization._take_scales(0)
+            e.tensors["w"]._become_codes(0, "int8", 0)
         e.tensors["w"].quantization = None
         other = tq.edit(model(ones))
         with pytest.raises(ValueError, match="another model"):
-            tq._core._scales_into(e.tensors["w"].quantization._made(), other._buffers[0])
+            tq._core._become_codes(e.tensors["w"]._node, other._buffers[0], 0, 9, 0)
         e.tensors["w"].quantization = None
         e.to_bytes()
 
@@ -166,8 +166,8 @@ def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape,
     channel = {0: 2, 1: 3, None: 0}[axis]
     with tq.edit(model(np.ones((4, 4), np.float32))) as e:
         index, _ = e._add_codes(w, axis, "int8", None, "these weights")
-        tensor = e.main.add_tensor("codes", shape, "int8", buffer=index)
-        tensor.quantization._take_scales(index)
+        tensor = e.main.add_tensor("codes", shape, "float32")
+        tensor._become_codes(index, "int8", axis or 0)
         words = f"these weights: w holds nan in channel {channel}; weights must be finite"
         for action in (e.to_bytes, lambda: e.save(tmp_path / "out"), lambda: tensor.data, lambda: e._scales(index)):
             with pytest.raises(ValueError, match=words):

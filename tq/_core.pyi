@@ -245,7 +245,6 @@ def _codes_from(
 ) -> tuple[int, ...] | None: ...  # the same of another Buffer's; None: its bytes are no floats of that shape
 def _halves_from(node: _Node, source: _Node, shape: tuple[int, ...]) -> bool: ...  # as float16; False as None above
 def _become_codes(tensor: _Node, buffer: _Node, index: int, type: int, axis: int) -> None: ...  # makes a Tensor theirs
-def _scales_into(node: _Node, buffer: _Node) -> None: ...  # gives QuantizationParameters those scales
 def _scales_of(buffer: _Node, /) -> NDArray[np.float32]: ...  # now
 
 class _Tree:

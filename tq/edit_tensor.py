@@ -78,10 +78,6 @@ class QuantizationPart:
         node = self._node()
         return node.length("scale") if node else 0
 
-    def _take_scales(self, buffer: int) -> None:
-        """Those of codes that Editor._add_codes added, when they are made."""
-        _core._scales_into(self._made(), self._tensor._editor._buffers[buffer])
-
     @property
     def zero_point(self) -> NDArray[np.int64]:
         """As many as scales."""

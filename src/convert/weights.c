@@ -115,7 +115,8 @@ static tq_status find(const tq_node *buffer, weights **out, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_convert_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error)
+/* Gives a QuantizationParameters the scales of the weights whose codes a Buffer has so.  TQ_BAD_ARGUMENT: it has not. */
+static tq_status take_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error)
 {
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);
@@ -150,7 +151,7 @@ tq_status tq_convert_tensor(tq_tree *tree, tq_node *tensor, const tq_node *buffe
     if (status == TQ_OK)
         status = tq_node_make(tree, TQ_TABLE_QuantizationParameters, &parameters, error);
     if (status == TQ_OK)
-        status = tq_convert_scales(tree, parameters, buffer, error);
+        status = take_scales(tree, parameters, buffer, error);
     if (status == TQ_OK)
         status = put_zeros(tree, parameters, tq_weight_scale_count(&k->source.layout), error);
     if (status == TQ_OK)

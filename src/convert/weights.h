@@ -23,9 +23,6 @@ typedef struct tq_weight_source {
    does. */
 tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_source *source, tq_error *error);
 
-/* Gives a QuantizationParameters the scales of the weights whose codes a Buffer has so.  TQ_BAD_ARGUMENT: it has not. */
-tq_status tq_convert_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error);
-
 /* Makes a Tensor that of the codes which a Buffer, the index-th, has so: its buffer, its type, and parameters of those scales
    with zero points of 0, along an axis.  Other parameters go.  TQ_BAD_ARGUMENT: it has not. */
 tq_status tq_convert_tensor(tq_tree *tree, tq_node *tensor, const tq_node *buffer, uint32_t index, uint8_t type, int32_t axis,

@@ -16,7 +16,6 @@
 #define BLOCK (4 * LANES) /* the elements of one step */
 #define LONG_WALK (64 * BLOCK) /* elements; in less, a part costs more than alignment brings */
 #define VECTOR_BYTES (4 * LANES)
-#define GROUPED TQ_GROUPED
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 

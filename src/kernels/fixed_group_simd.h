@@ -63,7 +63,7 @@
 /* What a sweep does first: the groups of its rows, where rows are whole blocks. */
 #define WALK_GROUPS(kernel)                                                  \
     do {                                                                     \
-        if (n % BLOCK == 0 && n <= GROUPED && rows >= GROUP) {               \
+        if (n % BLOCK == 0 && n <= TQ_GROUPED && rows >= GROUP) {               \
             groups_##kernel(x, y, n, rows, stride, p, first);                \
             x += rows / GROUP * GROUP * stride;                              \
             y += rows / GROUP * GROUP * stride;                              \

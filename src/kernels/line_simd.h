@@ -37,7 +37,7 @@ INLINE bool is_straight(const float *slope, size_t n)
 #define LINED 6
 
 /* lined_<kernel>: long rows with a line of their own; lines_<kernel>: groups of rows of n elements, n a multiple of
-   BLOCK, and at most GROUPED. */
+   BLOCK, and at most TQ_GROUPED. */
 #define DEFINE_LINES(rule, in, out, kernel)                                                                            \
     INLINE vi on_line_##kernel(const element_##in *x, const struct line_lane *c)                                       \
     {                                                                                                                  \
@@ -99,7 +99,7 @@ INLINE bool is_straight(const float *slope, size_t n)
 
 #define WALK_LINES(kernel)                                                   \
     do {                                                                     \
-        if (p->lines && n % BLOCK == 0 && n <= GROUPED && rows >= LINED &&   \
+        if (p->lines && n % BLOCK == 0 && n <= TQ_GROUPED && rows >= LINED &&   \
             is_straight(p->line_slope + first, n)) {                         \
             lines_##kernel(x, y, n, rows, stride, p, first);                 \
             x += rows / LINED * LINED * stride;                              \

@@ -414,24 +414,6 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
     return status == TQ_OK ? Py_NewRef(Py_True) : tq_py_raise(state, &error, NULL);
 }
 
-/* _scales_into(node, buffer): gives a node of a QuantizationParameters the scales of codes that _codes_into made. */
-static PyObject *scales_into(PyObject *module, PyObject *args)
-{
-    tq_state *state = PyModule_GetState(module);
-    PyObject *object, *buffer;
-    tq_node *node, *codes;
-    tq_error error;
-    if (!PyArg_ParseTuple(args, "OO:_scales_into", &object, &buffer))
-        return NULL;
-    tq_tree *tree = change_both(state, object, "QuantizationParameters", &node, buffer, &codes);
-    if (!tree)
-        return NULL;
-    if (tq_convert_scales(tree, node, codes, &error) == TQ_OK)
-        Py_RETURN_NONE;
-    tq_py_raise(state, &error, NULL);
-    return NULL;
-}
-
 /* _become_codes(tensor, buffer, index, type, axis): makes a node of a Tensor that of codes which _codes_into made. */
 static PyObject *become_codes(PyObject *module, PyObject *args)
 {
@@ -603,7 +585,6 @@ static PyMethodDef functions[] = {
     {"_codes_into", codes_into, METH_VARARGS, NULL},
     {"_become_codes", become_codes, METH_VARARGS, NULL},
     {"_halves_from", halves_from, METH_VARARGS, NULL},
-    {"_scales_into", scales_into, METH_VARARGS, NULL},
     {"_scales_of", scales_of_codes, METH_O, NULL},
     {"quantize_weights", (PyCFunction)(void (*)(void))quantize_weights, METH_VARARGS | METH_KEYWORDS,
      quantize_weights_doc},
