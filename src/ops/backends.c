@@ -884,7 +884,7 @@ static const struct {
 #include "ops/backends.def"
 };
 
-static const char *fault_of(const tq_node *node, tq_numerics numerics)
+const char *tq_backend_fault(const tq_node *node, tq_numerics numerics)
 {
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if (failures[i].code == node->row.code && failures[i].numerics == numerics && failures[i].fault->has(node))
@@ -974,7 +974,7 @@ static const char *refusal(const tq_node *node)
 
 tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
 {
-    tq_backend backend = {asked, "reference kernels were asked for", NULL};
+    tq_backend backend = {asked, "reference kernels were asked for"};
     if (asked == TQ_NUMERICS_OPTIMIZED)
         backend.rule = "optimized kernels were asked for";
     if (asked == TQ_NUMERICS_XNNPACK) {
@@ -982,6 +982,5 @@ tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
         backend.numerics = why ? TQ_NUMERICS_OPTIMIZED : TQ_NUMERICS_XNNPACK;
         backend.rule = why ? why : "XNNPACK takes it";
     }
-    backend.litert = fault_of(node, backend.numerics);
     return backend;
 }

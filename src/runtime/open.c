@@ -325,11 +325,13 @@ static void note_unwritten(tq_graph_run *graph)
         if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count && graph->slots[tensor].unread)
             graph->slots[tensor].unwritten = true;
     }
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        tq_step *step = &graph->steps[k];
-        if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
-            step->backend.litert = tq_backend_unwritten;
-    }
+}
+
+const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step)
+{
+    if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
+        return tq_backend_unwritten;
+    return tq_backend_fault(&step->node, step->backend.numerics);
 }
 
 /* In the file's order: what one node unpacks is constant for those that follow. */

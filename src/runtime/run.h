@@ -136,6 +136,9 @@ void tq_run_close(tq_run *run);
 /* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated. */
 void tq_graph_choose_backends(tq_graph_run *graph);
 
+/* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
+const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
+
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
 
