@@ -102,14 +102,15 @@ void tq_shared_close(tq_shared *shared)
     tq_release(&allocator, shared);
 }
 
-/* Eight bytes at a time: a key has a few hundred, and most keys differ in a few of them.  The factor is 2^64 divided by the
-   golden ratio; the shift brings the upper bits, which depend on all, down to those that choose a chain. */
+/* Eight bytes at a time, of the first TQ_KEY_HASHED.  The factor is 2^64 divided by the golden ratio; the shift brings the
+   upper bits, which depend on all, down to those that choose a chain. */
 static uint64_t hash_of(tq_bytes key)
 {
+    const size_t size = key.size < TQ_KEY_HASHED ? key.size : TQ_KEY_HASHED;
     uint64_t hash = key.size, word;
-    for (size_t i = 0; i < key.size; i += sizeof word) {
+    for (size_t i = 0; i < size; i += sizeof word) {
         word = 0;
-        memcpy(&word, key.data + i, key.size - i < sizeof word ? key.size - i : sizeof word);
+        memcpy(&word, key.data + i, size - i < sizeof word ? size - i : sizeof word);
         hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
         hash ^= hash >> 32;
     }

@@ -61,10 +61,10 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     put(&k, node->numerics);
     /* what depends on shapes, or on more inputs than there is room for, is nobody else's */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
-    for (int i = 0; i < step->form_count; i++)
-        put(&k, step->form[i]);
     for (int i = 0; i < node->in_count && i < INPUTS; i++)
         put_address(&k, node->in[i] && tq_is_constant(node->in[i]) ? node->in[i]->data : NULL);
+    for (int i = 0; i < step->form_count; i++)
+        put(&k, step->form[i]);
     return k;
 }
 

@@ -136,6 +136,33 @@ tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t s
     return TQ_OK;
 }
 
+/* Twice as large as the list's last: what a list has already says how much may follow. */
+static uint64_t next_size(const tq_block *last)
+{
+    enum { FIRST = 2048, MOST = 32768 };
+    const uint64_t twice = last ? 2 * (uint64_t)last->size : 0;
+    return twice < FIRST ? FIRST : twice > MOST ? MOST : twice;
+}
+
+tq_status tq_blocks_cut(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error)
+{
+    uint64_t bytes;
+    if (!tq_mul_u64(count, size, &bytes) || bytes == 0 || bytes > TQ_CUT_BYTES)
+        return tq_blocks_add(*list && (*list)->spare ? &(*list)->next : list, pool, count, size, out, error);
+    bytes = (bytes + TQ_ALIGNMENT - 1) / TQ_ALIGNMENT * TQ_ALIGNMENT;
+    void *data;
+    if (!*list || (*list)->spare < bytes) {
+        tq_status status = tq_blocks_add(list, pool, 1, next_size(*list), &data, error);
+        if (status != TQ_OK)
+            return status;
+        (*list)->spare = (*list)->size;
+    }
+    data = (char *)(*list)->data + ((*list)->size - (*list)->spare);
+    (*list)->spare -= bytes;
+    memcpy(out, &data, sizeof data);
+    return TQ_OK;
+}
+
 void tq_blocks_release(tq_block **list)
 {
     while (*list) {

@@ -19,6 +19,7 @@ typedef struct tq_block {
     void *data;
     size_t size;
     struct tq_block *next; /* for the owner's list */
+    size_t spare;          /* so many bytes at the end are free: tq_blocks_cut */
     tq_pool *pool;
     atomic_long references;
 } tq_block;
@@ -37,6 +38,16 @@ void tq_block_release(tq_block *block);     /* from any thread; NULL: nothing */
 
 /* A list of blocks that one owner releases together; starts as NULL. */
 tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error);
+
+/* The same, zeroed and aligned like blocks; but what is no more than TQ_CUT_BYTES is cut from a block for many such. */
+tq_status tq_blocks_cut(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error);
+
+/* Under the address sanitizer nothing is: it sees past the end of what malloc gives alone. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { TQ_CUT_BYTES = 0 };
+#else
+enum { TQ_CUT_BYTES = 1024 };
+#endif
 void tq_blocks_release(tq_block **list);
 
 #endif

@@ -465,6 +465,7 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
         clean_step(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         reset_tensor(graph, i);
+    tq_blocks_release(&graph->prepared);
     tq_block_release(graph->arena);
     graph->arena = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);

@@ -31,7 +31,7 @@ typedef struct tq_step {
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
-    tq_block *memory;       /* list: what tq_node_memory gave */
+    tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
@@ -79,7 +79,8 @@ typedef struct tq_graph_run {
     tq_slot *slots;
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
-    tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
+    tq_block *memory;     /* list: tensors, operators, quantization */
+    tq_block *prepared;   /* list: what operators' prepare functions got that is small */
     tq_block *arena;
     uint64_t arena_bytes;
     bool in_prepare; /* tq_output_shape records; else it allocates */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runtime/places.h against the plainest way to do the same, over lifetimes of many kinds; and with every allocation
- * failing in turn.
+ * runtime/places.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts of blocks
+ * (runtime/memory.h) with every allocation failing in turn.
  */
 #include "check.h"
 
@@ -173,8 +173,57 @@ static void test_no_memory(void)
     CHECK(status == TQ_OK);
 }
 
+/* Sizes around those that share blocks, and where a count does. */
+static const size_t cuts[] = {1, 0, 64, 65, TQ_CUT_BYTES, TQ_CUT_BYTES + 1, 100000, 3, 63, 700, 700, 700};
+
+static tq_status cut_all(tq_pool *pool, unsigned char *parts[], uint32_t count, tq_block **list)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t size = cuts[i % (sizeof cuts / sizeof *cuts)];
+        tq_status status = tq_blocks_cut(list, pool, i % 2 ? size : 1, i % 2 ? 1 : size, &parts[i], NULL);
+        if (status != TQ_OK)
+            return status;
+        bool zero = true;
+        for (size_t k = 0; k < size; k++) {
+            zero &= parts[i][k] == 0;
+            parts[i][k] = (unsigned char)(i + 1);
+        }
+        CHECK(zero && (uintptr_t)parts[i] % TQ_ALIGNMENT == 0);
+    }
+    return TQ_OK;
+}
+
+static void test_cuts(void)
+{
+    enum { PARTS = 200 };
+    unsigned char *parts[PARTS];
+    tq_status status = TQ_NO_MEMORY;
+    for (unsigned left = 0; status != TQ_OK && left < 1000; left++) {
+        counting c = {.left = left + 1};
+        tq_allocator allocator = {.allocate = allocate, .release = release, .context = &c};
+        tq_pool *pool;
+        tq_block *list = NULL;
+        CHECK(tq_pool_open(&allocator, 0, &pool, NULL) == TQ_OK);
+        status = cut_all(pool, parts, PARTS, &list);
+        CHECK(status == TQ_OK || status == TQ_NO_MEMORY);
+        for (uint32_t i = 0; status == TQ_OK && i < PARTS; i++) {
+            bool mine = true;
+            for (size_t k = 0; k < cuts[i % (sizeof cuts / sizeof *cuts)]; k++)
+                mine &= parts[i][k] == (unsigned char)(i + 1);
+            CHECK(mine);
+        }
+        CHECK(tq_blocks_cut(&list, pool, UINT64_MAX, 8, &parts[0], NULL) != TQ_OK);
+        tq_blocks_release(&list);
+        CHECK(tq_pool_used(pool) == 0);
+        tq_pool_close(pool);
+        CHECK(c.live == 0);
+    }
+    CHECK(status == TQ_OK);
+}
+
 void test_places(void)
 {
+    test_cuts();
     test_equal();
     test_too_many();
     test_no_memory();
