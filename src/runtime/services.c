@@ -60,7 +60,8 @@ tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int
     step->kept_bytes = bytes;
     step->pack = pack;
     step->form_count = count;
-    memcpy(step->form, form, (size_t)count * sizeof *form);
+    if (count)
+        memcpy(step->form, form, (size_t)count * sizeof *form);
     if (step->phase != TQ_NODE_LATE)
         return TQ_OK; /* with that of all others, in tq_graph_give_kept */
     tq_status status = tq_step_give_kept(tq_graph_of(node), step, &why);
