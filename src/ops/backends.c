@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/backends.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -60,12 +59,17 @@ static bool is_affine(const tq_quantization *q)
 }
 
 /* 8-bit codes with one scale. */
+static bool has_one_scale(const tq_quantization *q)
+{
+    return q->kind == TQ_QUANTIZATION_PER_TENSOR && q->quantized_dimension == 0;
+}
+
 static bool is_codes(const tq_tensor *t)
 {
     if (!is_byte(t))
         return false;
     tq_quantization q = tq_tensor_quantization(&t->table);
-    return q.kind == TQ_QUANTIZATION_PER_TENSOR && q.quantized_dimension == 0;
+    return has_one_scale(&q);
 }
 
 static bool is_float_or_codes(const tq_tensor *t)
@@ -94,8 +98,13 @@ static bool is_sound_scale(float scale)
 /* Codes that XNNPACK can describe: one sound scale, a zero point that the type can hold. */
 static bool is_sound(const tq_tensor *t)
 {
-    int64_t low = type_of(t) == TQ_TensorType_UINT8 ? 0 : -128, zero_point = zero_point_of(t);
-    return is_codes(t) && is_sound_scale(scale_of(t)) && zero_point >= low && zero_point <= low + 255;
+    if (!is_byte(t))
+        return false;
+    tq_quantization q = tq_tensor_quantization(&t->table);
+    int64_t low = t->type == TQ_TensorType_UINT8 ? 0 : -128;
+    int64_t zero_point = q.zero_point.count ? tq_vector_i64(&q.zero_point, 0) : 0;
+    return has_one_scale(&q) && is_sound_scale(tq_vector_f32(&q.scale, 0)) && zero_point >= low &&
+           zero_point <= low + 255;
 }
 
 static bool is_in_file(const tq_tensor *t)
@@ -388,13 +397,14 @@ static bool need_image(const tq_node *node)
 
 static bool has_sound_scales(const tq_quantization *q)
 {
+    const int32_t least = 0x00800000, greatest = 0x7F7FFFFF; /* the bits of FLT_MIN and FLT_MAX */
     const uint8_t *scales = tq_vector_bytes(&q->scale, sizeof(float)).data;
-    bool sound = true;
-    for (uint32_t c = 0; c < q->scale.count; c++) {
-        const float scale = tq_load_f32(scales + 4 * c);
-        sound &= scale >= FLT_MIN && scale <= FLT_MAX; /* is_sound_scale, for vectors */
+    int32_t outside = 0;
+    for (uint32_t c = 0; c < q->scale.count; c++) { /* is_sound_scale, for vectors */
+        const int32_t bits = (int32_t)tq_load_u32(scales + 4 * c);
+        outside |= (bits < least) | (bits > greatest);
     }
-    return sound;
+    return !outside;
 }
 
 /* float, or codes that XNNPACK can describe: many scales lie along `axis` with zero points of 0. */
