@@ -2,7 +2,11 @@
 """Interpreters of one open model have packed weights, and what else is made of constants, in common; nobody can tell
 but by memory and time."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,6 +161,36 @@ def test_first_runs_that_race(name):
         assert not failed and len(got) == 8
         for numerics, array in got:
             np.testing.assert_array_equal(array, wanted[numerics])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_others_make_them():
+    """The child's copies of threads that packed, or had the table's lock, do not go on: it takes over from them."""
+    script = """
+import os, signal, sys, threading, time
+sys.path[:0] = sys.argv[1:]
+from test_shared_constants import *
+data, parents = large(), 0
+wanted = alone(data, "reference")
+for turn in range(24):
+    model = tq.Model(data)
+    threads = [threading.Thread(target=lambda: result(open_run(model))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(turn * 1e-4)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if np.array_equal(result(open_run(model)), wanted) else 1)
+    parents += any(thread.is_alive() for thread in threads)
+    for thread in threads:
+        thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+assert parents > 1, "no thread was at work"
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script, Path(tq.__file__).parents[1], Path(__file__).parent]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_view_outlives_all_users():
