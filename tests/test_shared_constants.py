@@ -119,6 +119,38 @@ def test_the_second_interpreter_takes_no_memory_for_them(name):
     assert open_run(model)._memory_used()[0] == many  # they went with the last user
 
 
+def least_limit(model):
+    """The least max_memory that a first run needs."""
+
+    def is_enough(limit):
+        try:
+            made = tq.Interpreter(model=model, max_memory=limit, numerics="reference")
+            made.allocate_tensors()
+            result(made)
+        except tq.Error as error:
+            assert error.code == "MEMORY_LIMIT"
+            return False
+        return True
+
+    low, high = 0, 1 << 22
+    assert is_enough(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_limit_counts_what_others_have_too(name):
+    model = tq.Model(MODELS[name])
+    limit = least_limit(model)
+    assert limit > sum(t.nbytes for t in model.subgraphs[0].tensors if t.is_constant)
+    first = open_run(model)
+    assert least_limit(model) == limit  # before they are made
+    result(first)
+    assert least_limit(model) == limit
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_each_numerics_has_its_own(name):
     model = tq.Model(MODELS[name])

@@ -8,7 +8,8 @@
  * constant; and whoever uses a part has the constants that it is made of, so that while it lives nothing else can lie
  * there.
  *
- * New parts of a graph lie in one block, counted by the interpreter that came first, untouched until they are made.
+ * New parts of a graph lie in one block, untouched until they are made.  The interpreter that came first has it, and those
+ * that borrow a part count it too: what memory an interpreter may take depends on no other.
  */
 #include <string.h>
 
@@ -101,22 +102,41 @@ static bool waits_for_new(const tq_graph_run *graph, const tq_step *step)
     return false;
 }
 
+/* Uses the part that is there of the step's key, if any. */
+static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_error *error)
+{
+    const key k = key_of(graph, step);
+    tq_part *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+    if (!part)
+        return TQ_OK;
+    if (((tq_block *)part->owner)->pool == graph->run->pool)
+        bytes = 0; /* it was prepared before: the block is its own */
+    tq_status status = tq_pool_borrow(graph->run->pool, bytes, error);
+    if (status != TQ_OK) {
+        tq_shared_drop(graph->run->model->shared, part);
+        return status;
+    }
+    step->part = part;
+    step->borrowed = bytes;
+    bind(graph, step);
+    return TQ_OK;
+}
+
 /* Binds the operators to parts that are there; *missing: what the others need. */
-static void find_parts(tq_graph_run *graph, uint64_t *missing)
+static tq_status find_parts(tq_graph_run *graph, uint64_t *missing, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->step_count; i++) {
         tq_step *step = &graph->steps[i];
         if (!wants(step) || step->phase == TQ_NODE_LATE)
             continue;
-        if (!waits_for_new(graph, step)) {
-            const key k = key_of(graph, step);
-            step->part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
-        }
-        if (step->part)
-            bind(graph, step);
-        else
-            tq_scratch_part(missing, wanted(step), 1);
+        uint64_t bytes = 0;
+        tq_scratch_part(&bytes, wanted(step), 1); /* as it counts in a block of parts */
+        if (!waits_for_new(graph, step))
+            TQ_TRY(borrow(graph, step, bytes, error));
+        if (!step->part)
+            tq_scratch_part(missing, bytes, 1);
     }
+    return TQ_OK;
 }
 
 /* A part at `data` of the block, of which it takes a reference. */
@@ -136,7 +156,7 @@ tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error)
 {
     uint64_t missing = 0, at = 0;
     tq_block *block;
-    find_parts(graph, &missing);
+    TQ_TRY(find_parts(graph, &missing, error));
     TQ_TRY(tq_block_new(graph->run->pool, missing, &block, error));
     tq_status status = TQ_OK;
     for (uint32_t i = 0; i < graph->step_count && status == TQ_OK; i++) {
@@ -152,13 +172,10 @@ tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error)
 
 tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
-    const key k = key_of(graph, step);
     tq_block *block;
-    step->part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
-    if (step->part) {
-        bind(graph, step);
+    TQ_TRY(borrow(graph, step, wanted(step), error));
+    if (step->part)
         return TQ_OK;
-    }
     TQ_TRY(tq_block_new(graph->run->pool, wanted(step), &block, error));
     tq_status status = add_part(graph, step, block, block->data, error);
     tq_block_release(block);
@@ -201,6 +218,8 @@ void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold)
         step->before = step->part;
     else
         tq_shared_drop(graph->run->model->shared, step->part);
+    tq_pool_return(graph->run->pool, step->borrowed);
+    step->borrowed = 0;
     step->part = NULL;
     step->to_pack = false;
 }
@@ -226,8 +245,10 @@ tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *st
     put(&k, tensor);
     put(&k, (int64_t)bytes);
     put_address(&k, stored);
-    slot->part = tq_shared_find(shared, bytes_of(&k));
-    if (!slot->part) {
+    slot->part = tq_shared_find(shared, bytes_of(&k)); /* the graph has it as long as it lives, and counts it so long */
+    if (slot->part) {
+        TQ_TRY(tq_pool_borrow(graph->run->pool, bytes, error));
+    } else {
         TQ_TRY(tq_block_new(graph->run->pool, bytes, &block, error));
         tq_status status = tq_shared_add(shared, bytes_of(&k), block->data, block, release_block, &slot->part, error);
         if (status != TQ_OK) {

@@ -28,8 +28,13 @@ typedef struct tq_block {
 tq_status tq_pool_open(const tq_allocator *allocator, uint64_t limit, tq_pool **out, tq_error *error);
 void tq_pool_close(tq_pool *pool); /* its blocks live on until they are released; NULL: nothing */
 
-uint64_t tq_pool_used(const tq_pool *pool);
+uint64_t tq_pool_used(const tq_pool *pool); /* by its blocks */
 uint64_t tq_pool_peak(const tq_pool *pool);
+
+/* Counts bytes of other pools' blocks that the owner uses too, so that the limit holds for all that it uses.
+   TQ_MEMORY_LIMIT. */
+tq_status tq_pool_borrow(tq_pool *pool, uint64_t size, tq_error *error);
+void tq_pool_return(tq_pool *pool, uint64_t size);
 
 /* A block with one reference.  TQ_MEMORY_LIMIT where the limit is in the way, TQ_NO_MEMORY. */
 tq_status tq_block_new(tq_pool *pool, uint64_t size, tq_block **out, tq_error *error);

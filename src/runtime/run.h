@@ -41,6 +41,7 @@ typedef struct tq_step {
     int64_t form[TQ_FORM];
     int form_count;
     tq_part *part;          /* what it keeps, or of TQ_NODE_ONCE its output; NULL: none */
+    uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
     tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* nobody has said yet that `part` is made */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than that of those it waits for */
