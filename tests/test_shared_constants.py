@@ -34,9 +34,8 @@ def convolution():
         return out
 
     strides = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
-    y = step(
-        "CONV_2D", [x, constant("w", CHANNELS, 3, 3, CHANNELS), constant("b", CHANNELS)], [1, 6, 6, CHANNELS], **strides
-    )
+    bias = step("DEQUANTIZE", [constant("b", CHANNELS, dtype=np.float16)], [CHANNELS])  # small: computed in prepare
+    y = step("CONV_2D", [x, constant("w", CHANNELS, 3, 3, CHANNELS), bias], [1, 6, 6, CHANNELS], **strides)
     y = step(
         "DEPTHWISE_CONV_2D", [y, constant("d", 1, 3, 3, CHANNELS), constant("e", CHANNELS)], [1, 6, 6, CHANNELS],
         depth_multiplier=1, **strides,
@@ -255,6 +254,39 @@ def test_preparing_again_takes_no_more_memory():
         made.set_tensor(0, x)
         made.invoke()
         np.testing.assert_allclose(made.get_tensor(2), x @ weights.T, rtol=1e-4, atol=1e-4)
+
+
+def test_preparing_again_finds_what_prepare_computed():
+    """The bias is computed in prepare, and has to be where it was for the packed weights to be found."""
+    weights, half = RNG.standard_normal((400, 96)).astype(np.float32), RNG.standard_normal(400).astype(np.float16)
+    tensors = [
+        tensor("x", [1, 96]),
+        tensor("w", [400, 96], data=weights),
+        tensor("h", [200], "FLOAT16", data=half[:200]),
+        tensor("b", [200]),
+        tensor("c", [400]),
+        tensor("y", [1, 400]),
+    ]
+    operators = [
+        operator("DEQUANTIZE", [2], [3]),
+        operator("CONCATENATION", [3, 3], [4], axis=0),
+        operator("FULLY_CONNECTED", [0, 1, 4], [5]),
+    ]
+    model = tq.Model(build_model(tensors, operators, [0], [5]))
+    runs, bias = [open_run(model) for _ in range(3)], np.tile(half[:200], 2).astype(np.float32)
+    used = [run._memory_used()[0] for run in runs]
+    assert used[0] - used[1] >= weights.nbytes and used[1] == used[2]
+    for rows in (1, 3, 2, 1):
+        for made in runs:
+            made.resize_tensor_input(0, [rows, 96])
+            made.allocate_tensors()
+            x = RNG.standard_normal((rows, 96)).astype(np.float32)
+            made.set_tensor(0, x)
+            made.invoke()
+            np.testing.assert_allclose(made.get_tensor(5), x @ weights.T + bias, rtol=1e-4, atol=1e-4)
+        del runs[0]
+        runs.append(open_run(model))
+        assert runs[-1]._memory_used()[0] == used[1]
 
 
 def test_constants_that_follow_from_shapes_are_nobody_elses():

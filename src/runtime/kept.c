@@ -17,7 +17,7 @@
 #include "ops/scratch.h"
 #include "runtime/run.h"
 
-enum { OF_STEP, OF_TENSOR };
+enum { OF_STEP, OF_TENSOR, OF_FOLDED };
 enum { INPUTS = 8, HEAD = 8 };
 
 typedef struct key {
@@ -50,6 +50,12 @@ static bool wants(const tq_step *step)
     return step->phase == TQ_NODE_ONCE || ((step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE) && step->pack);
 }
 
+static void put_inputs(key *k, const tq_node *node)
+{
+    for (int i = 0; i < node->in_count && i < INPUTS; i++)
+        put_address(k, node->in[i] && tq_is_constant(node->in[i]) ? node->in[i]->data : NULL);
+}
+
 static key key_of(const tq_graph_run *graph, const tq_step *step)
 {
     const tq_node *node = &step->node;
@@ -62,8 +68,7 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     put(&k, node->numerics);
     /* what depends on shapes, or on more inputs than there is room for, is nobody else's */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
-    for (int i = 0; i < node->in_count && i < INPUTS; i++)
-        put_address(&k, node->in[i] && tq_is_constant(node->in[i]) ? node->in[i]->data : NULL);
+    put_inputs(&k, node);
     for (int i = 0; i < step->form_count; i++)
         put(&k, step->form[i]);
     return k;
@@ -206,7 +211,8 @@ static bool stays(const tq_graph_run *graph, const tq_step *step)
         if (!in || !tq_is_constant(in) || graph->slots[in->index].file_constant)
             continue;
         const int32_t producer = graph->slots[in->index].producer;
-        if (producer < 0 || !(graph->steps[producer].before || graph->steps[producer].part))
+        if (producer < 0 || !(graph->steps[producer].before || graph->steps[producer].part ||
+                              graph->slots[in->index].part || graph->slots[in->index].before))
             return false;
     }
     return true;
@@ -228,6 +234,68 @@ void tq_step_drop_held(tq_graph_run *graph, tq_step *step)
 {
     tq_shared_drop(graph->run->model->shared, step->before);
     step->before = NULL;
+}
+
+/* ---- what an operator computed in prepare ---- */
+
+/* Whether it follows from the file alone, and what it was computed of stays where it is while it is used. */
+static bool is_everybodys(const tq_graph_run *graph, const tq_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (node->in[i] && !graph->slots[node->in[i]->index].file_constant && !graph->slots[node->in[i]->index].part)
+            return false;
+    return !node->foldable && node->in_count <= INPUTS;
+}
+
+/* The part that another interpreter has takes the place of the slot's block. */
+static void exchange(tq_graph_run *graph, tq_slot *slot, tq_tensor *tensor)
+{
+    tq_block *theirs = slot->part->owner;
+    const uint64_t bytes = theirs->size;
+    tq_block_release(slot->block);
+    slot->block = tq_block_retain(theirs);
+    tensor->data = slot->part->data;
+    if (theirs->pool != graph->run->pool && tq_pool_borrow(graph->run->pool, bytes, NULL) == TQ_OK)
+        slot->borrowed = bytes; /* which was free just now */
+}
+
+void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
+{
+    const tq_node *node = &step->node;
+    for (int i = 0; i < node->out_count && is_everybodys(graph, node); i++) {
+        tq_tensor *tensor = node->out[i];
+        tq_slot *slot = tensor ? &graph->slots[tensor->index] : NULL;
+        if (!slot || !slot->block || slot->part)
+            continue;
+        key k = {.count = 0};
+        put(&k, OF_FOLDED);
+        put(&k, graph->index);
+        put(&k, node->index);
+        put(&k, i);
+        put(&k, (int64_t)tensor->bytes);
+        put(&k, node->numerics);
+        put_inputs(&k, node);
+        tq_block *mine = tq_block_retain(slot->block);
+        if (tq_shared_add(graph->run->model->shared, bytes_of(&k), tensor->data, mine, release_block, &slot->part,
+                          NULL) != TQ_OK)
+            tq_block_release(mine); /* then it is this interpreter's alone */
+        else if (slot->part->owner != mine)
+            exchange(graph, slot, tensor);
+    }
+}
+
+void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot)
+{
+    tq_pool_return(graph->run->pool, slot->borrowed);
+    slot->borrowed = 0;
+    slot->before = slot->part;
+    slot->part = NULL;
+}
+
+void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot)
+{
+    tq_shared_drop(graph->run->model->shared, slot->before);
+    slot->before = NULL;
 }
 
 /* ---- a constant ---- */

@@ -52,7 +52,9 @@ typedef struct tq_step {
 /* A tensor's bookkeeping. */
 typedef struct tq_slot {
     tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
-    tq_part *part;      /* of a constant that is not as the file has it: what `block` is of */
+    tq_part *part;      /* of a constant that is not as the file has it, or was computed in prepare: what `block` is of */
+    tq_part *before;    /* that of the last time its operator was prepared, while it is prepared again */
+    uint64_t borrowed;  /* bytes of `part`, of one that was computed, where another interpreter's pool has its block */
     uint64_t offset;    /* in the arena */
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
@@ -181,6 +183,12 @@ void tq_step_pack(tq_step *step);
 /* Lets go of what an operator keeps.  hold: it is to be prepared again, and may want the same. */
 void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
 void tq_step_drop_held(tq_graph_run *graph, tq_step *step);
+
+/* Has what an operator computed in prepare in common with other interpreters, where it follows from the file alone.
+   Before it is prepared again, the graph holds what it had, so that constants made of it find it in its place. */
+void tq_step_share_folded(tq_graph_run *graph, tq_step *step);
+void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot);
+void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
 
 /* Room of `bytes` bytes for a constant that is not as `stored` in the file has it.  *make: the caller is to fill it,
    and to call tq_part_end for the slot's part. */
