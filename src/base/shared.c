@@ -126,10 +126,15 @@ static tq_part **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
     return at;
 }
 
+bool tq_shared_is_empty(const tq_shared *shared)
+{
+    return atomic_load(&((tq_shared *)shared)->count) == 0;
+}
+
 tq_part *tq_shared_find(tq_shared *shared, tq_bytes key)
 {
-    if (atomic_load(&shared->count) == 0)
-        return NULL; /* as for a model's first user */
+    if (tq_shared_is_empty(shared))
+        return NULL;
     const uint64_t hash = hash_of(key);
     lock(shared);
     tq_part *part = *place_of(shared, key, hash);

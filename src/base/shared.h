@@ -34,6 +34,9 @@ typedef struct tq_part {
 tq_status tq_shared_open(const tq_allocator *allocator, tq_shared **out, tq_error *error);
 void tq_shared_close(tq_shared *shared); /* no part has users; NULL: nothing */
 
+/* Whether there is no part, as for a model's first user, who need not look for any. */
+bool tq_shared_is_empty(const tq_shared *shared);
+
 /* The part of a key, with one user more; NULL: there is none. */
 tq_part *tq_shared_find(tq_shared *shared, tq_bytes key);
 

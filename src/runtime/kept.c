@@ -110,6 +110,8 @@ static bool waits_for_new(const tq_graph_run *graph, const tq_step *step)
 /* Uses the part that is there of the step's key, if any. */
 static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_error *error)
 {
+    if (tq_shared_is_empty(graph->run->model->shared))
+        return TQ_OK;
     const key k = key_of(graph, step);
     tq_part *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
     if (!part)

@@ -80,16 +80,12 @@ static tq_status read_quantization(tq_graph_run *graph, tq_tensor *tensor, tq_er
 
 /* ---- constants ---- */
 
-static tq_status constant_bytes(tq_graph_run *graph, const tq_tensor *tensor, tq_bytes *out, tq_error *error)
+static tq_status external_bytes(tq_graph_run *graph, int64_t external, tq_bytes *out, tq_error *error)
 {
     const tq_run_hooks *hooks = &graph->run->options.hooks;
-    int64_t external = tq_get_int(&tensor->table, TQ_Tensor_external_buffer);
-    *out = (tq_bytes){NULL, 0};
-    if (external && !hooks->external)
+    if (!hooks->external)
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "lies in a file beside the model");
-    if (external)
-        return hooks->external(hooks->context, external, out, error);
-    return tq_tensor_bytes(graph->run->model, &tensor->table, out, error);
+    return hooks->external(hooks->context, external, out, error);
 }
 
 static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_status status)
@@ -147,14 +143,15 @@ static tq_status load_strings(tq_graph_run *graph, tq_tensor *tensor, tq_bytes s
 /* Makes a constant of the tensor, if the file has data for it. */
 static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool as_stored, tq_error *error)
 {
-    bool external = tq_get_int(&tensor->table, TQ_Tensor_external_buffer) != 0;
-    if (!external && !tq_tensor_is_constant(graph->run->model, &tensor->table))
+    const int64_t external = tq_get_int(&tensor->table, TQ_Tensor_external_buffer);
+    tq_bytes stored = {NULL, 0};
+    if (!external && (tq_tensor_bytes(graph->run->model, &tensor->table, &stored, NULL) != TQ_OK || !stored.data))
         return TQ_OK;
     const tq_type_row *type = tq_type(tensor->type);
     if (!type || type->kind == TQ_KIND_OPAQUE)
         return TQ_OK;
-    tq_bytes stored;
-    TQ_TRY(constant_bytes(graph, tensor, &stored, error));
+    if (external)
+        TQ_TRY(external_bytes(graph, external, &stored, error));
     tensor->storage = TQ_STORAGE_CONSTANT;
     if (type->kind == TQ_KIND_STRING)
         return load_strings(graph, tensor, stored, error);

@@ -41,7 +41,8 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
         tensor->has_shape = true;
         return;
     }
-    tq_slot_hold_folded(graph, slot);
+    if (slot->part)
+        tq_slot_hold_folded(graph, slot);
     tq_block_release(slot->block);
     slot->block = NULL;
     tensor->data = NULL;
@@ -501,7 +502,8 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     for (uint32_t k = 0; k < graph->step_count; k++)
         tq_step_drop_held(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        tq_slot_drop_held(graph, &graph->slots[i]);
+        if (graph->slots[i].before)
+            tq_slot_drop_held(graph, &graph->slots[i]);
     graph->busy = false;
     return status;
 }
