@@ -12,7 +12,7 @@ The generators are in tests/generators.  Of each model every operator's outputs 
 each invoke: integers bit for bit; floats bit for bit or within TOLERANCES of the largest finite value that the tensor
 has in any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where
 LiteRT's process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of
-tests/deviations.py says so, and tq's result is compared with what that row computes:
+tests/deviations says so, and tq's result is compared with what that row computes:
 
     deviations.find(node) -> None or a row with
         row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
@@ -33,6 +33,7 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
+import deviations
 import generators
 import oracle
 from generators.draft import Draft
@@ -46,12 +47,6 @@ TOLERANCE = TOLERANCES["reference"]
 TOLERANCE_HALF = 2.0**-9
 SMALLEST = 1e-30  # tensors that stay below count as if they came so far: what LSTMs multiply below 1e-35 is 0
 TOLERANCE_CHAINED = 2e-4  # what one operator may add, many that follow may magnify
-
-try:
-    import deviations
-except ImportError:
-    deviations = None
-
 
 # ---- a case ----
 
@@ -318,7 +313,7 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
                 strayed.update(item.output_indices)
                 continue
             of = node(item, known, whose[item.index])
-            row = deviations and deviations.find(of)
+            row = deviations.find(of)
             theirs_out = {index: b[index] for index in item.output_indices if index in b}
             means = row and row.outputs(node(item, {**runs[run], **a, **theirs_out}, whose[item.index]))
             means = means or [None] * len(item.outputs)
