@@ -43,7 +43,7 @@ def test_rooms_include_only_rooms_above(path):
 
 # Where LiteRT's schema classes stand in tests: as an oracle, or for files that tq would not write.
 ORACLES = {"test_builder.py", "test_details.py", "test_netron.py", "test_schema.py", "test_writer.py"}
-ODD_FILES = {"test_hostile.py", "test_problems.py", "zoo.py"}
+ODD_FILES = {"test_hostile.py", "problem_cases.py", "zoo.py"}
 
 
 def test_tests_make_their_models_with_the_builder():
