@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from tq._core import Model
+    from tq.calibration import Calibration
     from tq.interpreter import Interpreter
 
 Result = tuple[str, int]
@@ -315,25 +316,34 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 _range.__name__ = "range, as conv1/relu=-1,6"
 
 
-def _calibration(args: argparse.Namespace, model: Model) -> Any:
-    """What --calibration or --samples name; None without."""
-    from tq.calibration import Calibration
-    from tq.samples import samples_of
+def _samples(given: list[str], model: Model) -> list[Any]:
+    """The samples in files of arrays: of FILE for the first subgraph, of KEY=FILE for the signature KEY's."""
+    from tq.samples import Inputs
 
-    if args.calibration and args.samples and not (args.bias_correction or args.target_sqnr is not None):
-        raise _Failure("--calibration and --samples are given; one is needed")
-    if args.calibration:
+    keys = {signature.key for signature in model.signatures}
+    found: list[Any] = []
+    for text in given:
+        key, equals, path = text.partition("=")
+        keyed = bool(equals) and (key in keys or not os.path.exists(text))
+        arrays = _read_array(path if keyed else text)
         try:
-            return Calibration.load(args.calibration)
-        except OSError as error:
-            raise _Failure(f"{args.calibration}: {error.strerror or error}") from error
-    if args.samples:
-        arrays = _read_array(args.samples)
-        if not isinstance(arrays, dict):
-            names = [tensor.name for tensor in model.inputs if tensor is not None]
-            arrays = {names[0]: arrays} if len(names) == 1 else {}
-        return samples_of(model, arrays)
-    return None
+            inputs = Inputs(model, key if keyed else None)
+            if not isinstance(arrays, dict) and len(inputs.tensors) != 1:
+                raise ValueError(f"there are {len(inputs.tensors)} inputs: an .npz with an array for each is needed")
+            samples = list(inputs.each(arrays, "the samples"))
+        except ValueError as error:
+            raise _Failure(f"{text}: {error}") from error
+        found += [(key, sample) for sample in samples] if keyed else samples
+    return found
+
+
+def _load_calibration(path: str) -> Calibration:
+    from tq.calibration import Calibration
+
+    try:
+        return Calibration.load(path)
+    except OSError as error:
+        raise _Failure(f"{path}: {error.strerror or error}") from error
 
 
 def _quantize(args: argparse.Namespace) -> Result:
@@ -341,15 +351,19 @@ def _quantize(args: argparse.Namespace) -> Result:
     from tq.recipes import Rule
 
     model = _open(args.file)
-    if not args.samples and (args.equalize or args.bias_correction or args.target_sqnr is not None):
+    corrects = args.bias_correction or args.target_sqnr is not None
+    if not args.samples and (args.equalize or corrects):
         raise _Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
+    if args.samples and args.calibration and not corrects:
+        raise _Failure("--calibration and --samples are given; one is needed")
+    samples = _samples(args.samples, model) if args.samples else None
     try:
         rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
         rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
         data = quantize_model(
             model,
             args.recipe,
-            calibration=_calibration(args, model),
+            calibration=_load_calibration(args.calibration) if args.calibration else samples,
             io=args.io,
             per_axis=not args.per_tensor,
             rules=rules,
@@ -362,7 +376,7 @@ def _quantize(args: argparse.Namespace) -> Result:
             bias_correction=args.bias_correction,
             target_sqnr=args.target_sqnr,
             fallback=args.fallback,
-            samples=_samples(args.samples, model) if args.samples and args.calibration else None,
+            samples=samples if args.calibration else None,
             output=args.out,
         )
     except OSError as error:
@@ -370,19 +384,6 @@ def _quantize(args: argparse.Namespace) -> Result:
     except ValueError as error:
         raise _Failure(f"{args.file}: {error}") from error
     return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
-
-
-def _samples(path: str, model: Model) -> Any:
-    """Samples from a file of arrays."""
-    from tq.samples import samples_of
-
-    arrays = _read_array(path)
-    if not isinstance(arrays, dict):
-        names = [tensor.name for tensor in model.inputs if tensor is not None]
-        if len(names) != 1:
-            raise _Failure(f"{path}: the model has {len(names)} inputs: an .npz with an array for each is needed")
-        arrays = {names[0]: arrays}
-    return samples_of(model, arrays)
 
 
 def _equalize(args: argparse.Namespace) -> Result:
@@ -417,7 +418,7 @@ def _report(args: argparse.Namespace) -> Result:
     a, b = _open(args.float), _open(args.quantized)
     try:
         made = report(
-            a, b, _samples(args.inputs, a), max_samples=args.max_samples or None, num_threads=args.threads or None
+            a, b, _samples(args.samples, a), max_samples=args.max_samples or None, num_threads=args.threads or None
         )
     except ValueError as error:
         raise _Failure(str(error)) from error
@@ -521,9 +522,22 @@ def _parser() -> _Parser:
     diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
     json(diff)
 
+    def samples(parser: _Parser, use: str = "", *more: str, required: bool = False) -> None:
+        parser.add_argument(
+            "--samples",
+            *more,
+            action="append",
+            required=required,
+            metavar="X",
+            help=f"{use}an .npz of arrays by input name, or an .npy; KEY=X: of a signature; any number of them",
+        )
+
     def inputs(parser: _Parser) -> None:
         parser.add_argument(
-            "--input", action="append", metavar="X", help="an .npy file for each input, or one .npz by name (random)"
+            "--input",
+            action="append",
+            metavar="X",
+            help="what one run reads: an .npy for each input, or one .npz of arrays by input name (random)",
         )
         parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of random inputs (0)")
         parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
@@ -557,9 +571,7 @@ def _parser() -> _Parser:
     quantize = command("quantize", _quantize, "write a quantized model", "FILE")
     quantize.add_argument("out", metavar="OUT", help="the file to write")
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    quantize.add_argument(
-        "--samples", metavar="X", help="for int8, int16x8: an .npz of arrays by input name, or an .npy"
-    )
+    samples(quantize, "for int8, int16x8: ")
     quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
     quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
@@ -592,18 +604,16 @@ def _parser() -> _Parser:
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     equalize = command("equalize", _equalize, "scale a float model's channels; it computes the same", "FILE")
     equalize.add_argument("out", metavar="OUT", help="the file to write")
-    equalize.add_argument("--samples", metavar="X", help="for ranges: an .npz of arrays by input name, or an .npy")
+    samples(equalize, "for ranges: ")
     equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
     sensitivity = command("sensitivity", _sensitivity, "rank operators by what quantizing each alone costs", "FILE")
     sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
-    sensitivity.add_argument(
-        "--samples", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy"
-    )
+    samples(sensitivity, required=True)
     sensitivity.add_argument("--by", choices=("operator", "tensor"), default="operator", help="what to rank")
     sensitivity.add_argument("--max-samples", type=_count, default=4, metavar="N", help="samples to run (4; 0: all)")
     report = command("report", _report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
-    report.add_argument("--inputs", required=True, metavar="X", help="an .npz of arrays by input name, or an .npy")
+    samples(report, "", "--inputs", required=True)
     report.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the file to write")
     report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
     report.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
