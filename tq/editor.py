@@ -32,7 +32,7 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
-from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
+from tq.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
 from tq.tail import find_tail
 
 Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
@@ -134,12 +134,7 @@ class Editor:
         """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
         Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
         lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
-        parts = lists.get(field)
-        if parts is not None:
-            if value is not None:
-                raise ValueError(f"Model.{field} takes None here; add_{field[:-1]} adds to them")
-            self._store()
-            parts.clear()
+        empty_if_parts(self._root, field, value, lists, self._store)
         fields.put(self._root, field, value)
         self._forget_users()
         self._forget_versions()
