@@ -3,6 +3,7 @@
  * Which nodes XNNPACK's graph has as functions of one element, or of two.
  */
 #include "ops/backends.h"
+#include "ops/binary.h"
 #include "ops/seen.h"
 
 /* A pool of single pixels is one too: XNNPACK makes its activation of it. */
@@ -57,5 +58,5 @@ tq_backend_shape tq_backend_element(const tq_node *node, const tq_tensor **in)
 
 bool tq_backend_clamps(const tq_node *node)
 {
-    return shape_of(node) == TQ_BACKEND_BINARY && tq_seen_activation(node) != TQ_ActivationFunctionType_NONE;
+    return shape_of(node) == TQ_BACKEND_BINARY && tq_binary_activation(node) != TQ_ActivationFunctionType_NONE;
 }

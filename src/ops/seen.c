@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/seen.h"
 
+#include "ops/binary.h"
+
 int64_t tq_seen_activation(const tq_node *node)
 {
     switch (node->row.code) {
 #define OF(operator, table) \
     case TQ_BuiltinOperator_##operator: return option(node, TQ_##table##_fused_activation_function);
-        OF(ADD, AddOptions)
-        OF(SUB, SubOptions)
-        OF(MUL, MulOptions)
-        OF(DIV, DivOptions)
         OF(CONV_2D, Conv2DOptions)
         OF(DEPTHWISE_CONV_2D, DepthwiseConv2DOptions)
         OF(TRANSPOSE_CONV, TransposeConvOptions)
@@ -17,7 +15,7 @@ int64_t tq_seen_activation(const tq_node *node)
         OF(MAX_POOL_2D, Pool2DOptions)
         OF(AVERAGE_POOL_2D, Pool2DOptions)
 #undef OF
-    default: return TQ_ActivationFunctionType_NONE;
+    default: return tq_binary_activation(node);
     }
 }
 
