@@ -708,6 +708,7 @@ def test_trace_profile_and_plan():
     made.set_tensor(0, x)
     for k, step in enumerate(made.trace()):
         assert (step.index, step.operator.name) == (k, "NEG")
+        assert repr(step) == f"<tq.Step {k} NEG: float32 (64,)>"
         np.testing.assert_array_equal(step.outputs[0], x * (-1) ** (k + 1))
     profile = made.profile(runs=3)
     assert [row.name for row in profile.rows] == ["NEG"] * 3 and profile.microseconds > 0
