@@ -404,7 +404,7 @@ class Editor:
         """The model as it is now.
 
         share_constants: constants of equal bytes are stored once.
-        ModelError: the source has a part that cannot be kept (see README); allow_loss leaves it out.
+        ModelError: the source has a part that cannot be kept (docs/editing.md); allow_loss leaves it out.
         """
         self._prepare(allow_loss)
         data = self._tree.write(share_constants=share_constants, tail=self._prepare_tail(share_constants))
