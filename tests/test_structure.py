@@ -63,6 +63,11 @@ def test_every_room_says_what_it_is():
     assert missing == []
 
 
+def test_every_module_says_where_it_belongs():
+    said = set(re.findall(r"`(\w+\.py)`", text_of(ROOT / "tq" / "README.md")))
+    assert said == {path.name for path in (ROOT / "tq").glob("*.py")}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_only_the_binding_knows_python(path):
     if path.parent.name != "python":
