@@ -18,8 +18,9 @@ import numpy as np
 from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
-from tq.editor import Source, write_all, write_atomically
+from tq.editor import write_all, write_atomically
 from tq.samples import Calls, Progress, chosen
+from tq.sources import Source, opened
 
 Observer = observers.MinMaxObserver | observers.MovingAverageObserver | observers.HistogramObserver
 _CLASSES: dict[str, Any] = {
@@ -245,12 +246,12 @@ def calibrate(
     """
     if not reset_variables and (executor is not None or calibration_runs.is_delayed(inputs)):
         raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
-    opened = model if isinstance(model, Model) else Model(model)
+    model = opened(model)
     make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
-    names = calibration_runs.observed_tensors(opened)
+    names = calibration_runs.observed_tensors(model)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
-    task = calibration_runs.task_of(opened, make, signature, bool(reset_variables))
-    for part in _parts(opened, task, inputs, max_samples, seed, num_threads, executor, progress):
+    task = calibration_runs.task_of(model, make, signature, bool(reset_variables))
+    for part in _parts(model, task, inputs, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:
         raise ValueError("the calibration set is empty: at least one sample is needed")

@@ -21,7 +21,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +33,9 @@ from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
 from tq.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
+from tq.sources import Source, opened
 from tq.tail import find_tail
 
-Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
 _HALF_MAX = 65504.0
 _LAST_OLD_CODE = 127  # deprecated_builtin_code is a byte: PLACEHOLDER_FOR_GREATER_OP_CODES
 
@@ -468,12 +468,10 @@ class Editor:
 
 
 def _open(source: Source) -> Model:
-    if isinstance(source, Model):
-        return source
     if sys.platform == "win32" and isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file:  # a mapped file could not be replaced there
             return Model(file.read())
-    return Model(source)
+    return opened(source)
 
 
 def write_atomically(path: str, write: Callable[[int], object]) -> None:

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from tq import measuring
 from tq._core import Error, Model
-from tq.editor import Source, write_all, write_atomically
+from tq.editor import write_all, write_atomically
 from tq.interpreter import Interpreter
 from tq.matching import is_computed, match, type_kind
 from tq.observers import HistogramObserver
+from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
@@ -151,7 +152,7 @@ def report(
     Tensors are matched by the operators that write them (tq.matching).  ValueError: samples that do not fit, models
     that do not belong together, no number among what both compute.  RunError: a model cannot be run.
     """
-    a, b = _open(float_model), _open(quantized)
+    a, b = opened(float_model), opened(quantized)
     samples = measuring.Samples(a, inputs, max_samples)
     matching = match(a, b)
     one, two = (
@@ -189,10 +190,6 @@ def report(
     if output is not None:
         made.save(output)
     return made
-
-
-def _open(source: Source) -> Model:
-    return source if isinstance(source, Model) else Model(source)
 
 
 def _name(source: Source, otherwise: str) -> str:
