@@ -22,18 +22,6 @@ def permute(**kwargs):
     )
 
 
-def chain(count=3, **kwargs):
-    """x -> RESHAPE [4] -> RESHAPE [2, 2] -> RESHAPE [4] ..."""
-    shapes = [[1, 4]] + [[4] if k % 2 == 0 else [2, 2] for k in range(count)]
-    return build_model(
-        [tensor(f"t{k}", shape) for k, shape in enumerate(shapes)],
-        [operator("RESHAPE", [k], [k + 1], new_shape=shapes[k + 1]) for k in range(count)],
-        [0],
-        [count],
-        **kwargs,
-    )
-
-
 def relu_chain(count=4, size=64):
     """Tensors of one size, each dead as soon as the next is there."""
     return build_model(
