@@ -16,9 +16,13 @@ NO_PRELOAD = {key: value for key, value in os.environ.items() if key != "LD_PREL
 
 
 def core_sources():
-    """What reads files: not the kernels, which take minutes to compile with sanitizers and have a test of their own."""
+    """What reads files, and what plans memory.
+
+    Not the kernels, which take minutes to compile with sanitizers and have a test of their own.
+    """
     rooms = ("base", "flatbuffer", "model", "quant")
-    return sorted(path for room in rooms for path in (ROOT / "src" / room).glob("*.c"))
+    planning = [ROOT / "src" / "runtime" / name for name in ("memory.c", "places.c")]
+    return sorted(path for room in rooms for path in (ROOT / "src" / room).glob("*.c")) + planning
 
 
 def compiler_with_sanitizers(name, folder):

@@ -2,7 +2,11 @@
 """Interpreters of one open model have packed weights, and what else is made of constants, in common; nobody can tell
 but by memory and time."""
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,9 +34,8 @@ def convolution():
         return out
 
     strides = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
-    y = step(
-        "CONV_2D", [x, constant("w", CHANNELS, 3, 3, CHANNELS), constant("b", CHANNELS)], [1, 6, 6, CHANNELS], **strides
-    )
+    bias = step("DEQUANTIZE", [constant("b", CHANNELS, dtype=np.float16)], [CHANNELS])  # small: computed in prepare
+    y = step("CONV_2D", [x, constant("w", CHANNELS, 3, 3, CHANNELS), bias], [1, 6, 6, CHANNELS], **strides)
     y = step(
         "DEPTHWISE_CONV_2D", [y, constant("d", 1, 3, 3, CHANNELS), constant("e", CHANNELS)], [1, 6, 6, CHANNELS],
         depth_multiplier=1, **strides,
@@ -115,6 +118,38 @@ def test_the_second_interpreter_takes_no_memory_for_them(name):
     assert open_run(model)._memory_used()[0] == many  # they went with the last user
 
 
+def least_limit(model):
+    """The least max_memory that a first run needs."""
+
+    def is_enough(limit):
+        try:
+            made = tq.Interpreter(model=model, max_memory=limit, numerics="reference")
+            made.allocate_tensors()
+            result(made)
+        except tq.Error as error:
+            assert error.code == "MEMORY_LIMIT"
+            return False
+        return True
+
+    low, high = 0, 1 << 22
+    assert is_enough(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_limit_counts_what_others_have_too(name):
+    model = tq.Model(MODELS[name])
+    limit = least_limit(model)
+    assert limit > sum(t.nbytes for t in model.subgraphs[0].tensors if t.is_constant)
+    first = open_run(model)
+    assert least_limit(model) == limit  # before they are made
+    result(first)
+    assert least_limit(model) == limit
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_each_numerics_has_its_own(name):
     model = tq.Model(MODELS[name])
@@ -159,6 +194,36 @@ def test_first_runs_that_race(name):
             np.testing.assert_array_equal(array, wanted[numerics])
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_others_make_them():
+    """The child's copies of threads that packed, or had the table's lock, do not go on: it takes over from them."""
+    script = """
+import os, signal, sys, threading, time
+sys.path[:0] = sys.argv[1:]
+from test_shared_constants import *
+data, parents = large(), 0
+wanted = alone(data, "reference")
+for turn in range(24):
+    model = tq.Model(data)
+    threads = [threading.Thread(target=lambda: result(open_run(model))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(turn * 1e-4)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(0 if np.array_equal(result(open_run(model)), wanted) else 1)
+    parents += any(thread.is_alive() for thread in threads)
+    for thread in threads:
+        thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+assert parents > 1, "no thread was at work"
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script, Path(tq.__file__).parents[1], Path(__file__).parent]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_view_outlives_all_users():
     model = tq.Model(MODELS["floats"])
     wide = next(t for t in model.subgraphs[0].tensors if t.name == "wide")
@@ -189,6 +254,39 @@ def test_preparing_again_takes_no_more_memory():
         made.set_tensor(0, x)
         made.invoke()
         np.testing.assert_allclose(made.get_tensor(2), x @ weights.T, rtol=1e-4, atol=1e-4)
+
+
+def test_preparing_again_finds_what_prepare_computed():
+    """The bias is computed in prepare, and has to be where it was for the packed weights to be found."""
+    weights, half = RNG.standard_normal((400, 96)).astype(np.float32), RNG.standard_normal(400).astype(np.float16)
+    tensors = [
+        tensor("x", [1, 96]),
+        tensor("w", [400, 96], data=weights),
+        tensor("h", [200], "FLOAT16", data=half[:200]),
+        tensor("b", [200]),
+        tensor("c", [400]),
+        tensor("y", [1, 400]),
+    ]
+    operators = [
+        operator("DEQUANTIZE", [2], [3]),
+        operator("CONCATENATION", [3, 3], [4], axis=0),
+        operator("FULLY_CONNECTED", [0, 1, 4], [5]),
+    ]
+    model = tq.Model(build_model(tensors, operators, [0], [5]))
+    runs, bias = [open_run(model) for _ in range(3)], np.tile(half[:200], 2).astype(np.float32)
+    used = [run._memory_used()[0] for run in runs]
+    assert used[0] - used[1] >= weights.nbytes and used[1] == used[2]
+    for rows in (1, 3, 2, 1):
+        for made in runs:
+            made.resize_tensor_input(0, [rows, 96])
+            made.allocate_tensors()
+            x = RNG.standard_normal((rows, 96)).astype(np.float32)
+            made.set_tensor(0, x)
+            made.invoke()
+            np.testing.assert_allclose(made.get_tensor(5), x @ weights.T + bias, rtol=1e-4, atol=1e-4)
+        del runs[0]
+        runs.append(open_run(model))
+        assert runs[-1]._memory_used()[0] == used[1]
 
 
 def test_constants_that_follow_from_shapes_are_nobody_elses():

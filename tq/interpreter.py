@@ -122,8 +122,8 @@ class Interpreter(_core.Interpreter):
         operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
         in their last bits.  Without it the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
         BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
-    max_memory: bytes that tensors and packed weights may take; the machine's memory by default.  Weights that another
-        interpreter of `model` has packed do not count.
+    max_memory: bytes that tensors and packed weights may take; the machine's memory by default.  What other interpreters
+        of `model` have too counts in full, so that a limit is enough for each of them, or for none.
 
     The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor
     lives, tq does not: a view keeps its memory.

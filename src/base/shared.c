@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A hash table under a lock that is held for a few loads and stores, and a state for each part.  Both name the process
- * of the thread that has them: fork() copies a lock that is held, but not its holder.  Whoever finds another process
- * there takes it.  The table is sound between any two of the stores that its holder makes (chains end, and what is not
- * found in them is made again), so that this costs no more than memory.
+ * of the thread that has them (tq_forks): fork() copies a lock that is held, but not its holder.  Whoever finds another
+ * process there takes it.  The table is sound between any two of the stores that its holder makes (chains end, and what
+ * is not found in them is made again), so that this costs no more than memory.
  */
 #if !defined(_WIN32)
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
@@ -12,12 +12,13 @@
 
 #include <string.h>
 
+#include "base/threads.h"
+
 #if defined(_WIN32)
 #include <windows.h>
 #else
 #include <sched.h>
 #include <time.h>
-#include <unistd.h>
 #endif
 
 enum { FIRST_CHAINS = 32, EMPTY = 0, MADE = 1 };
@@ -32,12 +33,12 @@ struct tq_shared {
 
 /* ---- who, and waiting ---- */
 
-#if defined(_WIN32)
-
 static long who(void)
 {
-    return MADE + 1; /* there is no fork */
+    return tq_forks() + MADE + 1;
 }
+
+#if defined(_WIN32)
 
 static void wait_a_little(unsigned turn)
 {
@@ -45,11 +46,6 @@ static void wait_a_little(unsigned turn)
 }
 
 #else
-
-static long who(void)
-{
-    return (long)getpid() + MADE + 1; /* processes have numbers from 1 on */
-}
 
 static void wait_a_little(unsigned turn)
 {
@@ -77,7 +73,7 @@ static void lock(tq_shared *shared)
 
 static void unlock(tq_shared *shared)
 {
-    atomic_store(&shared->holder, EMPTY);
+    atomic_store_explicit(&shared->holder, EMPTY, memory_order_release);
 }
 
 /* ---- the table ---- */
@@ -91,6 +87,7 @@ tq_status tq_shared_open(const tq_allocator *allocator, tq_shared **out, tq_erro
     shared->allocator = *allocator;
     shared->chains = shared->first;
     shared->chain_count = FIRST_CHAINS;
+    tq_threads_init(); /* so that forks are counted */
     *out = shared;
     return TQ_OK;
 }
@@ -105,14 +102,15 @@ void tq_shared_close(tq_shared *shared)
     tq_release(&allocator, shared);
 }
 
-/* Eight bytes at a time: a key has a few hundred, and most keys differ in a few of them.  The factor is 2^64 divided by the
-   golden ratio; the shift brings the upper bits, which depend on all, down to those that choose a chain. */
+/* Eight bytes at a time, of the first TQ_KEY_HASHED.  The factor is 2^64 divided by the golden ratio; the shift brings the
+   upper bits, which depend on all, down to those that choose a chain. */
 static uint64_t hash_of(tq_bytes key)
 {
+    const size_t size = key.size < TQ_KEY_HASHED ? key.size : TQ_KEY_HASHED;
     uint64_t hash = key.size, word;
-    for (size_t i = 0; i < key.size; i += sizeof word) {
+    for (size_t i = 0; i < size; i += sizeof word) {
         word = 0;
-        memcpy(&word, key.data + i, key.size - i < sizeof word ? key.size - i : sizeof word);
+        memcpy(&word, key.data + i, size - i < sizeof word ? size - i : sizeof word);
         hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
         hash ^= hash >> 32;
     }
@@ -247,5 +245,5 @@ bool tq_part_begin(tq_part *part, bool *again)
 
 void tq_part_end(tq_part *part, bool made)
 {
-    atomic_store(&part->state, made ? MADE : EMPTY);
+    atomic_store_explicit(&part->state, made ? MADE : EMPTY, memory_order_release);
 }

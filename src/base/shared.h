@@ -15,6 +15,9 @@
 
 typedef struct tq_shared tq_shared; /* a table of parts */
 
+/* Keys may have any size; those that differ only behind so many bytes are looked for one after the other. */
+enum { TQ_KEY_HASHED = 80 };
+
 typedef struct tq_part {
     void *data;  /* its maker writes here; then it is only read */
     void *owner; /* what `data` lies in, and how that is released after the last user */

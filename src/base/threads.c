@@ -24,6 +24,11 @@ void tq_threads_init(void)
 {
 }
 
+long tq_forks(void)
+{
+    return 0;
+}
+
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
     (void)grain, (void)threads;
@@ -73,6 +78,8 @@ static struct {
     int workers, sleeping;
     atomic_uint posted; /* changes with each job: what an idle worker watches */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+
+static atomic_long forks; /* stored where there is one thread: in a child that begins */
 
 static inline void pause_briefly(void)
 {
@@ -188,6 +195,7 @@ static void in_child(void)
     pthread_cond_init(&pool.idle, NULL);
     pool.jobs = NULL;
     pool.workers = pool.sleeping = 0;
+    atomic_fetch_add(&forks, 1);
 }
 
 static void watch_forks(void)
@@ -199,6 +207,11 @@ void tq_threads_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
+}
+
+long tq_forks(void)
+{
+    return atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
 static void post(struct job *job)

@@ -18,6 +18,10 @@
    are not run by it. */
 void tq_threads_init(void);
 
+/* How often fork() stood between the process that first called tq_threads_init and this one: a number that no process
+   which this one has its memory from had.  Costs a load, where the system's number of a process costs a call. */
+long tq_forks(void);
+
 /* Does the elements [begin, end).  Different ranges run at the same time. */
 typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
 

@@ -268,7 +268,7 @@ uint64_t tq_gemm_store_bytes(size_t channels)
     return (uint64_t)columns_of(channels) * (sizeof(tq_multiplier) + 3 * sizeof(float) + 5 * sizeof(int32_t));
 }
 
-void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *real, bool many, void *memory)
+void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, const void *context, void *memory)
 {
     const size_t n = columns_of(channels);
     tq_multiplier *multiplier = memory;
@@ -283,7 +283,7 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *rea
     }
     for (size_t c = 0; c < channels; c++) {
         const tq_requantize_rule rule = c + store->tail < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
-        const tq_multiplier m = tq_multiplier_of(real[many ? c : 0], rule);
+        const tq_multiplier m = tq_multiplier_of(real(context, c), rule);
         multiplier[c] = m;
         fixed[c] = m.fixed;
         left[c] = m.shift > 0 ? m.shift : 0;

@@ -102,11 +102,14 @@ typedef struct tq_gemm_store {
     bool exact; /* the fast way cannot be trusted */
 } tq_gemm_store;
 
-/* For out i8, u8 and i16, with rule, zero_point, low and high set: real[c] (finite; `many`: one a channel) as
-   columns in memory of tq_gemm_store_bytes, aligned to 64.  Of wide sums: rule DOUBLE is the runtime's 64-bit
-   form, FLOAT64_AWAY that of its reference FULLY_CONNECTED. */
+/* What a channel's sum is multiplied by; finite. */
+typedef double (*tq_real_fn)(const void *context, size_t channel);
+
+/* For out i8, u8 and i16, with rule, zero_point, low and high set: the multipliers as columns in memory of
+   tq_gemm_store_bytes, aligned to 64.  Of wide sums: rule DOUBLE is the runtime's 64-bit form, FLOAT64_AWAY that of its
+   reference FULLY_CONNECTED. */
 uint64_t tq_gemm_store_bytes(size_t channels);
-void tq_gemm_store_make(tq_gemm_store *store, size_t channels, const double *real, bool many, void *memory);
+void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, const void *context, void *memory);
 
 /* The store of channels from `channel` on, for one group of them. */
 static inline tq_gemm_store tq_gemm_store_from(const tq_gemm_store *store, size_t channel)

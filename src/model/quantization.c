@@ -32,6 +32,8 @@ static void read_details(tq_quantization *q)
 tq_quantization tq_tensor_quantization(const tq_table *tensor)
 {
     tq_table table = tq_get_table(tensor, TQ_Tensor_quantization);
+    if (table.vtable_size <= 4) /* absent, or without a field, as floats have it */
+        return (tq_quantization){.table = table, .scales_tensor = -1, .zero_points_tensor = -1};
     tq_quantization q = {
         .table = table,
         .scale = tq_get_vector(&table, TQ_QuantizationParameters_scale),
@@ -44,8 +46,7 @@ tq_quantization tq_tensor_quantization(const tq_table *tensor)
     };
     if (q.scale.count)
         q.kind = q.scale.count == 1 ? TQ_QUANTIZATION_PER_TENSOR : TQ_QUANTIZATION_PER_AXIS;
-    if (table.at)
-        read_details(&q);
+    read_details(&q);
     return q;
 }
 

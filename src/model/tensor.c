@@ -60,13 +60,34 @@ tq_status tq_tensor_bytes(const tq_model *model, const tq_table *tensor, tq_byte
     return tq_model_buffer(model, (uint64_t)index, out, error);
 }
 
+static inline uint8_t unpack_one(unsigned byte, unsigned at, unsigned bits, unsigned sign)
+{
+    const unsigned code = byte >> (at * bits) & ((1u << bits) - 1);
+    return (uint8_t)((code ^ sign) - sign); /* copies the sign bit upwards */
+}
+
+/* Whole bytes: a loop for vectors, where `bits` is a constant. */
+static inline void unpack_bytes(const uint8_t *restrict packed, unsigned bits, unsigned sign, uint64_t bytes,
+                                uint8_t *restrict out)
+{
+    const unsigned each = 8 / bits;
+    for (uint64_t i = 0; i < bytes; i++)
+        for (unsigned k = 0; k < each; k++)
+            out[i * each + k] = unpack_one(packed[i], k, bits, sign);
+}
+
 void tq_unpack_bits(const uint8_t *packed, unsigned bits, bool is_signed, uint64_t count, uint8_t *out)
 {
-    unsigned per_byte = 8 / bits, mask = (1u << bits) - 1, sign = is_signed ? 1u << (bits - 1) : 0;
-    for (uint64_t i = 0; i < count; i++) {
-        unsigned code = packed[i / per_byte] >> (i % per_byte * bits) & mask;
-        out[i] = (uint8_t)((code ^ sign) - sign); /* copies the sign bit upwards */
-    }
+    const unsigned each = 8 / bits, sign = is_signed ? 1u << (bits - 1) : 0;
+    const uint64_t bytes = count / each;
+    if (bits == 4)
+        unpack_bytes(packed, 4, sign, bytes, out);
+    else if (bits == 2)
+        unpack_bytes(packed, 2, sign, bytes, out);
+    else
+        unpack_bytes(packed, bits, sign, bytes, out);
+    for (uint64_t i = bytes * each; i < count; i++)
+        out[i] = unpack_one(packed[bytes], (unsigned)(i % each), bits, sign);
 }
 
 tq_status tq_strings_open(tq_bytes bytes, tq_strings *out, tq_error *error)

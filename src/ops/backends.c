@@ -98,7 +98,7 @@ static const struct {
 #include "ops/backends.def"
 };
 
-static const char *fault_of(const tq_node *node, tq_numerics numerics)
+const char *tq_backend_fault(const tq_node *node, tq_numerics numerics)
 {
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if ((failures[i].code == node->row.code || failures[i].code == EVERY_OPERATOR) &&
@@ -109,7 +109,7 @@ static const char *fault_of(const tq_node *node, tq_numerics numerics)
 
 tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
 {
-    tq_backend backend = {asked, "reference kernels were asked for", NULL};
+    tq_backend backend = {asked, "reference kernels were asked for"};
     if (asked == TQ_NUMERICS_OPTIMIZED)
         backend.rule = "optimized kernels were asked for";
     if (asked == TQ_NUMERICS_XNNPACK) {
@@ -117,6 +117,5 @@ tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
         backend.numerics = why ? TQ_NUMERICS_OPTIMIZED : TQ_NUMERICS_XNNPACK;
         backend.rule = why ? why : "XNNPACK takes it";
     }
-    backend.litert = fault_of(node, backend.numerics);
     return backend;
 }

@@ -14,11 +14,13 @@
 typedef struct tq_backend {
     tq_numerics numerics; /* whose arithmetic the node follows */
     const char *rule;     /* why, in words: a row's text */
-    const char *litert;   /* what LiteRT does in place of running the node; NULL: it runs it, as far as is known */
 } tq_backend;
 
 /* Of a node whose tensors have what the file says of them, or are `resized`.  `asked`: what the interpreter's user named. */
 tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
+
+/* What LiteRT does in place of running the node with these numerics; NULL: it runs it, as far as is known. */
+const char *tq_backend_fault(const tq_node *node, tq_numerics numerics);
 
 /* Whether the delegate computes the node's output once, before it looks at the nodes that follow, which then see a
    constant in it (tq_tensor.unpacked): a DEQUANTIZE or DENSIFY of a constant. */

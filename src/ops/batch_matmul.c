@@ -273,8 +273,9 @@ static tq_status check_codes(const tq_node *node, const product *p, tq_error *er
     return TQ_OK;
 }
 
-static double multiplier_of(const tq_node *node, size_t column)
+static double multiplier_of(const void *of, size_t column)
 {
+    const tq_node *node = of;
     const float left = tq_scale_at(node->in[LEFT], 0), right = tq_scale_at(node->in[RIGHT], column);
     const float out = tq_scale_at(node->out[0], 0);
     if (node->numerics == TQ_NUMERICS_XNNPACK)
@@ -300,20 +301,16 @@ static tq_status prepare_words(tq_node *node, product *p, size_t count, tq_error
     return TQ_OK;
 }
 
-static tq_status prepare_store(tq_node *node, product *p, size_t count, tq_error *error)
+static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
 {
     const tq_tensor *out = node->out[0];
     void *memory;
-    double *real;
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
     p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     p->store.zero_point = tq_zero_point_at(out, 0);
     tq_code_range(out->type, &p->store.low, &p->store.high);
-    TQ_TRY(tq_node_memory(node, p->n, sizeof *real, &real, error));
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
-    for (size_t n = 0; n < count; n++)
-        real[n] = multiplier_of(node, n);
-    tq_gemm_store_make(&p->store, p->n, real, count > 1, memory);
+    tq_gemm_store_make(&p->store, p->n, multiplier_of, node, memory);
     return TQ_OK;
 }
 
@@ -322,7 +319,7 @@ static tq_status prepare_codes(tq_node *node, product *p, tq_error *error)
     TQ_TRY(check_codes(node, p, error));
     size_t count = node->in[RIGHT]->quantization.count > 1 ? p->n : 1;
     TQ_TRY(check_multipliers(node, count, error));
-    return p->size_b == sizeof(int16_t) ? prepare_words(node, p, count, error) : prepare_store(node, p, count, error);
+    return p->size_b == sizeof(int16_t) ? prepare_words(node, p, count, error) : prepare_store(node, p, error);
 }
 
 /* Which sums, and what becomes of them. */

@@ -2,8 +2,7 @@
  *
  * What convolutions, fully connected layers and matrix products need.
  */
-#include <float.h>
-
+#include "base/bytes.h"
 #include "model/quantization.h"
 #include "ops/check.h"
 #include "ops/needs.h"
@@ -45,13 +44,14 @@ bool tq_need_image(const tq_node *node)
 
 static bool has_sound_scales(const tq_quantization *q)
 {
+    const int32_t least = 0x00800000, greatest = 0x7F7FFFFF; /* the bits of FLT_MIN and FLT_MAX */
     const uint8_t *scales = tq_vector_bytes(&q->scale, sizeof(float)).data;
-    bool sound = true;
-    for (uint32_t c = 0; c < q->scale.count; c++) {
-        const float scale = tq_load_f32(scales + 4 * c);
-        sound &= scale >= FLT_MIN && scale <= FLT_MAX; /* is_sound_scale, as a loop that becomes vectors */
+    int32_t outside = 0;
+    for (uint32_t c = 0; c < q->scale.count; c++) { /* is_sound_scale, for vectors */
+        const int32_t bits = (int32_t)tq_load_u32(scales + 4 * c);
+        outside |= (bits < least) | (bits > greatest);
     }
-    return sound;
+    return !outside;
 }
 
 /* float, or codes that XNNPACK can describe: many scales lie along `axis` with zero points of 0. */

@@ -2,6 +2,7 @@
 #include "ops/product.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ops/check.h"
 #include "ops/quantized.h"
@@ -12,8 +13,7 @@ typedef struct product {
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
-    double *real;           /* multipliers, one or one a channel, that columns are made of; NULL: of floats */
-    bool real_for_each;
+    bool codes;             /* the output is codes: the store has columns */
     tq_gemm *packed;        /* [groups], or one tq_depthwise's place, where weights are not constant */
     bool constant;          /* weights and bias are kept */
     uint64_t columns_at, packed_at; /* packed_at: where constant, of what the node keeps; else of scratch */
@@ -53,6 +53,23 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     return TQ_OK;
 }
 
+/* Whether all scales are from +0 to infinity; *greatest: of the finite ones.  For vectors: the bits of such floats, as
+   integers, have the floats' order. */
+static bool look_at_scales(const tq_affine *q, float *greatest)
+{
+    const int32_t infinite = 0x7F800000;
+    int32_t most = 0, others = 0;
+    for (uint32_t c = 0; c < q->count; c++) {
+        int32_t bits;
+        memcpy(&bits, &q->scale[c], sizeof bits);
+        others |= (bits < 0) | (bits > infinite);
+        bits = bits < infinite ? bits : 0;
+        most = bits > most ? bits : most;
+    }
+    memcpy(greatest, &most, sizeof most);
+    return !others;
+}
+
 /* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have scale 0; and an infinite one
    beside codes, which converters make behind an input that is always 0. */
 static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
@@ -64,14 +81,17 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
         return tq_input_fail(node, 1, error,
                              "has %u scales along dimension %d; it needs one, or (not UINT8) %zu along dimension %d",
                              q->count, q->axis, channels, axis);
-    const bool is_float = node->in[0]->type == TQ_TensorType_FLOAT32;
-    for (uint32_t c = 0; c < q->count; c++)
-        if (!(q->scale[c] >= 0) || (is_float && !isfinite(q->scale[c])))
-            return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be %s0 or more",
-                                 (double)q->scale[c], c, is_float ? "finite, " : "");
-    int32_t low, high;
+    float greatest;
+    if (!look_at_scales(q, &greatest))
+        for (uint32_t c = 0; c < q->count; c++)
+            if (!(q->scale[c] >= 0))
+                return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be 0 or more",
+                                     (double)q->scale[c], c);
+    int32_t low, high, outside = 0;
     tq_code_range(node->in[1]->type, &low, &high);
     for (uint32_t c = 0; c < q->count; c++)
+        outside |= (q->zero_point[c] < low) | (q->zero_point[c] > high);
+    for (uint32_t c = 0; outside && c < q->count; c++)
         if (q->zero_point[c] < low || q->zero_point[c] > high)
             return tq_input_fail(node, 1, error, "has the zero point %d, which its type cannot hold", q->zero_point[c]);
     return TQ_OK;
@@ -140,16 +160,39 @@ static tq_element element_of(const tq_tensor *tensor)
     }
 }
 
-/* A channel's sum times this is the output's code less its zero point.  TFLite's conversion of an infinite one gives 0. */
-static double real_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel)
+/* A sum times this is the output's code less its zero point.  TFLite's conversion of an infinite one gives 0. */
+static double real_multiplier(const tq_node *node, const tq_product_plan *plan, float weight)
 {
-    const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], channel);
+    const float in = tq_scale_at(node->in[0], 0);
     const double out = tq_scale_at(node->out[0], 0);
     if (isinf(weight))
         return 0;
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
     return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
+}
+
+static double real_at(const void *node, size_t channel)
+{
+    const product *p = ((const tq_node *)node)->state;
+    return real_multiplier(node, &p->plan, tq_scale_at(((const tq_node *)node)->in[1], channel));
+}
+
+/* All multipliers are finite where that of the greatest scale is: they grow with it, or stay, however they are rounded. */
+static tq_status check_multipliers(const tq_node *node, const tq_product_plan *plan, tq_error *error)
+{
+    const tq_affine *q = &node->in[1]->quantization;
+    float greatest;
+    look_at_scales(q, &greatest);
+    if (isfinite((float)real_multiplier(node, plan, greatest)))
+        return TQ_OK;
+    for (uint32_t c = 0; c < q->count; c++) {
+        const double real = real_multiplier(node, plan, q->scale[c]);
+        if (!isfinite((float)real))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                              "the scales make a multiplier of %g for channel %u; it needs to be finite", real, c);
+    }
+    return TQ_OK;
 }
 
 static tq_status make_store(tq_node *node, product *p, tq_error *error)
@@ -165,17 +208,8 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     s->tail = plan->tail;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
     tq_activation_codes(node, plan->activation, &s->low, &s->high);
-    const bool many = node->in[1]->quantization.count > 1;
-    double *real;
-    TQ_TRY(tq_node_memory(node, many ? plan->channels : 1, sizeof *real, &real, error));
-    for (size_t c = 0; c < (many ? plan->channels : 1); c++) {
-        real[c] = real_multiplier(node, plan, c);
-        if (!isfinite(real[c]) || !isfinite((float)real[c]))
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales make a multiplier of %g for channel %zu; it needs to be finite", real[c], c);
-    }
-    p->real = real;
-    p->real_for_each = many;
-    return TQ_OK;
+    p->codes = true;
+    return check_multipliers(node, plan, error);
 }
 
 static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *plan, size_t group)
@@ -222,8 +256,8 @@ static void pack_kept(tq_node *node)
     const product *p = node->state;
     kept *k = node->kept;
     k->store = p->store;
-    if (p->real)
-        tq_gemm_store_make(&k->store, p->plan.channels, p->real, p->real_for_each, (char *)node->kept + p->columns_at);
+    if (p->codes)
+        tq_gemm_store_make(&k->store, p->plan.channels, real_at, node, (char *)node->kept + p->columns_at);
     if (p->constant)
         pack(node, p, k->packed, &k->depthwise, (char *)node->kept + p->packed_at);
 }
@@ -259,7 +293,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
         TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
     uint64_t total = 0, bytes = 0;
     tq_scratch_part(&bytes, sizeof(kept) + (uint64_t)plan->groups * sizeof(tq_gemm), 1);
-    if (p->real)
+    if (p->codes)
         p->columns_at = tq_scratch_part(&bytes, tq_gemm_store_bytes(plan->channels), 1);
     p->packed_at = tq_scratch_part(p->constant ? &bytes : &total, plan->groups, packed_bytes(p));
     TQ_TRY(keep(node, p, bytes, error));

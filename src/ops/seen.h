@@ -62,13 +62,18 @@ static inline bool is_byte(const tq_tensor *t)
     return type_of(t) == TQ_TensorType_INT8 || type_of(t) == TQ_TensorType_UINT8;
 }
 
+static inline bool has_one_scale(const tq_quantization *q)
+{
+    return q->kind == TQ_QUANTIZATION_PER_TENSOR && q->quantized_dimension == 0;
+}
+
 /* 8-bit codes with one scale. */
 static inline bool is_codes(const tq_tensor *t)
 {
     if (!is_byte(t))
         return false;
     tq_quantization q = tq_tensor_quantization(&t->table);
-    return q.kind == TQ_QUANTIZATION_PER_TENSOR && q.quantized_dimension == 0;
+    return has_one_scale(&q);
 }
 
 static inline bool is_float_or_codes(const tq_tensor *t)
@@ -97,8 +102,13 @@ static bool is_sound_scale(float scale)
 /* Codes that XNNPACK can describe: one sound scale, a zero point that the type can hold. */
 static inline bool is_sound(const tq_tensor *t)
 {
-    int64_t low = type_of(t) == TQ_TensorType_UINT8 ? 0 : -128, zero_point = zero_point_of(t);
-    return is_codes(t) && is_sound_scale(scale_of(t)) && zero_point >= low && zero_point <= low + 255;
+    if (!is_byte(t))
+        return false;
+    tq_quantization q = tq_tensor_quantization(&t->table);
+    int64_t low = t->type == TQ_TensorType_UINT8 ? 0 : -128;
+    int64_t zero_point = q.zero_point.count ? tq_vector_i64(&q.zero_point, 0) : 0;
+    return has_one_scale(&q) && is_sound_scale(tq_vector_f32(&q.scale, 0)) && zero_point >= low &&
+           zero_point <= low + 255;
 }
 
 /* Whether the file has its value. */

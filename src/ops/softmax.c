@@ -33,6 +33,11 @@ typedef struct state state;
 /* One row of n elements. */
 typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
 
+/* e^x and 1 / (1 + x): what the node keeps. */
+typedef struct points {
+    int16_t exponential[TQ_LOOKUP_STEPS + 1], inverse[TQ_LOOKUP_STEPS + 1];
+} points;
+
 struct state {
     row_fn row;
     float beta;
@@ -51,7 +56,7 @@ struct state {
     bool truncates;              /* and counts no zero point */
     /* INT16 */
     tq_fixed rescale;
-    int16_t exp_points[TQ_LOOKUP_STEPS + 1], inverse_points[TQ_LOOKUP_STEPS + 1];
+    const points *points;
 };
 
 /* ---- rows of numbers ---- */
@@ -308,7 +313,7 @@ static void logs_to_8(const state *s, const void *in, void *out, size_t n)
 static inline int16_t exponential_16(const state *s, int32_t difference)
 {
     int32_t at = tq_multiply_fixed(difference, s->rescale);
-    return tq_lookup_point((int16_t)tq_clamp_i64((int64_t)at + INT16_MAX, INT16_MIN, INT16_MAX), s->exp_points);
+    return tq_lookup_point((int16_t)tq_clamp_i64((int64_t)at + INT16_MAX, INT16_MIN, INT16_MAX), s->points->exponential);
 }
 
 static void softmax_16(const state *s, const void *in, void *out, size_t n)
@@ -325,7 +330,7 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     int zeros = tq_leading_zeros_u64((uint64_t)sum) - 32; /* below 0: the sum has more than 32 bits */
     int64_t leading = zeros >= 1 ? sum << (zeros - 1) : sum >> (1 - zeros);
     int64_t place = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
-    int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->inverse_points);
+    int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->points->inverse);
     int right = 31 - zeros;
     for (size_t i = 0; i < n; i++) {
         int64_t share = ((int64_t)y[i] * inverse + ((int64_t)1 << (right - 1))) >> right;
@@ -353,8 +358,10 @@ static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     const tq_tensor *in = node->in[0], *out = node->out[0];
+    state *s = node->state;
+    s->points = node->kept;
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
-    walk w = {node->state, in->data, out->data, depth, depth * tq_element_bytes(in->type),
+    walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type),
               depth * tq_element_bytes(out->type)};
     if (count == 0)
         return TQ_OK;
@@ -418,19 +425,25 @@ static tq_status check_softmax_output(const tq_node *node, float scale, int32_t 
                           tq_zero_point_at(node->out[0], 0), scale, zero_point);
 }
 
+#define POINT_STEP (10.0 / 65535)
+
+static void make_points(tq_node *node)
+{
+    points *p = node->kept;
+    tq_lookup_points_f64(exp_f64, POINT_STEP * (INT16_MIN - INT16_MAX), POINT_STEP * 0, 2.0 / 65535, p->exponential);
+    tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, p->inverse);
+}
+
 static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(check_softmax_output(node, 1.0f / 32768, 0, error));
     if (tq_zero_point_at(node->in[0], 0) != 0)
         return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
-    const double step = 10.0 / 65535;
     float scaled = tq_scale_at(node->in[0], 0) * beta;
-    TQ_TRY(tq_fixed_find(node, scaled / step, &s->rescale, error));
-    tq_lookup_points_f64(exp_f64, step * (INT16_MIN - INT16_MAX), step * 0, 2.0 / 65535, s->exp_points);
-    tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, s->inverse_points);
+    TQ_TRY(tq_fixed_find(node, scaled / POINT_STEP, &s->rescale, error));
     s->row = softmax_16;
-    return TQ_OK;
+    return tq_node_keep(node, sizeof(points), make_points, NULL, 0, error);
 }
 
 static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)

@@ -454,8 +454,9 @@ static tq_status choose_width(const tq_node *node, deconvolution *d, tq_error *e
 }
 
 /* The multiplier of an output channel. */
-static double multiplier_of(const tq_node *node, size_t o)
+static double multiplier_of(const void *of, size_t o)
 {
+    const tq_node *node = of;
     float s_x = tq_scale_at(node->in[INPUT], 0), s_w = tq_scale_at(node->in[WEIGHTS], o);
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(s_x, s_w, tq_scale_at(node->out[0], 0));
@@ -540,7 +541,6 @@ static bool suits_matrix(const tq_node *node, const deconvolution *d)
 
 static tq_status prepare_store(tq_node *node, const deconvolution *d, tq_gemm_store *store, tq_error *error)
 {
-    double *real;
     void *memory;
     if (!d->multipliers) {
         *store = (tq_gemm_store){.out = TQ_f32, .floor = d->low, .ceiling = d->high};
@@ -550,11 +550,8 @@ static tq_status prepare_store(tq_node *node, const deconvolution *d, tq_gemm_st
     *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
                              .rule = d->rule, .tail = d->tail, .zero_point = d->zero_point, .low = d->low_code,
                              .high = d->high_code};
-    TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *real, &real, error));
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
-    for (size_t o = 0; o < d->out_channels; o++)
-        real[o] = multiplier_of(node, o);
-    tq_gemm_store_make(store, d->out_channels, real, true, memory);
+    tq_gemm_store_make(store, d->out_channels, multiplier_of, node, memory);
     return TQ_OK;
 }
 

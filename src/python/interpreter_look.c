@@ -173,8 +173,9 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
         return NULL;
     PyObject *list = PyList_New(0);
     for (uint32_t k = 0; list && k < graph->step_count; k++) {
-        const tq_backend *backend = &graph->steps[k].backend;
-        if (tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[backend->numerics], backend->rule, backend->litert)) < 0)
+        const tq_step *step = &graph->steps[k];
+        if (tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
+                                             tq_step_fault(graph, step))) < 0)
             Py_CLEAR(list);
     }
     tq_py_leave(self);

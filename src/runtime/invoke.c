@@ -23,12 +23,11 @@ tq_status tq_run_poll(tq_run *run, tq_error *error)
     return hooks->interrupted(hooks->context) ? tq_fail(error, TQ_INTERRUPTED, TQ_NO_OFFSET, "interrupted") : TQ_OK;
 }
 
-/* XNNPACK takes denormal numbers for 0. */
+/* XNNPACK takes denormal numbers for 0 when it runs, not when it packs. */
 static tq_status eval_flushed(tq_node *node, tq_error *error)
 {
     const tq_denormals before = tq_denormals_mode();
     tq_denormals_restore(TQ_DENORMALS_ZERO);
-    tq_step_pack(tq_step_of(node));
     tq_status status = node->eval(node, error);
     tq_denormals_restore(before);
     return status;
@@ -36,9 +35,9 @@ static tq_status eval_flushed(tq_node *node, tq_error *error)
 
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
+    tq_step_pack(tq_step_of(node));
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return eval_flushed(node, error);
-    tq_step_pack(tq_step_of(node));
     return node->eval(node, error);
 }
 

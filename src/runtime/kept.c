@@ -8,7 +8,8 @@
  * constant; and whoever uses a part has the constants that it is made of, so that while it lives nothing else can lie
  * there.
  *
- * New parts of a graph lie in one block, counted by the interpreter that came first, untouched until they are made.
+ * New parts of a graph lie in one block, untouched until they are made.  The interpreter that came first has it, and those
+ * that borrow a part count it too: what memory an interpreter may take depends on no other.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@
 #include "ops/scratch.h"
 #include "runtime/run.h"
 
-enum { OF_STEP, OF_TENSOR };
+enum { OF_STEP, OF_TENSOR, OF_FOLDED };
 enum { INPUTS = 8, HEAD = 8 };
 
 typedef struct key {
@@ -49,6 +50,12 @@ static bool wants(const tq_step *step)
     return step->phase == TQ_NODE_ONCE || ((step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE) && step->pack);
 }
 
+static void put_inputs(key *k, const tq_node *node)
+{
+    for (int i = 0; i < node->in_count && i < INPUTS; i++)
+        put_address(k, node->in[i] && tq_is_constant(node->in[i]) ? node->in[i]->data : NULL);
+}
+
 static key key_of(const tq_graph_run *graph, const tq_step *step)
 {
     const tq_node *node = &step->node;
@@ -61,10 +68,9 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     put(&k, node->numerics);
     /* what depends on shapes, or on more inputs than there is room for, is nobody else's */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
+    put_inputs(&k, node);
     for (int i = 0; i < step->form_count; i++)
         put(&k, step->form[i]);
-    for (int i = 0; i < node->in_count && i < INPUTS; i++)
-        put_address(&k, node->in[i] && tq_is_constant(node->in[i]) ? node->in[i]->data : NULL);
     return k;
 }
 
@@ -101,22 +107,41 @@ static bool waits_for_new(const tq_graph_run *graph, const tq_step *step)
     return false;
 }
 
+/* Uses the part that is there of the step's key, if any. */
+static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_error *error)
+{
+    const key k = key_of(graph, step);
+    tq_part *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+    if (!part)
+        return TQ_OK;
+    if (((tq_block *)part->owner)->pool == graph->run->pool)
+        bytes = 0; /* it was prepared before: the block is its own */
+    tq_status status = tq_pool_borrow(graph->run->pool, bytes, error);
+    if (status != TQ_OK) {
+        tq_shared_drop(graph->run->model->shared, part);
+        return status;
+    }
+    step->part = part;
+    step->borrowed = bytes;
+    bind(graph, step);
+    return TQ_OK;
+}
+
 /* Binds the operators to parts that are there; *missing: what the others need. */
-static void find_parts(tq_graph_run *graph, uint64_t *missing)
+static tq_status find_parts(tq_graph_run *graph, uint64_t *missing, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->step_count; i++) {
         tq_step *step = &graph->steps[i];
         if (!wants(step) || step->phase == TQ_NODE_LATE)
             continue;
-        if (!waits_for_new(graph, step)) {
-            const key k = key_of(graph, step);
-            step->part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
-        }
-        if (step->part)
-            bind(graph, step);
-        else
-            tq_scratch_part(missing, wanted(step), 1);
+        uint64_t bytes = 0;
+        tq_scratch_part(&bytes, wanted(step), 1); /* as it counts in a block of parts */
+        if (!waits_for_new(graph, step))
+            TQ_TRY(borrow(graph, step, bytes, error));
+        if (!step->part)
+            tq_scratch_part(missing, bytes, 1);
     }
+    return TQ_OK;
 }
 
 /* A part at `data` of the block, of which it takes a reference. */
@@ -136,7 +161,7 @@ tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error)
 {
     uint64_t missing = 0, at = 0;
     tq_block *block;
-    find_parts(graph, &missing);
+    TQ_TRY(find_parts(graph, &missing, error));
     TQ_TRY(tq_block_new(graph->run->pool, missing, &block, error));
     tq_status status = TQ_OK;
     for (uint32_t i = 0; i < graph->step_count && status == TQ_OK; i++) {
@@ -152,13 +177,10 @@ tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error)
 
 tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
-    const key k = key_of(graph, step);
     tq_block *block;
-    step->part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
-    if (step->part) {
-        bind(graph, step);
+    TQ_TRY(borrow(graph, step, wanted(step), error));
+    if (step->part)
         return TQ_OK;
-    }
     TQ_TRY(tq_block_new(graph->run->pool, wanted(step), &block, error));
     tq_status status = add_part(graph, step, block, block->data, error);
     tq_block_release(block);
@@ -189,7 +211,8 @@ static bool stays(const tq_graph_run *graph, const tq_step *step)
         if (!in || !tq_is_constant(in) || graph->slots[in->index].file_constant)
             continue;
         const int32_t producer = graph->slots[in->index].producer;
-        if (producer < 0 || !(graph->steps[producer].before || graph->steps[producer].part))
+        if (producer < 0 || !(graph->steps[producer].before || graph->steps[producer].part ||
+                              graph->slots[in->index].part || graph->slots[in->index].before))
             return false;
     }
     return true;
@@ -201,6 +224,8 @@ void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold)
         step->before = step->part;
     else
         tq_shared_drop(graph->run->model->shared, step->part);
+    tq_pool_return(graph->run->pool, step->borrowed);
+    step->borrowed = 0;
     step->part = NULL;
     step->to_pack = false;
 }
@@ -209,6 +234,68 @@ void tq_step_drop_held(tq_graph_run *graph, tq_step *step)
 {
     tq_shared_drop(graph->run->model->shared, step->before);
     step->before = NULL;
+}
+
+/* ---- what an operator computed in prepare ---- */
+
+/* Whether it follows from the file alone, and what it was computed of stays where it is while it is used. */
+static bool is_everybodys(const tq_graph_run *graph, const tq_node *node)
+{
+    for (int i = 0; i < node->in_count; i++)
+        if (node->in[i] && !graph->slots[node->in[i]->index].file_constant && !graph->slots[node->in[i]->index].part)
+            return false;
+    return !node->foldable && node->in_count <= INPUTS;
+}
+
+/* The part that another interpreter has takes the place of the slot's block. */
+static void exchange(tq_graph_run *graph, tq_slot *slot, tq_tensor *tensor)
+{
+    tq_block *theirs = slot->part->owner;
+    const uint64_t bytes = theirs->size;
+    tq_block_release(slot->block);
+    slot->block = tq_block_retain(theirs);
+    tensor->data = slot->part->data;
+    if (theirs->pool != graph->run->pool && tq_pool_borrow(graph->run->pool, bytes, NULL) == TQ_OK)
+        slot->borrowed = bytes; /* which was free just now */
+}
+
+void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
+{
+    const tq_node *node = &step->node;
+    for (int i = 0; i < node->out_count && is_everybodys(graph, node); i++) {
+        tq_tensor *tensor = node->out[i];
+        tq_slot *slot = tensor ? &graph->slots[tensor->index] : NULL;
+        if (!slot || !slot->block || slot->part)
+            continue;
+        key k = {.count = 0};
+        put(&k, OF_FOLDED);
+        put(&k, graph->index);
+        put(&k, node->index);
+        put(&k, i);
+        put(&k, (int64_t)tensor->bytes);
+        put(&k, node->numerics);
+        put_inputs(&k, node);
+        tq_block *mine = tq_block_retain(slot->block);
+        if (tq_shared_add(graph->run->model->shared, bytes_of(&k), tensor->data, mine, release_block, &slot->part,
+                          NULL) != TQ_OK)
+            tq_block_release(mine); /* then it is this interpreter's alone */
+        else if (slot->part->owner != mine)
+            exchange(graph, slot, tensor);
+    }
+}
+
+void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot)
+{
+    tq_pool_return(graph->run->pool, slot->borrowed);
+    slot->borrowed = 0;
+    slot->before = slot->part;
+    slot->part = NULL;
+}
+
+void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot)
+{
+    tq_shared_drop(graph->run->model->shared, slot->before);
+    slot->before = NULL;
 }
 
 /* ---- a constant ---- */
@@ -226,8 +313,10 @@ tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *st
     put(&k, tensor);
     put(&k, (int64_t)bytes);
     put_address(&k, stored);
-    slot->part = tq_shared_find(shared, bytes_of(&k));
-    if (!slot->part) {
+    slot->part = tq_shared_find(shared, bytes_of(&k)); /* the graph has it as long as it lives, and counts it so long */
+    if (slot->part) {
+        TQ_TRY(tq_pool_borrow(graph->run->pool, bytes, error));
+    } else {
         TQ_TRY(tq_block_new(graph->run->pool, bytes, &block, error));
         tq_status status = tq_shared_add(shared, bytes_of(&k), block->data, block, release_block, &slot->part, error);
         if (status != TQ_OK) {

@@ -12,6 +12,7 @@ struct tq_pool {
     tq_allocator allocator;
     uint64_t limit;
     atomic_ullong used, peak;
+    uint64_t borrowed; /* the owner's thread alone looks at it */
     atomic_long references; /* the owner's and one a block */
 };
 
@@ -62,11 +63,37 @@ uint64_t tq_pool_peak(const tq_pool *pool)
     return atomic_load(&((tq_pool *)pool)->peak);
 }
 
+static bool fits(const tq_pool *pool, uint64_t used, uint64_t more)
+{
+    return tq_add_u64(used, pool->borrowed, &used) && tq_add_u64(used, more, &used) && used <= pool->limit;
+}
+
+static tq_status no_room(const tq_pool *pool, uint64_t size, tq_error *error)
+{
+    return tq_fail(error, TQ_MEMORY_LIMIT, TQ_NO_OFFSET,
+                   "%llu bytes more would pass the limit of %llu (max_memory), of which %llu are in use",
+                   (unsigned long long)size, (unsigned long long)pool->limit,
+                   (unsigned long long)(tq_pool_used(pool) + pool->borrowed));
+}
+
+tq_status tq_pool_borrow(tq_pool *pool, uint64_t size, tq_error *error)
+{
+    if (!fits(pool, tq_pool_used(pool), size))
+        return no_room(pool, size, error);
+    pool->borrowed += size;
+    return TQ_OK;
+}
+
+void tq_pool_return(tq_pool *pool, uint64_t size)
+{
+    pool->borrowed -= size;
+}
+
 /* Counts `size` bytes; false where they would pass the limit. */
 static bool count(tq_pool *pool, uint64_t size)
 {
-    uint64_t before = atomic_fetch_add(&pool->used, size), now;
-    if (!tq_add_u64(before, size, &now) || now > pool->limit) {
+    uint64_t before = atomic_fetch_add(&pool->used, size), now = before + size;
+    if (!fits(pool, before, size)) {
         atomic_fetch_sub(&pool->used, size);
         return false;
     }
@@ -84,10 +111,7 @@ static size_t with_header(uint64_t size)
 tq_status tq_block_new(tq_pool *pool, uint64_t size, tq_block **out, tq_error *error)
 {
     if (size > PTRDIFF_MAX - 2 * TQ_ALIGNMENT - sizeof(tq_block) || !count(pool, size))
-        return tq_fail(error, TQ_MEMORY_LIMIT, TQ_NO_OFFSET,
-                       "%llu bytes more would pass the limit of %llu (max_memory), of which %llu are in use",
-                       (unsigned long long)size, (unsigned long long)pool->limit,
-                       (unsigned long long)tq_pool_used(pool));
+        return no_room(pool, size, error);
     void *memory;
     tq_status status = tq_allocate_sized(&pool->allocator, with_header(size), &memory, error);
     if (status != TQ_OK) {
@@ -133,6 +157,33 @@ tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t s
     block->next = *list;
     *list = block;
     memcpy(out, &block->data, sizeof block->data);
+    return TQ_OK;
+}
+
+/* Twice as large as the list's last: what a list has already says how much may follow. */
+static uint64_t next_size(const tq_block *last)
+{
+    enum { FIRST = 2048, MOST = 32768 };
+    const uint64_t twice = last ? 2 * (uint64_t)last->size : 0;
+    return twice < FIRST ? FIRST : twice > MOST ? MOST : twice;
+}
+
+tq_status tq_blocks_cut(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error)
+{
+    uint64_t bytes;
+    if (!tq_mul_u64(count, size, &bytes) || bytes == 0 || bytes > TQ_CUT_BYTES)
+        return tq_blocks_add(*list && (*list)->spare ? &(*list)->next : list, pool, count, size, out, error);
+    bytes = (bytes + TQ_ALIGNMENT - 1) / TQ_ALIGNMENT * TQ_ALIGNMENT;
+    void *data;
+    if (!*list || (*list)->spare < bytes) {
+        tq_status status = tq_blocks_add(list, pool, 1, next_size(*list), &data, error);
+        if (status != TQ_OK)
+            return status;
+        (*list)->spare = (*list)->size;
+    }
+    data = (char *)(*list)->data + ((*list)->size - (*list)->spare);
+    (*list)->spare -= bytes;
+    memcpy(out, &data, sizeof data);
     return TQ_OK;
 }
 

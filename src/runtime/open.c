@@ -62,15 +62,15 @@ static tq_status read_quantization(tq_graph_run *graph, tq_tensor *tensor, tq_er
         return TQ_OK;
     float *scale;
     int32_t *zero_point;
-    TQ_TRY(tq_blocks_add(&graph->memory, graph->run->pool, count, sizeof *scale, &scale, error));
-    TQ_TRY(tq_blocks_add(&graph->memory, graph->run->pool, count, sizeof *zero_point, &zero_point, error));
+    TQ_TRY(tq_blocks_cut(&graph->memory, graph->run->pool, count, sizeof *scale + sizeof *zero_point, &scale, error));
+    zero_point = (int32_t *)(void *)(scale + count);
     const uint8_t *scales = tq_vector_bytes(&q.scale, sizeof *scale).data;
     const uint8_t *zero_points = tq_vector_bytes(&q.zero_point, sizeof(int64_t)).data;
-    for (uint32_t i = 0; i < count; i++) {
+    const size_t step = q.zero_point.count == 1 ? 0 : sizeof(int64_t);
+    for (uint32_t i = 0; i < count; i++)
         scale[i] = tq_load_f32(scales + i * sizeof *scale);
-        /* cut to 32 bits, as the runtime does */
-        zero_point[i] = (int32_t)tq_load_u32(zero_points + (q.zero_point.count == 1 ? 0 : i) * sizeof(int64_t));
-    }
+    for (uint32_t i = 0; i < count; i++) /* cut to 32 bits, as the runtime does */
+        zero_point[i] = (int32_t)tq_load_u32(zero_points + i * step);
     affine->count = count;
     affine->axis = axis;
     affine->scale = scale;
@@ -325,11 +325,13 @@ static void note_unwritten(tq_graph_run *graph)
         if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count && graph->slots[tensor].unread)
             graph->slots[tensor].unwritten = true;
     }
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        tq_step *step = &graph->steps[k];
-        if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
-            step->backend.litert = tq_backend_unwritten;
-    }
+}
+
+const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step)
+{
+    if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
+        return tq_backend_unwritten;
+    return tq_backend_fault(&step->node, step->backend.numerics);
 }
 
 /* In the file's order: what one node unpacks is constant for those that follow. */
@@ -435,6 +437,7 @@ static void close_graph(tq_graph_run *graph)
         tq_shared_drop(graph->run->model->shared, graph->slots[i].part);
     }
     tq_block_release(graph->arena);
+    tq_blocks_release(&graph->prepared);
     tq_blocks_release(&graph->memory);
 }
 

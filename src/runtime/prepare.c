@@ -41,6 +41,7 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
         tensor->has_shape = true;
         return;
     }
+    tq_slot_hold_folded(graph, slot);
     tq_block_release(slot->block);
     slot->block = NULL;
     tensor->data = NULL;
@@ -272,6 +273,7 @@ static void fold(tq_graph_run *graph, tq_step *step)
     if (done) {
         tq_blocks_release(&step->memory);
         step->phase = TQ_NODE_FOLDED;
+        tq_step_share_folded(graph, step);
     }
 }
 
@@ -465,6 +467,7 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
         clean_step(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         reset_tensor(graph, i);
+    tq_blocks_release(&graph->prepared);
     tq_block_release(graph->arena);
     graph->arena = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);
@@ -497,6 +500,8 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     tq_status status = allocate(graph, error);
     for (uint32_t k = 0; k < graph->step_count; k++)
         tq_step_drop_held(graph, &graph->steps[k]);
+    for (uint32_t i = 0; i < graph->tensor_count; i++)
+        tq_slot_drop_held(graph, &graph->slots[i]);
     graph->busy = false;
     return status;
 }

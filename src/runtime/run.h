@@ -31,7 +31,7 @@ typedef struct tq_step {
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
-    tq_block *memory;       /* list: what tq_node_memory gave */
+    tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
     bool unbound;           /* an index of the file leads to no tensor */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
@@ -41,6 +41,7 @@ typedef struct tq_step {
     int64_t form[TQ_FORM];
     int form_count;
     tq_part *part;          /* what it keeps, or of TQ_NODE_ONCE its output; NULL: none */
+    uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
     tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* nobody has said yet that `part` is made */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than that of those it waits for */
@@ -51,7 +52,9 @@ typedef struct tq_step {
 /* A tensor's bookkeeping. */
 typedef struct tq_slot {
     tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
-    tq_part *part;      /* of a constant that is not as the file has it: what `block` is of */
+    tq_part *part;      /* of a constant that is not as the file has it, or was computed in prepare: what `block` is of */
+    tq_part *before;    /* that of the last time its operator was prepared, while it is prepared again */
+    uint64_t borrowed;  /* bytes of `part`, of one that was computed, where another interpreter's pool has its block */
     uint64_t offset;    /* in the arena */
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
@@ -79,7 +82,8 @@ typedef struct tq_graph_run {
     tq_slot *slots;
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
-    tq_block *memory;     /* list: constants of the file that had to be copied, quantization */
+    tq_block *memory;     /* list: tensors, operators, quantization */
+    tq_block *prepared;   /* list: what operators' prepare functions got that is small */
     tq_block *arena;
     uint64_t arena_bytes;
     bool in_prepare; /* tq_output_shape records; else it allocates */
@@ -136,6 +140,9 @@ void tq_run_close(tq_run *run);
 /* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated. */
 void tq_graph_choose_backends(tq_graph_run *graph);
 
+/* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
+const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
+
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
 
@@ -176,6 +183,12 @@ void tq_step_pack(tq_step *step);
 /* Lets go of what an operator keeps.  hold: it is to be prepared again, and may want the same. */
 void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
 void tq_step_drop_held(tq_graph_run *graph, tq_step *step);
+
+/* Has what an operator computed in prepare in common with other interpreters, where it follows from the file alone.
+   Before it is prepared again, the graph holds what it had, so that constants made of it find it in its place. */
+void tq_step_share_folded(tq_graph_run *graph, tq_step *step);
+void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot);
+void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
 
 /* Room of `bytes` bytes for a constant that is not as `stored` in the file has it.  *make: the caller is to fill it,
    and to call tq_part_end for the slot's part. */

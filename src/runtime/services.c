@@ -17,8 +17,11 @@ static tq_status no_memory(const tq_node *node, tq_status status, const tq_error
 
 tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error)
 {
+    tq_graph_run *graph = tq_graph_of(node);
     tq_error why = {0};
-    tq_status status = tq_blocks_add(&tq_step_of(node)->memory, tq_graph_of(node)->run->pool, count, size, out, &why);
+    const bool small = graph->in_prepare && size <= TQ_CUT_BYTES && count <= TQ_CUT_BYTES / (size ? size : 1);
+    tq_status status = small ? tq_blocks_cut(&graph->prepared, graph->run->pool, count, size, out, &why)
+                             : tq_blocks_add(&tq_step_of(node)->memory, graph->run->pool, count, size, out, &why);
     return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
 }
 
@@ -57,7 +60,8 @@ tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int
     step->kept_bytes = bytes;
     step->pack = pack;
     step->form_count = count;
-    memcpy(step->form, form, (size_t)count * sizeof *form);
+    if (count)
+        memcpy(step->form, form, (size_t)count * sizeof *form);
     if (step->phase != TQ_NODE_LATE)
         return TQ_OK; /* with that of all others, in tq_graph_give_kept */
     tq_status status = tq_step_give_kept(tq_graph_of(node), step, &why);

@@ -283,6 +283,11 @@ static void compute_depthwise(struct product *p, const tq_gemm_weights *weights,
     free(scratch);
 }
 
+static double real_at(const void *real, size_t channel)
+{
+    return ((const double *)real)[channel];
+}
+
 static void *compute(struct product *p, size_t rows)
 {
     const size_t size = tq_element_size(p->out), taps = tq_scan_taps(&p->scan);
@@ -295,7 +300,7 @@ static void *compute(struct product *p, size_t rows)
         .bias = p->bias, .bias_type = p->in == TQ_f32 ? TQ_f32 : p->wide ? TQ_GEMM_BIAS_I64 : TQ_i32,
     };
     if (p->out != TQ_i32 && p->out != TQ_f32)
-        tq_gemm_store_make(&p->store, p->channels, p->real, true, columns);
+        tq_gemm_store_make(&p->store, p->channels, real_at, p->real, columns);
     (p->depthwise ? compute_depthwise : compute_product)(p, &weights, rows, out);
     free(columns);
     return out;

@@ -11,6 +11,7 @@ int main(void)
 {
     test_base();
     test_shared();
+    test_places();
     test_flatbuffer();
     test_model();
     test_flexbuffer();
