@@ -236,6 +236,13 @@ def image_rows(node):
     return node.inputs[0].value.reshape(node.inputs[0].value.shape[0], -1)
 
 
+def convolve(m, x, w, channels, name="CONV_2D"):
+    """The operator of a draft, with a bias of zeros."""
+    deep = {"depth_multiplier": 1} if name == "DEPTHWISE_CONV_2D" else {}
+    inputs = [x, w, m.constant("float32", np.zeros(channels))]
+    m.operator(name, inputs, [m.output("float32")], stride_h=1, stride_w=1, **deep, version=6 if deep else 5)
+
+
 def odd_image(name):
     def draw(m):
         values = np.ones((2, 3, 3, 4))
@@ -248,9 +255,7 @@ def odd_image(name):
         w = m.constant(
             "int8", m.integers("int8", shape, -100, 100), scale=scales, zero_point=[0] * count, quantized_dimension=axis
         )
-        b = m.constant("float32", np.zeros(count))
-        options = {"stride_h": 1, "stride_w": 1} | ({"depth_multiplier": 1} if shape[0] == 1 else {})
-        m.operator(name, [x, w, b], [m.output("float32")], **options, version=6 if shape[0] == 1 else 5)
+        convolve(m, x, w, count, name)
 
     return draw
 
@@ -281,14 +286,7 @@ def odd_depthwise_images(node):
 def lowest_filter(m):
     x = m.input("float32", [1, 1, 1, 32], -np.ones((1, 1, 1, 32)))
     w = m.constant("int8", np.full((3, 1, 1, 32), -128), scale=0.01, zero_point=0)
-    m.operator(
-        "CONV_2D",
-        [x, w, m.constant("float32", np.zeros(3))],
-        [m.output("float32")],
-        stride_h=1,
-        stride_w=1,
-        version=5,
-    )
+    convolve(m, x, w, 3)
 
 
 @deviation(
@@ -306,14 +304,7 @@ def lowest_filters(node):
 def grouped(m):
     x = m.input("float32", [1, 2, 2, 4], np.arange(16.0))
     w = m.constant("int8", m.integers("int8", [6, 1, 1, 2], -100, 100), scale=0.01, zero_point=0)
-    m.operator(
-        "CONV_2D",
-        [x, w, m.constant("float32", np.zeros(6))],
-        [m.output("float32")],
-        stride_h=1,
-        stride_w=1,
-        version=5,
-    )
+    convolve(m, x, w, 6)
 
 
 @deviation(
@@ -333,9 +324,7 @@ def grouped_filters(node):
 def deep_of_one_scale(m):
     x = m.input("float32", [1, 2, 2, 6], np.arange(24.0))
     w = m.constant("int8", m.integers("int8", [1, 1, 1, 6], 50, 100), scale=0.01, zero_point=0)
-    options = {"stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
-    inputs = [x, w, m.constant("float32", np.zeros(6))]
-    m.operator("DEPTHWISE_CONV_2D", inputs, [m.output("float32")], **options, version=6)
+    convolve(m, x, w, 6, "DEPTHWISE_CONV_2D")
 
 
 @deviation(
