@@ -43,6 +43,7 @@ KINDS = {
     ("INT16", "INT8"): "16x8",
     ("FLOAT32", "INT8"): "hybrid",
 }
+WHAT = ("invoke", "call", "make")
 LONG = 0.005  # seconds that a measurement lasts at least
 
 
@@ -98,7 +99,7 @@ def prepared(name, path, threads):
     return {"invoke": run.invoke, "call": call, "make": lambda: make(name, path, threads).allocate_tensors()}
 
 
-def measure(path, names, threads, rounds):
+def measure(path, names, what, threads, rounds):
     """{what: {name: best seconds}}, the names in turn."""
     runs = {}
     for name in names:
@@ -109,30 +110,30 @@ def measure(path, names, threads, rounds):
     gc.collect()
     gc.disable()
     best = {}
-    for what in ("invoke", "call", "make"):
-        counts, best[what] = {}, {}
+    for key in what:
+        counts, best[key] = {}, {}
         for name, functions in runs.items():
             start = time.perf_counter()
-            functions[what]()
+            functions[key]()
             counts[name] = max(1, math.ceil(LONG / max(time.perf_counter() - start, 1e-7)))
-            best[what][name] = math.inf
+            best[key][name] = math.inf
         for _ in range(rounds):
             for name, functions in runs.items():
-                function, count = functions[what], counts[name]
+                function, count = functions[key], counts[name]
                 start = time.perf_counter()
                 for _ in range(count):
                     function()
-                best[what][name] = min(best[what][name], (time.perf_counter() - start) / count)
+                best[key][name] = min(best[key][name], (time.perf_counter() - start) / count)
     return best
 
 
-def in_process(path, names, threads, rounds):
+def in_process(path, names, what, threads, rounds):
     """`measure` in a fresh process; again without the reference, and without LiteRT, where that took it down."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     for left_out in ((), ("BUILTIN_REF",), ("BUILTIN_REF", "AUTO"), tuple(PEERS)):  # one that aborts ends the process
         chosen = [name for name in names if name not in left_out]
         command = [sys.executable, __file__, "--one", str(path), "--interpreters", ",".join(chosen)]
-        command += ["--threads", str(threads), "--rounds", str(rounds)]
+        command += ["--what", ",".join(what), "--threads", str(threads), "--rounds", str(rounds)]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, errors="replace")
         if done.returncode == 0:
             return json.loads(done.stdout.splitlines()[-1])
@@ -144,7 +145,7 @@ def ratios(results, what, mine, peer):
     return sorted(
         (r[what][peer] / r[what][mine], r[what][mine], name)
         for name, r in results.items()
-        if peer in r[what] and mine in r[what]
+        if what in r and peer in r[what] and mine in r[what]
     )
 
 
@@ -165,7 +166,7 @@ def report(results, kinds, threads, worst):
         for what in ("invoke", "make"):
             for mine, peer in PAIRS:
                 row(kind, what, mine, peer, ratios(chosen, what, mine, peer))
-    small = {name: r for name, r in results.items() if r["invoke"].get("tq", 1) < 100e-6}
+    small = {name: r for name, r in results.items() if r.get("invoke", {}).get("tq", 1) < 100e-6}
     for peer in PEERS:
         row("under 100 µs", "call", "tq", peer, ratios(small, "call", "tq", peer))
     for mine, peer in PAIRS:
@@ -184,6 +185,7 @@ def main():
     parser.add_argument("--match", default="", help="only models with this in their path")
     parser.add_argument("--kinds", default=",".join(KINDS.values()), help="(%(default)s)")
     parser.add_argument("--numerics", default=",".join(TQ.values()), help="tq's (%(default)s)")
+    parser.add_argument("--what", default=",".join(WHAT), help="what to time (%(default)s)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--worst", type=int, default=12, help="how many of the lowest ratios to print")
@@ -192,8 +194,9 @@ def main():
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--interpreters", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    what = [key for key in WHAT if key in args.what.split(",")]
     if args.one:
-        print(json.dumps(measure(str(args.one), args.interpreters.split(","), args.threads, args.rounds)))
+        print(json.dumps(measure(str(args.one), args.interpreters.split(","), what, args.threads, args.rounds)))
         return
     import tq
 
@@ -209,8 +212,8 @@ def main():
             continue
         if kind not in args.kinds.split(","):
             continue
-        found = in_process(path, names, args.threads, args.rounds)
-        if found and TQ.keys() & found["invoke"].keys() and len(found["invoke"]) > 1:
+        found = in_process(path, names, what, args.threads, args.rounds)
+        if found and TQ.keys() & found[what[0]].keys() and len(found[what[0]]) > 1:
             name = str(path.relative_to(args.models))
             results[name], kinds[name] = found, kind
     report(results, kinds, args.threads, args.worst)
