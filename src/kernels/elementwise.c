@@ -562,6 +562,7 @@ enum {
     R_LINE_SLOPE,
     R_LINE_OFFSET,
     R_LINE_OFFSET_NEGATIVE,
+    R_LINE_EXCEPTION,
     R_COLUMNS
 };
 
@@ -615,16 +616,28 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     p->shifts_left |= m->shift > 0;
 }
 
-/* The line of a set; false: there is none, or it was not looked for. */
-static bool fill_line(char *const *data, size_t i, const tq_multiplier *m, const struct source *from,
-                      int32_t zero_point, bool look)
+/* The lines of `count` sets from i on: how many have none. */
+static size_t fill_lines(char *const *data, size_t i, size_t count, const tq_multiplier *m, const int32_t *zero_points,
+                         tq_requantize_rule rule)
 {
-    tq_code_line line = {NAN, 0, 0};
-    bool found = look && tq_code_line_of(m, from->rule, zero_point - center_of(from->out), &line);
-    ((float *)data[R_LINE_SLOPE])[i] = line.slope;
-    ((float *)data[R_LINE_OFFSET])[i] = line.offset;
-    ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = line.offset_negative;
-    return found;
+    tq_code_line lines[TQ_LINES_AT_ONCE];
+    size_t misses = 0;
+    tq_code_lines_of(m, zero_points, count, rule, lines);
+    for (size_t k = 0; k < count; k++, i++) {
+        ((float *)data[R_LINE_SLOPE])[i] = lines[k].slope;
+        ((float *)data[R_LINE_OFFSET])[i] = lines[k].offset;
+        ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = lines[k].offset_negative;
+        ((int32_t *)data[R_LINE_EXCEPTION])[i] = lines[k].exception;
+        misses += lines[k].slope != lines[k].slope;
+    }
+    return misses;
+}
+
+/* With no line of these sets. */
+static void fill_no_lines(char *const *data, size_t i, size_t count)
+{
+    for (; count > 0; count--)
+        ((float *)data[R_LINE_SLOPE])[i++] = NAN;
 }
 
 static void fill_requantize(union params *params, char *const *data, unsigned columns, const struct source *from,
@@ -635,15 +648,23 @@ static void fill_requantize(union params *params, char *const *data, unsigned co
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
     size_t misses = 0;
-    for (size_t i = 0; i < sets; i++) {
-        size_t set = first + i;
-        tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
-        int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
-        int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
-        fill_set(p, data, i, &m, from, zero, input_zero);
-        if (p->lines)
-            misses += !fill_line(data, i, &m, from, zero, misses < from->misses);
-        p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
+    for (size_t i = 0, some; i < sets; i += some) {
+        tq_multiplier m[TQ_LINES_AT_ONCE];
+        int32_t zero_points[TQ_LINES_AT_ONCE];
+        some = sets - i < TQ_LINES_AT_ONCE ? sets - i : TQ_LINES_AT_ONCE;
+        for (size_t k = 0; k < some; k++) {
+            size_t set = first + i + k;
+            m[k] = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
+            int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
+            int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
+            fill_set(p, data, i + k, &m[k], from, zero, input_zero);
+            p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
+            zero_points[k] = zero - center_of(from->out);
+        }
+        if (p->lines && misses < from->misses)
+            misses += fill_lines(data, i, some, m, zero_points, from->rule);
+        else if (p->lines)
+            fill_no_lines(data, i, some);
     }
 }
 
@@ -660,6 +681,7 @@ static void point_requantize(union params *params, char *const *data)
         return;
     p->line_slope = (float *)data[R_LINE_SLOPE], p->line_offset = (float *)data[R_LINE_OFFSET];
     p->line_offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE];
+    p->line_exception = (int32_t *)data[R_LINE_EXCEPTION];
 }
 
 /* The columns that a rule's bodies read. */
@@ -674,17 +696,18 @@ static unsigned columns_of(tq_requantize_rule rule)
     return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
 }
 
-/* How many sets are likely to have no line.  That is by trial: one in M^2 / 3.5e-8 where the zero point is the middle
-   of the codes, ten times as many where it is their end, and eight times as many for a rule that rounds the product. */
+/* How many sets are likely to have no line.  That is by trial: one in M^3 / 6e-12 by "double", whose steps are alike on
+   both sides of 0, where the zero point is the middle of the codes; more where it is their end; and more by other
+   rules, which have one exception for both sides. */
 static double expected_misses(const struct source *from, size_t sets)
 {
-    double misses = 0;
+    double misses = 0, middle = from->rule == TQ_REQUANTIZE_DOUBLE ? 6e-12 : 5e-11;
     for (size_t i = 0; i < sets; i++) {
         double real = from->multiplier.data[from->multiplier.many ? i : 0];
         double zero = from->zero_point.data[from->zero_point.many ? i : 0] - center_of(from->out);
-        misses += (3.5e-8 + 2e-11 * zero * zero) / (real * real + 1e-12);
+        misses += (middle + 2e-14 * zero * zero) / (real * real * real + 1e-15);
     }
-    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 8 * misses : misses;
+    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 3 * misses : misses;
 }
 
 /* Whether it pays to look for lines.  Along rows they are of use if all sets have one, and kernels do several rows at a
@@ -722,8 +745,8 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                      .layout = join_runs(job->layout, many)};
     bool lines = lines_pay(&source, &w.layout);
     p.requantize.lines = lines;
-    unsigned of_lines = lines ? 7u << R_LINE_SLOPE : 0;
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
+    unsigned of_lines = lines ? 15u << R_LINE_SLOPE : 0;
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
                     .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return perform(&w, job, operations[rule], &c, error);
 }
