@@ -52,7 +52,7 @@ struct source {
     tq_column_i32 zero_point, input_zero_point;
     tq_requantize_rule rule;
     tq_element in, out;
-    bool in_place; /* parameters may point at scales here, for row kernels, and need no column of them */
+    bool in_place; /* parameters may point at what is here, and need no columns of it */
     size_t misses; /* sets without a line, after which none are looked for */
 };
 
@@ -78,6 +78,16 @@ struct walk {
     void (*point)(union params *, char *const *); /* lets parameters point at columns */
 };
 
+/* Where in a cache line the kernel's array of larger elements has element `at`, in entries of columns: vectors of both
+   lie alike then, and are not each across two lines. */
+static size_t phase_of(const struct walk *w, size_t at)
+{
+    uintptr_t place = w->out_size >= w->in_size ? (uintptr_t)w->out : (uintptr_t)w->in;
+    if (!w->streams || w->widen || w->narrow || place % 4 != 0)
+        return 0;
+    return (place / 4 + at) % TQ_PHASES;
+}
+
 /* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
 static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t stride, size_t first)
 {
@@ -87,7 +97,7 @@ static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t s
         w->kernel(in, out, n, rows, stride, w->params, first);
         return;
     }
-    float buffer[BUFFER];
+    _Alignas(64) float buffer[BUFFER];
     size_t together = stride == n && n <= BUFFER / 2 ? BUFFER / n : 1;
     for (size_t r = 0, some; r < rows; r += some) {
         some = rows - r < together ? rows - r : together;
@@ -185,10 +195,15 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     }
 }
 
-/* `rows` rows of n elements, whose sets begin at `first`. */
-static void run_strip(const struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t first)
+/* `rows` rows of n elements, whose sets begin at `first`.  Kernels read nothing behind n sets where they do not go on
+   from row to row and a block is full. */
+static void run_strip(struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t first)
 {
-    fill_few(w, few, first, n);
+    struct source source = *w->source;
+    source.in_place = n >= TQ_COLUMN_PADDING && (rows == 1 || n < w->layout.channels) && !w->widen && !w->narrow;
+    tq_few_sets_shift(few, w->columns, phase_of(w, at));
+    w->point(w->params, few->data);
+    w->fill(w->params, few->data, w->columns->needed & ~w->columns->constant, &source, first, n);
     tq_few_sets_pad(few, w->columns, n);
     run(w, at, n, rows, w->layout.channels, 0);
 }
@@ -200,7 +215,7 @@ static void walk_strips(void *context, size_t begin, size_t end)
     union params params;
     tq_few_sets few;
     size_t channels = w.layout.channels, group = w.layout.outer * channels;
-    begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING);
+    begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING + TQ_PHASES);
     w.pattern = channels;
     for (size_t at = begin; at < end;) {
         size_t g = at / group, within = at % group, offset = within % channels;
@@ -320,6 +335,7 @@ static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
     w->ready = needs.sets > 0;
     if (!w->ready)
         return TQ_OK;
+    c->phase = phase_of(w, 0);
     tq_status status = tq_columns_allocate(c, needs.sets, error);
     if (status != TQ_OK)
         return status;
@@ -457,24 +473,41 @@ typedef bool (*slopes_fn)(const float *, size_t, float *, float *);
     }
 TQ_EVERY_ISA(SLOPES)
 
+/* Offsets of fixed_simd.h: exact where they are used, for 8-bit codes. */
+TQ_BODY void offsets(const int32_t *restrict zero, size_t n, int32_t center, float *restrict offset)
+{
+    for (size_t i = 0; i < n; i++)
+        offset[i] = (float)(zero[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+}
+
+typedef void (*offsets_fn)(const int32_t *, size_t, int32_t, float *);
+#define OFFSETS(isa, target)                                                                          \
+    target static void offsets_##isa(const int32_t *zero, size_t n, int32_t center, float *offset)    \
+    {                                                                                                 \
+        offsets(zero, n, center, offset);                                                             \
+    }
+TQ_EVERY_ISA(OFFSETS)
+
 static void fill_quantize(union params *p, char *const *data, unsigned columns, const struct source *from, size_t first,
                           size_t sets)
 {
-    static const slopes_fn bodies[TQ_ISAS] = TQ_ISA_FUNCTIONS(slopes);
+    static const slopes_fn of_scales[TQ_ISAS] = TQ_ISA_FUNCTIONS(slopes);
+    static const offsets_fn of_zeros[TQ_ISAS] = TQ_ISA_FUNCTIONS(offsets);
     const float *scales = (const float *)data[Q_SCALE];
-    float *offset = (float *)data[Q_OFFSET];
-    int32_t *zeros = (int32_t *)data[Q_ZERO], center = center_of(from->out);
-    if (from->in_place)
+    const int32_t *zeros = (const int32_t *)data[Q_ZERO];
+    if (from->in_place && from->scale.many)
         p->quantize.scale = scales = from->scale.data + first;
     else
         fill_u32(data[Q_SCALE], from->scale.data, from->scale.many, first, sets);
-    p->quantize.steep = bodies[tq_isa()](scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL,
-                                         (float *)data[Q_SLOPE]);
+    p->quantize.steep = of_scales[tq_isa()](scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL,
+                                            (float *)data[Q_SLOPE]);
     if (!(columns >> Q_ZERO & 1))
         return;
-    fill_u32(zeros, from->zero_point.data, from->zero_point.many, first, sets);
-    for (size_t i = 0; i < sets; i++) /* exact where it is used, for 8-bit codes */
-        offset[i] = (float)(zeros[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+    if (from->in_place && from->zero_point.many)
+        p->quantize.zero_point = zeros = from->zero_point.data + first;
+    else
+        fill_u32(data[Q_ZERO], from->zero_point.data, from->zero_point.many, first, sets);
+    of_zeros[tq_isa()](zeros, sets, center_of(from->out), (float *)data[Q_OFFSET]);
 }
 
 static void point_quantize(union params *params, char *const *data)
@@ -500,7 +533,7 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};
-    source.in_place = scale.many && way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
+    source.in_place = way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
     tq_columns c = {QUANTIZE_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point, .scratch = job->scratch,
