@@ -28,7 +28,7 @@
 #define STRIP_ROWS 16
 /* The like for kernels that go on from row to row (stream_simd.h): they are slower by strips. */
 #define STREAM_WHOLE 3072
-#define STREAM_STRIP 2048
+#define STREAM_STRIP 2048 /* of one column that varies; half of it for two */
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
@@ -221,9 +221,12 @@ static void walk_strips(void *context, size_t begin, size_t end)
         size_t g = at / group, within = at % group, offset = within % channels;
         size_t span = group - within < end - at ? group - within : end - at, left = channels - offset;
         size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1;
-        size_t strip = row <= STREAM_WHOLE && row <= few.room ? row : STREAM_STRIP;
-        for (size_t i = 0; i < row; i += strip)
-            run_strip(&w, &few, at + i, row - i < strip ? row - i : strip, rows, g * channels + offset + i);
+        size_t most = row <= STREAM_WHOLE && row <= few.room ? row : STREAM_STRIP / (w.source->zero_point.many ? 2 : 1), n;
+        for (size_t i = 0; i < row; i += n) {
+            n = most + (TQ_PHASES - phase_of(&w, at + i)) % TQ_PHASES; /* the next begins a line, if rows do alike */
+            n = row - i < n ? row - i : n;
+            run_strip(&w, &few, at + i, n, rows, g * channels + offset + i);
+        }
         at += row * rows;
     }
 }

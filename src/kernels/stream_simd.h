@@ -21,7 +21,11 @@
  */
 #define BLOCKS 4 /* of a group */
 #define BRIEF 128 /* elements; of such rows, of whole blocks, loads are not aligned, since mixing costs more */
-#define FOURS_PAY(n, vary) ((vary) == VARY_ALL && ((n) % BLOCK == 0 || (n) >= 8 * BLOCK))
+#define FOURS_AHEAD 512 /* elements of a row: the next four of such rows are asked for, in their order */
+/* Rows that follow each other and whose zero points vary: of longer ones reading by turns is slower than loading all
+   parameters for each, but for codes to be made, where those that take longer hide it. */
+#define FOURS_PAY(n, vary, makes_codes)                                                                            \
+    ((vary) == VARY_ALL && ((n) % BLOCK == 0 || (n) >= 8 * BLOCK) && ((n) <= BRIEF || (makes_codes)))
 
 /* The elements before the first block that is aligned: in the array of the larger elements, or in the output for
    non-temporal stores.  Loads mind less than stores, and short arrays not at all. */
@@ -208,6 +212,9 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
                 fixed_lows least[BLOCKS];                                                                          \
                 for (size_t k = 0; k < 4; k++)                                                                     \
                     c[k] = load_##kernel(p, first + i + k * LANES, &row, vary);                                    \
+                if (sizeof *x > sizeof *y && stride == n && n <= FOURS_AHEAD)                                      \
+                    for (size_t k = 0; k < BLOCKS * BLOCK; k += 64 / sizeof *x) /* perhaps past the array */       \
+                        __builtin_prefetch(x + BLOCKS * (n + i) + k);                                              \
                 UNROLL(BLOCKS) for (size_t r = 0; r < BLOCKS; r++)                                                 \
                     least[r] = block_##kernel(x + r * stride + i, y + r * stride + i, c, p, false);                \
                 if (doubts_##kernel(least_of(least)))                                                              \
@@ -264,7 +271,7 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
             part_##kernel(x, y, i, p, first, true);                                                                \
         const lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                 \
         size_t at = i; /* in the row */                                                                            \
-        if (overlap && FOURS_PAY(n, vary)) {                                                                       \
+        if (overlap && FOURS_PAY(n, vary, sizeof *x > sizeof *y)) {                                                                       \
             const size_t fours = (total - i) / (BLOCKS * n); /* of rows that begin here, and go on */              \
             (vary == VARY_ALL ? fours_all_##kernel : fours_scale_##kernel)(x + i, y + i, n, 0, n, fours, p,        \
                                                                            first + i);                             \
