@@ -20,6 +20,7 @@
 #include "kernels/code_line.h"
 #include "kernels/columns.h"
 #include "kernels/isa.h"
+#include "kernels/narrow_codes.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
 #define FEW_SETS 1024        /* sets whose columns are made at a time, where each is used in one place */
@@ -32,6 +33,7 @@
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
+#define CODES 8192           /* of the buffer of narrow codes, which are all that is converted then */
 #define LINES_PAY 8192       /* elements a set: what a line saves on fewer is less than looking for it */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
@@ -66,6 +68,8 @@ struct walk {
     char *out;
     size_t in_size, out_size;
     tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
+    uint8_t extend;  /* the bits of input codes that are to be extended before, or 0 */
+    bool is_signed;  /* they are */
     union params *params;
     tq_layout layout;
     bool streams;   /* of quantize and dequantize: kernels of stream_simd.h */
@@ -88,31 +92,40 @@ static size_t phase_of(const struct walk *w, size_t at)
     return (place / 4 + at) % TQ_PHASES;
 }
 
+/* Rows that follow each other, as many elements as fit the buffers through which they are converted. */
+static void run_converted(const struct walk *w, const char *in, char *out, size_t n, size_t rows, size_t entry)
+{
+    _Alignas(64) float buffer[BUFFER];
+    _Alignas(64) uint8_t codes[CODES];
+    const size_t count = n * rows;
+    const void *from = in;
+    if (w->extend) {
+        tq_extend_codes((const uint8_t *)in, count, w->extend, w->is_signed, codes);
+        from = codes;
+    } else if (w->widen) {
+        w->widen(in, buffer, count, 1, 0, NULL, 0);
+        from = buffer;
+    }
+    w->kernel(from, w->narrow ? (void *)buffer : out, n, rows, n, w->params, entry);
+    if (w->narrow)
+        w->narrow(buffer, out, count, 1, 0, NULL, 0);
+}
+
 /* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
 static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t stride, size_t first)
 {
     const char *in = w->in + at * w->in_size;
     char *out = w->out + at * w->out_size;
-    if (!w->widen && !w->narrow) {
+    if (!w->widen && !w->narrow && !w->extend) {
         w->kernel(in, out, n, rows, stride, w->params, first);
         return;
     }
-    _Alignas(64) float buffer[BUFFER];
-    size_t together = stride == n && n <= BUFFER / 2 ? BUFFER / n : 1;
+    size_t most = w->widen || w->narrow ? BUFFER : CODES, together = stride == n && n <= most / 2 ? most / n : 1;
     for (size_t r = 0, some; r < rows; r += some) {
-        some = rows - r < together ? rows - r : together;
-        for (size_t i = 0; i < n; i += BUFFER) {
-            size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first + r;
-            size_t all = part * some; /* together: whole rows */
-            const char *from = in + (r * stride + i) * w->in_size;
-            char *to = out + (r * stride + i) * w->out_size;
-            if (w->widen)
-                w->widen(from, buffer, all, 1, 0, NULL, 0);
-            w->kernel(w->widen ? (const void *)buffer : from, w->widen ? to : (void *)buffer, part, some, part,
-                      w->params, entry);
-            if (w->narrow)
-                w->narrow(buffer, to, all, 1, 0, NULL, 0);
-        }
+        some = rows - r < together ? rows - r : together; /* whole rows, if there are more than one */
+        for (size_t i = 0; i < n; i += most)
+            run_converted(w, in + (r * stride + i) * w->in_size, out + (r * stride + i) * w->out_size,
+                          n - i < most ? n - i : most, some, w->pattern ? first + i : first + r);
     }
 }
 
@@ -386,6 +399,10 @@ static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation oper
     w->out = job->out;
     w->in_size = tq_element_size(in);
     w->out_size = tq_element_size(out);
+    if (job->code_mask && (in == TQ_i8 || in == TQ_u8)) {
+        w->extend = job->code_mask;
+        w->is_signed = in == TQ_i8;
+    }
     if (in == TQ_f64 || in == TQ_f16 || in == TQ_bf16) {
         const tq_kernel *widen = find(TQ_OP_convert, in, TQ_f32, &status, error);
         w->widen = widen ? widen->row : NULL;
@@ -513,6 +530,15 @@ static void fill_quantize(union params *p, char *const *data, unsigned columns, 
     of_zeros[tq_isa()](zeros, sets, center_of(from->out), (float *)data[Q_OFFSET]);
 }
 
+/* The lower 8 bits, four times. */
+static int32_t four_bytes(int32_t code)
+{
+    const uint32_t bytes = ((uint32_t)code & 0xFF) * 0x01010101u;
+    int32_t four;
+    memcpy(&four, &bytes, sizeof four);
+    return four;
+}
+
 static void point_quantize(union params *params, char *const *data)
 {
     tq_quantize_params *p = &params->quantize;
@@ -531,7 +557,9 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     if (count_elements(&job->layout) == 0)
         return TQ_OK;
     bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
-    union params p = {.quantize = {.low = low, .high = high, .one_zero_point = !zero_point.many, .clamp = clamp,
+    union params p = {.quantize = {.low = low, .high = high, .mask = job->code_mask ? job->code_mask : -1,
+                                   .low_bytes = four_bytes(low), .high_bytes = four_bytes(high),
+                                   .mask_bytes = four_bytes(job->code_mask ? job->code_mask : -1), .one_zero_point = !zero_point.many, .clamp = clamp,
                                    .stream = is_large(job)}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,

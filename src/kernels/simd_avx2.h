@@ -185,6 +185,7 @@ INLINE vi fixed_codes(const struct fixed_block *block)
     vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
+INLINE vi and_s32(vi a, vi b) { return _mm256_and_si256(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
 INLINE vi splat_s8(int32_t x) { return _mm256_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm256_min_epi8(_mm256_max_epi8(x, low), high); }

@@ -158,6 +158,7 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 {
     return order_bytes(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
 }
+INLINE vi and_s32(vi a, vi b) { return _mm512_and_si512(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
 INLINE vi splat_s8(int32_t x) { return _mm512_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm512_min_epi8(_mm512_max_epi8(x, low), high); }

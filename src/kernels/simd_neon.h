@@ -150,6 +150,7 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 {
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(block->ab), vqmovn_s16(block->cd)));
 }
+INLINE vi and_s32(vi a, vi b) { return vandq_s32(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
 INLINE vi splat_s8(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
 INLINE vi clamp_i8(vi x, vi low, vi high)

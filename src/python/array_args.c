@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/array_args.h"
+#include "kernels/narrow_codes.h"
 #include "kernels/parameter_checks.h"
 #include "python/errors.h"
 #include "python/operands.h"
@@ -235,11 +236,8 @@ static PyArrayObject *unmask(PyArrayObject *array, tq_py_type *type)
     PyArrayObject *wide = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(array), PyArray_DIMS(array),
                                                              number_of_element(type->element));
     if (wide) {
-        const uint8_t *from = PyArray_DATA(array);
-        uint8_t *to = PyArray_DATA(wide), mask = (uint8_t)(type->high - type->low), sign = (uint8_t)-type->low;
-        npy_intp count = PyArray_SIZE(array);
-        for (npy_intp i = 0; i < count; i++)
-            to[i] = (uint8_t)(((from[i] & mask) ^ sign) - sign);
+        tq_extend_codes(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_code_mask(type), type->low < 0,
+                        PyArray_DATA(wide));
         type->masked = false;
     }
     Py_DECREF(array);
@@ -264,7 +262,7 @@ static bool has_no_width(PyArrayObject *array, PyObject *object)
            !PyArray_IsScalar(object, Generic) && !PyObject_CheckBuffer(object);
 }
 
-PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
+PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
 {
     PyArrayObject *array = PyArray_CheckExact(object) && PyArray_ISCARRAY_RO((PyArrayObject *)object)
                                ? (PyArrayObject *)Py_NewRef(object)
@@ -279,7 +277,13 @@ PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const
     }
     if (!known || is_float(type))
         return refuse_input(array, argument, needed);
-    return type->masked ? unmask(array, type) : array;
+    return array;
+}
+
+PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
+{
+    PyArrayObject *array = tq_py_code_input(object, argument, needed, type);
+    return array && type->masked ? unmask(array, type) : array;
 }
 
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type)
@@ -414,12 +418,6 @@ bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *ou
 
 static PyObject *finish(tq_py_output *output)
 {
-    if (output->type.masked) {
-        uint8_t *bytes = PyArray_DATA(output->array), mask = (uint8_t)(output->type.high - output->type.low);
-        npy_intp count = PyArray_SIZE(output->array);
-        for (npy_intp i = 0; i < count; i++)
-            bytes[i] &= mask;
-    }
     if (!output->result)
         return (PyObject *)output->array;
     int failed = PyArray_CopyInto((PyArrayObject *)output->result, output->array);

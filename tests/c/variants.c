@@ -166,7 +166,7 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, NULL};
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, 0, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
