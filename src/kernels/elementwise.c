@@ -30,6 +30,8 @@
 /* The like for kernels that go on from row to row (stream_simd.h): they are slower by strips. */
 #define STREAM_WHOLE 3072
 #define STREAM_STRIP 2048 /* of one column that varies; half of it for two */
+#define TURNED_ROWS 16 /* at least */
+#define UNEVEN 127 /* elements of a row: of sixteen of them, parameters stay in the first-level cache */
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
@@ -208,17 +210,52 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     }
 }
 
-/* `rows` rows of n elements, whose sets begin at `first`.  Kernels read nothing behind n sets where they do not go on
-   from row to row and a block is full. */
-static void run_strip(struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t first)
+/* Sets from `place` of the group that begins at `group`, and on with its first: n of them, as a source's first. */
+struct turned {
+    float scale[STREAM_WHOLE];
+    int32_t zero_point[STREAM_WHOLE];
+};
+
+static void turn(struct source *from, struct turned *to, size_t channels, size_t group, size_t place, size_t n)
+{
+    size_t before = channels - place, after = n - before;
+    if (from->scale.many) {
+        memcpy(to->scale, from->scale.data + group + place, before * sizeof *to->scale);
+        memcpy(to->scale + before, from->scale.data + group, after * sizeof *to->scale);
+        from->scale.data = to->scale;
+    }
+    if (from->zero_point.many) {
+        memcpy(to->zero_point, from->zero_point.data + group + place, before * sizeof *to->zero_point);
+        memcpy(to->zero_point + before, from->zero_point.data + group, after * sizeof *to->zero_point);
+        from->zero_point.data = to->zero_point;
+    }
+}
+
+/* `rows` rows of n elements, whose sets begin at `place` of a group.  Kernels read nothing behind n sets where they do
+   not go on from row to row and a block is full. */
+static void run_strip(struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t group, size_t place)
 {
     struct source source = *w->source;
-    source.in_place = n >= TQ_COLUMN_PADDING && (rows == 1 || n < w->layout.channels) && !w->widen && !w->narrow;
+    struct turned turned;
+    size_t channels = w->layout.channels, first = group + place;
+    source.in_place = n >= TQ_COLUMN_PADDING && (rows == 1 || n < channels) && !w->widen && !w->narrow;
+    if (place + n > channels) {
+        turn(&source, &turned, channels, group, place, n);
+        source.in_place = false;
+        first = 0;
+    }
     tq_few_sets_shift(few, w->columns, phase_of(w, at));
     w->point(w->params, few->data);
     w->fill(w->params, few->data, w->columns->needed & ~w->columns->constant, &source, first, n);
     tq_few_sets_pad(few, w->columns, n);
-    run(w, at, n, rows, w->layout.channels, 0);
+    run(w, at, n, rows, channels, 0);
+}
+
+/* The elements of a row before the first that begins a cache line in each, if there are rows enough for them to be done
+   from there to there. */
+static size_t to_turn(const struct walk *w, size_t at, size_t rows)
+{
+    return rows >= TURNED_ROWS && w->layout.channels % TQ_PHASES == 0 ? (TQ_PHASES - phase_of(w, at)) % TQ_PHASES : 0;
 }
 
 /* Rows of a set an element: a strip of all of them, then the next. */
@@ -231,14 +268,20 @@ static void walk_strips(void *context, size_t begin, size_t end)
     begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING + TQ_PHASES);
     w.pattern = channels;
     for (size_t at = begin; at < end;) {
-        size_t g = at / group, within = at % group, offset = within % channels;
-        size_t span = group - within < end - at ? group - within : end - at, left = channels - offset;
-        size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1;
-        size_t most = row <= STREAM_WHOLE && row <= few.room ? row : STREAM_STRIP / (w.source->zero_point.many ? 2 : 1), n;
+        size_t sets = at / group * channels, within = at % group, place = within % channels;
+        size_t span = group - within < end - at ? group - within : end - at, left = channels - place;
+        size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1, head = 0, n;
+        size_t strip = w.source->zero_point.many ? STREAM_STRIP / 2 : STREAM_STRIP;
+        if (row <= (w.source->zero_point.many ? STREAM_STRIP : STREAM_WHOLE) && row <= few.room)
+            strip = row;
+        else if ((head = to_turn(&w, at, rows)) > 0) {
+            run_strip(&w, &few, at, head, 1, sets, place);
+            at += head, place += head, rows--;
+        }
         for (size_t i = 0; i < row; i += n) {
-            n = most + (TQ_PHASES - phase_of(&w, at + i)) % TQ_PHASES; /* the next begins a line, if rows do alike */
+            n = strip + (TQ_PHASES - phase_of(&w, at + i)) % TQ_PHASES; /* the next begins a line, if rows do alike */
             n = row - i < n ? row - i : n;
-            run_strip(&w, &few, at + i, n, rows, g * channels + offset + i);
+            run_strip(&w, &few, at + i, n, rows, sets, (place + i) % channels);
         }
         at += row * rows;
     }
@@ -284,25 +327,32 @@ static int count_threads(const tq_array_job *job, size_t total)
     return paying < (size_t)most ? (int)paying : most;
 }
 
+/* Rows that begin in different places of a cache line: spread out as a few, they do not. */
+static bool is_uneven(const tq_layout *layout)
+{
+    return layout->channels % TQ_PHASES != 0 && layout->channels <= UNEVEN && layout->outer >= TQ_PHASES * REPEATS_THAT_PAY;
+}
+
 /* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
 static enum way { ROWS, STRIPS, PATTERNS, FOLDED } way_of(const tq_layout *layout, bool streams)
 {
     if (layout->groups * layout->channels == 1 || layout->inner >= SHORT_RUN)
         return ROWS;
-    if (streams && layout->inner == 1 && layout->channels >= SHORT_RUN)
+    if (streams && layout->inner == 1 && layout->channels >= SHORT_RUN && !is_uneven(layout))
         return STRIPS;
     return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? PATTERNS : FOLDED;
 }
 
-/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use
-   enough for that and kernels do not go on from row to row; at least, if it is shorter than a block, until a block is
-   full. */
+/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, or, where kernels go on from
+   row to row, whole cache lines, if there is use enough for that; at least, if it is shorter than a block, until a block
+   is full. */
 static size_t count_repeats(size_t once, size_t outer, bool streams)
 {
-    size_t whole = TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
+    size_t whole = streams ? TQ_PHASES : TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
     for (size_t n = once; n % 2 == 0 && whole > 1; n /= 2)
         whole /= 2;
-    if (!streams && whole <= outer / REPEATS_THAT_PAY)
+    whole *= (full + whole - 1) / whole;
+    if (whole <= outer / REPEATS_THAT_PAY && (!streams || whole * once <= STREAM_STRIP))
         return whole;
     return full < outer ? full : outer;
 }
