@@ -218,6 +218,7 @@ ROW_CASES = [
     ((5, 3300), 12),
     ((3, 9001), 5),
     ((18, 3200), 12),
+    ((18, 3200), 1),
     ((70, 72), 3),
     ((6, 7, 70), 12),
     ((3, 40, 64), 2),
@@ -284,9 +285,10 @@ def test_one_slope_that_is_infinite(steep):
     rng = np.random.default_rng(8)
     scale = rng.uniform(0.01, 0.2, 3200).astype(np.float32)
     scale[steep] = 2e-38
-    x = np.empty(18 * 3200 + 12, np.float32)[12:].reshape(18, 3200)
-    x[:] = tied(rng, scale, x.shape)
-    for zero in (0, rng.integers(-128, 128, 3200)):
+    memory = np.empty(18 * 3200 + 16, np.float32)
+    for zero, shift in itertools.product((0, rng.integers(-128, 128, 3200)), (0, 1, 12)):
+        x = memory[shift : shift + 18 * 3200].reshape(18, 3200)
+        x[:] = tied(rng, scale, x.shape)
         found = tq.quantize(x, scale, zero, axis=1, num_threads=1)
         _core._force_isa("scalar")
         try:

@@ -23,7 +23,7 @@ typedef struct tq_columns {
     int count;
     unsigned needed, constant; /* a bit each; constant: of all sets alike */
     size_t entries;
-    size_t phase;    /* entries of 4 bytes: where in a cache line columns begin, so that vectors lie there as an array's */
+    size_t phase;    /* of columns of 4 bytes an entry: the place in a cache line of their first, in entries */
     char *scratch;   /* the caller's, which columns are laid in, or NULL: they are allocated */
     void *memory[2]; /* what was: the sets' columns, and those spread out */
 } tq_columns;

@@ -281,7 +281,7 @@ static void walk_strips(void *context, size_t begin, size_t end)
         for (size_t i = 0; i < row; i += n) {
             n = strip + (TQ_PHASES - phase_of(&w, at + i)) % TQ_PHASES; /* the next begins a line, if rows do alike */
             n = row - i < n ? row - i : n;
-            run_strip(&w, &few, at + i, n, rows, sets, (place + i) % channels);
+            run_strip(&w, &few, at + i, n, rows, sets, place + i);
         }
         at += row * rows;
     }
@@ -330,7 +330,8 @@ static int count_threads(const tq_array_job *job, size_t total)
 /* Rows that begin in different places of a cache line: spread out as a few, they do not. */
 static bool is_uneven(const tq_layout *layout)
 {
-    return layout->channels % TQ_PHASES != 0 && layout->channels <= UNEVEN && layout->outer >= TQ_PHASES * REPEATS_THAT_PAY;
+    bool uneven = layout->channels % TQ_PHASES != 0 && layout->channels <= UNEVEN;
+    return uneven && layout->outer >= TQ_PHASES * REPEATS_THAT_PAY;
 }
 
 /* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
@@ -344,8 +345,8 @@ static enum way { ROWS, STRIPS, PATTERNS, FOLDED } way_of(const tq_layout *layou
 }
 
 /* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, or, where kernels go on from
-   row to row, whole cache lines, if there is use enough for that; at least, if it is shorter than a block, until a block
-   is full. */
+   row to row, whole cache lines, if there is use enough for that; at least, if it is shorter than a block, until a
+   block is full. */
 static size_t count_repeats(size_t once, size_t outer, bool streams)
 {
     size_t whole = streams ? TQ_PHASES : TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
@@ -607,10 +608,10 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     if (count_elements(&job->layout) == 0)
         return TQ_OK;
     bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
-    union params p = {.quantize = {.low = low, .high = high, .mask = job->code_mask ? job->code_mask : -1,
-                                   .low_bytes = four_bytes(low), .high_bytes = four_bytes(high),
-                                   .mask_bytes = four_bytes(job->code_mask ? job->code_mask : -1), .one_zero_point = !zero_point.many, .clamp = clamp,
-                                   .stream = is_large(job)}};
+    int32_t mask = job->code_mask ? job->code_mask : -1;
+    union params p = {.quantize = {.low = low, .high = high, .mask = mask, .low_bytes = four_bytes(low),
+                                   .high_bytes = four_bytes(high), .mask_bytes = four_bytes(mask),
+                                   .one_zero_point = !zero_point.many, .clamp = clamp, .stream = is_large(job)}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
                      .layout = join_runs(job->layout, scale.many || zero_point.many)};

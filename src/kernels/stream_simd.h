@@ -6,7 +6,7 @@
  *   runs     a parameter set a row (row kernels): a block in which a row ends has the parameters of both, mixed
  *   cycle    a parameter set an element of the row (lanes kernels): blocks take theirs from where the row before ended,
  *            from columns that go on with their first entries (kernels.h)
- *   strips   a part of each row, rows being further apart (lanes kernels), by turns
+ *   strips   a part of each row, rows being further apart (lanes kernels), four by turns
  *
  * A kernel says what a vector's parameters are, lane_t, and has
  *   lane_t set_<kernel>(p, entry, &first, vary)       those of one entry in all lanes, but for what `first` says of all
@@ -22,10 +22,11 @@
 #define BLOCKS 4 /* of a group */
 #define BRIEF 128 /* elements; of such rows, of whole blocks, loads are not aligned, since mixing costs more */
 #define FOURS_AHEAD 512 /* elements of a row: the next four of such rows are asked for, in their order */
-/* Rows that follow each other and whose zero points vary: of longer ones reading by turns is slower than loading all
-   parameters for each, but for codes to be made, where those that take longer hide it. */
-#define FOURS_PAY(n, vary, makes_codes)                                                                            \
-    ((vary) == VARY_ALL && ((n) % BLOCK == 0 || (n) >= 8 * BLOCK) && ((n) <= BRIEF || (makes_codes)))
+/* Whether rows that follow each other are done four by turns.  Processors expect one that goes on, so that pays where
+   twice as many parameters as elements would be loaded, and where few blocks are done twice, at rows' ends; but to
+   write longer rows by turns is slower than to load all parameters. */
+#define FOURS_PAY(n, vary, quantizes)                                                                              \
+    ((vary) == VARY_ALL && ((n) % BLOCK == 0 || (n) >= 8 * BLOCK) && ((n) <= BRIEF || (quantizes)))
 
 /* The elements before the first block that is aligned: in the array of the larger elements, or in the output for
    non-temporal stores.  Loads mind less than stores, and short arrays not at all. */
@@ -184,8 +185,8 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
             pieces_##kernel(x + i, y + i, total - i, n, p, place);                                                 \
     }
 
-/* Four rows by turns, so that parameters are loaded once for all: in `fours` times four rows, the first `head` elements
-   of each, at most a block, and the others, at least a block.  Blocks may overlap. */
+/* Four rows by turns, so that parameters are loaded once for all; `fours` times so many, of n elements: at least a
+   block, and another one behind the first `head` of them, if there is a head.  Blocks may overlap. */
 #define DEFINE_FOURS(kernel, in, out, params_t, lane_t)                                                            \
     APART void edge_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p, size_t at) \
     {                                                                                                              \
@@ -214,7 +215,7 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
                     c[k] = load_##kernel(p, first + i + k * LANES, &row, vary);                                    \
                 if (sizeof *x > sizeof *y && stride == n && n <= FOURS_AHEAD)                                      \
                     for (size_t k = 0; k < BLOCKS * BLOCK; k += 64 / sizeof *x) /* perhaps past the array */       \
-                        __builtin_prefetch(x + BLOCKS * (n + i) + k);                                              \
+                        __builtin_prefetch((const void *)((uintptr_t)x + (BLOCKS * (n + i) + k) * sizeof *x));     \
                 UNROLL(BLOCKS) for (size_t r = 0; r < BLOCKS; r++)                                                 \
                     least[r] = block_##kernel(x + r * stride + i, y + r * stride + i, c, p, false);                \
                 if (doubts_##kernel(least_of(least)))                                                              \
@@ -271,7 +272,7 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
             part_##kernel(x, y, i, p, first, true);                                                                \
         const lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                 \
         size_t at = i; /* in the row */                                                                            \
-        if (overlap && FOURS_PAY(n, vary, sizeof *x > sizeof *y)) {                                                                       \
+        if (overlap && FOURS_PAY(n, vary, sizeof *x > sizeof *y)) {                                                \
             const size_t fours = (total - i) / (BLOCKS * n); /* of rows that begin here, and go on */              \
             (vary == VARY_ALL ? fours_all_##kernel : fours_scale_##kernel)(x + i, y + i, n, 0, n, fours, p,        \
                                                                            first + i);                             \

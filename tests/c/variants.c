@@ -172,7 +172,8 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, row->operation < TQ_OP_requantize_double ? p->code_mask : 0, NULL};
+    uint8_t code_mask = row->operation < TQ_OP_requantize_double ? p->code_mask : 0;
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, code_mask, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
