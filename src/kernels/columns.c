@@ -140,13 +140,14 @@ static size_t fitting(const tq_columns *c)
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
-    f->room = fitting(c) - TQ_COLUMN_PADDING - TQ_PHASES;
-    place(c, f->memory, fitting(c), f->data);
+    size_t entries = fitting(c);
+    f->room = entries - TQ_COLUMN_PADDING - TQ_PHASES;
+    place(c, f->memory, entries, f->data);
 }
 
 void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase)
 {
-    place(c, f->memory + phase * 4, fitting(c), f->data);
+    place(c, f->memory + phase * 4, f->room + TQ_COLUMN_PADDING + TQ_PHASES, f->data);
 }
 
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)

@@ -613,9 +613,10 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
                                    .high_bytes = four_bytes(high), .mask_bytes = four_bytes(mask),
                                    .one_zero_point = !zero_point.many, .clamp = clamp, .stream = is_large(job)}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
+    bool many = scale.many || zero_point.many;
     struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
-                     .layout = join_runs(job->layout, scale.many || zero_point.many)};
-    source.in_place = way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
+                     .layout = join_runs(job->layout, many)};
+    source.in_place = many && way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
     tq_columns c = {QUANTIZE_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point, .scratch = job->scratch,
