@@ -32,6 +32,7 @@
 #define STREAM_STRIP 2048 /* of one column that varies; half of it for two */
 #define TURNED_ROWS 16 /* at least */
 #define UNEVEN 127 /* elements of a row: of sixteen of them, parameters stay in the first-level cache */
+#define UNEVEN_ROWS 256 /* at least, or making parameters of sixteen takes longer than is saved */
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
@@ -331,7 +332,7 @@ static int count_threads(const tq_array_job *job, size_t total)
 static bool is_uneven(const tq_layout *layout)
 {
     bool uneven = layout->channels % TQ_PHASES != 0 && layout->channels <= UNEVEN;
-    return uneven && layout->outer >= TQ_PHASES * REPEATS_THAT_PAY;
+    return uneven && layout->outer >= UNEVEN_ROWS;
 }
 
 /* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
