@@ -423,6 +423,35 @@ def test_zero_points_outside_the_type():
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, [0.0, 1.0, 2.0], axis=1)
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 33, 300])
+def test_one_parameter_of_many_that_is_wrong(count):
+    """Checks take many at once; an error names the first that is wrong."""
+    x = np.zeros((2, count), np.float32)
+    for at in {0, count // 2, count - 1}:
+        for wrong in (0, -0.5, 1e-40, -1e-40, -np.inf, np.inf, np.nan, -3e38):
+            scale = np.full(count, 0.5, np.float32)
+            scale[[at, -1]] = wrong
+            with pytest.raises(ValueError, match="scale" + (rf"\[{at}\]" if count > 1 else "")):
+                tq.quantize(x, scale, axis=1)
+        for kind, wrongs in {
+            np.int64: [-129, 128, 2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63), 2**62],
+            np.int32: [-129, 128, 2**31 - 1, -(2**31)],
+            np.uint64: [128, 2**64 - 1, 2**63],
+            np.int16: [-129, 128],
+        }.items():
+            for wrong in wrongs:
+                zero = np.full(count, 3, kind)
+                zero[[at, -1]] = np.array(wrong, kind)
+                with pytest.raises(ValueError, match="zero_point" + (rf"\[{at}\]" if count > 1 else "")):
+                    tq.quantize(x, 0.5, zero, axis=1)
+    for kind in (np.int64, np.int32):
+        for of_type, low, high in (("int8", -128, 127), ("int32", -(2**31), 2**31 - 1), ("uint8", 0, 255)):
+            zero = np.array([low, high] * count, kind)[:count]
+            assert (tq.quantize(x, 0.5, zero, axis=1, dtype=of_type) == zero).all()
+    with pytest.raises(ValueError, match="zero_point"):
+        tq.quantize(x, 0.5, np.zeros(count, int), axis=1, dtype="uint8", narrow_range=True)
+
+
 def test_shapes_that_do_not_fit():
     x = np.ones((2, 3, 4), np.float32)
     refuses(ValueError, r"scale has shape \(2,\).*axis", tq.quantize, x, [1.0, 2.0])

@@ -185,6 +185,7 @@ INLINE vi fixed_codes(const struct fixed_block *block)
     vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
+INLINE vi and_s32(vi a, vi b) { return _mm256_and_si256(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
 INLINE vi or_s32(vi a, vi b) { return _mm256_or_si256(a, b); }
 INLINE vi but_s32(vi a, vi not_these) { return _mm256_andnot_si256(not_these, a); }

@@ -158,6 +158,7 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 {
     return order_bytes(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
 }
+INLINE vi and_s32(vi a, vi b) { return _mm512_and_si512(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
 INLINE vi or_s32(vi a, vi b) { return _mm512_or_si512(a, b); }
 INLINE vi but_s32(vi a, vi not_these) { return _mm512_andnot_si512(not_these, a); }

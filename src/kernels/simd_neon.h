@@ -150,6 +150,7 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 {
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(block->ab), vqmovn_s16(block->cd)));
 }
+INLINE vi and_s32(vi a, vi b) { return vandq_s32(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
 INLINE vi or_s32(vi a, vi b) { return vorrq_s32(a, b); }
 INLINE vi but_s32(vi a, vi not_these) { return vbicq_s32(a, not_these); }

@@ -48,10 +48,17 @@ bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, t
 
 /* ---- arrays ---- */
 
+/* The bits that a masked type keeps; 0: all. */
+static inline uint8_t tq_py_code_mask(const tq_py_type *type)
+{
+    return type->masked ? (uint8_t)(type->high - type->low) : 0;
+}
+
 /* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.
 
-   Of integers: narrow ml_dtypes integers become int8 or uint8, Python's own int32; other types are a TypeError that
-   says which are `needed`.  Of real numbers: integers and long doubles become float64. */
+   Of integers: narrow ml_dtypes integers become int8 or uint8, but stay masked as codes; Python's own int32; other
+   types are a TypeError that says which are `needed`.  Of real numbers: integers and long doubles become float64. */
+PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
 

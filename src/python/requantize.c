@@ -90,7 +90,7 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        threads, NULL};
+                        threads, 0, NULL};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;

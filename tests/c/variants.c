@@ -79,6 +79,7 @@ struct parameters {
     double multiplier[LONGEST];
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
+    uint8_t code_mask;
     bool many, many_zero_points;
 };
 
@@ -95,6 +96,11 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     p->many_zero_points = p->many && random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
+    p->code_mask = 0;
+    if (random32() % 4 == 0 && (codes_out ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
+        p->code_mask = 15;
+        p->low = -8, p->high = 7;
+    }
     for (size_t i = 0; i < LONGEST; i++) {
         p->scale[i] = (float)ldexp(0.5 + random_unit(), plain ? -4 : (int)(random32() % 250) - 125);
         p->multiplier[i] = ldexp(0.5 + (plain ? random_unit() / 2 : 0), (int)(random32() % 44) - 40);
@@ -166,7 +172,8 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, NULL};
+    uint8_t code_mask = row->operation < TQ_OP_requantize_double ? p->code_mask : 0;
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, code_mask, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
