@@ -434,8 +434,13 @@ def test_shapes_that_do_not_fit():
     for axis in (3, -4, 10**30):
         refuses(ValueError, "axis is .*must be from -3 to 2", tq.quantize, x, 1.0, axis=axis)
     refuses(TypeError, "axis is a float", tq.quantize, x, 1.0, axis=1.0)
+    several = np.array([1])  # NumPy lets these have __index__, which raises
+    for function, a in ((tq.quantize, x), (tq.dequantize, x.astype(np.int8)), (tq.requantize, x.astype(np.int8))):
+        refuses(TypeError, r"axis is array\(\[1\]\): it must be an int or None", function, a, 1.0, axis=several)
+        refuses(TypeError, r"num_threads is array\(\[1\]\): it must be", function, a, 1.0, num_threads=several)
     refuses(ValueError, "axis is 0: an array of no dimensions", tq.quantize, 1.0, 1.0, axis=0)
     refuses(ValueError, "block_size is 3: it must divide .* axis 2, which is 4", tq.quantize, x, 1.0, block_size=3)
+    refuses(ValueError, f"block_size is {2**70}: it must divide", tq.quantize, x, 1.0, block_size=2**70)
     for size in (0, -1):
         refuses(ValueError, "block_size is", tq.quantize, x, 1.0, block_size=size)
     refuses(ValueError, r"scale has shape \(2, 3\): .* or 12", tq.quantize, x, np.ones((2, 3)), block_size=2)
@@ -453,6 +458,8 @@ def test_types_that_are_refused():
     for bad in [np.ones(3, np.float32), np.ones(3, np.int64), np.ones(3, np.uint32), [0.5]]:
         refuses(TypeError, "^q has dtype", tq.dequantize, bad, 1.0)
     refuses(ValueError, "q holds 2147483648", tq.dequantize, [2**31], 1.0)
+    refuses(ValueError, "^x is no array: .*inhomogeneous", tq.quantize, [[1.0, 2.0], [3.0]], 1.0)
+    refuses(ValueError, "^scale is no array: .*inhomogeneous", tq.quantize, x, [[1.0, 2.0], [3.0]], axis=0)
     refuses(TypeError, "^scale has dtype", tq.quantize, x, "1.0")
     refuses(TypeError, "^scale has dtype", tq.quantize, x, 1j)
     refuses(ValueError, "rounding is 'up'", tq.quantize, x, 1.0, rounding="up")

@@ -449,6 +449,13 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
         return false;
     }
     Py_ssize_t found = PyNumber_AsSsize_t(object, NULL); /* clips */
+    if (found == -1 && PyErr_Occurred()) { /* an array of one dimension has __index__ too, and it raises */
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_TypeError, "%s is %R: it must be an int or None", argument, object);
+        }
+        return false;
+    }
     if (found < low || found > high) {
         PyErr_Format(PyExc_ValueError, "%s is %R: it must be from %ld to %ld", argument, object, low, high);
         return false;
@@ -508,8 +515,8 @@ bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyO
         return true;
     }
     if (length % (size_t)size != 0) {
-        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size,
-                     p->axis, (Py_ssize_t)length);
+        PyErr_Format(PyExc_ValueError, "block_size is %R: it must divide the length of axis %d, which is %zd",
+                     block_size, p->axis, (Py_ssize_t)length);
         return false;
     }
     size_t blocks = before * (length / (size_t)size);
