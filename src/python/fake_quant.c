@@ -91,9 +91,9 @@ PyDoc_STRVAR(fake_quant_doc,
 "x moved to the nearest of the 2^num_bits values that codes between min and max stand for, as float32.\n\n"
 "x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a code; numbers, or with\n"
 "axis one a channel; min < max, or both 0, which gives zeros. num_bits: 2 to 16. narrow_range: the lowest code is\n"
-"not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic, or 'tensorflow', FakeQuantWithMinMaxVars'\n"
-"(tq.rules()['fake_quant']): they differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities\n"
-"go to the ends of the range. num_threads: at most so many; None: as many as pay.\n\n"
+"not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic, or 'tensorflow', FakeQuantWithMinMaxVars' and,\n"
+"with axis, its PerChannel form's (tq.rules()['fake_quant']): they differ in the last bits, and next to a tie by a\n"
+"step. NaN stays NaN; infinities go to the ends of the range. num_threads: at most so many; None: as many as pay.\n\n"
 "Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal float32\n"
 "cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
 ">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
@@ -118,7 +118,7 @@ static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
         y = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_FLOAT32);
     if (y) {
         Py_BEGIN_ALLOW_THREADS
-        tq_fake_quant((tq_fake_quant_rule)rule, nudged, view, PyArray_DATA(x), o.threads,
+        tq_fake_quant((tq_fake_quant_rule)rule, o.axis != Py_None, nudged, view, PyArray_DATA(x), o.threads,
                       PyArray_DATA(y));
         Py_END_ALLOW_THREADS
     }
