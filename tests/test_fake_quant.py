@@ -138,6 +138,21 @@ def test_per_axis_equals_slices():
         np.testing.assert_array_equal(one, tq.fake_quant(x, np.full(n, -1.0), hi, axis=axis))
 
 
+def test_ranges_that_keep_dimensions():
+    x = np.random.default_rng(4).normal(size=(3, 4, 5)).astype(f32)
+    for axis in (0, 1, -1):
+        others = tuple(i for i in range(3) if i != axis % 3)
+        lo, hi = x.min(others, keepdims=True), x.max(others, keepdims=True)
+        expected = tq.fake_quant(x, lo.ravel(), hi.ravel(), axis=axis)
+        np.testing.assert_array_equal(tq.fake_quant(x, lo, hi, axis=axis), expected)
+        got = tq.fake_quant_gradient(x, x, lo / 2, hi / 2, axis=axis)
+        for a, b in zip(got, tq.fake_quant_gradient(x, x, lo.ravel() / 2, hi.ravel() / 2, axis=axis), strict=True):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(tq.fake_quant(x, [[-1]], [[[1]]]), tq.fake_quant(x, -1, 1))
+    with pytest.raises(ValueError, match="min has 4 values in 3 dimensions; axis 1 needs 1, or 4 in one or in x's"):
+        tq.fake_quant(x, np.zeros((1, 1, 4)), 1, axis=1)
+
+
 def test_any_stride_order_and_type():
     x = np.random.default_rng(3).normal(size=(6, 8)).astype(f32)
     y = tq.fake_quant(x, -1, 1)

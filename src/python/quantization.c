@@ -304,8 +304,9 @@ static void refuse_blocks(const QuantizationObject *self, const char *name, PyOb
     PyObject *found = PyObject_GetAttrString(values, "shape");
     PyObject *shape = found ? PyObject_GetAttrString((PyObject *)x, "shape") : NULL;
     if (shape)
-        PyErr_Format(PyExc_ValueError, "%s has shape %R: it does not fit an array of shape %R in blocks of %d along the last "
-                     "dimension", name, found, shape, self->block_size);
+        PyErr_Format(PyExc_ValueError,
+                     "%s has shape %R: it does not fit an array of shape %R in blocks of %d along the last dimension", name,
+                     found, shape, self->block_size);
     Py_XDECREF(found);
     Py_XDECREF(shape);
 }
