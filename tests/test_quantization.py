@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from models import build_model, tensor
 
 import tq
 
@@ -41,12 +42,12 @@ def test_applies_as_the_array_functions_do(scales, zero_point, rounding):
 
 
 def test_a_tensors_own_gives_its_codes_back():
-    for tensor in tq.Model(tq.__path__[0] + "/demo.tflite").tensors:
-        if tensor.is_constant and tensor.quantization:
-            real = tensor.dequantized()
-            assert np.array_equal(tensor.quantization.quantize(real), tensor.data), tensor
-            if tensor.data.itemsize == 1:
-                assert np.array_equal(tensor.quantization.dequantize(tensor.data), real), tensor
+    for part in tq.Model(tq.__path__[0] + "/demo.tflite").tensors:
+        if part.is_constant and part.quantization:
+            real = part.dequantized()
+            assert np.array_equal(part.quantization.quantize(real), part.data), part
+            if part.data.itemsize == 1:
+                assert np.array_equal(part.quantization.dequantize(part.data), real), part
 
 
 @pytest.mark.parametrize(
@@ -171,3 +172,12 @@ def test_blocks_that_do_not_fit_say_so():
         two.quantize(np.ones((3, 2, 2), np.float32))
     with pytest.raises(ValueError, match="at least one dimension"):
         two.quantize(1.0)
+
+
+def test_elements_that_are_no_codes():
+    parts = [tensor("x", [2], scale=0.5, zero_point=[1])]
+    quantization = tq.Model(build_model(parts, [], [0], [0])).tensors[0].quantization
+    assert quantization.dtype is None
+    with pytest.raises(TypeError, match=r"elements are no codes, .* call tq.quantize with one"):
+        quantization.quantize([1.0, 2.0])
+    assert quantization.dequantize(np.int8([1, 3])).tolist() == [0.0, 1.0]

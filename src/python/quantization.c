@@ -371,6 +371,9 @@ static PyObject *apply(QuantizationObject *self, const char *function, PyObject 
     if (self->kind != TQ_QUANTIZATION_PER_TENSOR && self->kind != TQ_QUANTIZATION_PER_AXIS && self->kind != TQ_QUANTIZATION_BLOCKWISE)
         return PyErr_Format(PyExc_ValueError, "%s quantization has no scales that an array could be %sd with",
                             tq_quantization_kind_name(self->kind), function);
+    if (*function == 'q' && self->dtype == Py_None)
+        return PyErr_Format(PyExc_TypeError, "the tensor's elements are no codes, so that its quantization says no dtype: "
+                                             "call tq.quantize with one");
     PyObject *keywords = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
     PyObject *scale = argument_of(self, "scale", self->scale, x);
     PyObject *zero_point = scale ? argument_of(self, "zero_point", self->zero_point, x) : NULL;
