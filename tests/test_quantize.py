@@ -160,6 +160,24 @@ def test_litert_quantizes_the_same():
         assert same(mine, its)
 
 
+@pytest.mark.parametrize("resolver", ["BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO"])
+def test_litert_quantizes_to_even_in_other_kernels(resolver):
+    rng = np.random.default_rng(14)
+    jobs, found = [], []
+    for dtype in ["int8", "uint8", "int16"] * 3:
+        scale = np.float32(10.0 ** rng.uniform(-5, 2))
+        zero = 0 if dtype == "int16" else int(rng.integers(RANGES[dtype][0], RANGES[dtype][1] + 1))
+        x = floats_for(scale, zero, dtype, rng)
+        with np.errstate(all="ignore"):  # NaN and what is too large come out otherwise there
+            x = x[np.abs(x / scale) < 2.0**30]
+        x = x[: len(x) // 64 * 64]  # what is left of a block goes the reference's way
+        jobs.append((x, NONE, dtype, ([scale], [zero], 0)))
+        found.append(tq.quantize(x, scale, zero, dtype=dtype, rounding="even"))
+        assert not same(found[-1], tq.quantize(x, scale, zero, dtype=dtype))
+    for mine, its in zip(found, one_op.answers(jobs, resolver), strict=True):
+        assert same(mine, its)
+
+
 def test_litert_dequantizes_the_same():
     rng = np.random.default_rng(5)
     jobs, found = [], []
