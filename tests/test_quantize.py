@@ -364,6 +364,26 @@ def test_out_is_filled_and_returned():
     assert np.array_equal(narrow.astype(int), tq.quantize(x, 0.5, dtype="int4"))
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((64, 5000), 0), ((500, 70), 0), ((3, 5000), 1)])
+def test_out_over_parameters(shape, axis):
+    """Results are written while parameters are read."""
+    rng = np.random.default_rng(15)
+    x = rng.normal(0, 4, shape).astype(np.float32)
+    n = shape[axis]
+    for function, a, of, to in (
+        (tq.quantize, x, np.float32, np.int8),
+        (tq.dequantize, tq.quantize(x, 0.1), np.float32, np.float32),
+        (tq.requantize, (x * 1000).astype(np.int32), np.float64, np.int8),
+    ):
+        for count in (n, 1):
+            memory = np.zeros(x.size * 8 + n * 8, np.uint8)
+            parameters = memory[: n * np.dtype(of).itemsize].view(of)[:count]
+            parameters[:] = rng.uniform(0.01, 0.2, count)
+            out = memory[: x.size * np.dtype(to).itemsize].view(to).reshape(shape)
+            expected = function(a, parameters.copy(), axis=axis)
+            assert np.array_equal(function(a, parameters, axis=axis, out=out, num_threads=2), expected), function
+
+
 def test_out_that_overlaps():
     n = 5000
     memory = np.random.default_rng(10).normal(0, 40, n).astype(np.float32)
