@@ -448,6 +448,13 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
         return false;
     }
     Py_ssize_t found = PyNumber_AsSsize_t(object, NULL); /* clips */
+    if (found == -1 && PyErr_Occurred()) { /* an array of one dimension has __index__ too, and it raises */
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_TypeError, "%s is %R: it must be an int or None", argument, object);
+        }
+        return false;
+    }
     if (found < low || found > high) {
         PyErr_Format(PyExc_ValueError, "%s is %R: it must be from %ld to %ld", argument, object, low, high);
         return false;
@@ -476,13 +483,15 @@ static size_t product(const npy_intp *dims, int from, int to)
     return count;
 }
 
-bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size)
+bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size, PyObject *out)
 {
     int rank = PyArray_NDIM(input);
     const npy_intp *dims = PyArray_DIMS(input);
     size_t total = (size_t)PyArray_SIZE(input);
     long at = -1, size = 0;
     *p = (tq_py_parameters){.layout = {1, 1, 1, total}, .sets = 1, .array = input};
+    if (out && PyArray_Check(out) && PyArray_ISCARRAY((PyArrayObject *)out))
+        p->out = (PyArrayObject *)out;
     if ((!axis || axis == Py_None) && (!block_size || block_size == Py_None))
         return true;
     if (!tq_py_optional_int(block_size, "block_size", 1, LONG_MAX, &p->has_blocks, &size))
@@ -507,8 +516,8 @@ bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyO
         return true;
     }
     if (length % (size_t)size != 0) {
-        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size,
-                     p->axis, (Py_ssize_t)length);
+        PyErr_Format(PyExc_ValueError, "block_size is %R: it must divide the length of axis %d, which is %zd",
+                     block_size, p->axis, (Py_ssize_t)length);
         return false;
     }
     size_t blocks = before * (length / (size_t)size);
@@ -601,6 +610,8 @@ static PyArrayObject *parameter_array(PyObject *object, const char *argument, co
                                                 NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST | NPY_ARRAY_ENSUREARRAY);
     if (cast && number == NPY_INT64 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(array)) && PyArray_ITEMSIZE(array) == 8)
         Py_SETREF(cast, saturate_unsigned(array));
+    if (cast && p->out && overlap(cast, p->out))
+        Py_SETREF(cast, (PyArrayObject *)PyArray_NewCopy(cast, NPY_CORDER));
     Py_DECREF(array);
     return cast;
 }

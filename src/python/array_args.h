@@ -95,9 +95,10 @@ typedef struct tq_py_parameters {
     npy_intp sets;          /* groups * channels; 1 without an axis */
     npy_intp blocks;        /* along the axis */
     PyArrayObject *array;   /* input */
+    PyArrayObject *out;     /* what results are written to while parameters are read, if it was there before */
 } tq_py_parameters;
 
-bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size);
+bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size, PyObject *out);
 
 /* Scales, multipliers and zero points: a scalar, or an array with one entry for each set.  Storage for a
    scalar is in the struct; free with tq_py_column_free. */

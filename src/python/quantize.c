@@ -79,7 +79,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
         return NULL;
     }
     int32_t low = out_type.low + narrow, high = out_type.high;
-    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE]) || !tq_py_scales(&scale, v[SCALE], &p) ||
+    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE], v[OUT]) || !tq_py_scales(&scale, v[SCALE], &p) ||
         !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, low, high, out_type.name)) {
         Py_DECREF(descr);
         goto end;
@@ -129,7 +129,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         Py_DECREF(input);
         return NULL;
     }
-    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE]) || !tq_py_scales(&scale, v[SCALE], &p) ||
+    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE], v[OUT]) || !tq_py_scales(&scale, v[SCALE], &p) ||
         !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, in_type.low, in_type.high, in_type.name)) {
         Py_DECREF(descr);
         goto end;
