@@ -213,6 +213,7 @@ def axis_times(n, row):
     q, y = np.empty(x.shape, np.int8), np.empty(x.shape, np.float32)
     codes = tq.quantize(x, SCALE)
     first, last = (rng.uniform(0.02, 0.1, k).astype(np.float32) for k in x.shape)
+    zeros = [rng.integers(-5, 6, k) for k in x.shape]
     channels = max(1, min(16, len(x) // 4))
     blocks = len(x) // channels
     x3, q3, y3, codes3 = (a[: blocks * channels].reshape(blocks, channels, row) for a in (x, q, y, codes))
@@ -223,22 +224,28 @@ def axis_times(n, row):
             "q0": lambda: tq.quantize(x, first, axis=0, out=q, num_threads=1),
             "qm": lambda: tq.quantize(x3, middle, axis=1, out=q3, num_threads=1),
             "q1": lambda: tq.quantize(x, last, axis=1, out=q, num_threads=1),
+            "q0z": lambda: tq.quantize(x, first, zeros[0], axis=0, out=q, num_threads=1),
+            "q1z": lambda: tq.quantize(x, last, zeros[1], axis=1, out=q, num_threads=1),
             "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
             "d0": lambda: tq.dequantize(codes, first, axis=0, out=y, num_threads=1),
             "dm": lambda: tq.dequantize(codes3, middle, axis=1, out=y3, num_threads=1),
             "d1": lambda: tq.dequantize(codes, last, axis=1, out=y, num_threads=1),
+            "d0z": lambda: tq.dequantize(codes, first, zeros[0], axis=0, out=y, num_threads=1),
+            "d1z": lambda: tq.dequantize(codes, last, zeros[1], axis=1, out=y, num_threads=1),
         }
     )
 
 
 def show_axes(n=1 << 20):
-    """Per-axis parameters against per-tensor ones, by the length of a row and the axis."""
+    """Per-axis parameters against per-tensor ones, by the length of a row and the axis; the last two columns have zero
+    points (int64) that differ."""
     print()
-    header(f"per axis, {n} elements, against per tensor", "row", "first axis", "middle axis", "last axis")
+    columns = ("row", "first axis", "middle axis", "last axis", "first, zero points", "last, zero points")
+    header(f"per axis, {n} elements, against per tensor", *columns)
     for row in (16, 64, 65, 100, 256, 1000, 4096, 100000):
         times = axis_times(n, row)
         for name, what in (("q", "quantize"), ("d", "dequantize")):
-            ratios = [f"{times[name] / times[name + axis]:.2f}" for axis in "0m1"]
+            ratios = [f"{times[name] / times[name + axis]:.2f}" for axis in ("0", "m", "1", "0z", "1z")]
             print("| " + " | ".join([what, str(row), *ratios]) + " |", flush=True)
 
 

@@ -12,7 +12,7 @@ The generators are in tests/generators.  Of each model every operator's outputs 
 each invoke: integers bit for bit; floats bit for bit or within TOLERANCES of the largest finite value that the tensor
 has in any invoke, where NaN equals NaN; shapes and types.  Where LiteRT refuses a model tq may do as it likes; where
 LiteRT's process ends, tq's must not.  Where LiteRT is known not to compute what an operator means, a row of
-tests/deviations.py says so, and tq's result is compared with what that row computes:
+tests/deviations says so, and tq's result is compared with what that row computes:
 
     deviations.find(node) -> None or a row with
         row.outputs(node) -> for each output an array, a pair (array, largest difference), or None: not said
@@ -33,6 +33,7 @@ if __name__ == "__main__":
     if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
         sys.path.append(str(Path(__file__).parents[1]))
 
+import deviations
 import generators
 import oracle
 from generators.draft import Draft
@@ -46,12 +47,6 @@ TOLERANCE = TOLERANCES["reference"]
 TOLERANCE_HALF = 2.0**-9
 SMALLEST = 1e-30  # tensors that stay below count as if they came so far: what LSTMs multiply below 1e-35 is 0
 TOLERANCE_CHAINED = 2e-4  # what one operator may add, many that follow may magnify
-
-try:
-    import deviations
-except ImportError:
-    deviations = None
-
 
 # ---- a case ----
 
@@ -280,19 +275,8 @@ def is_folded(item, numerics):
     return numerics == "xnnpack" and item.name in ("DEQUANTIZE", "DENSIFY") and item.inputs[0].is_constant
 
 
-def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None):
-    """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
-
-    mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
-    met = set()
-    variables = [
-        tensor for tensor in model.subgraphs[0].tensors if tensor.is_variable and tensor.type.name != "RESOURCE"
-    ]
-    if isinstance(mine, oracle.Abort):
-        return (0, None, f"tq's process ended with code {mine.code}"), met
-    if isinstance(mine, oracle.Refusal):
-        return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
-    whose = backends(model, numerics)
+def slacks_of(model, theirs, whose, variables, numerics, tolerance):
+    """{tensor index: the largest difference of floats that is none}."""
     kept = {tensor.index for tensor in variables}
     wanted = {
         index: TOLERANCES[whose[item.index]]
@@ -307,41 +291,65 @@ def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None
         index = next(iter(item.output_indices), None)
         if slacks.get(index) is not None:
             slacks[index] = max(slacks[index], handed_on(item, slacks, theirs, numerics))
+    return slacks
+
+
+def compare_outputs(item, of, means, a, b, slacks, strayed):
+    """The first output of an operator in which tq is wrong, as (tensor index, text), or None.
+
+    of: its Node with LiteRT's values.  means: what a row of deviations says of each output; None: LiteRT's.
+    a, b: tq's tensors and LiteRT's.  Outputs in which LiteRT strays from what is meant join `strayed`."""
+    for index, meant in zip(item.output_indices, means, strict=True):
+        if index not in a:
+            continue
+        if meant is deviations.UNPROMISED:
+            strayed.add(index)
+            continue
+        usual = None if isinstance(b[index], oracle.Refusal) else slack_of_node(of, b[index])
+        usual = max(filter(None, (usual, slacks.get(index))), default=slacks.get(index))
+        meant, slack = meant if isinstance(meant, tuple) else (meant, usual)
+        right = b[index] if meant is None else meant
+        moved = slack and slack_of_codes(of, a.get(item.input_indices[0]))
+        if moved and difference(a[index], right, slack):
+            strayed.add(index)
+            slack += moved
+        if wrong := difference(a[index], right, slack):
+            return index, wrong
+        if meant is not None and difference(a[index], b[index], slacks.get(index)):
+            strayed.add(index)
+    return None
+
+
+def compare_runs(model, runs, mine, theirs, numerics="reference", tolerance=None):
+    """The first difference as (run, tensor index or None, text), the deviations met, or None and these.
+
+    mine, theirs: answers of oracle.ask("tensors"); theirs is not a Refusal or an Abort."""
+    met = set()
+    if isinstance(mine, oracle.Abort):
+        return (0, None, f"tq's process ended with code {mine.code}"), met
+    if isinstance(mine, oracle.Refusal):
+        return (0, None, f"tq refuses to {mine.stage}: {mine.text}"), met
+    operators, tensors = model.subgraphs[0].operators, model.subgraphs[0].tensors
+    variables = [tensor for tensor in tensors if tensor.is_variable and tensor.type.name != "RESOURCE"]
+    whose = backends(model, numerics)
+    slacks = slacks_of(model, theirs, whose, variables, numerics, tolerance)
     for run, (a, b) in enumerate(zip(mine, theirs, strict=True)):
         known = {**runs[run], **b}
         strayed = set()  # tensors in which LiteRT deviates, and what is computed from them
-        for item in model.subgraphs[0].operators:
+        for item in operators:
             if is_folded(item, numerics):
                 known.update((index, a[index]) for index in item.output_indices if index in a)
                 continue
             if not strayed.isdisjoint(item.input_indices):
                 strayed.update(item.output_indices)
                 continue
-            of = node(item, known, whose[item.index])
-            row = deviations and deviations.find(of)
-            theirs_out = {index: b[index] for index in item.output_indices if index in b}
-            means = row and row.outputs(node(item, {**runs[run], **a, **theirs_out}, whose[item.index]))
-            means = means or [None] * len(item.outputs)
-            if row:
+            of, means = node(item, known, whose[item.index]), [None] * len(item.outputs)
+            if row := deviations.find(of):
                 met.add(row)
-            for index, meant in zip(item.output_indices, means, strict=True):
-                if index not in a:
-                    continue
-                if row and meant is deviations.UNPROMISED:
-                    strayed.add(index)
-                    continue
-                usual = None if isinstance(b[index], oracle.Refusal) else slack_of_node(of, b[index])
-                usual = max(filter(None, (usual, slacks.get(index))), default=slacks.get(index))
-                meant, slack = meant if isinstance(meant, tuple) else (meant, usual)
-                moved = slack and slack_of_codes(of, a.get(item.input_indices[0]))
-                if moved and difference(a[index], b[index] if meant is None else meant, slack):
-                    strayed.add(index)
-                    slack += moved
-                wrong = difference(a[index], b[index] if meant is None else meant, slack)
-                if wrong:
-                    return (run, index, wrong), met
-                if meant is not None and difference(a[index], b[index], slacks.get(index)):
-                    strayed.add(index)
+                theirs_out = {index: b[index] for index in item.output_indices if index in b}
+                means = row.outputs(node(item, {**runs[run], **a, **theirs_out}, whose[item.index])) or means
+            if wrong := compare_outputs(item, of, means, a, b, slacks, strayed):
+                return (run, *wrong), met
         if strayed:
             return None, met  # what variables hold from here on is not known
         for tensor in variables:

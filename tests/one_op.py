@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiteRT's own answers: models of one operator, run by its reference kernels."""
+"""LiteRT's own answers: models of one operator, run by its reference kernels or others."""
 
 import oracle
 from models import build_model, operator, tensor
@@ -17,10 +17,9 @@ def model(array, dtype, before, after):
     return build_model(tensors, [operator(name, [0], [1], version=3)], [0], [1])
 
 
-def answers(jobs):
+def answers(jobs, resolver="BUILTIN_REF"):
     """What LiteRT computes for each (array, (scales, zero points, axis), out dtype, (scales, zero points, axis))."""
     questions = [
-        (model(array, dtype, before, after), "BUILTIN_REF", [{0: array}], {}, [1])
-        for array, before, dtype, after in jobs
+        (model(array, dtype, before, after), resolver, [{0: array}], {}, [1]) for array, before, dtype, after in jobs
     ]
     return [runs[0][1] for runs in oracle.ask("tensors", questions)]

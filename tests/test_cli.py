@@ -418,8 +418,8 @@ def test_an_interrupt_is_quiet(tmp_path):
     code = (
         "import signal, sys, time, tq.cli\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
-        "def wait(args): print('ready', file=sys.stderr, flush=True); time.sleep(60)\n"
-        "tq.cli._demo = wait\n"
+        "def demo(args): print('ready', file=sys.stderr, flush=True); time.sleep(60)\n"
+        "tq.commands_quantize.demo = demo\n"
         "sys.exit(tq.cli.main(['demo']))\n"
     )
     process = subprocess.Popen(

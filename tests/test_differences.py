@@ -57,6 +57,15 @@ def assign(path, value):
     return change
 
 
+def test_models_are_taken_as_other_functions_take_them(tmp_path):
+    a, changed = pack(network()), network()
+    changed.description = "another"
+    b = pack(changed)
+    (tmp_path / "b.tflite").write_bytes(b)
+    expected = tq.diff(tq.Model(a), tq.Model(b))
+    assert expected and tq.diff(a, tmp_path / "b.tflite") == tq.diff(bytearray(a), b) == expected
+
+
 def test_equal_models_do_not_differ():
     assert differences(lambda model, graph: None) == []
 

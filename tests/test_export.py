@@ -49,6 +49,8 @@ def test_raw_and_dequantized(tmp_path):
     }
     np.testing.assert_array_equal(raw["w"], CODES)
     assert raw["scalar"] == -(2**63)
+    tq.export_npz(data, tmp_path / "bytes.npz")
+    assert (tmp_path / "bytes.npz").read_bytes() == (tmp_path / "raw.npz").read_bytes()
     real, skipped = export(data, tmp_path / "real.npz", dequantized=True)
     assert not skipped
     np.testing.assert_array_equal(real["w"], np.array([[-64, 0], [1.5, 32]], np.float32))

@@ -24,7 +24,7 @@ def nudge(lo, hi, bits, narrow):
     return (qmin - z) * scale, (qmax - z) * scale, scale
 
 
-def fake(x, lo, hi, bits=8, narrow=False, rule="tflite"):
+def fake(x, lo, hi, bits=8, narrow=False, rule="tflite", per_channel=False):
     x = np.asarray(x, f32)
     if lo == 0 and hi == 0:
         return np.zeros_like(x)
@@ -35,6 +35,8 @@ def fake(x, lo, hi, bits=8, narrow=False, rule="tflite"):
             steps = np.floor((shifted * (f32(1) / scale)).astype(np.float64) + 0.5).astype(f32)  # exact in float64
             return steps * scale + low
         zero = np.floor(-low * (f32(1) / scale) + f32(0.5))
+        if per_channel:
+            return np.floor(shifted * (f32(2**bits - 1 - narrow) / (f32(hi) - f32(lo))) - zero + f32(0.5)) * scale
         return np.floor(shifted / scale - zero + f32(0.5)) * scale
 
 
@@ -75,6 +77,8 @@ def test_the_formula(rule, bits, narrow):
         got = tq.fake_quant(x, lo, hi, bits, narrow, rule=rule)
         assert got.dtype == np.float32
         np.testing.assert_array_equal(got, fake(x, lo, hi, bits, narrow, rule))
+        got = tq.fake_quant(x.reshape(1, -1), lo, hi, bits, narrow, 0, rule=rule)
+        np.testing.assert_array_equal(got[0], fake(x, lo, hi, bits, narrow, rule, per_channel=True))
 
 
 @given(
@@ -132,6 +136,21 @@ def test_per_axis_equals_slices():
                 np.testing.assert_array_equal(a, b)
         one = tq.fake_quant(x, -1, hi, axis=axis)
         np.testing.assert_array_equal(one, tq.fake_quant(x, np.full(n, -1.0), hi, axis=axis))
+
+
+def test_ranges_that_keep_dimensions():
+    x = np.random.default_rng(4).normal(size=(3, 4, 5)).astype(f32)
+    for axis in (0, 1, -1):
+        others = tuple(i for i in range(3) if i != axis % 3)
+        lo, hi = x.min(others, keepdims=True), x.max(others, keepdims=True)
+        expected = tq.fake_quant(x, lo.ravel(), hi.ravel(), axis=axis)
+        np.testing.assert_array_equal(tq.fake_quant(x, lo, hi, axis=axis), expected)
+        got = tq.fake_quant_gradient(x, x, lo / 2, hi / 2, axis=axis)
+        for a, b in zip(got, tq.fake_quant_gradient(x, x, lo.ravel() / 2, hi.ravel() / 2, axis=axis), strict=True):
+            np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(tq.fake_quant(x, [[-1]], [[[1]]]), tq.fake_quant(x, -1, 1))
+    with pytest.raises(ValueError, match="min has 4 values in 3 dimensions; axis 1 needs 1, or 4 in one or in x's"):
+        tq.fake_quant(x, np.zeros((1, 1, 4)), 1, axis=1)
 
 
 def test_any_stride_order_and_type():
@@ -257,6 +276,9 @@ def test_tensorflow_gives_the_same():
                 expected = ops.fake_quant_with_min_max_vars_gradient(dy, x, lo, hi, **options)
                 for a, b in zip(tq.fake_quant_gradient(dy, x, lo, hi, bits, narrow), expected, strict=True):
                     np.testing.assert_array_equal(a, b.numpy())
+                channel = ops.fake_quant_with_min_max_vars_per_channel(x.reshape(-1, 1), [lo], [hi], **options)
+                y = tq.fake_quant(x.reshape(-1, 1), lo, hi, bits, narrow, 1, rule="tensorflow")
+                np.testing.assert_array_equal(y, channel.numpy())
     x, dy = rng.normal(size=(7, 5, 6)).astype(f32), rng.integers(-1000, 1000, (7, 5, 6)).astype(f32)
     lo, hi = -rng.uniform(0.1, 1, 6).astype(f32), rng.uniform(0.1, 1, 6).astype(f32)
     y = ops.fake_quant_with_min_max_vars_per_channel(x, lo, hi).numpy()

@@ -264,6 +264,7 @@ def test_ml_dtypes_names():
         (lambda: tq.choose_quantization_params([0, -math.inf], 1), ValueError, "min is -inf"),
         (lambda: tq.choose_quantization_params(-1e308, 1e308), ValueError, "infinite scale"),
         (lambda: tq.choose_quantization_params(-3e38, 3e38, rule="tflite"), ValueError, "infinite scale"),
+        (lambda: tq.choose_quantization_params(-1e308, 1e308, rule="power-of-two"), ValueError, "infinite scale"),
         (lambda: tq.choose_quantization_params(0, 1, "int3"), TypeError, "dtype is 'int3'"),
         (lambda: tq.choose_quantization_params(0, 1, np.float32), TypeError, "dtype is"),
         (lambda: tq.choose_quantization_params(0, 1, 3.5), TypeError, "dtype is 3.5"),

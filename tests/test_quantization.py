@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from models import build_model, tensor
 
 import tq
 
@@ -41,12 +42,12 @@ def test_applies_as_the_array_functions_do(scales, zero_point, rounding):
 
 
 def test_a_tensors_own_gives_its_codes_back():
-    for tensor in tq.Model(tq.__path__[0] + "/demo.tflite").tensors:
-        if tensor.is_constant and tensor.quantization:
-            real = tensor.dequantized()
-            assert np.array_equal(tensor.quantization.quantize(real), tensor.data), tensor
-            if tensor.data.itemsize == 1:
-                assert np.array_equal(tensor.quantization.dequantize(tensor.data), real), tensor
+    for part in tq.Model(tq.__path__[0] + "/demo.tflite").tensors:
+        if part.is_constant and part.quantization:
+            real = part.dequantized()
+            assert np.array_equal(part.quantization.quantize(real), part.data), part
+            if part.data.itemsize == 1:
+                assert np.array_equal(part.quantization.dequantize(part.data), real), part
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,51 @@ def test_blocks():
         tq.Quantization(scale, block_size=-1)
     with pytest.raises(ValueError, match="zero_point has 2 values, scale has 6"):
         tq.Quantization(scale, [1, 2], block_size=4)
+
+
+def test_blocks_with_one_zero_point():
+    w = np.random.default_rng(1).normal(size=(3, 8)).astype(np.float32)
+    scale = np.float32([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])
+    for zero_point in (0, 3, [3], np.int8(-2)):
+        q = tq.Quantization(scale, zero_point, block_size=4)
+        one = int(np.ravel(zero_point)[0])
+        codes = tq.quantize(w, scale, one, block_size=4)
+        assert np.array_equal(q.quantize(w), codes)
+        assert np.array_equal(q.dequantize(codes), tq.dequantize(codes, scale, one, block_size=4))
+
+
+def test_blocks_of_things_that_are_like_arrays():
+    class Tensor:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **kwargs):
+            return self.array.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    w = np.arange(8, dtype=np.float32).reshape(2, 4)
+    for scale in ([[0.5, 1.0], [2.0, 0.25]], [0.5, 1.0, 2.0, 0.25]):
+        q = tq.Quantization(scale, block_size=2)
+        assert np.array_equal(q.quantize(Tensor(w)), q.quantize(w))
+        assert np.array_equal(q.quantize(w.tolist()), q.quantize(w))
+
+
+def test_blocks_that_do_not_fit_say_so():
+    two = tq.Quantization([[0.5, 1.0], [2.0, 0.25]], block_size=2)
+    with pytest.raises(ValueError, match=r"scale has shape \(2, 2\): it needs .* \(3, 4\) with axis 1 of 2 blocks"):
+        two.quantize(np.ones((3, 4), np.float32))
+    with pytest.raises(ValueError, match=r"scale has shape \(2, 2\): it does not fit an array of shape \(3, 2, 2\)"):
+        two.quantize(np.ones((3, 2, 2), np.float32))
+    with pytest.raises(ValueError, match="at least one dimension"):
+        two.quantize(1.0)
+
+
+def test_elements_that_are_no_codes():
+    parts = [tensor("x", [2], scale=0.5, zero_point=[1])]
+    quantization = tq.Model(build_model(parts, [], [0], [0])).tensors[0].quantization
+    assert quantization.dtype is None
+    with pytest.raises(TypeError, match=r"elements are no codes, .* call tq.quantize with one"):
+        quantization.quantize([1.0, 2.0])
+    assert quantization.dequantize(np.int8([1, 3])).tolist() == [0.0, 1.0]

@@ -160,6 +160,24 @@ def test_litert_quantizes_the_same():
         assert same(mine, its)
 
 
+@pytest.mark.parametrize("resolver", ["BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO"])
+def test_litert_quantizes_to_even_in_other_kernels(resolver):
+    rng = np.random.default_rng(14)
+    jobs, found = [], []
+    for dtype in ["int8", "uint8", "int16"] * 3:
+        scale = np.float32(10.0 ** rng.uniform(-5, 2))
+        zero = 0 if dtype == "int16" else int(rng.integers(RANGES[dtype][0], RANGES[dtype][1] + 1))
+        x = floats_for(scale, zero, dtype, rng)
+        with np.errstate(all="ignore"):  # NaN and what is too large come out otherwise there
+            x = x[np.abs(x / scale) < 2.0**30]
+        x = x[: len(x) // 64 * 64]  # what is left of a block goes the reference's way
+        jobs.append((x, NONE, dtype, ([scale], [zero], 0)))
+        found.append(tq.quantize(x, scale, zero, dtype=dtype, rounding="even"))
+        assert not same(found[-1], tq.quantize(x, scale, zero, dtype=dtype))
+    for mine, its in zip(found, one_op.answers(jobs, resolver), strict=True):
+        assert same(mine, its)
+
+
 def test_litert_dequantizes_the_same():
     rng = np.random.default_rng(5)
     jobs, found = [], []
@@ -346,6 +364,26 @@ def test_out_is_filled_and_returned():
     assert np.array_equal(narrow.astype(int), tq.quantize(x, 0.5, dtype="int4"))
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((64, 5000), 0), ((500, 70), 0), ((3, 5000), 1)])
+def test_out_over_parameters(shape, axis):
+    """Results are written while parameters are read."""
+    rng = np.random.default_rng(15)
+    x = rng.normal(0, 4, shape).astype(np.float32)
+    n = shape[axis]
+    for function, a, of, to in (
+        (tq.quantize, x, np.float32, np.int8),
+        (tq.dequantize, tq.quantize(x, 0.1), np.float32, np.float32),
+        (tq.requantize, (x * 1000).astype(np.int32), np.float64, np.int8),
+    ):
+        for count in (n, 1):
+            memory = np.zeros(x.size * 8 + n * 8, np.uint8)
+            parameters = memory[: n * np.dtype(of).itemsize].view(of)[:count]
+            parameters[:] = rng.uniform(0.01, 0.2, count)
+            out = memory[: x.size * np.dtype(to).itemsize].view(to).reshape(shape)
+            expected = function(a, parameters.copy(), axis=axis)
+            assert np.array_equal(function(a, parameters, axis=axis, out=out, num_threads=2), expected), function
+
+
 def test_out_that_overlaps():
     n = 5000
     memory = np.random.default_rng(10).normal(0, 40, n).astype(np.float32)
@@ -423,6 +461,35 @@ def test_zero_points_outside_the_type():
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, [0.0, 1.0, 2.0], axis=1)
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 33, 300])
+def test_one_parameter_of_many_that_is_wrong(count):
+    """Checks take many at once; an error names the first that is wrong."""
+    x = np.zeros((2, count), np.float32)
+    for at in {0, count // 2, count - 1}:
+        for wrong in (0, -0.5, 1e-40, -1e-40, -np.inf, np.inf, np.nan, -3e38):
+            scale = np.full(count, 0.5, np.float32)
+            scale[[at, -1]] = wrong
+            with pytest.raises(ValueError, match="scale" + (rf"\[{at}\]" if count > 1 else "")):
+                tq.quantize(x, scale, axis=1)
+        for kind, wrongs in {
+            np.int64: [-129, 128, 2**31, -(2**31) - 1, 2**32, 2**63 - 1, -(2**63), 2**62],
+            np.int32: [-129, 128, 2**31 - 1, -(2**31)],
+            np.uint64: [128, 2**64 - 1, 2**63],
+            np.int16: [-129, 128],
+        }.items():
+            for wrong in wrongs:
+                zero = np.full(count, 3, kind)
+                zero[[at, -1]] = np.array(wrong, kind)
+                with pytest.raises(ValueError, match="zero_point" + (rf"\[{at}\]" if count > 1 else "")):
+                    tq.quantize(x, 0.5, zero, axis=1)
+    for kind in (np.int64, np.int32):
+        for of_type, low, high in (("int8", -128, 127), ("int32", -(2**31), 2**31 - 1), ("uint8", 0, 255)):
+            zero = np.array([low, high] * count, kind)[:count]
+            assert (tq.quantize(x, 0.5, zero, axis=1, dtype=of_type) == zero).all()
+    with pytest.raises(ValueError, match="zero_point"):
+        tq.quantize(x, 0.5, np.zeros(count, int), axis=1, dtype="uint8", narrow_range=True)
+
+
 def test_shapes_that_do_not_fit():
     x = np.ones((2, 3, 4), np.float32)
     refuses(ValueError, r"scale has shape \(2,\).*axis", tq.quantize, x, [1.0, 2.0])
@@ -434,8 +501,13 @@ def test_shapes_that_do_not_fit():
     for axis in (3, -4, 10**30):
         refuses(ValueError, "axis is .*must be from -3 to 2", tq.quantize, x, 1.0, axis=axis)
     refuses(TypeError, "axis is a float", tq.quantize, x, 1.0, axis=1.0)
+    several = np.array([1])  # NumPy lets these have __index__, which raises
+    for function, a in ((tq.quantize, x), (tq.dequantize, x.astype(np.int8)), (tq.requantize, x.astype(np.int8))):
+        refuses(TypeError, r"axis is array\(\[1\]\): it must be an int or None", function, a, 1.0, axis=several)
+        refuses(TypeError, r"num_threads is array\(\[1\]\): it must be", function, a, 1.0, num_threads=several)
     refuses(ValueError, "axis is 0: an array of no dimensions", tq.quantize, 1.0, 1.0, axis=0)
     refuses(ValueError, "block_size is 3: it must divide .* axis 2, which is 4", tq.quantize, x, 1.0, block_size=3)
+    refuses(ValueError, f"block_size is {2**70}: it must divide", tq.quantize, x, 1.0, block_size=2**70)
     for size in (0, -1):
         refuses(ValueError, "block_size is", tq.quantize, x, 1.0, block_size=size)
     refuses(ValueError, r"scale has shape \(2, 3\): .* or 12", tq.quantize, x, np.ones((2, 3)), block_size=2)
@@ -453,6 +525,8 @@ def test_types_that_are_refused():
     for bad in [np.ones(3, np.float32), np.ones(3, np.int64), np.ones(3, np.uint32), [0.5]]:
         refuses(TypeError, "^q has dtype", tq.dequantize, bad, 1.0)
     refuses(ValueError, "q holds 2147483648", tq.dequantize, [2**31], 1.0)
+    refuses(ValueError, "^x is no array: .*inhomogeneous", tq.quantize, [[1.0, 2.0], [3.0]], 1.0)
+    refuses(ValueError, "^scale is no array: .*inhomogeneous", tq.quantize, x, [[1.0, 2.0], [3.0]], axis=0)
     refuses(TypeError, "^scale has dtype", tq.quantize, x, "1.0")
     refuses(TypeError, "^scale has dtype", tq.quantize, x, 1j)
     refuses(ValueError, "rounding is 'up'", tq.quantize, x, 1.0, rounding="up")

@@ -273,7 +273,7 @@ def test_rows_that_blocks_do_not_divide_get_a_scale_each():
     ("source", "converted", "recipe", "differing"),
     [
         ("k_mnv2s_float", "k_mnv2s_drq", "dynamic_int8", 0),
-        ("k_mnv2_float", "k_mnv2_drq", "dynamic_int8", 2),  # codes of two tensors, by one each: see README
+        ("k_mnv2_float", "k_mnv2_drq", "dynamic_int8", 2),  # codes of two tensors, by one each: see docs/recipes.md
         ("k_mnv2s_float", "k_mnv2s_f16", "float16", 0),
     ],
 )

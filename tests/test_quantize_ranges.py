@@ -8,8 +8,6 @@ from test_quantize_static import CONV, RESOLVERS, check, draws, i32, is_float, n
 
 import tq
 
-FREE = {"padding": "VALID", "stride_w": 1, "stride_h": 1}
-
 
 def build(*steps, shape=(1, 8), inputs=1):
     """A model of one chain: (name, constants, output's shape, options); the data is the first input."""

@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import oracle
 import pytest
+from test_cli import failed, fine, run  # noqa: F401
 from test_quantize_model import noise_db, normal
 from test_quantize_static import RESOLVERS
 
@@ -194,3 +195,23 @@ def test_overrides_of_another_subgraph():
 def test_options_that_run_samples_keep_those_of_other_signatures():
     data = tq.quantize_model(model(), "int8", calibration=list(samples()), bias_correction=True, equalize=True)
     assert all(any(op.name == "QUANTIZE" for op in tq.Model(data).subgraphs[place].operators) for place in (0, 3))
+
+
+def test_command_line(run, tmp_path):  # noqa: F811
+    """Files of samples, each for its signature; those without a key for the first subgraph, in any number."""
+    (tmp_path / "m.tflite").write_bytes(model())
+    for key, of in by_key().items():
+        np.savez(tmp_path / f"{key}.npz", **{name: np.stack([s[name] for s in of]) for name in of[0]})
+    x = np.concatenate([sample["x"] for sample in by_key()["encode"]])
+    np.save(tmp_path / "a=b.npy", x[:1])  # its name is no signature's
+    np.save(tmp_path / "rest.npy", x[1:])
+    command = ["quantize", "m.tflite", "out.tflite", "--recipe", "int8"]
+    others = ["--samples", "decode=decode.npz", "--samples", "score=score.npz"]
+    for encode in (["encode=encode.npz"], ["encode.npz"], ["a=b.npy", "--samples", "rest.npy"], ["encode=rest.npy"]):
+        fine(run(*command, "--samples", *encode, *others))
+        given = {**by_key(), "encode": by_key()["encode"][encode == ["encode=rest.npy"] :]}
+        assert (tmp_path / "out.tflite").read_bytes() == tq.quantize_model(model(), "int8", calibration=given)
+    failed(run(*command, "--samples", "encoder=encode.npz"), "no signature is called 'encoder'", "decode")
+    failed(run(*command, "--samples", "score=encode.npz"), "score=encode.npz", "no input is called 'x'")
+    failed(run(*command, "--samples", "score=rest.npy"), "there are 2 inputs", "an .npz")
+    failed(run(*command, "--samples", "score=none.npz"), "none.npz")

@@ -318,12 +318,13 @@ def test_three_commands(run, tmp_path):  # noqa: F811
 def test_command_refusals(run, tmp_path):  # noqa: F811
     run("demo", "--write", ".")
     failed(run("demo", "--write", "nowhere"), "nowhere")
-    arguments = ["report", "demo_float.tflite", "demo_float.tflite", "-o", "r.html", "--inputs"]
+    arguments = ["report", "demo_float.tflite", "demo_float.tflite", "-o", "r.html", "--samples"]
     failed(run(*arguments, "none.npz"), "none.npz")
     np.savez(tmp_path / "wrong.npz", other=np.zeros((1, 32, 32, 3), np.float32))
     failed(run(*arguments, "wrong.npz"), "'other'", "picture")
     arguments[4] = "no/r.html"
-    failed(run(*arguments, "demo_samples.npz"), "no/r.html")
+    for option in ("--samples", "--inputs"):  # its name, and its first one
+        failed(run(*arguments[:-1], option, "demo_samples.npz"), "no/r.html")
     assert not (tmp_path / "r.html").exists()
 
 

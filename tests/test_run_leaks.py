@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What running a model takes is given back, whether it ends well or not."""
 
+import interpreter_models as models
 import numpy as np
 import pytest
-import test_interpreter as models
 from test_leaks import assert_no_leak, pytestmark  # noqa: F401
 
 import tq

@@ -31,6 +31,16 @@ def name(path):
     return str(path.relative_to(ROOT))
 
 
+def committed():
+    """The repository's files, by git where it is one, else by looking."""
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+        if listed.returncode == 0:
+            return [ROOT / item for item in listed.stdout.split("\0") if item and (ROOT / item).is_file()]
+    folders = ("src", "schema", "tq", "tests", "benchmarks")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_rooms_include_only_rooms_above(path):
     room = path.parent.name if path.parent.parent.name == "src" else ""
@@ -43,7 +53,7 @@ def test_rooms_include_only_rooms_above(path):
 
 # Where LiteRT's schema classes stand in tests: as an oracle, or for files that tq would not write.
 ORACLES = {"test_builder.py", "test_details.py", "test_netron.py", "test_schema.py", "test_writer.py"}
-ODD_FILES = {"test_hostile.py", "test_problems.py", "zoo.py"}
+ODD_FILES = {"test_hostile.py", "problem_cases.py", "zoo.py"}
 
 
 def test_tests_make_their_models_with_the_builder():
@@ -63,6 +73,21 @@ def test_every_room_says_what_it_is():
     assert missing == []
 
 
+def test_every_module_says_where_it_belongs():
+    said = set(re.findall(r"`(\w+\.py)`", text_of(ROOT / "tq" / "README.md")))
+    assert said == {path.name for path in (ROOT / "tq").glob("*.py")}
+
+
+@pytest.mark.parametrize("path", [path for path in committed() if path.suffix == ".md"], ids=name)
+def test_documents_name_what_there_is(path):
+    """Links that stay in the repository, and paths of its folders in code marks, `*` among them."""
+    text = text_of(path)
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (path.parent / link).exists()] == []
+    paths = re.findall(r"`((?:benchmarks|docs|schema|src|tests|tq)/[\w./*]+)`", text)
+    assert [item for item in paths if not list(ROOT.glob(item.rstrip("/")))] == []
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_only_the_binding_knows_python(path):
     if path.parent.name != "python":
@@ -70,16 +95,6 @@ def test_only_the_binding_knows_python(path):
         assert "Python.h" not in headers
         assert not any("numpy" in header for header in headers)
         assert "PyObject" not in text_of(path)
-
-
-def committed():
-    """The repository's files, by git where it is one, else by looking."""
-    if (ROOT / ".git").exists() and shutil.which("git"):
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-        if listed.returncode == 0:
-            return [ROOT / item for item in listed.stdout.split("\0") if item and (ROOT / item).is_file()]
-    folders = ("src", "schema", "tq", "tests", "benchmarks")
-    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
 
 
 def test_every_source_begins_with_its_license():

@@ -217,6 +217,9 @@ ROW_CASES = [
     ((9, 1000), 7),
     ((5, 3300), 12),
     ((3, 9001), 5),
+    ((18, 3200), 12),
+    ((18, 3200), 1),
+    ((300, 72), 3),
     ((6, 7, 70), 12),
     ((3, 40, 64), 2),
     ((2, 3, 3500), 0),
@@ -274,6 +277,52 @@ def test_rows_that_follow_each_other(isa, shape, shift):
                     _core._force_isa(None)
                 found.append([a.tobytes() for a in (q, y, narrow, wide, half)])
             assert found[0] == found[1], (axis, rule, threads)
+
+
+@pytest.mark.parametrize("steep", [0, 7, 2046, 2047, 2048, 2063, 3199])
+def test_one_slope_that_is_infinite(steep):
+    """Of a strip, wherever it is, and of one that goes on with its first parameters."""
+    rng = np.random.default_rng(8)
+    scale = rng.uniform(0.01, 0.2, 3200).astype(np.float32)
+    scale[steep] = 2e-38
+    memory = np.empty(18 * 3200 + 16, np.float32)
+    for zero, shift in itertools.product((0, rng.integers(-128, 128, 3200)), (0, 1, 12)):
+        x = memory[shift : shift + 18 * 3200].reshape(18, 3200)
+        x[:] = tied(rng, scale, x.shape)
+        found = tq.quantize(x, scale, zero, axis=1, num_threads=1)
+        _core._force_isa("scalar")
+        try:
+            assert found.tobytes() == tq.quantize(x, scale, zero, axis=1, num_threads=1).tobytes()
+        finally:
+            _core._force_isa(None)
+
+
+@pytest.mark.parametrize("kind,low,high", [("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1)])
+@pytest.mark.parametrize("isa", [*ISAS, "scalar"])
+def test_narrow_codes_in_bytes_of_their_own(isa, kind, low, high):
+    """ml_dtypes keeps zeros above a code, and whatever is there is nothing to a reader."""
+    rng = np.random.default_rng(9)
+    dtype, mask = getattr(ml_dtypes, kind), high - low
+    for shape in [(0,), (1,), (77,), (70, 64), (33, 300), (3, 9000), (1, 20001)]:
+        codes = rng.integers(low, high + 1, shape).astype(np.int8)
+        dirty = ((codes & mask) | (rng.integers(0, 256, shape) & ~mask)).astype(np.uint8).view(dtype)
+        scale = np.exp2(rng.integers(-3, 3, shape[-1])).astype(np.float32)
+        x = codes * scale
+        _core._force_isa(isa)
+        try:
+            for axis, of_axis in [(None, np.float32(0.25)), (len(shape) - 1, scale)]:
+                found = tq.dequantize(dirty, of_axis, low, axis=axis, num_threads=1)
+                assert (found == (codes.astype(np.float32) - low) * of_axis).all()
+                half = tq.dequantize(dirty, of_axis, low, axis=axis, dtype="float16", num_threads=1)
+                assert (half == found.astype(np.float16)).all()
+            for rule in ("away", "even"):
+                q = tq.quantize(x, scale, axis=len(shape) - 1, dtype=dtype, rounding=rule, num_threads=1)
+                assert (q.view(np.uint8) == (codes & mask)).all()
+                ties = tq.quantize(x + scale * np.float32(0.5), scale, axis=-1, dtype=dtype, rounding=rule)
+                wide = tq.quantize(x + scale * np.float32(0.5), scale, axis=-1, dtype=kind, rounding=rule)
+                assert (ties.view(np.uint8) == (wide.astype(np.int8) & mask)).all()
+        finally:
+            _core._force_isa(None)
 
 
 class Guarded:

@@ -336,7 +336,7 @@ def test_a_union_that_leads_nowhere_is_counted_as_lost():
 
 
 def test_what_cannot_be_kept_an_unknown_offset_to_an_empty_vector():
-    """It looks like a number that leads to padding; README says so."""
+    """It looks like a number that leads to padding; docs/editing.md says so."""
     data = with_tensor_fields(lambda builder: [(11, offset_to(builder.CreateNumpyVector(np.array([], np.int32))))])
     before, after = raw_tensor(data), raw_tensor(rewritten(data))
     assert after.Get(N.Uint32Flags, at(after, 11)) == before.Get(N.Uint32Flags, at(before, 11))

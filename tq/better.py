@@ -20,6 +20,7 @@ from tq.editor import write_all, write_atomically
 from tq.matching import is_computed
 from tq.measuring import Samples
 from tq.recipes import STATIC, Rule, find
+from tq.sources import kept
 
 _MOST = 8  # samples that the ranking of operators looks at
 
@@ -33,9 +34,7 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
     """tq.quantize_model of all its arguments by name; quantize_model is called with those that are not for here."""
     rest = dict(arguments)
     output: str | os.PathLike[str] | None = rest.pop("output")
-    source = rest.pop("model")
-    source = bytes(source) if isinstance(source, (bytearray, memoryview)) else source
-    model = source if isinstance(source, Model) else Model(source)
+    model = kept(rest.pop("model"))
     equalizes, corrects, target = (rest.pop(name) for name in ("equalize", "bias_correction", "target_sqnr"))
     fallback, samples = rest.pop("fallback"), rest.pop("samples")
     rest["rules"] = tuple(rest["rules"])

@@ -20,10 +20,11 @@ from tq._core import Model, Operator
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, Source, write_all, write_atomically
+from tq.editor import Editor, write_all, write_atomically
 from tq.interpreter import Interpreter
 from tq.matching import constant_of, match
 from tq.measuring import Samples, real
+from tq.sources import Source, opened
 
 Array = NDArray[Any]
 _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
@@ -46,7 +47,7 @@ def correct_biases(
     Corrections of an integer bias are rounded to its steps, and end at int32's ends.
     ValueError: samples that do not fit, or models that have no layers in common.
     """
-    a, b = (source if isinstance(source, Model) else Model(source) for source in (float_model, quantized))
+    a, b = opened(float_model), opened(quantized)
     fed = samples if isinstance(samples, Samples) else Samples(a, samples)
     layers = layers_of(a, b)
     if not layers:

@@ -18,8 +18,9 @@ import numpy as np
 from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
-from tq.editor import Source, write_all, write_atomically
+from tq.editor import write_all, write_atomically
 from tq.samples import Calls, Progress, chosen
+from tq.sources import Source, opened
 
 Observer = observers.MinMaxObserver | observers.MovingAverageObserver | observers.HistogramObserver
 _CLASSES: dict[str, Any] = {
@@ -197,7 +198,7 @@ def _first_difference(mine: Mapping[int, str], theirs: Mapping[int, str]) -> str
 
 def calibrate(
     model: Source,
-    inputs: Any,
+    samples: Any,
     *,
     observer: str | Callable[[], Observer] = "minmax",
     percentile: float = 99.99,
@@ -212,11 +213,11 @@ def calibrate(
     """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
     signatures run, and of all that these call.
 
-    inputs: an iterable, be it a generator, of one sample a run: a dict of arrays by the names of the inputs (the
+    samples: an iterable, be it a generator, of one sample a run: a dict of arrays by the names of the inputs (the
         signature's or the tensors'), a list in the order of the inputs, or an array where there is one input.  Arrays
         have the inputs' dtypes and shapes; dimensions that the file leaves open may be any.  An item may be the path of
         an .npz file with arrays by input name, each of one sample or of several stacked along the first axis; such a
-        path, a dict or an array of stacked samples may also be all of `inputs`.
+        path, a dict or an array of stacked samples may also be all of `samples`.
         Samples of several signatures: (key, sample) pairs, as converters' representative data sets yield them, in any
         order; or a dict of data by the signatures' keys.  A dict of just the names of another signature's inputs is a
         sample of that one too.  All others are for `signature`, or for the first subgraph.
@@ -243,14 +244,14 @@ def calibrate(
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
-    if not reset_variables and (executor is not None or calibration_runs.is_delayed(inputs)):
+    if not reset_variables and (executor is not None or calibration_runs.is_delayed(samples)):
         raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
-    opened = model if isinstance(model, Model) else Model(model)
+    model = opened(model)
     make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
-    names = calibration_runs.observed_tensors(opened)
+    names = calibration_runs.observed_tensors(model)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
-    task = calibration_runs.task_of(opened, make, signature, bool(reset_variables))
-    for part in _parts(opened, task, inputs, max_samples, seed, num_threads, executor, progress):
+    task = calibration_runs.task_of(model, make, signature, bool(reset_variables))
+    for part in _parts(model, task, samples, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:
         raise ValueError("the calibration set is empty: at least one sample is needed")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tq.sources import opened
+
 if TYPE_CHECKING:
     from tq.difference_steps import DifferenceSteps
 
@@ -92,10 +94,9 @@ def _interpreter(source: Any, numerics: str | None) -> Any:
         if numerics is not None:
             raise ValueError(f"numerics={numerics!r} needs a model; {source!r} is an interpreter, which has its own")
         return source
-    import tq
     from tq.interpreter import Interpreter
 
-    model = source if isinstance(source, tq.Model) else tq.Model(source)
+    model = opened(source)
     return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics)
 
 
@@ -199,9 +200,7 @@ def compare(a: Any, b: Any = None, inputs: Any = None, *, numerics: Sequence[str
     if inputs is None or (b is None and numerics is None):
         raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics'}")
     if b is None:
-        import tq
-
-        b = a = a if isinstance(a, tq.Model) else tq.Model(a)
+        b = a = opened(a)
     one, two = _interpreter(a, names[0]), _interpreter(b, names[1])
     for interpreter in (one, two):
         feed(interpreter, inputs)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tq._core import Error
 from tq.export import constant_array
+from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Model, Operator, Quantization, Subgraph, Tensor
@@ -311,13 +312,14 @@ def _model(a: Model, b: Model) -> Iterator[Difference]:
         yield from _subgraph(index, subgraph_a, subgraph_b)
 
 
-def diff(a: Model, b: Model) -> list[Difference]:
+def diff(a: Source, b: Source) -> list[Difference]:
     """What differs between two models, in the order of the file: the model, then each subgraph's operators, tensors.
 
+    a, b: open models, paths or bytes.
     Subgraphs are compared by index.  Tensors are matched by name, the k-th of a name with the k-th of that name;
     operators by index where both subgraphs have the same operators in the same order, else by name and outputs.
     Floats are compared as bits.  Which index a tensor has and where its data lies in the file is no difference.
 
     An empty list: the models say the same.
     """
-    return list(_model(a, b))
+    return list(_model(opened(a), opened(b)))

@@ -15,7 +15,7 @@ from tq._core import Quantization, _Node
 from tq.constants import encode, type_number, type_of_array
 from tq.edit_operator import OperatorPart, TensorLike
 from tq.edit_tensor import QuantizationPart, TensorPart
-from tq.parts import Part, Parts, renumber, renumber_one
+from tq.parts import Part, Parts, empty_if_parts, renumber, renumber_one
 
 if TYPE_CHECKING:
     from tq.editor import Editor
@@ -52,12 +52,7 @@ class SubgraphPart(Part):
     def store(self, field: str, value: Any) -> None:
         """As Part.store; tensors and operators, which have methods of their own, only go (None), all of them."""
         lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
-        parts = lists.get(field)
-        if parts is not None:
-            if value is not None:
-                raise ValueError(f"SubGraph.{field} takes None here; add_{field[:-1]} adds to them")
-            self._store()
-            parts.clear()
+        if empty_if_parts(self._node, field, value, lists, self._store):
             self._places = None
             self._editor._forget_users()
         super().store(field, value)

@@ -21,7 +21,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,10 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
 from tq.edit_operator import CUSTOM, OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
-from tq.parts import Part, Parts, as_tuple, renumber, renumber_one
+from tq.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
+from tq.sources import Source, opened
 from tq.tail import find_tail
 
-Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
 _HALF_MAX = 65504.0
 _LAST_OLD_CODE = 127  # deprecated_builtin_code is a byte: PLACEHOLDER_FOR_GREATER_OP_CODES
 
@@ -134,12 +134,7 @@ class Editor:
         """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
         Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
         lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
-        parts = lists.get(field)
-        if parts is not None:
-            if value is not None:
-                raise ValueError(f"Model.{field} takes None here; add_{field[:-1]} adds to them")
-            self._store()
-            parts.clear()
+        empty_if_parts(self._root, field, value, lists, self._store)
         fields.put(self._root, field, value)
         self._forget_users()
         self._forget_versions()
@@ -409,7 +404,7 @@ class Editor:
         """The model as it is now.
 
         share_constants: constants of equal bytes are stored once.
-        ModelError: the source has a part that cannot be kept (see README); allow_loss leaves it out.
+        ModelError: the source has a part that cannot be kept (docs/editing.md); allow_loss leaves it out.
         """
         self._prepare(allow_loss)
         data = self._tree.write(share_constants=share_constants, tail=self._prepare_tail(share_constants))
@@ -473,12 +468,10 @@ class Editor:
 
 
 def _open(source: Source) -> Model:
-    if isinstance(source, Model):
-        return source
     if sys.platform == "win32" and isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file:  # a mapped file could not be replaced there
             return Model(file.read())
-    return Model(source)
+    return opened(source)
 
 
 def write_atomically(path: str, write: Callable[[int], object]) -> None:

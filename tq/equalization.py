@@ -24,8 +24,9 @@ from tq._core import Model
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, Source, write_all, write_atomically
+from tq.editor import Editor, write_all, write_atomically
 from tq.folding import fold_constants
+from tq.sources import Source, kept
 
 Array = NDArray[Any]
 
@@ -89,13 +90,13 @@ def equalize(
     """
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
-    opened = model if isinstance(model, Model) else Model(bytes(model) if isinstance(model, bytearray) else model)
-    folded = _folded(opened)
+    model = kept(model)
+    folded = _folded(model)
     editor = Editor(folded)
     found = pairs(editor.main, with_relu6=relu6 == "minimum")
     ranges = _ranges(folded, found, samples) if samples is not None else {}
     _Scaling(found, ranges, per_axis).write(editor.main)
-    result = (editor if found else Editor(opened)).to_bytes()
+    result = (editor if found else Editor(model)).to_bytes()
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 
 from tq._core import Error
+from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Model, Tensor
@@ -136,8 +137,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-def export_npz(model: Model, path: str | os.PathLike[str], dequantized: bool = False) -> Export:
-    """Writes all constants of all subgraphs to `path`, an .npz file.
+def export_npz(model: Source, path: str | os.PathLike[str], dequantized: bool = False) -> Export:
+    """Writes all constants of all subgraphs of a model (an open one, a path or bytes) to `path`, an .npz file.
 
     Keys are tensor names, made unique by "_2" and so on.  Arrays have the tensors' shapes; sub-byte types become
     int8 or uint8, bfloat16 and float8 float32, strings fixed-width bytes; sparse tensors are dense.  With
@@ -147,6 +148,7 @@ def export_npz(model: Model, path: str | os.PathLike[str], dequantized: bool = F
 
     Returns what was written and what was not, for constants that the model describes wrongly.  Raises OSError.
     """
+    model = opened(model)
     if model.path is not None and os.path.exists(path) and os.path.samefile(path, model.path):
         raise FileExistsError(17, "the model itself would be overwritten", os.fspath(path))
     with whole_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:

@@ -10,7 +10,8 @@ from tq import _core, fields
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, Source
+from tq.editor import Editor
+from tq.sources import Source
 
 _NO_TENSOR = -1
 _RESOURCES = ("VAR_HANDLE", "HASHTABLE")

@@ -95,11 +95,6 @@ def enum_number(enum: str, value: Any) -> int:
         raise ValueError(f"{enum} needs a name or a number, not {value!r}") from None
 
 
-def enum_value(enum: str, number: int) -> Any:
-    """The member of a number, or the number itself where the schema does not know it."""
-    return enums.members_by_value(enum).get(number, number)
-
-
 @cache
 def _dtype(kind: str) -> np.dtype[Any]:
     return np.dtype(_DTYPES[kind])

@@ -95,6 +95,22 @@ class Parts(Sequence[_P], Generic[_P]):
         return f"<{len(self)} {self._what}s>"
 
 
+def empty_if_parts(
+    node: _Node, field: str, value: Any, lists: Mapping[str, list[Any]], write: Callable[[], None]
+) -> bool:
+    """Whether a field holds parts that have methods of their own, and that therefore only go: then their list is empty
+    now, after `write` has stored what was not stored yet.
+
+    ValueError: another value than None for them."""
+    if field not in lists:
+        return False
+    if value is not None:
+        raise ValueError(f"{node.type}.{field} takes None here; add_{field[:-1]} adds to them")
+    write()
+    lists[field].clear()
+    return True
+
+
 # ---- indices ----
 
 

@@ -26,8 +26,9 @@ from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, Source, write_all, write_atomically
+from tq.editor import Editor, write_all, write_atomically
 from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
+from tq.sources import Source, kept
 
 _CODES = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
@@ -128,8 +129,7 @@ def quantize_model(
     options = _options(recipe, rules, per_axis, min_elements, block_size)
     if io not in _IO_TYPES:
         raise ValueError(f"io is {io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
-    source = bytes(model) if isinstance(model, (bytearray, memoryview)) else model
-    opened = source if isinstance(source, Model) else Model(source)
+    opened = kept(model)
     editor = Editor(opened)
     try:
         result = _quantized(editor, opened, options, calibration, observer, percentile, io, overrides)

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from tq import measuring
 from tq._core import Error, Model
-from tq.editor import Source, write_all, write_atomically
+from tq.editor import write_all, write_atomically
 from tq.interpreter import Interpreter
 from tq.matching import is_computed, match, type_kind
 from tq.observers import HistogramObserver
+from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
@@ -136,7 +137,7 @@ class Report:
 def report(
     float_model: Source,
     quantized: Source,
-    inputs: Iterable[Any] | Mapping[str, Any],
+    samples: Iterable[Any] | Mapping[str, Any],
     *,
     output: str | os.PathLike[str] | None = None,
     max_samples: int | None = None,
@@ -144,15 +145,15 @@ def report(
 ) -> Report:
     """Runs a float model and one that was quantized from it, and tells where the two part.
 
-    inputs: samples for the float model as tq.calibrate takes them, or a dict of arrays that hold all samples one behind
-        the other, by input name.  An integer input of the quantized model gets their codes.
+    samples: for the float model, as tq.calibrate takes them, or a dict of arrays that hold all samples one behind the
+        other, by input name.  An integer input of the quantized model gets their codes.
     output: a path to write the page to.  max_samples: run no more.
 
     Tensors are matched by the operators that write them (tq.matching).  ValueError: samples that do not fit, models
     that do not belong together, no number among what both compute.  RunError: a model cannot be run.
     """
-    a, b = _open(float_model), _open(quantized)
-    samples = measuring.Samples(a, inputs, max_samples)
+    a, b = opened(float_model), opened(quantized)
+    fed = measuring.Samples(a, samples, max_samples)
     matching = match(a, b)
     one, two = (
         Interpreter(model=m, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference")
@@ -161,7 +162,7 @@ def report(
     writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
     rows = [_Activation(left, right, writers.get(left.index)) for left, right in matching.activations]
     ends = _Outputs(a, b)
-    for _ in zip(samples.each(one), samples.each(two), strict=True):
+    for _ in zip(fed.each(one), fed.each(two), strict=True):
         one.invoke()
         two.invoke()
         for row in rows:
@@ -178,7 +179,7 @@ def report(
         b,
         _name(float_model, "float model"),
         _name(quantized, "quantized model"),
-        len(samples),
+        len(fed),
         activations,
         _constants(matching.constants, a),
         ends.results(),
@@ -189,10 +190,6 @@ def report(
     if output is not None:
         made.save(output)
     return made
-
-
-def _open(source: Source) -> Model:
-    return source if isinstance(source, Model) else Model(source)
 
 
 def _name(source: Source, otherwise: str) -> str:

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 # ---- trace ----
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """An operator that has just run."""
 
     index: int
     operator: Operator
     outputs: list[Any]  # arrays; None for an output that is left out
+
+    def __repr__(self) -> str:
+        outputs = ", ".join("none" if x is None else f"{x.dtype} {x.shape}" for x in self.outputs)
+        return f"<tq.Step {self.index} {self.operator.name}: {outputs}>"
 
 
 def trace(interpreter: Interpreter) -> Iterator[Step]:

@@ -173,11 +173,6 @@ class Calls:
         return found[0] if len({inputs.subgraph for inputs in found}) == 1 else self._first
 
 
-def samples_of(model: Model, arrays: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:
-    """Samples from arrays by input name, stacked as Inputs.stacked takes them."""
-    return Inputs(model).stacked(arrays, "the samples")
-
-
 def _load(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as file:

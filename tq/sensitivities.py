@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from tq import measuring
 from tq._core import Model, Operator
 from tq.calibration import Calibration
-from tq.editor import Editor, Source
+from tq.editor import Editor
 from tq.interpreter import Interpreter
 from tq.matching import Matching, match, type_kind
 from tq.measuring import Noise, Samples
+from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -108,10 +109,10 @@ def sensitivity(
 
     if by not in WAYS:
         raise ValueError(f"by is {by!r}; it must be 'operator' or 'tensor'")
-    opened = model if isinstance(model, Model) else Model(model)
-    given, run = _samples(opened, calibration, samples, max_samples)
-    quantized = Model(quantize_model(opened, recipe, calibration=given, **options))
-    return measure(opened, quantized, run, by=by, num_threads=num_threads)
+    model = opened(model)
+    given, run = _samples(model, calibration, samples, max_samples)
+    quantized = Model(quantize_model(model, recipe, calibration=given, **options))
+    return measure(model, quantized, run, by=by, num_threads=num_threads)
 
 
 def _samples(

@@ -175,11 +175,3 @@ tq_status tq_node_set_u64(tq_tree *tree, tq_node *node, tq_field_id field, uint6
     tq_store_u64(bytes, value);
     return tq_node_set_scalar(tree, node, field, bytes, error);
 }
-
-tq_table_id tq_node_union(const tq_node *node, tq_field_id field)
-{
-    const tq_cell *type = tq_node_cell(node, tq_fields[field].slot - 1);
-    if (!type || type->kind != TQ_CELL_INLINE || type->length != 1)
-        return TQ_TABLE_NONE;
-    return tq_union_member(tq_fields[field].detail, type->scalar[0]);
-}

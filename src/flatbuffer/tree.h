@@ -132,7 +132,4 @@ tq_value tq_node_scalar(const tq_node *node, tq_field_id field);
 tq_status tq_node_set_scalar(tq_tree *tree, tq_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error);
 tq_status tq_node_set_u64(tq_tree *tree, tq_node *node, tq_field_id field, uint64_t value, tq_error *error);
 
-/* The table of a union's type, and TQ_TABLE_NONE where it is not set or not known. */
-tq_table_id tq_node_union(const tq_node *node, tq_field_id field);
-
 #endif

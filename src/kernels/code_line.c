@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "kernels/isa.h"
+#include "kernels/kernels.h"
 
 /* 2^exponent, -1022 <= exponent <= 1023; ldexp takes long for so little. */
 static double power_of_two(int exponent)
@@ -30,157 +30,250 @@ void tq_multiplier_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, do
     shift[1] = rule == TQ_REQUANTIZE_DOUBLE ? -shift[0] : shift[0];
 }
 
-#define RISKS 16          /* integers near a side's steps, at most: with more, no line is likely to be right at all */
-#define NUDGE 0x1p-20     /* what an offset is moved by */
-#define CODES_SPAN 257    /* no step's acc times the multiplier is farther from 0 */
-#define FRACTION 4294967296.0 /* 2^32: fractions of steps are counted in 32 bits, which wrap */
-#define FRACTION_ERROR 1024 /* of 256 sums of a step, each less than 1 off, and of the doubles before; plenty */
-#define AT_ONCE 32 /* steps: as many as a mask has bits */
-
-static int lowest_bit(uint32_t x)
+/* How far behind a tie, code - 1/2, sums begin to come to the code where they are rounded to float32 and then to even:
+   half the distance to the next float, and before the tie if that goes to the code. */
+static float border_of(int32_t code)
 {
-#if defined(__GNUC__)
-    return __builtin_ctz(x);
-#else
-    int k = 0;
-    while (!(x >> k & 1))
-        k++;
-    return k;
-#endif
+    float tie = (float)code - 0.5f;
+    uint32_t bits;
+    memcpy(&bits, &tie, sizeof bits);
+    bits = (bits & 0x7F800000) - (24u << 23) + ((uint32_t)~code << 31);
+    memcpy(&tie, &bits, sizeof tie);
+    return tie;
 }
 
-/* The integers near steps of one sign, and the rule's codes there. */
-struct risks {
-    int count;
-    int32_t acc[RISKS];
-    int8_t code[RISKS];
+#define BORDERS_FROM (-256) /* a code less a zero point, at least */
+struct borders {
+    float at[544];
 };
+
+static void make_borders(struct borders *borders)
+{
+    const int32_t count = sizeof borders->at / sizeof *borders->at;
+    for (int32_t i = 0; i < count; i++)
+        borders->at[i] = border_of(i + BORDERS_FROM);
+}
+
+static const float *borders_from(const struct borders *borders, int32_t code)
+{
+    return borders->at + code - BORDERS_FROM;
+}
+
+typedef void (*limits_fn)(const tq_line_steps *, tq_line_limits *);
 
 /* What is being drawn. */
 struct drawing {
-    const tq_multiplier *m;
-    tq_requantize_rule rule;
+    const struct borders *borders;
+    limits_fn limits;
+    double real, step, offset[2]; /* the multiplier, 1 / real, and the rule's offsets for acc >= 0 and acc < 0 */
     int32_t zero_point;
-    double real, offset[2]; /* the multiplier, and the real offsets for acc >= 0 and acc < 0 */
+    bool rounds; /* the rule rounds its product to float32 */
 };
 
-/* The steps to codes [from, to] lie at (code - 1/2 - offset) / real; `error` is how far, in codes, a line or the rule
-   may be off there.  false: too many integers are that near. */
-TQ_BODY bool find_risks(const struct drawing *d, int side, int from, int to, double error, struct risks *risks)
+/* The steps of a side: acc >= 0 has those to codes above the zero point, acc < 0 the others. */
+struct side {
+    int which;
+    int32_t from, count;
+};
+
+static uint32_t units_of(double x)
 {
-    double step = 1 / d->real, reach = error * step, at = (from - 0.5 - d->offset[side]) * step;
-    risks->count = 0;
-    if (reach >= 0.125)
-        return false;
-    uint32_t near = (uint32_t)(reach * FRACTION) + FRACTION_ERROR, stride = (uint32_t)((step - floor(step)) * FRACTION);
-    uint32_t fraction = (uint32_t)((at - floor(at)) * FRACTION) + near, lane[AT_ONCE];
-    for (uint32_t k = 0; k < AT_ONCE; k++)
-        lane[k] = fraction + k * stride;
-    for (int c = from; c <= to; c += AT_ONCE) {
-        uint32_t found = 0;
-        for (int k = 0; k < AT_ONCE; k++)
-            found |= (uint32_t)(lane[k] <= 2 * near) << k;
-        for (; found; found &= found - 1) {
-            int code = c + lowest_bit(found);
-            if (code > to)
-                break;
-            if (risks->count == RISKS)
-                return false;
-            int32_t acc = (int32_t)floor(at + (code - from) * step + 0.5);
-            risks->acc[risks->count] = acc;
-            risks->code[risks->count++] = (int8_t)tq_requantize(acc, d->m, d->rule, d->zero_point, -128, 127);
+    return (uint32_t)(int64_t)(x / TQ_LINE_UNIT); /* |x| < 2^20 */
+}
+
+static tq_line_steps steps_of(const struct drawing *d, const struct side *side, double slope)
+{
+    const double step = d->step, at = (side->from - 0.5 - d->offset[side->which]) * step;
+    const double lean = (slope - d->real) * step;
+    tq_line_steps s = {.fraction = units_of(at), .stride = units_of(step), .leaning = units_of(at - at * lean),
+                       .leaning_stride = units_of(step - step * lean), .units = (float)(step / TQ_LINE_UNIT),
+                       .border = borders_from(d->borders, side->from), .count = side->count};
+    if (d->rounds)
+        s.rule_border = borders_from(d->borders, side->from - d->zero_point);
+    return s;
+}
+
+/* NULL: no kernel draws lines here. */
+static limits_fn limits_body(void)
+{
+#if TQ_ARM64
+    return tq_line_limits__neon;
+#elif TQ_X86
+    uint32_t features = tq_kernels_features();
+    return features & TQ_CPU_AVX512 ? tq_line_limits__avx512 : features & TQ_CPU_AVX2 ? tq_line_limits__avx2 : NULL;
+#else
+    return NULL;
+#endif
+}
+
+/* A float between the limits, which are not exact themselves. */
+static bool choose(const struct drawing *d, int side, int32_t above, int32_t below, float *offset)
+{
+    double unit = d->real * TQ_LINE_UNIT, middle = ((double)above + below) / 2;
+    *offset = (float)(d->offset[side] + middle * unit);
+    double moved = (*offset - d->offset[side]) * (d->step / TQ_LINE_UNIT);
+    return moved > above + TQ_LINE_UNSURE && moved < below - TQ_LINE_UNSURE;
+}
+
+/* The steps whose limits are the strictest, and the limits without them. */
+struct strictest {
+    int32_t above[2], below[2], above_at, below_at;
+};
+
+static struct strictest strictest_of(const tq_line_steps *s)
+{
+    struct strictest t = {{-TQ_LINE_WIDEST, -TQ_LINE_WIDEST}, {TQ_LINE_WIDEST, TQ_LINE_WIDEST}, 0, 0};
+    for (int32_t n = 0; n < s->count; n++) {
+        uint32_t rounded = s->rule_border ? (uint32_t)(int32_t)(s->rule_border[n] * s->units) : 0;
+        int32_t fraction = (int32_t)(s->fraction + (uint32_t)n * s->stride + rounded);
+        int32_t least = (int32_t)(s->leaning + (uint32_t)n * s->leaning_stride +
+                                  (uint32_t)(int32_t)(s->border[n] * s->units));
+        if (fraction <= TQ_LINE_UNSURE && least > t.above[1]) {
+            t.above[1] = least > t.above[0] ? t.above[0] : least;
+            t.above_at = least > t.above[0] ? n : t.above_at;
+            t.above[0] = least > t.above[0] ? least : t.above[0];
         }
-        for (int k = 0; k < AT_ONCE; k++)
-            lane[k] += AT_ONCE * stride;
+        if (fraction >= -TQ_LINE_UNSURE && least < t.below[1]) {
+            t.below[1] = least < t.below[0] ? t.below[0] : least;
+            t.below_at = least < t.below[0] ? n : t.below_at;
+            t.below[0] = least < t.below[0] ? least : t.below[0];
+        }
     }
-    return true;
+    return t;
 }
 
-TQ_BODY bool is_right(const struct risks *risks, float slope, float offset)
+/* The distance from 0 of the acc next to step n. */
+static int32_t distance_of(const struct drawing *d, const struct side *side, int32_t n)
 {
-    for (int i = 0; i < risks->count; i++) {
-        float code = rintf(fmaf((float)risks->acc[i], slope, offset));
-        if ((code < -128 ? -128 : code > 127 ? 127 : code) != risks->code[i])
-            return false;
-    }
-    return true;
+    return (int32_t)floor(fabs((side->from + n - 0.5 - d->offset[side->which]) * d->step) + 0.5);
 }
 
-/* An offset that is right at the risks of one side, or of both: NULL for none. */
-TQ_BODY bool find_offset(double real, int nudges, float slope, const struct risks *one, const struct risks *other,
-                        float *offset)
+/* With one acc left out, if it is needed: at *exception from 0, if one is left out already. */
+static bool choose_but_one(const struct drawing *d, const struct side *side, const tq_line_steps *steps, float *offset,
+                           int32_t *exception)
 {
-    for (int k = 0; k <= 2 * nudges; k++) {
-        float moved = (float)(real + (k % 2 ? (k + 1) / 2 : -(k / 2)) * NUDGE);
-        if (is_right(one, slope, moved) && (!other || is_right(other, slope, moved))) {
-            *offset = moved;
+    const struct strictest t = strictest_of(steps);
+    if (choose(d, side->which, t.above[0], t.below[0], offset))
+        return true;
+    for (int k = 0; k < 2; k++) {
+        int32_t distance = distance_of(d, side, k ? t.below_at : t.above_at);
+        if ((*exception == TQ_NO_EXCEPTION || *exception == distance) &&
+            choose(d, side->which, t.above[!k], t.below[k], offset)) {
+            *exception = distance;
             return true;
         }
     }
     return false;
 }
 
-/* How far from its step, in codes, the line and the rule may decide otherwise than real numbers do.
-     |slope - real| |acc|    for the slope, where |acc real| <= CODES_SPAN
-     nudges, and 2^-24 of it for rounding the offset
-     2^-18                   for rounding the sum, which is between -128 and 128 at a step
-     2^-17                   for rounding the product, in a rule that does: it is below 256
-   and 2^-30 for what is left out, such as products of these and "float64-away"'s 2^-45. */
-TQ_BODY double error_of(const struct drawing *d, double slope, int nudges)
+/* The sides of a line: one, of all steps, where offsets are the same. */
+static int sides_of(const struct drawing *d, struct side sides[2])
 {
-    double widest = fmax(fabs(d->offset[0]), fabs(d->offset[1])) + 1;
-    double error = fabs(slope - d->real) / d->real * CODES_SPAN + nudges * NUDGE + widest * 0x1p-24 + 0x1p-18 + 0x1p-30;
-    return d->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? error + 0x1p-17 : error;
+    const int32_t zero = d->zero_point;
+    if (d->offset[0] == d->offset[1]) {
+        sides[0] = (struct side){0, -127, 255};
+        return 1;
+    }
+    sides[0] = (struct side){0, zero + 1, 127 - zero};
+    sides[1] = (struct side){1, -127, 128 + zero};
+    return 2;
 }
 
-/* acc >= 0 has the steps to codes above the zero point, acc < 0 the others. */
-TQ_BODY bool draw(const struct drawing *d, float slope, int nudges, tq_code_line *line)
+static void set_offset(tq_code_line *line, int side, int sides, float offset)
 {
-    struct risks above, below;
-    double error = error_of(d, slope, nudges);
-    if (!find_risks(d, 0, d->zero_point + 1, 127, error, &above) ||
-        !find_risks(d, 1, -127, d->zero_point, error, &below))
-        return false;
-    tq_code_line found = {slope, 0, 0};
-    bool apart = d->offset[0] != d->offset[1];
-    if (!find_offset(d->offset[0], nudges, slope, &above, apart ? NULL : &below, &found.offset))
-        return false;
-    found.offset_negative = found.offset;
-    if (apart && !find_offset(d->offset[1], nudges, slope, &below, NULL, &found.offset_negative))
-        return false;
+    if (side == 0)
+        line->offset = offset;
+    if (side == 1 || sides == 1)
+        line->offset_negative = offset;
+}
+
+/* A line with this slope, which may have an exception. */
+static bool draw(const struct drawing *d, float slope, bool exceptions, tq_code_line *line)
+{
+    tq_code_line found = {slope, 0, 0, TQ_NO_EXCEPTION};
+    struct side sides[2];
+    int count = sides_of(d, sides);
+    for (int k = 0; k < count; k++) {
+        const tq_line_steps steps = steps_of(d, &sides[k], slope);
+        float offset;
+        tq_line_limits limits;
+        if (exceptions) {
+            if (!choose_but_one(d, &sides[k], &steps, &offset, &found.exception))
+                return false;
+        } else {
+            d->limits(&steps, &limits);
+            if (!choose(d, k, limits.above, limits.below, &offset))
+                return false;
+        }
+        set_offset(&found, k, count, offset);
+    }
     *line = found;
     return true;
 }
 
-TQ_BODY bool code_line_of(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, tq_code_line *line)
+/* With other slopes than the nearest, or an exception. */
+static bool draw_otherwise(const struct drawing *d, tq_code_line *line)
+{
+    const float slope = (float)d->real, up = nextafterf(slope, 1), down = nextafterf(slope, 0);
+    return draw(d, up, false, line) || draw(d, down, false, line) || draw(d, slope, true, line) ||
+           draw(d, up, true, line) || draw(d, down, true, line);
+}
+
+/* First what most lines need, by stages for all of them: each waits for its own numbers longer than it works. */
+static void draw_some(const struct drawing *d, size_t n, tq_code_line *lines)
+{
+    struct side sides[TQ_LINES_AT_ONCE][2];
+    int count[TQ_LINES_AT_ONCE];
+    tq_line_steps steps[TQ_LINES_AT_ONCE][2];
+    tq_line_limits limits[TQ_LINES_AT_ONCE][2];
+    for (size_t i = 0; i < n; i++) {
+        count[i] = sides_of(&d[i], sides[i]);
+        for (int k = 0; k < count[i]; k++)
+            steps[i][k] = steps_of(&d[i], &sides[i][k], (float)d[i].real);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < count[i]; k++)
+            d->limits(&steps[i][k], &limits[i][k]);
+    for (size_t i = 0; i < n; i++) {
+        bool drawn = true;
+        lines[i] = (tq_code_line){(float)d[i].real, 0, 0, TQ_NO_EXCEPTION};
+        for (int k = 0; k < count[i]; k++) {
+            float offset;
+            drawn &= choose(&d[i], k, limits[i][k].above, limits[i][k].below, &offset);
+            set_offset(&lines[i], k, count[i], offset);
+        }
+        if (!drawn && !draw_otherwise(&d[i], &lines[i]))
+            lines[i].slope = NAN;
+    }
+}
+
+static bool has_drawing(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, limits_fn limits,
+                        const struct borders *borders, struct drawing *d)
 {
     double shift[2], real = tq_multiplier_real(m, rule);
     if (!(real >= 0x1p-11 && real < 0x1p-3))
         return false;
     tq_multiplier_tie_shift(m, rule, shift);
-    struct drawing d = {m, rule, zero_point, real, {zero_point + shift[0], zero_point + shift[1]}};
-    const float slope = (float)real;
-    const struct {
-        float slope;
-        int nudges;
-    } tries[] = {{slope, 4}, {slope, 16}, {nextafterf(slope, 1), 8}, {nextafterf(slope, 0), 8}};
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
-        if (draw(&d, tries[i].slope, tries[i].nudges, line))
-            return true;
-    return false;
+    *d = (struct drawing){borders, limits, real, 1 / real, {zero_point + shift[0], zero_point + shift[1]}, zero_point,
+                          rule == TQ_REQUANTIZE_FLOAT32_EVEN};
+    return true;
 }
 
-#define CODE_LINE_OF(isa, target)                                                                                \
-    target static bool code_line_of_##isa(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,   \
-                                          tq_code_line *line)                                                    \
-    {                                                                                                            \
-        return code_line_of(m, rule, zero_point, line);                                                          \
-    }
-TQ_EVERY_ISA(CODE_LINE_OF)
-
-bool tq_code_line_of(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, tq_code_line *line)
+void tq_code_lines_of(const tq_multiplier *m, const int32_t *zero_point, size_t n, tq_requantize_rule rule,
+                      tq_code_line *lines)
 {
-    static bool (*const bodies[TQ_ISAS])(const tq_multiplier *, tq_requantize_rule, int32_t, tq_code_line *) =
-        TQ_ISA_FUNCTIONS(code_line_of);
-    return bodies[tq_isa()](m, rule, zero_point, line);
+    struct drawing drawings[TQ_LINES_AT_ONCE];
+    tq_code_line drawn[TQ_LINES_AT_ONCE];
+    size_t to[TQ_LINES_AT_ONCE], count = 0;
+    struct borders borders;
+    limits_fn limits = limits_body();
+    make_borders(&borders);
+    for (size_t i = 0; i < n; i++) {
+        lines[i] = (tq_code_line){NAN, 0, 0, TQ_NO_EXCEPTION};
+        if (limits && has_drawing(&m[i], rule, zero_point[i], limits, &borders, &drawings[count]))
+            to[count++] = i;
+    }
+    draw_some(drawings, count, drawn);
+    for (size_t i = 0; i < count; i++)
+        lines[to[i]] = drawn[i];
 }

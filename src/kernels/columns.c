@@ -25,7 +25,7 @@ static bool pad(size_t entries, uint64_t *padded)
 
 bool tq_columns_bytes(const tq_columns *c, size_t entries, uint64_t *bytes)
 {
-    uint64_t padded = 0, total = LINE, column; /* a line, to begin at the next */
+    uint64_t padded = 0, total = 2 * LINE, column; /* two lines, to begin in the next, in some phase */
     bool fits = pad(entries, &padded);
     for (int i = 0; i < c->count && fits; i++)
         fits = tq_mul_u64(padded, c->size[i], &column) && tq_add_u64(total, column, &total);
@@ -45,7 +45,7 @@ static tq_status allocate(tq_columns *c, int which, size_t entries, tq_error *er
     if (c->scratch)
         c->scratch += bytes;
     pad(entries, &padded);
-    at += LINE - (uintptr_t)at % LINE;
+    at += LINE - (uintptr_t)at % LINE + c->phase * 4;
     c->entries = entries;
     for (int i = 0; i < c->count; i++) {
         c->data[i] = at;
@@ -129,19 +129,30 @@ static size_t place(const tq_columns *c, char *memory, size_t entries, char *dat
     return total;
 }
 
-void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
+/* Entries of a column. */
+static size_t fitting(const tq_columns *c)
 {
     size_t bytes = 0;
     for (int i = 0; i < c->count; i++)
         bytes += c->size[i];
-    size_t entries = TQ_SETS_BYTES / bytes / LINE * LINE;
-    f->room = entries - TQ_COLUMN_PADDING;
+    return TQ_SETS_BYTES / bytes / LINE * LINE;
+}
+
+void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
+{
+    size_t entries = fitting(c);
+    f->room = entries - TQ_COLUMN_PADDING - TQ_PHASES;
     place(c, f->memory, entries, f->data);
+}
+
+void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase)
+{
+    place(c, f->memory + phase * 4, f->room + TQ_COLUMN_PADDING + TQ_PHASES, f->data);
 }
 
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
 {
-    size_t most = f->room + TQ_COLUMN_PADDING;
+    size_t most = f->room + TQ_COLUMN_PADDING + TQ_PHASES;
     for (int i = 0; i < c->count; i++)
         if (c->constant >> i & 1)
             go_on(f->data[i], c->size[i], 1, (entries < most ? entries : most) - 1);

@@ -11,10 +11,11 @@
 #include "base/status.h"
 #include "kernels/elementwise.h"
 
-#define TQ_COLUMNS 13
+#define TQ_COLUMNS 14
 #define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
-#define TQ_SET_BYTES 56 /* no operation's columns have more in a set */
+#define TQ_SET_BYTES 60 /* no operation's columns have more in a set */
 #define TQ_SETS_BYTES 65536 /* of sets whose columns are made at a time */
+#define TQ_PHASES 16 /* entries of a cache line */
 
 typedef struct tq_columns {
     char *data[TQ_COLUMNS];
@@ -22,6 +23,7 @@ typedef struct tq_columns {
     int count;
     unsigned needed, constant; /* a bit each; constant: of all sets alike */
     size_t entries;
+    size_t phase;    /* of columns of 4 bytes an entry: the place in a cache line of their first, in entries */
     char *scratch;   /* the caller's, which columns are laid in, or NULL: they are allocated */
     void *memory[2]; /* what was: the sets' columns, and those spread out */
 } tq_columns;
@@ -39,7 +41,8 @@ void tq_columns_pad(tq_columns *c);
 /* Each group's channels, each `inner` times, and that `repeats` times; and `more` entries that go on with the first. */
 tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error);
 
-/* Columns of a few sets, where each is used once, or for as long as they are here: up to `room`, and padding. */
+/* Columns of a few sets, where each is used once, or for as long as they are here: up to `room`, and padding, in any
+   phase. */
 typedef struct tq_few_sets {
     _Alignas(64) char memory[TQ_SETS_BYTES];
     char *data[TQ_COLUMNS];
@@ -47,6 +50,9 @@ typedef struct tq_few_sets {
 } tq_few_sets;
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
+
+/* Lets columns, of 4 bytes an entry, begin in another phase.  What is constant stays. */
+void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase);
 
 /* Columns that all sets have alike, from the first set: `entries` of them, if there is room for so many. */
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries);

@@ -20,6 +20,7 @@
 #include "kernels/code_line.h"
 #include "kernels/columns.h"
 #include "kernels/isa.h"
+#include "kernels/narrow_codes.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
 #define FEW_SETS 1024        /* sets whose columns are made at a time, where each is used in one place */
@@ -28,10 +29,14 @@
 #define STRIP_ROWS 16
 /* The like for kernels that go on from row to row (stream_simd.h): they are slower by strips. */
 #define STREAM_WHOLE 3072
-#define STREAM_STRIP 2048
+#define STREAM_STRIP 2048 /* of one column that varies; half of it for two */
+#define TURNED_ROWS 16 /* at least */
+#define UNEVEN 127 /* elements of a row: of sixteen of them, parameters stay in the first-level cache */
+#define UNEVEN_ROWS 256 /* at least, or making parameters of sixteen takes longer than is saved */
 #define STREAM_STRIP_ROWS 64
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
+#define CODES 8192           /* of the buffer of narrow codes, which are all that is converted then */
 #define LINES_PAY 8192       /* elements a set: what a line saves on fewer is less than looking for it */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
@@ -52,7 +57,7 @@ struct source {
     tq_column_i32 zero_point, input_zero_point;
     tq_requantize_rule rule;
     tq_element in, out;
-    bool in_place; /* parameters may point at scales here, for row kernels, and need no column of them */
+    bool in_place; /* parameters may point at what is here, and need no columns of it */
     size_t misses; /* sets without a line, after which none are looked for */
 };
 
@@ -66,6 +71,8 @@ struct walk {
     char *out;
     size_t in_size, out_size;
     tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
+    uint8_t extend;  /* the bits of input codes that are to be extended before, or 0 */
+    bool is_signed;  /* they are */
     union params *params;
     tq_layout layout;
     bool streams;   /* of quantize and dequantize: kernels of stream_simd.h */
@@ -78,31 +85,50 @@ struct walk {
     void (*point)(union params *, char *const *); /* lets parameters point at columns */
 };
 
+/* Where in a cache line the kernel's array of larger elements has element `at`, in entries of columns: vectors of both
+   lie alike then, and are not each across two lines. */
+static size_t phase_of(const struct walk *w, size_t at)
+{
+    uintptr_t place = w->out_size >= w->in_size ? (uintptr_t)w->out : (uintptr_t)w->in;
+    if (!w->streams || w->widen || w->narrow || place % 4 != 0)
+        return 0;
+    return (place / 4 + at) % TQ_PHASES;
+}
+
+/* Rows that follow each other, as many elements as fit the buffers through which they are converted. */
+static void run_converted(const struct walk *w, const char *in, char *out, size_t n, size_t rows, size_t entry)
+{
+    _Alignas(64) float buffer[BUFFER];
+    _Alignas(64) uint8_t codes[CODES];
+    const size_t count = n * rows;
+    const void *from = in;
+    if (w->extend) {
+        tq_extend_codes((const uint8_t *)in, count, w->extend, w->is_signed, codes);
+        from = codes;
+    } else if (w->widen) {
+        w->widen(in, buffer, count, 1, 0, NULL, 0);
+        from = buffer;
+    }
+    w->kernel(from, w->narrow ? (void *)buffer : out, n, rows, n, w->params, entry);
+    if (w->narrow)
+        w->narrow(buffer, out, count, 1, 0, NULL, 0);
+}
+
 /* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
 static void run(const struct walk *w, size_t at, size_t n, size_t rows, size_t stride, size_t first)
 {
     const char *in = w->in + at * w->in_size;
     char *out = w->out + at * w->out_size;
-    if (!w->widen && !w->narrow) {
+    if (!w->widen && !w->narrow && !w->extend) {
         w->kernel(in, out, n, rows, stride, w->params, first);
         return;
     }
-    float buffer[BUFFER];
-    size_t together = stride == n && n <= BUFFER / 2 ? BUFFER / n : 1;
+    size_t most = w->widen || w->narrow ? BUFFER : CODES, together = stride == n && n <= most / 2 ? most / n : 1;
     for (size_t r = 0, some; r < rows; r += some) {
-        some = rows - r < together ? rows - r : together;
-        for (size_t i = 0; i < n; i += BUFFER) {
-            size_t part = n - i < BUFFER ? n - i : BUFFER, entry = w->pattern ? first + i : first + r;
-            size_t all = part * some; /* together: whole rows */
-            const char *from = in + (r * stride + i) * w->in_size;
-            char *to = out + (r * stride + i) * w->out_size;
-            if (w->widen)
-                w->widen(from, buffer, all, 1, 0, NULL, 0);
-            w->kernel(w->widen ? (const void *)buffer : from, w->widen ? to : (void *)buffer, part, some, part,
-                      w->params, entry);
-            if (w->narrow)
-                w->narrow(buffer, to, all, 1, 0, NULL, 0);
-        }
+        some = rows - r < together ? rows - r : together; /* whole rows, if there are more than one */
+        for (size_t i = 0; i < n; i += most)
+            run_converted(w, in + (r * stride + i) * w->in_size, out + (r * stride + i) * w->out_size,
+                          n - i < most ? n - i : most, some, w->pattern ? first + i : first + r);
     }
 }
 
@@ -185,12 +211,52 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     }
 }
 
-/* `rows` rows of n elements, whose sets begin at `first`. */
-static void run_strip(const struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t first)
+/* Sets from `place` of the group that begins at `group`, and on with its first: n of them, as a source's first. */
+struct turned {
+    float scale[STREAM_WHOLE];
+    int32_t zero_point[STREAM_WHOLE];
+};
+
+static void turn(struct source *from, struct turned *to, size_t channels, size_t group, size_t place, size_t n)
 {
-    fill_few(w, few, first, n);
+    size_t before = channels - place, after = n - before;
+    if (from->scale.many) {
+        memcpy(to->scale, from->scale.data + group + place, before * sizeof *to->scale);
+        memcpy(to->scale + before, from->scale.data + group, after * sizeof *to->scale);
+        from->scale.data = to->scale;
+    }
+    if (from->zero_point.many) {
+        memcpy(to->zero_point, from->zero_point.data + group + place, before * sizeof *to->zero_point);
+        memcpy(to->zero_point + before, from->zero_point.data + group, after * sizeof *to->zero_point);
+        from->zero_point.data = to->zero_point;
+    }
+}
+
+/* `rows` rows of n elements, whose sets begin at `place` of a group.  Kernels read nothing behind n sets where they do
+   not go on from row to row and a block is full. */
+static void run_strip(struct walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t group, size_t place)
+{
+    struct source source = *w->source;
+    struct turned turned;
+    size_t channels = w->layout.channels, first = group + place;
+    source.in_place = n >= TQ_COLUMN_PADDING && (rows == 1 || n < channels) && !w->widen && !w->narrow;
+    if (place + n > channels) {
+        turn(&source, &turned, channels, group, place, n);
+        source.in_place = false;
+        first = 0;
+    }
+    tq_few_sets_shift(few, w->columns, phase_of(w, at));
+    w->point(w->params, few->data);
+    w->fill(w->params, few->data, w->columns->needed & ~w->columns->constant, &source, first, n);
     tq_few_sets_pad(few, w->columns, n);
-    run(w, at, n, rows, w->layout.channels, 0);
+    run(w, at, n, rows, channels, 0);
+}
+
+/* The elements of a row before the first that begins a cache line in each, if there are rows enough for them to be done
+   from there to there. */
+static size_t to_turn(const struct walk *w, size_t at, size_t rows)
+{
+    return rows >= TURNED_ROWS && w->layout.channels % TQ_PHASES == 0 ? (TQ_PHASES - phase_of(w, at)) % TQ_PHASES : 0;
 }
 
 /* Rows of a set an element: a strip of all of them, then the next. */
@@ -200,15 +266,24 @@ static void walk_strips(void *context, size_t begin, size_t end)
     union params params;
     tq_few_sets few;
     size_t channels = w.layout.channels, group = w.layout.outer * channels;
-    begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING);
+    begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING + TQ_PHASES);
     w.pattern = channels;
     for (size_t at = begin; at < end;) {
-        size_t g = at / group, within = at % group, offset = within % channels;
-        size_t span = group - within < end - at ? group - within : end - at, left = channels - offset;
-        size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1;
-        size_t strip = row <= STREAM_WHOLE && row <= few.room ? row : STREAM_STRIP;
-        for (size_t i = 0; i < row; i += strip)
-            run_strip(&w, &few, at + i, row - i < strip ? row - i : strip, rows, g * channels + offset + i);
+        size_t sets = at / group * channels, within = at % group, place = within % channels;
+        size_t span = group - within < end - at ? group - within : end - at, left = channels - place;
+        size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1, head = 0, n;
+        size_t strip = w.source->zero_point.many ? STREAM_STRIP / 2 : STREAM_STRIP;
+        if (row <= (w.source->zero_point.many ? STREAM_STRIP : STREAM_WHOLE) && row <= few.room)
+            strip = row;
+        else if ((head = to_turn(&w, at, rows)) > 0) {
+            run_strip(&w, &few, at, head, 1, sets, place);
+            at += head, place += head, rows--;
+        }
+        for (size_t i = 0; i < row; i += n) {
+            n = strip + (TQ_PHASES - phase_of(&w, at + i)) % TQ_PHASES; /* the next begins a line, if rows do alike */
+            n = row - i < n ? row - i : n;
+            run_strip(&w, &few, at + i, n, rows, sets, place + i);
+        }
         at += row * rows;
     }
 }
@@ -253,25 +328,33 @@ static int count_threads(const tq_array_job *job, size_t total)
     return paying < (size_t)most ? (int)paying : most;
 }
 
+/* Rows that begin in different places of a cache line: spread out as a few, they do not. */
+static bool is_uneven(const tq_layout *layout)
+{
+    bool uneven = layout->channels % TQ_PHASES != 0 && layout->channels <= UNEVEN;
+    return uneven && layout->outer >= UNEVEN_ROWS;
+}
+
 /* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
 static enum way { ROWS, STRIPS, PATTERNS, FOLDED } way_of(const tq_layout *layout, bool streams)
 {
     if (layout->groups * layout->channels == 1 || layout->inner >= SHORT_RUN)
         return ROWS;
-    if (streams && layout->inner == 1 && layout->channels >= SHORT_RUN)
+    if (streams && layout->inner == 1 && layout->channels >= SHORT_RUN && !is_uneven(layout))
         return STRIPS;
     return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? PATTERNS : FOLDED;
 }
 
-/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use
-   enough for that and kernels do not go on from row to row; at least, if it is shorter than a block, until a block is
-   full. */
+/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, or, where kernels go on from
+   row to row, whole cache lines, if there is use enough for that; at least, if it is shorter than a block, until a
+   block is full. */
 static size_t count_repeats(size_t once, size_t outer, bool streams)
 {
-    size_t whole = TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
+    size_t whole = streams ? TQ_PHASES : TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
     for (size_t n = once; n % 2 == 0 && whole > 1; n /= 2)
         whole /= 2;
-    if (!streams && whole <= outer / REPEATS_THAT_PAY)
+    whole *= (full + whole - 1) / whole;
+    if (whole <= outer / REPEATS_THAT_PAY && (!streams || whole * once <= STREAM_STRIP))
         return whole;
     return full < outer ? full : outer;
 }
@@ -320,6 +403,7 @@ static tq_status lay_out(struct walk *w, tq_columns *c, tq_error *error)
     w->ready = needs.sets > 0;
     if (!w->ready)
         return TQ_OK;
+    c->phase = phase_of(w, 0);
     tq_status status = tq_columns_allocate(c, needs.sets, error);
     if (status != TQ_OK)
         return status;
@@ -367,6 +451,10 @@ static tq_status plan(struct walk *w, const tq_array_job *job, tq_operation oper
     w->out = job->out;
     w->in_size = tq_element_size(in);
     w->out_size = tq_element_size(out);
+    if (job->code_mask && (in == TQ_i8 || in == TQ_u8)) {
+        w->extend = job->code_mask;
+        w->is_signed = in == TQ_i8;
+    }
     if (in == TQ_f64 || in == TQ_f16 || in == TQ_bf16) {
         const tq_kernel *widen = find(TQ_OP_convert, in, TQ_f32, &status, error);
         w->widen = widen ? widen->row : NULL;
@@ -457,24 +545,50 @@ typedef bool (*slopes_fn)(const float *, size_t, float *, float *);
     }
 TQ_EVERY_ISA(SLOPES)
 
+/* Offsets of fixed_simd.h: exact where they are used, for 8-bit codes. */
+TQ_BODY void offsets(const int32_t *restrict zero, size_t n, int32_t center, float *restrict offset)
+{
+    for (size_t i = 0; i < n; i++)
+        offset[i] = (float)(zero[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+}
+
+typedef void (*offsets_fn)(const int32_t *, size_t, int32_t, float *);
+#define OFFSETS(isa, target)                                                                          \
+    target static void offsets_##isa(const int32_t *zero, size_t n, int32_t center, float *offset)    \
+    {                                                                                                 \
+        offsets(zero, n, center, offset);                                                             \
+    }
+TQ_EVERY_ISA(OFFSETS)
+
 static void fill_quantize(union params *p, char *const *data, unsigned columns, const struct source *from, size_t first,
                           size_t sets)
 {
-    static const slopes_fn bodies[TQ_ISAS] = TQ_ISA_FUNCTIONS(slopes);
+    static const slopes_fn of_scales[TQ_ISAS] = TQ_ISA_FUNCTIONS(slopes);
+    static const offsets_fn of_zeros[TQ_ISAS] = TQ_ISA_FUNCTIONS(offsets);
     const float *scales = (const float *)data[Q_SCALE];
-    float *offset = (float *)data[Q_OFFSET];
-    int32_t *zeros = (int32_t *)data[Q_ZERO], center = center_of(from->out);
-    if (from->in_place)
+    const int32_t *zeros = (const int32_t *)data[Q_ZERO];
+    if (from->in_place && from->scale.many)
         p->quantize.scale = scales = from->scale.data + first;
     else
         fill_u32(data[Q_SCALE], from->scale.data, from->scale.many, first, sets);
-    p->quantize.steep = bodies[tq_isa()](scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL,
-                                         (float *)data[Q_SLOPE]);
+    p->quantize.steep = of_scales[tq_isa()](scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL,
+                                            (float *)data[Q_SLOPE]);
     if (!(columns >> Q_ZERO & 1))
         return;
-    fill_u32(zeros, from->zero_point.data, from->zero_point.many, first, sets);
-    for (size_t i = 0; i < sets; i++) /* exact where it is used, for 8-bit codes */
-        offset[i] = (float)(zeros[i] - center) * 65536.0f + (32768.0f + TQ_FIXED_ERROR);
+    if (from->in_place && from->zero_point.many)
+        p->quantize.zero_point = zeros = from->zero_point.data + first;
+    else
+        fill_u32(data[Q_ZERO], from->zero_point.data, from->zero_point.many, first, sets);
+    of_zeros[tq_isa()](zeros, sets, center_of(from->out), (float *)data[Q_OFFSET]);
+}
+
+/* The lower 8 bits, four times. */
+static int32_t four_bytes(int32_t code)
+{
+    const uint32_t bytes = ((uint32_t)code & 0xFF) * 0x01010101u;
+    int32_t four;
+    memcpy(&four, &bytes, sizeof four);
+    return four;
 }
 
 static void point_quantize(union params *params, char *const *data)
@@ -495,12 +609,15 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     if (count_elements(&job->layout) == 0)
         return TQ_OK;
     bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
-    union params p = {.quantize = {.low = low, .high = high, .one_zero_point = !zero_point.many, .clamp = clamp,
-                                   .stream = is_large(job)}};
+    int32_t mask = job->code_mask ? job->code_mask : -1;
+    union params p = {.quantize = {.low = low, .high = high, .mask = mask, .low_bytes = four_bytes(low),
+                                   .high_bytes = four_bytes(high), .mask_bytes = four_bytes(mask),
+                                   .one_zero_point = !zero_point.many, .clamp = clamp, .stream = is_large(job)}};
     struct source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
+    bool many = scale.many || zero_point.many;
     struct walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
-                     .layout = join_runs(job->layout, scale.many || zero_point.many)};
-    source.in_place = scale.many && way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
+                     .layout = join_runs(job->layout, many)};
+    source.in_place = many && way_of(&w.layout, true) == ROWS && needs_of(&w.layout, true).sets == 0;
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
     tq_columns c = {QUANTIZE_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point, .scratch = job->scratch,
@@ -562,6 +679,7 @@ enum {
     R_LINE_SLOPE,
     R_LINE_OFFSET,
     R_LINE_OFFSET_NEGATIVE,
+    R_LINE_EXCEPTION,
     R_COLUMNS
 };
 
@@ -615,16 +733,28 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     p->shifts_left |= m->shift > 0;
 }
 
-/* The line of a set; false: there is none, or it was not looked for. */
-static bool fill_line(char *const *data, size_t i, const tq_multiplier *m, const struct source *from,
-                      int32_t zero_point, bool look)
+/* The lines of `count` sets from i on: how many have none. */
+static size_t fill_lines(char *const *data, size_t i, size_t count, const tq_multiplier *m, const int32_t *zero_points,
+                         tq_requantize_rule rule)
 {
-    tq_code_line line = {NAN, 0, 0};
-    bool found = look && tq_code_line_of(m, from->rule, zero_point - center_of(from->out), &line);
-    ((float *)data[R_LINE_SLOPE])[i] = line.slope;
-    ((float *)data[R_LINE_OFFSET])[i] = line.offset;
-    ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = line.offset_negative;
-    return found;
+    tq_code_line lines[TQ_LINES_AT_ONCE];
+    size_t misses = 0;
+    tq_code_lines_of(m, zero_points, count, rule, lines);
+    for (size_t k = 0; k < count; k++, i++) {
+        ((float *)data[R_LINE_SLOPE])[i] = lines[k].slope;
+        ((float *)data[R_LINE_OFFSET])[i] = lines[k].offset;
+        ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = lines[k].offset_negative;
+        ((int32_t *)data[R_LINE_EXCEPTION])[i] = lines[k].exception;
+        misses += lines[k].slope != lines[k].slope;
+    }
+    return misses;
+}
+
+/* With no line of these sets. */
+static void fill_no_lines(char *const *data, size_t i, size_t count)
+{
+    for (; count > 0; count--)
+        ((float *)data[R_LINE_SLOPE])[i++] = NAN;
 }
 
 static void fill_requantize(union params *params, char *const *data, unsigned columns, const struct source *from,
@@ -635,15 +765,23 @@ static void fill_requantize(union params *params, char *const *data, unsigned co
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
     size_t misses = 0;
-    for (size_t i = 0; i < sets; i++) {
-        size_t set = first + i;
-        tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
-        int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
-        int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
-        fill_set(p, data, i, &m, from, zero, input_zero);
-        if (p->lines)
-            misses += !fill_line(data, i, &m, from, zero, misses < from->misses);
-        p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
+    for (size_t i = 0, some; i < sets; i += some) {
+        tq_multiplier m[TQ_LINES_AT_ONCE];
+        int32_t zero_points[TQ_LINES_AT_ONCE];
+        some = sets - i < TQ_LINES_AT_ONCE ? sets - i : TQ_LINES_AT_ONCE;
+        for (size_t k = 0; k < some; k++) {
+            size_t set = first + i + k;
+            m[k] = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
+            int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
+            int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
+            fill_set(p, data, i + k, &m[k], from, zero, input_zero);
+            p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
+            zero_points[k] = zero - center_of(from->out);
+        }
+        if (p->lines && misses < from->misses)
+            misses += fill_lines(data, i, some, m, zero_points, from->rule);
+        else if (p->lines)
+            fill_no_lines(data, i, some);
     }
 }
 
@@ -660,6 +798,7 @@ static void point_requantize(union params *params, char *const *data)
         return;
     p->line_slope = (float *)data[R_LINE_SLOPE], p->line_offset = (float *)data[R_LINE_OFFSET];
     p->line_offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE];
+    p->line_exception = (int32_t *)data[R_LINE_EXCEPTION];
 }
 
 /* The columns that a rule's bodies read. */
@@ -674,17 +813,18 @@ static unsigned columns_of(tq_requantize_rule rule)
     return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
 }
 
-/* How many sets are likely to have no line.  That is by trial: one in M^2 / 3.5e-8 where the zero point is the middle
-   of the codes, ten times as many where it is their end, and eight times as many for a rule that rounds the product. */
+/* How many sets are likely to have no line.  That is by trial: one in M^3 / 6e-12 by "double", whose steps are alike on
+   both sides of 0, where the zero point is the middle of the codes; more where it is their end; and more by other
+   rules, which have one exception for both sides. */
 static double expected_misses(const struct source *from, size_t sets)
 {
-    double misses = 0;
+    double misses = 0, middle = from->rule == TQ_REQUANTIZE_DOUBLE ? 6e-12 : 5e-11;
     for (size_t i = 0; i < sets; i++) {
         double real = from->multiplier.data[from->multiplier.many ? i : 0];
         double zero = from->zero_point.data[from->zero_point.many ? i : 0] - center_of(from->out);
-        misses += (3.5e-8 + 2e-11 * zero * zero) / (real * real + 1e-12);
+        misses += (middle + 2e-14 * zero * zero) / (real * real * real + 1e-15);
     }
-    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 8 * misses : misses;
+    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 3 * misses : misses;
 }
 
 /* Whether it pays to look for lines.  Along rows they are of use if all sets have one, and kernels do several rows at a
@@ -722,8 +862,8 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                      .layout = join_runs(job->layout, many)};
     bool lines = lines_pay(&source, &w.layout);
     p.requantize.lines = lines;
-    unsigned of_lines = lines ? 7u << R_LINE_SLOPE : 0;
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
+    unsigned of_lines = lines ? 15u << R_LINE_SLOPE : 0;
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
                     .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return perform(&w, job, operations[rule], &c, error);
 }

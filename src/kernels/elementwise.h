@@ -42,6 +42,8 @@ typedef struct tq_array_job {
     tq_element in_type, out_type;
     tq_layout layout;
     int threads; /* at most; 0: as many as pay, up to tq_default_threads() */
+    uint8_t code_mask; /* of i8 and u8: the lower bits that hold a code, with zeros above in `out`, or anything above in
+                          `in`; 0: all */
     void *scratch; /* as many bytes as the function below says, and nothing is allocated; or NULL */
 } tq_array_job;
 

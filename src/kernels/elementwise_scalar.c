@@ -22,12 +22,12 @@
 
 INLINE int32_t quantize_away(float x, const tq_quantize_params *p, size_t at)
 {
-    return tq_quantize_away(x, p->scale[at], p->zero_point[at], p->low, p->high);
+    return tq_quantize_away(x, p->scale[at], p->zero_point[at], p->low, p->high) & p->mask;
 }
 
 INLINE int32_t quantize_even(float x, const tq_quantize_params *p, size_t at)
 {
-    return tq_quantize_even(x, p->inverse[at], p->zero_point[at], p->low, p->high);
+    return tq_quantize_even(x, p->inverse[at], p->zero_point[at], p->low, p->high) & p->mask;
 }
 
 INLINE float dequantize(int32_t q, const tq_dequantize_params *p, size_t at)

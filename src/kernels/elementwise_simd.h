@@ -9,6 +9,8 @@
  */
 #include <string.h>
 
+#include "kernels/code_line.h"
+
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"
 #undef ELEMENT
@@ -16,6 +18,7 @@
 #define BLOCK (4 * LANES) /* the elements of one step */
 #define LONG_WALK (64 * BLOCK) /* elements; in less, a part costs more than alignment brings */
 #define VECTOR_BYTES (4 * LANES)
+#define CACHE_LINE 64 /* bytes */
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 

@@ -7,7 +7,8 @@
  * Parameters come as columns (arrays), one entry a parameter set.  A row kernel uses entry first + r for all
  * of row r; a lanes kernel uses entry first + i for element i of every row, and may read TQ_COLUMN_PADDING
  * entries past the last it needs.  For those of quantize and dequantize, where rows follow each other (stride is n),
- * these must go on with the first entries.
+ * these must go on with the first entries.  Of quantize's scales and zero points nothing past the last is read where
+ * there is one row or rows are apart, of TQ_COLUMN_PADDING elements and more.
  */
 #ifndef TQ_KERNELS_KERNELS_H
 #define TQ_KERNELS_KERNELS_H
@@ -56,6 +57,8 @@ typedef struct tq_quantize_params {
     const float *slope, *offset;
     const int32_t *zero_point;
     int32_t low, high;
+    int32_t mask; /* of codes of 8 bits, where low to high is less than the element's range, or all bits */
+    int32_t low_bytes, high_bytes, mask_bytes; /* each as a byte, four times: to be spread by a load alone */
     bool one_zero_point; /* all entries of its column are equal */
     bool clamp;  /* low to high is less than the element's range */
     bool steep;  /* a slope is infinite: only scalar bodies do it */
@@ -77,6 +80,7 @@ typedef struct tq_requantize_params {
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
     const float *line_slope, *line_offset, *line_offset_negative; /* code_line.h; a slope of NaN: there is no line */
+    const int32_t *line_exception;
     int32_t low, high; /* all of the element's range */
     uint8_t doubtful; /* offsets have half of it added: below it, lower halves of fixed point are in doubt */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */

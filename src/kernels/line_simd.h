@@ -32,12 +32,108 @@ INLINE bool is_straight(const float *slope, size_t n)
     return straight;
 }
 
+/* tq_line_limits.  Limits are unsigned, with BIAS on the side where their numbers would wrap: more than lines and rules
+   differ by. */
+#define BIAS (1 << 28)
+struct line_search {
+    vi fraction, stride, leaning, leaning_stride, above, below;
+    vf units;
+};
+
+/* A vector's steps; those whose bits are set in left_out do not count. */
+INLINE void line_look(struct line_search *at, const float *border, const float *rule_border, vi left_out)
+{
+    const vi unsure = splat_s32(TQ_LINE_UNSURE), bias = splat_s32(BIAS);
+    vi fraction = at->fraction, least = add_s32(at->leaning, even_s32(mul_f32(load_f32(border), at->units)));
+    if (rule_border)
+        fraction = add_s32(fraction, even_s32(mul_f32(load_f32(rule_border), at->units)));
+    vi missed = or_s32(sign_s32(sub_s32(unsure, fraction)), left_out);
+    vi reached = or_s32(sign_s32(add_s32(unsure, fraction)), left_out);
+    at->above = max_u32(at->above, but_s32(sub_s32(least, bias), missed));
+    at->below = min_u32(at->below, or_s32(add_s32(least, bias), reached));
+    at->fraction = add_s32(at->fraction, at->stride);
+    at->leaning = add_s32(at->leaning, at->leaning_stride);
+}
+
+INLINE vi line_first(uint32_t start, uint32_t stride)
+{
+    static const int32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return add_s32(splat_s32((int32_t)start), mul_s32(load_s32(lanes), splat_s32((int32_t)stride)));
+}
+
+INLINE void line_search(struct line_search *at, const tq_line_steps *s, const float *rule_border)
+{
+    int32_t n = 0;
+    for (; n + LANES <= s->count; n += LANES)
+        line_look(at, s->border + n, rule_border ? rule_border + n : NULL, splat_s32(0));
+    if (n < s->count)
+        line_look(at, s->border + n, rule_border ? rule_border + n : NULL,
+                  mix_s32(splat_s32(0), splat_s32(-1), s->count - n));
+}
+
+#define LINE_LIMITS_(isa) tq_line_limits__##isa
+#define LINE_LIMITS(isa) LINE_LIMITS_(isa)
+TARGET void LINE_LIMITS(ISA)(const tq_line_steps *s, tq_line_limits *limits)
+{
+    struct line_search at = {line_first(s->fraction, s->stride), splat_s32((int32_t)(s->stride * LANES)),
+                             line_first(s->leaning, s->leaning_stride), splat_s32((int32_t)(s->leaning_stride * LANES)),
+                             splat_s32(0), splat_s32(-1), splat_f32(s->units)};
+    if (s->rule_border)
+        line_search(&at, s, s->rule_border);
+    else
+        line_search(&at, s, NULL);
+    const uint32_t most = most_u32(at.above), least = ~most_u32(xor_s32(at.below, splat_s32(-1)));
+    limits->above = most ? (int32_t)(most + BIAS) : -TQ_LINE_WIDEST;
+    limits->below = least != UINT32_MAX ? (int32_t)(least - BIAS) : TQ_LINE_WIDEST;
+}
+
 /* Rows whose parameters vary along them are done LINED at a time, so that parameters are loaded once for all of them:
    first the left half of a block of each, then the right, whose parameters fit the registers beside what is done. */
 #define LINED 6
 
+/* The lines of a row's elements, from the one on with which all rows are taken to begin. */
+struct line_pattern {
+    _Alignas(VECTOR_BYTES) float slope[TQ_GROUPED], offset[TQ_GROUPED], offset_negative[TQ_GROUPED];
+    _Alignas(VECTOR_BYTES) int32_t exception[TQ_GROUPED];
+    size_t excepted[TQ_GROUPED / LANES], vectors; /* where those begin that have exceptions */
+};
+
+/* Columns are of numbers of four bytes. */
+INLINE void turn(void *to, const void *from, size_t n, size_t head)
+{
+    memcpy(to, (const char *)from + head * 4, (n - head) * 4);
+    memcpy((char *)to + (n - head) * 4, from, head * 4);
+}
+
+static __attribute__((unused)) TARGET void line_turn(struct line_pattern *c, const tq_requantize_params *p,
+                                                     size_t first, size_t n, size_t head)
+{
+    turn(c->slope, p->line_slope + first, n, head);
+    turn(c->offset, p->line_offset + first, n, head);
+    turn(c->offset_negative, p->line_offset_negative + first, n, head);
+    turn(c->exception, p->line_exception + first, n, head);
+    c->vectors = 0;
+    for (size_t i = 0; i < n; i += LANES)
+        if (any_s32(xor_s32(load_s32(c->exception + i), splat_s32(TQ_NO_EXCEPTION))))
+            c->excepted[c->vectors++] = i;
+}
+
+INLINE struct line_lane line_at(const struct line_pattern *c, size_t at)
+{
+    return (struct line_lane){keep_f32(load_f32(c->slope + at)), keep_f32(load_f32(c->offset + at)),
+                              keep_f32(load_f32(c->offset_negative + at))};
+}
+
+/* The elements before the first that is at the start of a cache line, where no load takes two: less than BLOCK. */
+INLINE size_t line_head(const void *x, size_t size)
+{
+    size_t past = (uintptr_t)x % CACHE_LINE;
+    return past % size || !past ? 0 : (CACHE_LINE - past) / size;
+}
+
 /* lined_<kernel>: long rows with a line of their own; lines_<kernel>: groups of rows of n elements, n a multiple of
-   BLOCK, and at most TQ_GROUPED. */
+   BLOCK, and at most TQ_GROUPED; the rows that are done are returned.  Where rows follow each other they are taken to
+   begin `head` elements later than they do, so that what is loaded is aligned. */
 #define DEFINE_LINES(rule, in, out, kernel)                                                                            \
     INLINE vi on_line_##kernel(const element_##in *x, const struct line_lane *c)                                       \
     {                                                                                                                  \
@@ -62,7 +158,7 @@ INLINE bool is_straight(const float *slope, size_t n)
         tq_requantize_params unlined = *params;                                                                        \
         unlined.lines = false;                                                                                         \
         for (; count > 0; count--, x += stride, y += stride, first++) {                                                \
-            if (!is_straight(p->line_slope + first, 1)) {                                                              \
+            if (!is_straight(p->line_slope + first, 1) || p->line_exception[first] != TQ_NO_EXCEPTION) {               \
                 SYMBOL(requantize_##rule, in, out, ISA, row)(x, y, n, 1, stride, &unlined, first);                     \
                 continue;                                                                                              \
             }                                                                                                          \
@@ -73,37 +169,69 @@ INLINE bool is_straight(const float *slope, size_t n)
             WALK(lined_##kernel, VARY_NOTHING);                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    static __attribute__((noinline)) TARGET void lines_##kernel(                                                       \
-        const element_##in *x0, element_##out *y0, size_t n, size_t rows, size_t stride,                               \
-        const tq_requantize_params *params, size_t first)                                                              \
+    /* The blocks that a vector is in, exactly; where rows follow each other, one may be in the next row. */           \
+    RARELY void again_lines_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride,                 \
+                                     const tq_requantize_params *p, size_t first, size_t at)                           \
     {                                                                                                                  \
-        const tq_requantize_params copy = *params, *p = &copy;                                                         \
-        for (; rows >= LINED; rows -= LINED, x0 += LINED * stride, y0 += LINED * stride)                               \
+        for (int r = 0; r < LINED; r++, x += stride, y += stride)                                                      \
+            for (size_t i = at / BLOCK * BLOCK; i < at + LANES; i += BLOCK)                                            \
+                exact_##rule##_##in##_##out(x + i, y + i, p, first + i % n, true);                                     \
+    }                                                                                                                  \
+    /* Vectors with exceptions, of rows that are done: what is there is in the caches still. */                        \
+    INLINE void except_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride, size_t head,         \
+                                const tq_requantize_params *p, size_t first, const struct line_pattern *c)             \
+    {                                                                                                                  \
+        for (size_t k = 0; k < c->vectors; k++) {                                                                      \
+            const size_t i = c->excepted[k];                                                                           \
+            const vi exception = load_s32(c->exception + i);                                                           \
+            vi met = splat_s32(0);                                                                                     \
+            UNROLL(LINED) for (int r = 0; r < LINED; r++)                                                              \
+                met = or_s32(met, equal_s32(abs_s32(load_##in(x + r * stride + i)), exception));                       \
+            if (any_s32(met))                                                                                          \
+                again_lines_##kernel(x - head, y - head, n, stride, p, first, head + i);                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static __attribute__((noinline)) TARGET size_t lines_##kernel(const element_##in *x0, element_##out *y0, size_t n, \
+                                                                  size_t rows, size_t stride,                          \
+                                                                  const tq_requantize_params *p, size_t first)         \
+    {                                                                                                                  \
+        const size_t head = stride == n ? line_head(x0, sizeof *x0) : 0;                                               \
+        struct line_pattern c;                                                                                         \
+        line_turn(&c, p, first, n, head);                                                                              \
+        if (head) { /* of which there is a row less */                                                                 \
+            exact_##rule##_##in##_##out(x0, y0, p, first, true);                                                      \
+            x0 += head, y0 += head, rows--;                                                                            \
+        }                                                                                                              \
+        const size_t done = rows / LINED * LINED;                                                                      \
+        for (; rows >= LINED; rows -= LINED, x0 += LINED * stride, y0 += LINED * stride) {                             \
             for (size_t i = 0; i < n; i += BLOCK) {                                                                    \
                 const element_##in *x = x0 + i;                                                                        \
                 element_##out *y = y0 + i;                                                                             \
                 words left[LINED];                                                                                     \
-                struct line_lane a = line_load(p, first + i, true), b = line_load(p, first + i + LANES, true);         \
+                struct line_lane a = line_at(&c, i), b = line_at(&c, i + LANES);                                       \
                 UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride)                                             \
                     left[r] = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                      \
                 x = x0 + i + 2 * LANES;                                                                                \
-                a = line_load(p, first + i + 2 * LANES, true);                                                         \
-                b = line_load(p, first + i + 3 * LANES, true);                                                         \
+                a = line_at(&c, i + 2 * LANES);                                                                        \
+                b = line_at(&c, i + 3 * LANES);                                                                        \
                 UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride, y += stride)                                \
                 {                                                                                                      \
                     words right = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                  \
                     put(y, line_codes_##out(left[r], right), false);                                                   \
                 }                                                                                                      \
             }                                                                                                          \
+            except_##kernel(x0, y0, n, stride, head, p, first, &c);                                                    \
+        }                                                                                                              \
+        return done;                                                                                                   \
     }
 
-#define WALK_LINES(kernel)                                                   \
-    do {                                                                     \
-        if (p->lines && n % BLOCK == 0 && n <= TQ_GROUPED && rows >= LINED &&   \
-            is_straight(p->line_slope + first, n)) {                         \
-            lines_##kernel(x, y, n, rows, stride, p, first);                 \
-            x += rows / LINED * LINED * stride;                              \
-            y += rows / LINED * LINED * stride;                              \
-            rows %= LINED;                                                   \
-        }                                                                    \
+#define WALK_LINES(kernel)                                                      \
+    do {                                                                        \
+        if (p->lines && n % BLOCK == 0 && n <= TQ_GROUPED && rows > LINED &&    \
+            is_straight(p->line_slope + first, n)) {                            \
+            const size_t done = lines_##kernel(x, y, n, rows, stride, p, first); \
+            x += done * stride;                                                 \
+            y += done * stride;                                                 \
+            rows -= done;                                                       \
+        }                                                                       \
     } while (0)

@@ -120,7 +120,10 @@ struct quantize_fast {
             v[k] = fixed_of(load_f32(x + k * LANES), c[k].slope, c[k].offset);                                     \
         struct fixed_block block = fixed_narrow(v);                                                                \
         vi codes = fixed_codes_##out(&block);                                                                      \
-        put(y, p->clamp ? clamp_##out(codes, splat_s8(p->low), splat_s8(p->high)) : codes, stream);                \
+        if (p->clamp)                                                                                              \
+            codes = and_s32(clamp_##out(codes, splat_s32(p->low_bytes), splat_s32(p->high_bytes)),                 \
+                            splat_s32(p->mask_bytes));                                                             \
+        put(y, codes, stream);                                                                                     \
         return block.least;                                                                                        \
     }                                                                                                              \
     INLINE bool doubts_quantize_##rule##_##out(fixed_lows least) { return fixed_doubts(least, 2 * TQ_FIXED_ERROR); } \
@@ -137,7 +140,7 @@ struct quantize_fast {
                 c = quantize_load(p, at + (size_t)k * LANES, is_even);                                             \
             else if (cut < BLOCK)                                                                                  \
                 c = quantize_mix(&a, &b, (int32_t)cut - k * LANES, VARY_ALL);                                          \
-            code[k] = quantize_vector(load_f32(x + k * LANES), &c, is_even);                                       \
+            code[k] = and_s32(quantize_vector(load_f32(x + k * LANES), &c, is_even), splat_s32(p->mask));          \
         }                                                                                                          \
         store4_##out(y, code, false);                                                                              \
     }

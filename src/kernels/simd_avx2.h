@@ -185,7 +185,23 @@ INLINE vi fixed_codes(const struct fixed_block *block)
     vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
+INLINE vi and_s32(vi a, vi b) { return _mm256_and_si256(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
+INLINE vi or_s32(vi a, vi b) { return _mm256_or_si256(a, b); }
+INLINE vi but_s32(vi a, vi not_these) { return _mm256_andnot_si256(not_these, a); }
+INLINE vi sign_s32(vi x) { return _mm256_srai_epi32(x, 31); } /* all bits of what is negative */
+INLINE vi max_u32(vi a, vi b) { return _mm256_max_epu32(a, b); }
+INLINE vi min_u32(vi a, vi b) { return _mm256_min_epu32(a, b); }
+INLINE vi abs_s32(vi x) { return _mm256_abs_epi32(x); } /* of INT32_MIN itself */
+INLINE vi equal_s32(vi a, vi b) { return _mm256_cmpeq_epi32(a, b); }
+INLINE vi mul_s32(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
+INLINE uint32_t most_u32(vi x)
+{
+    __m128i most = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0x4E));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(most, _mm_shuffle_epi32(most, 0xB1)));
+}
+INLINE bool any_s32(vi x) { return !_mm256_testz_si256(x, x); }
 INLINE vi splat_s8(int32_t x) { return _mm256_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm256_min_epi8(_mm256_max_epi8(x, low), high); }
 INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm256_min_epu8(_mm256_max_epu8(x, low), high); }

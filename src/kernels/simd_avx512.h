@@ -158,7 +158,18 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 {
     return order_bytes(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
 }
+INLINE vi and_s32(vi a, vi b) { return _mm512_and_si512(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
+INLINE vi or_s32(vi a, vi b) { return _mm512_or_si512(a, b); }
+INLINE vi but_s32(vi a, vi not_these) { return _mm512_andnot_si512(not_these, a); }
+INLINE vi sign_s32(vi x) { return _mm512_srai_epi32(x, 31); }
+INLINE vi max_u32(vi a, vi b) { return _mm512_max_epu32(a, b); }
+INLINE vi min_u32(vi a, vi b) { return _mm512_min_epu32(a, b); }
+INLINE vi abs_s32(vi x) { return _mm512_abs_epi32(x); } /* of INT32_MIN itself */
+INLINE vi equal_s32(vi a, vi b) { return _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(a, b)); }
+INLINE vi mul_s32(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+INLINE uint32_t most_u32(vi x) { return _mm512_reduce_max_epu32(x); }
+INLINE bool any_s32(vi x) { return _mm512_test_epi32_mask(x, x) != 0; }
 INLINE vi splat_s8(int32_t x) { return _mm512_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm512_min_epi8(_mm512_max_epi8(x, low), high); }
 INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm512_min_epu8(_mm512_max_epu8(x, low), high); }

@@ -150,7 +150,24 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 {
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(block->ab), vqmovn_s16(block->cd)));
 }
+INLINE vi and_s32(vi a, vi b) { return vandq_s32(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
+INLINE vi or_s32(vi a, vi b) { return vorrq_s32(a, b); }
+INLINE vi but_s32(vi a, vi not_these) { return vbicq_s32(a, not_these); }
+INLINE vi sign_s32(vi x) { return vshrq_n_s32(x, 31); }
+INLINE vi max_u32(vi a, vi b)
+{
+    return vreinterpretq_s32_u32(vmaxq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
+INLINE vi abs_s32(vi x) { return vabsq_s32(x); } /* of INT32_MIN itself */
+INLINE vi equal_s32(vi a, vi b) { return vreinterpretq_s32_u32(vceqq_s32(a, b)); }
+INLINE vi mul_s32(vi a, vi b) { return vmulq_s32(a, b); }
+INLINE uint32_t most_u32(vi x) { return vmaxvq_u32(vreinterpretq_u32_s32(x)); }
+INLINE bool any_s32(vi x) { return most_u32(x) != 0; }
+INLINE vi min_u32(vi a, vi b)
+{
+    return vreinterpretq_s32_u32(vminq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
 INLINE vi splat_s8(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
 INLINE vi clamp_i8(vi x, vi low, vi high)
 {

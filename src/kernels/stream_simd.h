@@ -6,7 +6,7 @@
  *   runs     a parameter set a row (row kernels): a block in which a row ends has the parameters of both, mixed
  *   cycle    a parameter set an element of the row (lanes kernels): blocks take theirs from where the row before ended,
  *            from columns that go on with their first entries (kernels.h)
- *   strips   a part of each row, rows being further apart (lanes kernels), by turns
+ *   strips   a part of each row, rows being further apart (lanes kernels), four by turns
  *
  * A kernel says what a vector's parameters are, lane_t, and has
  *   lane_t set_<kernel>(p, entry, &first, vary)       those of one entry in all lanes, but for what `first` says of all
@@ -21,7 +21,12 @@
  */
 #define BLOCKS 4 /* of a group */
 #define BRIEF 128 /* elements; of such rows, of whole blocks, loads are not aligned, since mixing costs more */
-#define AHEAD 256 /* elements of strips; they are asked for before their turn, which is not what processors expect */
+#define FOURS_AHEAD 512 /* elements of a row: the next four of such rows are asked for, in their order */
+/* Whether rows that follow each other are done four by turns.  Processors expect one that goes on, so that pays where
+   twice as many parameters as elements would be loaded, and where few blocks are done twice, at rows' ends; but to
+   write longer rows by turns is slower than to load all parameters. */
+#define FOURS_PAY(n, vary, quantizes)                                                                              \
+    ((vary) == VARY_ALL && ((n) % BLOCK == 0 || (n) >= 8 * BLOCK) && ((n) <= BRIEF || (quantizes)))
 
 /* The elements before the first block that is aligned: in the array of the larger elements, or in the output for
    non-temporal stores.  Loads mind less than stores, and short arrays not at all. */
@@ -180,6 +185,57 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
             pieces_##kernel(x + i, y + i, total - i, n, p, place);                                                 \
     }
 
+/* Four rows by turns, so that parameters are loaded once for all; `fours` times so many, of n elements: at least a
+   block, and another one behind the first `head` of them, if there is a head.  Blocks may overlap. */
+#define DEFINE_FOURS(kernel, in, out, params_t, lane_t)                                                            \
+    APART void edge_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p, size_t at) \
+    {                                                                                                              \
+        for (size_t r = 0; r < BLOCKS; r++, x += stride, y += stride)                                              \
+            step_##kernel(x, y, p, at, true);                                                                      \
+    }                                                                                                              \
+    APART void again_fours_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p,     \
+                                    size_t at, unsigned doubtful)                                                  \
+    {                                                                                                              \
+        for (; doubtful; doubtful >>= 1, x += stride, y += stride)                                                 \
+            if (doubtful & 1)                                                                                      \
+                exact_##kernel(x, y, p, at, true, BLOCK);                                                          \
+    }                                                                                                              \
+    INLINE void fours_##kernel(const element_##in *x, element_##out *y, size_t n, size_t head, size_t stride,      \
+                               size_t fours, const params_t *p, size_t first, enum vary vary)                      \
+    {                                                                                                              \
+        const lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                 \
+        for (; fours > 0; fours--, x += BLOCKS * stride, y += BLOCKS * stride) {                                   \
+            size_t i = head;                                                                                       \
+            if (i)                                                                                                 \
+                edge_##kernel(x, y, stride, p, first);                                                             \
+            for (; i + BLOCK <= n; i += BLOCK) {                                                                   \
+                lane_t c[4];                                                                                       \
+                fixed_lows least[BLOCKS];                                                                          \
+                for (size_t k = 0; k < 4; k++)                                                                     \
+                    c[k] = load_##kernel(p, first + i + k * LANES, &row, vary);                                    \
+                if (sizeof *x > sizeof *y && stride == n && n <= FOURS_AHEAD)                                      \
+                    for (size_t k = 0; k < BLOCKS * BLOCK; k += 64 / sizeof *x) /* perhaps past the array */       \
+                        __builtin_prefetch((const void *)((uintptr_t)x + (BLOCKS * (n + i) + k) * sizeof *x));     \
+                UNROLL(BLOCKS) for (size_t r = 0; r < BLOCKS; r++)                                                 \
+                    least[r] = block_##kernel(x + r * stride + i, y + r * stride + i, c, p, false);                \
+                if (doubts_##kernel(least_of(least)))                                                              \
+                    again_fours_##kernel(x + i, y + i, stride, p, first + i, DOUBTFUL(kernel, least));             \
+            }                                                                                                      \
+            if (i < n)                                                                                             \
+                edge_##kernel(x + n - BLOCK, y + n - BLOCK, stride, p, first + n - BLOCK);                         \
+        }                                                                                                          \
+    }                                                                                                              \
+    APART void fours_all_##kernel(const element_##in *x, element_##out *y, size_t n, size_t head, size_t stride,   \
+                                  size_t fours, const params_t *p, size_t first)                                   \
+    {                                                                                                              \
+        fours_##kernel(x, y, n, head, stride, fours, p, first, VARY_ALL);                                          \
+    }                                                                                                              \
+    APART void fours_scale_##kernel(const element_##in *x, element_##out *y, size_t n, size_t head, size_t stride, \
+                                    size_t fours, const params_t *p, size_t first)                                 \
+    {                                                                                                              \
+        fours_##kernel(x, y, n, head, stride, fours, p, first, VARY_SCALE);                                        \
+    }
+
 #define DEFINE_CYCLE(kernel, in, out, params_t, lane_t)                                                            \
     APART void again_lanes_##kernel(const element_##in *x, element_##out *y, size_t n, const params_t *p,          \
                                     size_t first, size_t at, unsigned doubtful)                                    \
@@ -216,6 +272,12 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
             part_##kernel(x, y, i, p, first, true);                                                                \
         const lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                 \
         size_t at = i; /* in the row */                                                                            \
+        if (overlap && FOURS_PAY(n, vary, sizeof *x > sizeof *y)) {                                                \
+            const size_t fours = (total - i) / (BLOCKS * n); /* of rows that begin here, and go on */              \
+            (vary == VARY_ALL ? fours_all_##kernel : fours_scale_##kernel)(x + i, y + i, n, 0, n, fours, p,        \
+                                                                           first + i);                             \
+            i += fours * BLOCKS * n;                                                                               \
+        }                                                                                                          \
         for (; i + BLOCKS * BLOCK <= total; i += BLOCKS * BLOCK) {                                                 \
             const size_t before = at;                                                                              \
             fixed_lows least[BLOCKS];                                                                              \
@@ -240,54 +302,15 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
             part_##kernel(x + i, y + i, rest, p, first + at, true);                                                \
     }
 
-/* Two rows by turns, so that parameters are loaded once for both. */
 #define DEFINE_STRIPS(kernel, in, out, params_t, lane_t)                                                           \
-    INLINE void step_pair_##kernel(const element_##in *x, element_##out *y, size_t stride, const params_t *p,      \
-                                   size_t at)                                                                      \
-    {                                                                                                              \
-        step_##kernel(x, y, p, at, true);                                                                          \
-        step_##kernel(x + stride, y + stride, p, at, true);                                                        \
-    }                                                                                                              \
-    INLINE void pair_of_strips_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride,          \
-                                        const params_t *p, size_t first, const lane_t *row, enum vary vary)        \
-    {                                                                                                              \
-        const size_t size = sizeof *x > sizeof *y ? sizeof *x : sizeof *y; /* of the larger array's elements */    \
-        const uintptr_t larger = sizeof *x > sizeof *y ? (uintptr_t)x : (uintptr_t)y;                              \
-        size_t i = 0;                                                                                              \
-        for (; i + 2 * BLOCK <= n; i += 2 * BLOCK) {                                                               \
-            const uintptr_t ahead = larger + (i + AHEAD < n ? i + AHEAD : 2 * stride + i + AHEAD - n) * size;      \
-            fixed_lows least[BLOCKS]; /* a block of each row, and the next of each */                              \
-            UNROLL(2) for (size_t k = 0; k < 2; k++)                                                               \
-            {                                                                                                      \
-                const size_t at = i + k * BLOCK;                                                                   \
-                lane_t c[4];                                                                                       \
-                for (size_t v = 0; v < 4; v++)                                                                     \
-                    c[v] = load_##kernel(p, first + at + v * LANES, row, vary);                                    \
-                least[k] = block_##kernel(x + at, y + at, c, p, false);                                            \
-                least[2 + k] = block_##kernel(x + stride + at, y + stride + at, c, p, false);                      \
-            }                                                                                                      \
-            for (size_t k = 0; k < 2 * BLOCK * size; k += 64) { /* perhaps past the array */                       \
-                __builtin_prefetch((const void *)(ahead + k), sizeof *x <= sizeof *y);                             \
-                __builtin_prefetch((const void *)(ahead + stride * size + k), sizeof *x <= sizeof *y);             \
-            }                                                                                                      \
-            if (doubts_##kernel(least_of(least))) {                                                                \
-                const unsigned doubtful = DOUBTFUL(kernel, least);                                                 \
-                again_lanes_##kernel(x + i, y + i, SIZE_MAX, p, first, i, doubtful & 3);                           \
-                again_lanes_##kernel(x + stride + i, y + stride + i, SIZE_MAX, p, first, i, doubtful >> 2);        \
-            }                                                                                                      \
-        }                                                                                                          \
-        if (i + BLOCK < n)                                                                                         \
-            step_pair_##kernel(x + i, y + i, stride, p, first + i);                                                \
-        if (i < n)                                                                                                 \
-            step_pair_##kernel(x + n - BLOCK, y + n - BLOCK, stride, p, first + n - BLOCK);                        \
-    }                                                                                                              \
     INLINE void strips_##kernel(const element_##in *x, element_##out *y, size_t n, size_t rows, size_t stride,     \
                                 const params_t *p, size_t first, enum vary vary)                                   \
     {                                                                                                              \
-        const lane_t row = set_##kernel(p, first, NULL, VARY_ALL);                                                 \
-        if (sizeof *x != sizeof *y && n >= 4 * BLOCK) /* blocks may overlap */                                     \
-            for (; rows >= 2; rows -= 2, x += 2 * stride, y += 2 * stride)                                         \
-                pair_of_strips_##kernel(x, y, n, stride, p, first, &row, vary);                                    \
+        if (sizeof *x != sizeof *y && n >= 2 * BLOCK) {                                                            \
+            const size_t head = stream_head(x, y, sizeof *x, sizeof *y, LONG_WALK, false), fours = rows / BLOCKS;  \
+            (vary == VARY_ALL ? fours_all_##kernel : fours_scale_##kernel)(x, y, n, head, stride, fours, p, first);\
+            rows -= fours * BLOCKS, x += fours * BLOCKS * stride, y += fours * BLOCKS * stride;                    \
+        }                                                                                                          \
         for (; rows > 0; rows--, x += stride, y += stride)                                                         \
             cycle_##kernel(x, y, n, 1, p, first, vary);                                                            \
     }
@@ -296,6 +319,7 @@ INLINE struct run_place next_place(struct run_place *place, size_t n)
 #define DEFINE_STREAM(kernel, in, out, params_t, lane_t)                                                           \
     DEFINE_STEP(kernel, in, out, params_t, lane_t)                                                                 \
     DEFINE_RUNS(kernel, in, out, params_t, lane_t)                                                                 \
+    DEFINE_FOURS(kernel, in, out, params_t, lane_t)                                                                \
     DEFINE_CYCLE(kernel, in, out, params_t, lane_t)                                                                \
     DEFINE_STRIPS(kernel, in, out, params_t, lane_t)                                                               \
     INLINE void sweep_rows_##kernel(const element_##in *x, element_##out *y, size_t n, size_t rows, size_t stride, \

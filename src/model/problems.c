@@ -35,7 +35,8 @@ void tq_printable(tq_bytes name, char out[TQ_NAME_SIZE])
     memcpy(out + length, length < name.size ? "..." : "", length < name.size ? 4 : 1);
 }
 
-void tq_operator_label(const tq_operator *op, char out[TQ_NAME_SIZE])
+/* "CONV_2D", a custom operator's own name, or a number; cut to fit and printable. */
+static void label_operator(const tq_operator *op, char out[TQ_NAME_SIZE])
 {
     const tq_builtin_row *row = tq_builtin(op->code);
     if (op->custom_name.data && op->custom_name.size)
@@ -61,7 +62,7 @@ static int say_operator(const tq_walk *walk, const tq_place *place, const char *
     tq_subgraph subgraph = tq_model_subgraph(walk->model, place->subgraph);
     tq_operator op = tq_model_operator(walk->model, &subgraph, place->index);
     char name[TQ_NAME_SIZE];
-    tq_operator_label(&op, name);
+    label_operator(&op, name);
     if (!what)
         return snprintf(out, size, "subgraph %u, operator %u %s", place->subgraph, place->index, name);
     return snprintf(out, size, "subgraph %u, operator %u %s, %s %u", place->subgraph, place->index, name, what, place->slot);

@@ -49,9 +49,7 @@ static inline tq_place tq_place_in(const tq_walk *walk, tq_place_kind kind, size
     return (tq_place){kind, walk->subgraph_index, (uint32_t)index, (uint32_t)slot};
 }
 
-/* "CONV_2D", a custom operator's own name, or a number; cut to fit and printable. */
 #define TQ_NAME_SIZE 64
-void tq_operator_label(const tq_operator *op, char out[TQ_NAME_SIZE]);
 
 /* A name cut to 60 bytes, with ? for control characters. */
 void tq_printable(tq_bytes name, char out[TQ_NAME_SIZE]);

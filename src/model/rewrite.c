@@ -206,7 +206,8 @@ static void mark_used(const tq_node *subgraph, uint32_t buffers, uint8_t *is_use
     }
 }
 
-tq_status tq_rewrite_move_outside(tq_tree *tree, tq_error *error)
+/* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata inside alone. */
+static tq_status move_constants_outside(tq_tree *tree, tq_error *error)
 {
     uint32_t buffers, subgraphs;
     uint8_t *is_used;
@@ -229,6 +230,6 @@ tq_status tq_rewrite_plan(tq_tree *tree, uint64_t limit, bool share_equal, tq_pl
     tq_status status = tq_plan_open(tree, limit, share_equal, out, error);
     if (status != TQ_TOO_LARGE)
         return status;
-    status = tq_rewrite_move_outside(tree, error);
+    status = move_constants_outside(tree, error);
     return status == TQ_OK ? tq_plan_open(tree, limit, share_equal, out, error) : status;
 }

@@ -27,10 +27,6 @@ tq_cell *tq_buffer_node_cell(const tq_node *buffer);
 /* Gives a buffer bytes that are made when they are written. */
 tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error);
 
-/* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata
-   inside alone. */
-tq_status tq_rewrite_move_outside(tq_tree *tree, tq_error *error);
-
 /* tq_plan_open; a flatbuffer that would pass `limit` gets its constants moved outside.  What is to
    stand behind all that, such as a file's trailing archive, is the caller's. */
 tq_status tq_rewrite_plan(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan *out, tq_error *error);

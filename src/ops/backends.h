@@ -3,9 +3,7 @@
  * Which of TFLite's kernels would compute a node.
  *
  * TFLite asks its XNNPACK delegate about every node by itself; what that refuses, the optimized kernels compute, never
- * the reference ones.  The conditions are rows of backends.def and look at the file alone: types, shapes, scales,
- * constants, versions and options as they stand there; but inputs that were resized before the first allocation, when
- * TFLite asks, have their new shapes.
+ * the reference ones.  The conditions are rows of backends.def, and look at nothing but what seen.h shows.
  * Source: LiteRT f6745779, tflite/delegates/xnnpack/xnnpack_delegate.cc (VisitNode, PrepareOpsToDelegate).
  */
 #ifndef TQ_OPS_BACKENDS_H

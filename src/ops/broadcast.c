@@ -151,13 +151,15 @@ static void run_range(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_broadcast_run(const tq_broadcast *plan, const tq_node *node)
+tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
 {
+    (void)error;
+    const tq_broadcast *plan = node->state;
     walk w = {.plan = plan, .out = node->out[0]->data};
     for (int i = 0; i < plan->inputs; i++)
         w.in[i] = node->in[plan->first + i]->data;
     if (plan->count == 0)
-        return;
+        return TQ_OK;
     if (plan->tiled >= 0) {
         fill_tile(plan, w.in[plan->tiled], node->scratch);
         w.in[plan->tiled] = node->scratch;
@@ -169,11 +171,5 @@ void tq_broadcast_run(const tq_broadcast *plan, const tq_node *node)
         tq_parallel_for(plan->count, GRAIN, node->threads, body, &w);
     else
         body(&w, 0, plan->count);
-}
-
-tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
-{
-    (void)error;
-    tq_broadcast_run(node->state, node);
     return TQ_OK;
 }

@@ -42,10 +42,7 @@ typedef struct tq_broadcast {
    in memory of the node's; run, params and cost (0: 1) are the caller's to set, now or later. */
 tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcast *plan, tq_error *error);
 
-/* Walks, in eval; the node's scratch is the walk's. */
-void tq_broadcast_run(const tq_broadcast *plan, const tq_node *node);
-
-/* An eval function for nodes whose state begins with a tq_broadcast. */
+/* Walks: an eval function for nodes whose state begins with a tq_broadcast.  Their scratch is the walk's. */
 tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
 
 /* Defines a tq_stretch_fn for two inputs: `expression` of x, y (an A and a B) and p (a copy of the

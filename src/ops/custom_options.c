@@ -28,7 +28,8 @@ static tq_status find_key(const tq_node *node, const char *key, tq_flex_reader *
     return TQ_OK;
 }
 
-tq_status tq_option_number(const tq_node *node, const char *key, tq_value *out, bool *found, tq_error *error)
+/* *found is false, and *out left alone, where there is none or a null. */
+static tq_status read_number(const tq_node *node, const char *key, tq_value *out, bool *found, tq_error *error)
 {
     tq_flex_reader reader;
     tq_flex value;
@@ -49,7 +50,7 @@ tq_status tq_option_int(const tq_node *node, const char *key, int64_t absent, in
 {
     tq_value value = {0};
     bool found = false;
-    TQ_TRY(tq_option_number(node, key, &value, &found, error));
+    TQ_TRY(read_number(node, key, &value, &found, error));
     if (!found)
         *out = absent;
     else if (value.kind == TQ_VALUE_FLOAT)
@@ -65,7 +66,7 @@ tq_status tq_option_within(const tq_node *node, const char *key, int64_t low, in
     tq_value value = {0};
     bool found = false;
     int64_t number = 0;
-    TQ_TRY(tq_option_number(node, key, &value, &found, error));
+    TQ_TRY(read_number(node, key, &value, &found, error));
     if (!found)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has no option %s; it needs one from %lld to %lld", key,
                           (long long)low, (long long)high);
@@ -81,7 +82,7 @@ tq_status tq_option_float(const tq_node *node, const char *key, float *out, tq_e
 {
     tq_value value = {0};
     bool found = false;
-    TQ_TRY(tq_option_number(node, key, &value, &found, error));
+    TQ_TRY(read_number(node, key, &value, &found, error));
     if (!found)
         *out = 0;
     else if (value.kind == TQ_VALUE_FLOAT)

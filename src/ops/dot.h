@@ -55,11 +55,6 @@ static inline int32_t tq_wrap_i32(int64_t sum)
     return low < 0x80000000u ? (int32_t)low : (int32_t)(low - 0x80000000u) + INT32_MIN;
 }
 
-static inline int32_t tq_add_wrap_i32(int32_t a, int32_t b)
-{
-    return tq_wrap_i32((int64_t)a + b);
-}
-
 static inline int64_t tq_add_wrap_i64(int64_t a, int64_t b)
 {
     uint64_t low = (uint64_t)a + (uint64_t)b;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "python/array_args.h"
+#include "kernels/narrow_codes.h"
+#include "kernels/parameter_checks.h"
 #include "python/errors.h"
 #include "python/operands.h"
 
@@ -234,11 +236,8 @@ static PyArrayObject *unmask(PyArrayObject *array, tq_py_type *type)
     PyArrayObject *wide = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(array), PyArray_DIMS(array),
                                                              number_of_element(type->element));
     if (wide) {
-        const uint8_t *from = PyArray_DATA(array);
-        uint8_t *to = PyArray_DATA(wide), mask = (uint8_t)(type->high - type->low), sign = (uint8_t)-type->low;
-        npy_intp count = PyArray_SIZE(array);
-        for (npy_intp i = 0; i < count; i++)
-            to[i] = (uint8_t)(((from[i] & mask) ^ sign) - sign);
+        tq_extend_codes(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_code_mask(type), type->low < 0,
+                        PyArray_DATA(wide));
         type->masked = false;
     }
     Py_DECREF(array);
@@ -263,7 +262,7 @@ static bool has_no_width(PyArrayObject *array, PyObject *object)
            !PyArray_IsScalar(object, Generic) && !PyObject_CheckBuffer(object);
 }
 
-PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
+PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
 {
     PyArrayObject *array = PyArray_CheckExact(object) && PyArray_ISCARRAY_RO((PyArrayObject *)object)
                                ? (PyArrayObject *)Py_NewRef(object)
@@ -278,7 +277,13 @@ PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const
     }
     if (!known || is_float(type))
         return refuse_input(array, argument, needed);
-    return type->masked ? unmask(array, type) : array;
+    return array;
+}
+
+PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
+{
+    PyArrayObject *array = tq_py_code_input(object, argument, needed, type);
+    return array && type->masked ? unmask(array, type) : array;
 }
 
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type)
@@ -413,12 +418,6 @@ bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *ou
 
 static PyObject *finish(tq_py_output *output)
 {
-    if (output->type.masked) {
-        uint8_t *bytes = PyArray_DATA(output->array), mask = (uint8_t)(output->type.high - output->type.low);
-        npy_intp count = PyArray_SIZE(output->array);
-        for (npy_intp i = 0; i < count; i++)
-            bytes[i] &= mask;
-    }
     if (!output->result)
         return (PyObject *)output->array;
     int failed = PyArray_CopyInto((PyArrayObject *)output->result, output->array);
@@ -449,6 +448,13 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
         return false;
     }
     Py_ssize_t found = PyNumber_AsSsize_t(object, NULL); /* clips */
+    if (found == -1 && PyErr_Occurred()) { /* an array of one dimension has __index__ too, and it raises */
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_TypeError, "%s is %R: it must be an int or None", argument, object);
+        }
+        return false;
+    }
     if (found < low || found > high) {
         PyErr_Format(PyExc_ValueError, "%s is %R: it must be from %ld to %ld", argument, object, low, high);
         return false;
@@ -477,13 +483,15 @@ static size_t product(const npy_intp *dims, int from, int to)
     return count;
 }
 
-bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size)
+bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size, PyObject *out)
 {
     int rank = PyArray_NDIM(input);
     const npy_intp *dims = PyArray_DIMS(input);
     size_t total = (size_t)PyArray_SIZE(input);
     long at = -1, size = 0;
     *p = (tq_py_parameters){.layout = {1, 1, 1, total}, .sets = 1, .array = input};
+    if (out && PyArray_Check(out) && PyArray_ISCARRAY((PyArrayObject *)out))
+        p->out = (PyArrayObject *)out;
     if ((!axis || axis == Py_None) && (!block_size || block_size == Py_None))
         return true;
     if (!tq_py_optional_int(block_size, "block_size", 1, LONG_MAX, &p->has_blocks, &size))
@@ -508,8 +516,8 @@ bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyO
         return true;
     }
     if (length % (size_t)size != 0) {
-        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size,
-                     p->axis, (Py_ssize_t)length);
+        PyErr_Format(PyExc_ValueError, "block_size is %R: it must divide the length of axis %d, which is %zd",
+                     block_size, p->axis, (Py_ssize_t)length);
         return false;
     }
     size_t blocks = before * (length / (size_t)size);
@@ -582,7 +590,7 @@ static PyArrayObject *saturate_unsigned(PyArrayObject *array)
 static PyArrayObject *parameter_array(PyObject *object, const char *argument, const char *kinds, const char *words,
                                       int number, const tq_py_parameters *p)
 {
-    PyArrayObject *array = contiguous(object, argument, number == NPY_INT64);
+    PyArrayObject *array = contiguous(object, argument, number == NPY_INT64 || number == NPY_INT32);
     if (!array)
         return NULL;
     char kind = PyArray_DESCR(array)->kind;
@@ -602,6 +610,8 @@ static PyArrayObject *parameter_array(PyObject *object, const char *argument, co
                                                 NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST | NPY_ARRAY_ENSUREARRAY);
     if (cast && number == NPY_INT64 && PyTypeNum_ISUNSIGNED(PyArray_TYPE(array)) && PyArray_ITEMSIZE(array) == 8)
         Py_SETREF(cast, saturate_unsigned(array));
+    if (cast && p->out && overlap(cast, p->out))
+        Py_SETREF(cast, (PyArrayObject *)PyArray_NewCopy(cast, NPY_CORDER));
     Py_DECREF(array);
     return cast;
 }
@@ -651,10 +661,9 @@ static bool is_scale(float scale)
 static bool check_scales(tq_py_column *c, npy_intp count, const double *wide)
 {
     const float *scale = c->data;
-    int bad = 0;
-    for (npy_intp i = 0; i < count; i++) /* for the compiler to make vectors of */
-        bad |= !(scale[i] >= FLT_MIN) | !(scale[i] <= FLT_MAX);
-    for (npy_intp i = 0; i < count && bad; i++)
+    if (tq_scales_fit(scale, (size_t)count))
+        return true;
+    for (npy_intp i = 0; i < count; i++)
         if (!is_scale(scale[i])) {
             refuse_entry("scale", i, c->many, wide ? wide[i] : scale[i], SCALE_RULE);
             tq_py_column_free(c);
@@ -762,30 +771,43 @@ static bool one_zero_point(tq_py_column *c, PyObject *object, const char *argume
     return fits;
 }
 
-/* Every int64 as int32, in a new array.  Zero points that are all the same, such as the zeros of weights, are one. */
-static bool many_zero_points(tq_py_column *c, PyArrayObject *wide, const char *argument, int32_t low, int32_t high,
+/* Refuses the first that is no code. */
+static void refuse_zero_points(PyArrayObject *array, const char *argument, int32_t low, int32_t high, const char *of)
+{
+    bool wide = PyArray_ITEMSIZE(array) == 8;
+    npy_intp count = PyArray_SIZE(array);
+    const void *from = PyArray_DATA(array);
+    for (npy_intp i = 0; i < count; i++) {
+        int64_t value = wide ? ((const int64_t *)from)[i] : ((const int32_t *)from)[i];
+        if (value >= low && value <= high)
+            continue;
+        PyObject *number = PyLong_FromLongLong(value);
+        refuse_zero_point(argument, i, count != 1, number, low, high, of);
+        Py_XDECREF(number);
+        return;
+    }
+}
+
+/* Every int64 or int32 as int32, in a new array.  Zero points that are all the same, such as the zeros of weights, are
+   one. */
+static bool many_zero_points(tq_py_column *c, PyArrayObject *array, const char *argument, int32_t low, int32_t high,
                              const char *of)
 {
-    npy_intp count = PyArray_SIZE(wide);
-    const int64_t *from = PyArray_DATA(wide);
+    npy_intp count = PyArray_SIZE(array);
+    const void *from = PyArray_DATA(array);
     c->array = (PyArrayObject *)PyArray_SimpleNew(1, &count, NPY_INT32);
     if (!c->array)
         return false;
     int32_t *to = PyArray_DATA(c->array);
-    int64_t differing = 0;
-    for (npy_intp i = 0; i < count; i++) {
-        if (from[i] < low || from[i] > high) {
-            PyObject *value = PyLong_FromLongLong(from[i]);
-            refuse_zero_point(argument, i, count != 1, value, low, high, of);
-            Py_XDECREF(value);
-            tq_py_column_free(c);
-            return false;
-        }
-        to[i] = (int32_t)from[i];
-        differing |= from[i] ^ from[0];
+    bool differ;
+    if (!(PyArray_ITEMSIZE(array) == 8 ? tq_zero_points_fit_i64(from, (size_t)count, low, high, to, &differ)
+                                       : tq_zero_points_fit_i32(from, (size_t)count, low, high, to, &differ))) {
+        refuse_zero_points(array, argument, low, high, of);
+        tq_py_column_free(c);
+        return false;
     }
     c->data = to;
-    c->many = count == 0 || differing != 0;
+    c->many = count == 0 || differ;
     return true;
 }
 
@@ -804,11 +826,12 @@ bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, 
         (PyIndex_Check(object) && !PyObject_HasAttrString(object, "__array__") &&
          !PyObject_HasAttrString(object, "__dlpack__"))) /* tensors have __index__ too, of whatever size */
         return one_zero_point(c, object, argument, low, high, of);
-    PyArrayObject *wide = parameter_array(object, argument, "iu", "integers", NPY_INT64, p);
-    if (!wide)
+    bool narrow = PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT32;
+    PyArrayObject *array = parameter_array(object, argument, "iu", "integers", narrow ? NPY_INT32 : NPY_INT64, p);
+    if (!array)
         return false;
-    bool read = many_zero_points(c, wide, argument, low, high, of);
-    Py_DECREF(wide);
+    bool read = many_zero_points(c, array, argument, low, high, of);
+    Py_DECREF(array);
     return read;
 }
 

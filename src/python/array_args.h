@@ -48,10 +48,17 @@ bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, t
 
 /* ---- arrays ---- */
 
+/* The bits that a masked type keeps; 0: all. */
+static inline uint8_t tq_py_code_mask(const tq_py_type *type)
+{
+    return type->masked ? (uint8_t)(type->high - type->low) : 0;
+}
+
 /* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.
 
-   Of integers: narrow ml_dtypes integers become int8 or uint8, Python's own int32; other types are a TypeError that
-   says which are `needed`.  Of real numbers: integers and long doubles become float64. */
+   Of integers: narrow ml_dtypes integers become int8 or uint8, but stay masked as codes; Python's own int32; other
+   types are a TypeError that says which are `needed`.  Of real numbers: integers and long doubles become float64. */
+PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
 
@@ -88,9 +95,10 @@ typedef struct tq_py_parameters {
     npy_intp sets;          /* groups * channels; 1 without an axis */
     npy_intp blocks;        /* along the axis */
     PyArrayObject *array;   /* input */
+    PyArrayObject *out;     /* what results are written to while parameters are read, if it was there before */
 } tq_py_parameters;
 
-bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size);
+bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size, PyObject *out);
 
 /* Scales, multipliers and zero points: a scalar, or an array with one entry for each set.  Storage for a
    scalar is in the struct; free with tq_py_column_free. */

@@ -83,6 +83,13 @@ int tq_py_set(PyObject *dict, PyObject *key, PyObject *value)
     return result;
 }
 
+int tq_py_append(PyObject *list, PyObject *item)
+{
+    int result = item ? PyList_Append(list, item) : -1;
+    Py_XDECREF(item);
+    return result;
+}
+
 int tq_py_set_string(PyObject *dict, const char *key, PyObject *value)
 {
     int result = value ? PyDict_SetItemString(dict, key, value) : -1;
@@ -120,10 +127,8 @@ PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value)
 
 /* ---- tables to dicts ---- */
 
-static PyObject *scalar_object(tq_state *state, const tq_field *field, tq_value value)
+PyObject *tq_py_scalar(const tq_field *field, tq_value value)
 {
-    if (field->shape == TQ_SHAPE_ENUM || field->shape == TQ_SHAPE_VEC_ENUM)
-        return tq_py_enum_member(state, field->detail, value.i);
     if (field->scalar == TQ_BOOL)
         return PyBool_FromLong(value.i != 0);
     switch (value.kind) {
@@ -132,6 +137,13 @@ static PyObject *scalar_object(tq_state *state, const tq_field *field, tq_value 
     case TQ_VALUE_INT: break;
     }
     return PyLong_FromLongLong(value.i);
+}
+
+static PyObject *scalar_object(tq_state *state, const tq_field *field, tq_value value)
+{
+    if (field->shape == TQ_SHAPE_ENUM || field->shape == TQ_SHAPE_VEC_ENUM)
+        return tq_py_enum_member(state, field->detail, value.i);
+    return tq_py_scalar(field, value);
 }
 
 static PyObject *element_object(tq_state *state, const tq_field *field, const tq_vector *vector, uint32_t index)
@@ -211,13 +223,23 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table)
     return dict;
 }
 
+const tq_field *tq_py_find_field(tq_table_id id, PyObject *name)
+{
+    Py_ssize_t size;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &size); /* of ASCII no copy is made */
+    if (!text)
+        PyErr_Clear(); /* lone surrogates, which no field has */
+    for (unsigned i = tq_tables[id].first; text && i < tq_tables[id + 1].first; i++)
+        if (strcmp(text, tq_fields[i].name) == 0 && strlen(text) == (size_t)size)
+            return &tq_fields[i];
+    return NULL;
+}
+
 PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name)
 {
-    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++) {
-        if (PyUnicode_CompareWithASCIIString(name, tq_fields[i].name) != 0)
-            continue;
-        bool stored = table->at && tq_slot_at(table, tq_fields[i].slot);
-        return stored ? field_object(state, i, table) : Py_NewRef(Py_None);
-    }
-    return PyErr_Format(PyExc_ValueError, "the schema's table %s has no field %R", tq_tables[id].name, name);
+    const tq_field *field = tq_py_find_field(id, name);
+    if (!field)
+        return PyErr_Format(PyExc_ValueError, "the schema's table %s has no field %R", tq_tables[id].name, name);
+    bool stored = table->at && tq_slot_at(table, field->slot);
+    return stored ? field_object(state, (tq_field_id)(field - tq_fields), table) : Py_NewRef(Py_None);
 }

@@ -25,6 +25,12 @@ PyObject *tq_py_tuple_i32(const tq_vector *vector);
 /* The member of a schema enum, or the int itself where the schema does not know it. */
 PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value);
 
+/* A scalar of a field's type; of an enum its number. */
+PyObject *tq_py_scalar(const tq_field *field, tq_value value);
+
+/* A table's field by its name; NULL, without an exception: there is none. */
+const tq_field *tq_py_find_field(tq_table_id id, PyObject *name);
+
 /* A table as a dict by its schema rows: absent scalars have their defaults, absent offsets are None;
    enums are members, vectors lists, [ubyte] bytes, tables dicts, unions dicts with their table's name
    under "type". */
@@ -40,6 +46,9 @@ PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value)
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
 int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);
+
+/* list.append(item), which is consumed (and may be NULL: then -1). */
+int tq_py_append(PyObject *list, PyObject *item);
 
 /* module.function(argument): how C types reach the parts of tq that are written in Python. */
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);

@@ -52,7 +52,10 @@ static int external_bytes(PartObject *tensor, int64_t id, tq_bytes *bytes, PyObj
     return 0;
 }
 
-int tq_py_tensor_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
+/* The stored bytes of a tensor, and the object that keeps them (a new reference): the model, or the
+   file of an external buffer.  bytes.data NULL, and no owner: the tensor is no constant.
+   0, or -1 with ModelError or OSError. */
+static int stored_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
     tq_table view = tq_py_tensor_view(tensor);
     int64_t external = tq_get_int(&view, TQ_Tensor_external_buffer);
@@ -73,14 +76,17 @@ int tq_py_tensor_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
     return 0;
 }
 
-int tq_py_shape(PartObject *tensor, npy_intp shape[TQ_MAX_RANK])
+enum { MAX_RANK = 32 }; /* what every NumPy holds */
+
+/* A tensor's shape for NumPy; the rank, or -1 with ModelError for one that NumPy cannot hold. */
+static int shape_of(PartObject *tensor, npy_intp shape[MAX_RANK])
 {
     tq_table view = tq_py_tensor_view(tensor);
     tq_vector dims = tq_get_vector(&view, TQ_Tensor_shape);
     tq_error error;
     uint64_t count;
-    if (dims.count > TQ_MAX_RANK) {
-        tq_fail(&error, TQ_BAD_SHAPE, TQ_NO_OFFSET, "rank %u; NumPy holds at most %d", dims.count, TQ_MAX_RANK);
+    if (dims.count > MAX_RANK) {
+        tq_fail(&error, TQ_BAD_SHAPE, TQ_NO_OFFSET, "rank %u; NumPy holds at most %d", dims.count, MAX_RANK);
     } else if (tq_shape_count(&dims, &count, &error) == TQ_OK) {
         for (uint32_t i = 0; i < dims.count; i++)
             shape[i] = tq_vector_i32(&dims, i);
@@ -125,12 +131,12 @@ static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *d
 /* An object array of bytes: in the tensor's shape where that has as many elements, else flat. */
 static PyObject *string_array(PartObject *tensor, tq_bytes bytes)
 {
-    npy_intp shape[TQ_MAX_RANK];
+    npy_intp shape[MAX_RANK];
     tq_strings strings;
     tq_error error;
     if (tq_strings_open(bytes, &strings, &error) != TQ_OK)
         return tq_py_raise_at(tensor, &error);
-    int rank = tq_py_shape(tensor, shape);
+    int rank = shape_of(tensor, shape);
     if (rank < 0 || PyArray_MultiplyList(shape, rank) != strings.count) {
         PyErr_Clear();
         rank = 1;
@@ -155,10 +161,10 @@ static PyObject *string_array(PartObject *tensor, tq_bytes bytes)
 static PyObject *dense_array(PartObject *tensor, tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, PyObject *owner)
 {
     tq_table view = tq_py_tensor_view(tensor);
-    npy_intp shape[TQ_MAX_RANK];
+    npy_intp shape[MAX_RANK];
     tq_error error;
     uint64_t needed;
-    int rank = tq_py_shape(tensor, shape);
+    int rank = shape_of(tensor, shape);
     if (rank < 0)
         return NULL;
     if (tq_tensor_size(&view, &needed, &error) != TQ_OK)
@@ -208,7 +214,7 @@ PyObject *tq_py_tensor_data(PartObject *tensor)
 {
     tq_bytes bytes;
     PyObject *owner;
-    if (tq_py_tensor_bytes(tensor, &bytes, &owner) < 0)
+    if (stored_bytes(tensor, &bytes, &owner) < 0)
         return NULL;
     PyObject *data = owner ? make_data(tensor, bytes, owner) : Py_NewRef(Py_None);
     Py_XDECREF(owner);
@@ -221,10 +227,10 @@ static PyObject *densify_bytes(PartObject *tensor, tq_bytes bytes)
 {
     tq_table view = tq_py_tensor_view(tensor);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
-    npy_intp shape[TQ_MAX_RANK];
+    npy_intp shape[MAX_RANK];
     tq_sparsity sparsity;
     tq_error error;
-    int rank = tq_py_shape(tensor, shape);
+    int rank = shape_of(tensor, shape);
     if (rank < 0)
         return NULL;
     /* Checked before the dense array is made: its size is then backed by a readable description. */
@@ -255,7 +261,7 @@ static PyObject *densify_bytes(PartObject *tensor, tq_bytes bytes)
 static int constant_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
     tq_error error;
-    if (tq_py_tensor_bytes(tensor, bytes, owner) < 0)
+    if (stored_bytes(tensor, bytes, owner) < 0)
         return -1;
     if (*owner)
         return 0;

@@ -5,11 +5,6 @@
 #include "base/bytes.h"
 #include "python/part.h"
 
-/* The stored bytes of a tensor, and the object that keeps them (a new reference): the model, or the
-   file of an external buffer.  bytes.data NULL, and no owner: the tensor is no constant.
-   0, or -1 with ModelError or OSError. */
-int tq_py_tensor_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner);
-
 /* What Tensor.data gives: a read-only view where the stored form allows one. */
 PyObject *tq_py_tensor_data(PartObject *tensor);
 
@@ -24,10 +19,5 @@ PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error);
 
 /* A read-only array over bytes that `owner` keeps (consumed). */
 PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_intp *shape, PyObject *owner);
-
-#define TQ_MAX_RANK 32 /* what every NumPy holds */
-
-/* A tensor's shape for NumPy; the rank, or -1 with ModelError for one that NumPy cannot hold. */
-int tq_py_shape(PartObject *tensor, npy_intp shape[TQ_MAX_RANK]);
 
 #endif

@@ -33,17 +33,31 @@ static int read_options(options *o)
                : -1;
 }
 
-/* A scalar or one value a channel, as `count` floats at *out (new memory); 0 or -1. */
-static int channel_values(PyObject *value, const char *name, const options *o, size_t count, PyArrayObject **out)
+/* One dimension of `count` values, or x's dimensions with 1 for all but the axis, as NumPy's keepdims gives them. */
+static bool has_channels(PyArrayObject *array, PyArrayObject *x, int axis, size_t count)
 {
-    PyArrayObject *array = tq_py_dense_floats(value, name);
+    bool fits = (size_t)PyArray_SIZE(array) == count;
+    if (PyArray_NDIM(array) == 1)
+        return fits;
+    fits &= PyArray_NDIM(array) == PyArray_NDIM(x);
+    for (int i = 0; fits && i < PyArray_NDIM(x); i++)
+        fits = PyArray_DIM(array, i) == (i == axis ? PyArray_DIM(x, i) : 1);
+    return fits;
+}
+
+/* A scalar or one value a channel of x, as floats at *out; 0 or -1. */
+static int channel_values(PyObject *value, const char *name, const options *o, PyArrayObject *x, size_t count,
+                          PyArrayObject **out)
+{
+    int axis;
+    PyArrayObject *array = tq_py_axis(x, o->axis, &axis) < 0 ? NULL : tq_py_dense_floats(value, name);
     if (!array)
         return -1;
     bool per_axis = o->axis != Py_None;
-    bool is_one = PyArray_SIZE(array) == 1 && PyArray_NDIM(array) <= 1;
-    if (!is_one && !(per_axis && PyArray_NDIM(array) == 1 && (size_t)PyArray_SIZE(array) == count)) {
+    if (PyArray_SIZE(array) != 1 && !(per_axis && has_channels(array, x, axis, count))) {
         if (per_axis)
-            PyErr_Format(PyExc_ValueError, "%s has %zd values in %d dimensions; axis %S needs 1 or %zu in one", name,
+            PyErr_Format(PyExc_ValueError,
+                         "%s has %zd values in %d dimensions; axis %S needs 1, or %zu in one or in x's", name,
                          PyArray_SIZE(array), PyArray_NDIM(array), o->axis, count);
         else
             PyErr_Format(PyExc_ValueError, "%s has %zd values; without axis it must be one number", name,
@@ -61,12 +75,13 @@ static float value_at(PyArrayObject *array, size_t i)
 }
 
 /* One nudged range a channel, in new memory; NULL with an exception. */
-static tq_nudged *nudge_all(tq_state *state, const options *o, size_t channels)
+static tq_nudged *nudge_all(tq_state *state, const options *o, PyArrayObject *x, size_t channels)
 {
     PyArrayObject *min = NULL, *max = NULL;
     tq_nudged *nudged = NULL;
     tq_error error;
-    if (channel_values(o->min, "min", o, channels, &min) < 0 || channel_values(o->max, "max", o, channels, &max) < 0)
+    if (channel_values(o->min, "min", o, x, channels, &min) < 0 ||
+        channel_values(o->max, "max", o, x, channels, &max) < 0)
         goto done;
     nudged = PyMem_New(tq_nudged, channels + 1);
     if (!nudged) {
@@ -90,10 +105,11 @@ PyDoc_STRVAR(fake_quant_doc,
 "fake_quant(x, min, max, num_bits=8, narrow_range=False, axis=None, *, rule='tflite', num_threads=None)\n--\n\n"
 "x moved to the nearest of the 2^num_bits values that codes between min and max stand for, as float32.\n\n"
 "x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a code; numbers, or with\n"
-"axis one a channel; min < max, or both 0, which gives zeros. num_bits: 2 to 16. narrow_range: the lowest code is\n"
-"not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic, or 'tensorflow', FakeQuantWithMinMaxVars'\n"
-"(tq.rules()['fake_quant']): they differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities\n"
-"go to the ends of the range. num_threads: at most so many; None: as many as pay.\n\n"
+"axis one a channel, in one dimension or as keepdims=True leaves them; min < max, or both 0, which gives zeros.\n"
+"num_bits: 2 to 16. narrow_range: the lowest code is not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic,\n"
+"or 'tensorflow', FakeQuantWithMinMaxVars' and, with axis, its PerChannel form's (tq.rules()['fake_quant']): they\n"
+"differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities go to the ends of the range.\n"
+"num_threads: at most so many; None: as many as pay.\n\n"
 "Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal float32\n"
 "cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
 ">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
@@ -113,12 +129,12 @@ static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
     PyArrayObject *x = rule < 0 ? NULL : tq_py_dense_floats(value, "x"), *y = NULL;
     tq_nudged *nudged = NULL;
     if (x && tq_py_axis_view(x, o.axis, &view) == 0)
-        nudged = nudge_all(PyModule_GetState(module), &o, view.channels);
+        nudged = nudge_all(PyModule_GetState(module), &o, x, view.channels);
     if (nudged)
         y = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_FLOAT32);
     if (y) {
         Py_BEGIN_ALLOW_THREADS
-        tq_fake_quant((tq_fake_quant_rule)rule, nudged, view, PyArray_DATA(x), o.threads,
+        tq_fake_quant((tq_fake_quant_rule)rule, o.axis != Py_None, nudged, view, PyArray_DATA(x), o.threads,
                       PyArray_DATA(y));
         Py_END_ALLOW_THREADS
     }
@@ -191,7 +207,7 @@ static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject 
     if (x && !PyArray_SAMESHAPE(x, dy))
         tq_py_refuse_shapes("dy", dy, "x", x);
     else if (x && tq_py_axis_view(x, o.axis, &view) == 0)
-        nudged = nudge_all(PyModule_GetState(module), &o, view.channels);
+        nudged = nudge_all(PyModule_GetState(module), &o, x, view.channels);
     if (nudged)
         made = gradient_arrays(module, dy, x, nudged, view, &o);
     PyMem_Free(nudged);

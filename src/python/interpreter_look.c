@@ -4,6 +4,8 @@
  */
 #include "python/interpreter.h"
 
+#include "python/convert.h"
+
 /* The graph that "|n" names, entered; NULL with an exception. */
 static tq_graph_run *enter_graph(InterpreterObject *self, PyObject *args)
 {
@@ -14,13 +16,6 @@ static tq_graph_run *enter_graph(InterpreterObject *self, PyObject *args)
     if (!graph)
         tq_py_leave(self);
     return graph;
-}
-
-static int append(PyObject *list, PyObject *item)
-{
-    int result = item ? PyList_Append(list, item) : -1;
-    Py_XDECREF(item);
-    return result;
 }
 
 /* ---- shapes ---- */
@@ -85,15 +80,15 @@ PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
     for (uint32_t i = 0; !failed && i < graph->tensor_count; i++) {
         const tq_slot *slot = &graph->slots[i];
         if (slot->in_arena)
-            failed = append(placed, Py_BuildValue("(IKKii)", i, (unsigned long long)slot->offset,
+            failed = tq_py_append(placed, Py_BuildValue("(IKKii)", i, (unsigned long long)slot->offset,
                                                   (unsigned long long)graph->tensors[i].bytes, slot->first, slot->last)) < 0;
         else if (slot->block)
-            failed = append(own, Py_BuildValue("(IK)", i, (unsigned long long)slot->block->size)) < 0;
+            failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)slot->block->size)) < 0;
     }
     for (uint32_t k = 0; !failed && k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
         if (step->phase == TQ_NODE_READY && step->scratch_bytes)
-            failed = append(scratch, Py_BuildValue("(IKK)", k, (unsigned long long)step->scratch_offset,
+            failed = tq_py_append(scratch, Py_BuildValue("(IKK)", k, (unsigned long long)step->scratch_offset,
                                                    (unsigned long long)step->scratch_bytes)) < 0;
     }
     unsigned long long arena = graph->arena_bytes;
@@ -147,7 +142,7 @@ PyObject *tq_py_profile_read(PyObject *op, PyObject *args)
         const tq_step *step = &graph->steps[k];
         PyObject *row = Py_BuildValue("(KKN)", (unsigned long long)step->runs, (unsigned long long)step->nanoseconds,
                                       PyBool_FromLong(step->phase == TQ_NODE_FOLDED));
-        if (append(list, row) < 0)
+        if (tq_py_append(list, row) < 0)
             Py_CLEAR(list);
     }
     tq_py_leave(self);
@@ -179,8 +174,8 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
     PyObject *list = PyList_New(0);
     for (uint32_t k = 0; list && k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
-                                       tq_step_fault(graph, step))) < 0)
+        if (tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
+                                             tq_step_fault(graph, step))) < 0)
             Py_CLEAR(list);
     }
     tq_py_leave(self);

@@ -70,6 +70,17 @@ static PyArrayObject *from_objects(PyArrayObject *objects, PyObject *value, cons
     return NULL;
 }
 
+/* NumPy's words of a list whose parts differ in shape, or that is too deep, with the argument's name before them. */
+static void name_the_reason(const char *name)
+{
+    PyObject *type, *reason, *trace;
+    PyErr_Fetch(&type, &reason, &trace);
+    PyErr_Format(PyExc_ValueError, "%s is no array: %S", name, reason ? reason : Py_None);
+    Py_XDECREF(type);
+    Py_XDECREF(reason);
+    Py_XDECREF(trace);
+}
+
 PyArrayObject *tq_py_array(PyObject *value, const char *name, bool integers)
 {
     if (PyArray_Check(value))
@@ -77,6 +88,8 @@ PyArrayObject *tq_py_array(PyObject *value, const char *name, bool integers)
     if (!is_numpys(value))
         return from_dlpack(value);
     PyArrayObject *array = (PyArrayObject *)PyArray_FromAny(value, NULL, 0, 0, 0, NULL);
+    if (!array && (PyList_Check(value) || PyTuple_Check(value)) && PyErr_ExceptionMatches(PyExc_ValueError))
+        name_the_reason(name);
     if (array && PyArray_TYPE(array) == NPY_OBJECT)
         return from_objects(array, value, name, integers);
     return array;

@@ -298,30 +298,54 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 /* ---- on arrays ---- */
 
-/* Blocks' scales in the shape that the array functions want: x's, whose last dimension counts blocks. */
-static PyObject *block_scales(PyObject *values, PyObject *x)
+/* NumPy's words name no argument. */
+static void refuse_blocks(const QuantizationObject *self, const char *name, PyObject *values, PyArrayObject *x)
 {
-    PyObject *array = PyArray_FROM_O(x);
-    if (!array)
-        return NULL;
-    int rank = PyArray_NDIM((PyArrayObject *)array);
-    PyObject *shape = PyTuple_New(rank);
-    for (int d = 0; shape && d < rank; d++)
-        PyTuple_SET_ITEM(shape, d, PyLong_FromSsize_t(d + 1 < rank ? PyArray_DIM((PyArrayObject *)array, d) : -1));
-    PyObject *result = shape ? PyObject_CallMethod(values, "reshape", "(O)", shape) : NULL;
+    PyObject *found = PyObject_GetAttrString(values, "shape");
+    PyObject *shape = found ? PyObject_GetAttrString((PyObject *)x, "shape") : NULL;
+    if (shape)
+        PyErr_Format(PyExc_ValueError,
+                     "%s has shape %R: it does not fit an array of shape %R in blocks of %d along the last dimension", name,
+                     found, shape, self->block_size);
+    Py_XDECREF(found);
     Py_XDECREF(shape);
-    Py_DECREF(array);
+}
+
+/* Blocks' scales in the shape that the array functions want: the input's, whose last dimension counts blocks.  Where
+   their ranks are the same these functions say what does not fit. */
+static PyObject *block_scales(const QuantizationObject *self, const char *name, PyObject *values, PyObject *input)
+{
+    PyArrayObject *x = tq_py_array(input, "x", false);
+    if (!x)
+        return NULL;
+    int rank = PyArray_NDIM(x);
+    PyObject *result = NULL, *shape = NULL;
+    if (rank == 0 || rank == PyArray_NDIM((PyArrayObject *)values))
+        result = Py_NewRef(values);
+    else
+        shape = PyTuple_New(rank);
+    for (int d = 0; shape && d < rank; d++)
+        PyTuple_SET_ITEM(shape, d, PyLong_FromSsize_t(d + 1 < rank ? PyArray_DIM(x, d) : -1));
+    if (shape)
+        result = PyObject_CallMethod(values, "reshape", "(O)", shape);
+    if (!result && PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Clear();
+        refuse_blocks(self, name, values, x);
+    }
+    Py_XDECREF(shape);
+    Py_DECREF(x);
     return result;
 }
 
 /* A scale or zero point argument: the array where there are several, one value where all agree on one. */
-static PyObject *argument_of(QuantizationObject *self, PyObject *values, PyObject *x)
+static PyObject *argument_of(QuantizationObject *self, const char *name, PyObject *values, PyObject *x)
 {
     if (PyArray_SIZE((PyArrayObject *)values) == 0)
         return PyLong_FromLong(0);
-    if (PyArray_SIZE((PyArrayObject *)values) == 1 && self->kind == TQ_QUANTIZATION_PER_TENSOR)
+    bool for_all = self->kind == TQ_QUANTIZATION_PER_TENSOR || values == self->zero_point;
+    if (PyArray_SIZE((PyArrayObject *)values) == 1 && for_all)
         return PyArray_ToScalar(PyArray_DATA((PyArrayObject *)values), (PyArrayObject *)values);
-    return self->kind == TQ_QUANTIZATION_BLOCKWISE ? block_scales(values, x) : Py_NewRef(values);
+    return self->kind == TQ_QUANTIZATION_BLOCKWISE ? block_scales(self, name, values, x) : Py_NewRef(values);
 }
 
 /* What the quantization itself says may not come as a keyword too. */
@@ -347,9 +371,12 @@ static PyObject *apply(QuantizationObject *self, const char *function, PyObject 
     if (self->kind != TQ_QUANTIZATION_PER_TENSOR && self->kind != TQ_QUANTIZATION_PER_AXIS && self->kind != TQ_QUANTIZATION_BLOCKWISE)
         return PyErr_Format(PyExc_ValueError, "%s quantization has no scales that an array could be %sd with",
                             tq_quantization_kind_name(self->kind), function);
+    if (*function == 'q' && self->dtype == Py_None)
+        return PyErr_Format(PyExc_TypeError, "the tensor's elements are no codes, so that its quantization says no dtype: "
+                                             "call tq.quantize with one");
     PyObject *keywords = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
-    PyObject *scale = argument_of(self, self->scale, x);
-    PyObject *zero_point = scale ? argument_of(self, self->zero_point, x) : NULL;
+    PyObject *scale = argument_of(self, "scale", self->scale, x);
+    PyObject *zero_point = scale ? argument_of(self, "zero_point", self->zero_point, x) : NULL;
     PyObject *all = zero_point ? PyTuple_Pack(3, x, scale, zero_point) : NULL;
     int failed = !keywords || !all;
     if (!failed && self->kind == TQ_QUANTIZATION_PER_AXIS)

@@ -79,7 +79,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
         return NULL;
     }
     int32_t low = out_type.low + narrow, high = out_type.high;
-    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE]) || !tq_py_scales(&scale, v[SCALE], &p) ||
+    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE], v[OUT]) || !tq_py_scales(&scale, v[SCALE], &p) ||
         !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, low, high, out_type.name)) {
         Py_DECREF(descr);
         goto end;
@@ -88,7 +88,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        threads, NULL};
+                        threads, tq_py_code_mask(&out_type), NULL};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
@@ -117,7 +117,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         return NULL;
     tq_py_type in_type, out_type;
     PyArray_Descr *descr;
-    PyArrayObject *input = tq_py_integer_input(
+    PyArrayObject *input = tq_py_code_input(
         v[Q], "q", "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2", &in_type);
     if (!input)
         return NULL;
@@ -129,7 +129,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         Py_DECREF(input);
         return NULL;
     }
-    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE]) || !tq_py_scales(&scale, v[SCALE], &p) ||
+    if (!tq_py_layout(&p, input, v[AXIS], v[BLOCK_SIZE], v[OUT]) || !tq_py_scales(&scale, v[SCALE], &p) ||
         !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, in_type.low, in_type.high, in_type.name)) {
         Py_DECREF(descr);
         goto end;
@@ -138,7 +138,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        threads, NULL};
+                        threads, tq_py_code_mask(&in_type), NULL};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;

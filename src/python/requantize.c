@@ -78,7 +78,7 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         Py_DECREF(descr);
         goto end;
     }
-    if (!tq_py_layout(&p, input, v[AXIS], NULL) ||
+    if (!tq_py_layout(&p, input, v[AXIS], NULL, v[OUT]) ||
         !tq_py_multipliers(&multiplier, v[MULTIPLIER], &p, rule == TQ_REQUANTIZE_FLOAT32_EVEN) ||
         !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, out_type.low, out_type.high, out_type.name) ||
         !tq_py_zero_points(&input_zero_point, v[INPUT_ZERO_POINT], "input_zero_point", &p, in_type.low, in_type.high,
@@ -90,7 +90,7 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
         goto end;
 
     tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        threads, NULL};
+                        threads, 0, NULL};
     tq_error error;
     tq_status status;
     PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;

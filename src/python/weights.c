@@ -187,8 +187,8 @@ static int layout_of(PyArrayObject *w, PyObject *axis, PyObject *block_size, wei
     if (!job->target.blocks)
         return 0;
     if (view.channels % (size_t)size) {
-        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size, at,
-                     (Py_ssize_t)view.channels);
+        PyErr_Format(PyExc_ValueError, "block_size is %R: it must divide the length of axis %d, which is %zd", block_size,
+                     at, (Py_ssize_t)view.channels);
         return -1;
     }
     size_t blocks = view.outer * (view.channels / (size_t)size);

@@ -13,7 +13,7 @@
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error)
 {
     if (min == 0 && max == 0) {
-        *nudged = (tq_nudged){0, 0, 0, 0, 0};
+        *nudged = (tq_nudged){0, 0, 0, 0, 0, 0};
         return TQ_OK;
     }
     if (!isfinite(min) || !isfinite(max) || !(min < max))
@@ -21,15 +21,15 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
                        "min is %g and max is %g; both must be finite and min less than max, or both 0", (double)min,
                        (double)max);
     float qmin = narrow, qmax = (float)((1 << bits) - 1);
-    float scale = (max - min) / (qmax - qmin), inverse = 1.0f / scale;
-    if (!isfinite(scale) || !isfinite(inverse))
+    float scale = (max - min) / (qmax - qmin), inverse = 1.0f / scale, steps = (qmax - qmin) / (max - min);
+    if (!isfinite(scale) || !isfinite(inverse) || !isfinite(steps))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "min %g to max %g is too %s: its scale %g or the reciprocal is not a finite float32",
                        (double)min, (double)max, scale > 1 ? "wide" : "narrow", (double)scale);
     float zero_point = qmin - min / scale;
     zero_point = zero_point < qmin ? qmin : zero_point > qmax ? qmax : roundf(zero_point);
     float low = (qmin - zero_point) * scale, high = (qmax - zero_point) * scale;
-    *nudged = (tq_nudged){low, high, scale, inverse, floorf(-low * inverse + 0.5f)};
+    *nudged = (tq_nudged){low, high, scale, inverse, floorf(-low * inverse + 0.5f), steps};
     return TQ_OK;
 }
 
@@ -73,6 +73,12 @@ static inline float tensorflow_one(float x, const tq_nudged *n)
     return round_down(shifted / n->scale - n->zero + 0.5f) * n->scale;
 }
 
+static inline float tensorflow_channel_one(float x, const tq_nudged *n)
+{
+    float shifted = clamp(x, n->low, n->high) - n->low;
+    return round_down(shifted * n->steps - n->zero + 0.5f) * n->scale;
+}
+
 /* One run of a channel; a loop a rule, so that each is vectorized. */
 #define DEFINE_RUN(name, one)                                                    \
     static void name(tq_nudged n, const float *x, float *y, size_t count)        \
@@ -83,6 +89,7 @@ static inline float tensorflow_one(float x, const tq_nudged *n)
 
 DEFINE_RUN(tflite_run, tflite_one)
 DEFINE_RUN(tensorflow_run, tensorflow_one)
+DEFINE_RUN(tensorflow_channel_run, tensorflow_channel_one)
 
 typedef struct quantizing {
     void (*run)(tq_nudged n, const float *x, float *y, size_t count);
@@ -104,10 +111,12 @@ static void quantize_part(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
+void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
                    float *y)
 {
-    quantizing q = {rule == TQ_FAKE_QUANT_TFLITE ? tflite_run : tensorflow_run, nudged, view, x, y};
+    quantizing q = {tflite_run, nudged, view, x, y};
+    if (rule == TQ_FAKE_QUANT_TENSORFLOW)
+        q.run = per_channel ? tensorflow_channel_run : tensorflow_run;
     size_t size = tq_axis_view_size(view);
     tq_parallel_for(size, GRAIN, tq_threads_for(threads, size * 8, BYTES_A_THREAD), quantize_part, &q);
 }

@@ -28,14 +28,16 @@ typedef struct tq_nudged {
     float low, high;      /* the nudged range */
     float scale, inverse; /* s and 1 / s; both 0 for the range [0, 0] */
     float zero;           /* floor(-low / s + 0.5): what rule tensorflow subtracts */
+    float steps;          /* (qmax - qmin) / (max - min): what it multiplies by, per channel */
 } tq_nudged;
 
 /* bits is 2 to 16.  Fails unless min < max, both finite, or both are 0; and where the range is too
-   wide or too narrow for s and 1 / s to be finite float32. */
+   wide or too narrow for s, 1 / s and steps to be finite float32. */
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error);
 
-/* y may be x.  One nudged range a channel.  threads: at most; 0: as many as pay.  They change no result. */
-void tq_fake_quant(tq_fake_quant_rule rule, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
+/* y may be x.  One nudged range a channel.  per_channel: by rule tensorflow's form for channels, even if there is one.
+   threads: at most; 0: as many as pay.  They change no result. */
+void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
                    float *y);
 
 /* dx = dy where low <= x <= high, else 0; dmin and dmax (one a channel) sum dy where x is below and

@@ -93,6 +93,8 @@ static tq_params choose_power_of_two(double min, double max, tq_code_range q, co
     double least = (max - min) / ((double)q.high - q.low);
     if (least == 0) /* underflow */
         return (tq_params){0, q.low};
+    if (!isfinite(least)) /* frexp says nothing of infinity */
+        return (tq_params){INFINITY, q.low};
     double scale = ldexp(1, power_above(least));
     double zero_point = q.low - min / scale;
     return (tq_params){(float)scale, clamped_zero_point(zero_point, round(zero_point), q)};

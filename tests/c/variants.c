@@ -79,6 +79,7 @@ struct parameters {
     double multiplier[LONGEST];
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
+    uint8_t code_mask;
     bool many, many_zero_points;
 };
 
@@ -95,6 +96,11 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     p->many_zero_points = p->many && random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
+    p->code_mask = 0;
+    if (random32() % 4 == 0 && (codes_out ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
+        p->code_mask = 15;
+        p->low = -8, p->high = 7;
+    }
     for (size_t i = 0; i < LONGEST; i++) {
         p->scale[i] = (float)ldexp(0.5 + random_unit(), plain ? -4 : (int)(random32() % 250) - 125);
         p->multiplier[i] = ldexp(0.5 + (plain ? random_unit() / 2 : 0), (int)(random32() % 44) - 40);
@@ -166,7 +172,8 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, NULL};
+    uint8_t code_mask = row->operation < TQ_OP_requantize_double ? p->code_mask : 0;
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, code_mask, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
@@ -223,8 +230,28 @@ static size_t compare_rows(const tq_kernel *row)
     return done;
 }
 
+/* Multipliers whose lines have exceptions, and zero points, for some sets. */
+static void choose_exceptions(const tq_kernel *row, size_t sets, struct parameters *p)
+{
+    tq_requantize_rule rule = (tq_requantize_rule)(row->operation - TQ_OP_requantize_double);
+    int32_t center = tq_element_low(row->out) ? 0 : 128;
+    for (size_t i = 0; i < sets; i += 1 + random32() % 12)
+        for (int tries = 0; tries < 500; tries++) {
+            double real = ldexp(0.5 + random_unit() / 2, -9);
+            tq_multiplier m = tq_multiplier_of(real, rule);
+            int32_t zero_point = tries % 2 ? between(-128, 127) : -128;
+            tq_code_line line;
+            tq_code_lines_of(&m, &zero_point, 1, rule, &line);
+            if (line.exception == TQ_NO_EXCEPTION || line.slope != line.slope)
+                continue;
+            p->multiplier[i] = real;
+            p->zero_point[i] = zero_point + center;
+            break;
+        }
+}
+
 /* So many elements a set that lines are looked for (kernels/code_line.h): channels along rows, with multipliers that
-   have lines and with one that cannot, a row a set, and one set. */
+   have lines, with one that cannot, and with exceptions, a row a set, and one set. */
 static size_t compare_long(const tq_kernel *row)
 {
     static struct parameters p;
@@ -233,13 +260,15 @@ static size_t compare_long(const tq_kernel *row)
         return 0;
     struct array in = make(TQ_i32, n);
     choose(&p, TQ_i32, row->out);
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 4; round++) {
         p.many = p.many_zero_points = true;
         for (size_t i = 0; i < channels; i++) {
             p.multiplier[i] = ldexp(0.5 + random_unit() / 2, round == 1 && i == 17 ? -14 : -(int)(random32() % 5) - 3);
             p.zero_point[i] = between(tq_element_low(row->out), tq_element_high(row->out)) / (round == 2 ? 1 : 16);
             p.input_zero_point[i] = 0;
         }
+        if (round == 3)
+            choose_exceptions(row, channels, &p);
         fill(&in, TQ_i32, n, 1);
         fill_ties(&in, TQ_i32, n / 2, channels, false, &p);
         compare_layout(row, &in, (tq_layout){1, outer, channels, 1}, &p);
@@ -248,36 +277,53 @@ static size_t compare_long(const tq_kernel *row)
         compare_layout(row, &in, (tq_layout){1, 1, 1, 20001}, &p);
     }
     free(in.data);
-    return 9;
+    return 12;
 }
 
-/* Lines at every sum whose code does not saturate, and beyond. */
+/* A line at every sum whose code does not saturate, and beyond; of exceptions there are few. */
+static void check_line(const tq_code_line *line, const tq_multiplier *m, int32_t zero_point)
+{
+    int32_t far = (int32_t)(300 / tq_multiplier_real(m, m->rule)), wrong = 0;
+    for (int64_t acc = -(int64_t)far; acc <= far + 4; acc++) {
+        static const int32_t extremes[] = {INT32_MIN, INT32_MIN + 1, INT32_MAX, INT32_MAX - 1};
+        int32_t x = acc > far ? extremes[acc - far - 1] : (int32_t)acc;
+        float code = rintf(fmaf((float)x, line->slope, x < 0 ? line->offset_negative : line->offset));
+        if (fminf(fmaxf(code, -128), 127) == (float)tq_requantize(x, m, m->rule, zero_point, -128, 127))
+            continue;
+        wrong++;
+        if (line->exception != TQ_NO_EXCEPTION && (x == line->exception || x == -line->exception))
+            continue;
+        printf("rule %d, multiplier %a, zero point %d: the line is wrong at %d\n", m->rule,
+               tq_multiplier_real(m, m->rule), zero_point, x);
+        exit(1);
+    }
+    if (line->exception != TQ_NO_EXCEPTION && !wrong) {
+        printf("an exception, %d, for nothing\n", line->exception);
+        exit(1);
+    }
+}
+
 static size_t check_lines(void)
 {
     size_t found = 0, tried = 0;
-    for (int rule = 0; rule < TQ_REQUANTIZE_RULES; rule++)
-        for (int k = 0; k < 8; k++, tried++) {
-            double real = ldexp(k ? 0.5 + random_unit() / 2 : 0.5, -3 - k);
-            tq_multiplier m = tq_multiplier_of(real, (tq_requantize_rule)rule);
-            int32_t zero_point = k % 3 ? between(-20, 20) : between(-128, 127), far = (int32_t)(300 / real);
-            tq_code_line line = {NAN, NAN, NAN};
-            if (!tq_code_line_of(&m, m.rule, zero_point, &line)) {
-                if (line.slope == line.slope) /* written on failure */
-                    exit(1);
-                continue;
-            }
-            for (int64_t acc = -(int64_t)far; acc <= far + 4; acc++) {
-                static const int32_t extremes[] = {INT32_MIN, INT32_MIN + 1, INT32_MAX, INT32_MAX - 1};
-                int32_t x = acc > far ? extremes[acc - far - 1] : (int32_t)acc;
-                float code = rintf(fmaf((float)x, line.slope, x < 0 ? line.offset_negative : line.offset));
-                if (fminf(fmaxf(code, -128), 127) == (float)tq_requantize(x, &m, m.rule, zero_point, -128, 127))
-                    continue;
-                printf("rule %d, multiplier %a, zero point %d: the line is wrong at %d\n", rule, real, zero_point, x);
-                exit(1);
-            }
-            found++;
+    for (int rule = 0; rule < TQ_REQUANTIZE_RULES; rule++) {
+        tq_multiplier m[TQ_LINES_AT_ONCE];
+        int32_t zero_points[TQ_LINES_AT_ONCE];
+        tq_code_line lines[TQ_LINES_AT_ONCE];
+        const size_t n = TQ_LINES_AT_ONCE - (size_t)rule; /* not the same for all */
+        for (size_t i = 0; i < n; i++) {
+            double real = ldexp(i % 8 ? 0.5 + random_unit() / 2 : 0.5, -3 - (int)(i % 9));
+            m[i] = tq_multiplier_of(real, (tq_requantize_rule)rule);
+            zero_points[i] = i % 3 ? between(-20, 20) : i % 2 ? between(-128, 127) : (int32_t)(i % 4 * 85) - 128;
         }
-    if (found < tried * 3 / 4) {
+        tq_code_lines_of(m, zero_points, n, (tq_requantize_rule)rule, lines);
+        for (size_t i = 0; i < n; i++, tried++)
+            if (lines[i].slope == lines[i].slope) {
+                check_line(&lines[i], &m[i], zero_points[i]);
+                found++;
+            }
+    }
+    if (found < tried * 3 / 4 && tq_kernels_features() & (TQ_CPU_AVX2 | TQ_CPU_NEON)) {
         printf("%zu lines of %zu\n", found, tried);
         exit(1);
     }

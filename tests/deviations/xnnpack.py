@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of tests/deviations.py: what LiteRT does with the nodes that XNNPACK takes."""
+"""What XNNPACK does with the nodes that it takes."""
 
 import numpy as np
-from deviations import UNPROMISED, deviation, is_known, kind, limits
 
-f32 = np.float32
+from deviations.table import UNPROMISED, deviation
+from deviations.values import activation, f32, is_known, kind, limits
+
 NAMES = """
     ABS ADD AVERAGE_POOL_2D BATCH_MATMUL CEIL CONV_2D COS DEPTHWISE_CONV_2D DIV ELU EXP FLOOR FULLY_CONNECTED GELU
     HARD_SWISH LEAKY_RELU LOG LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MUL PRELU REDUCE_MAX REDUCE_MIN RELU RELU6
     RELU_N1_TO_1 RESIZE_BILINEAR ROUND RSQRT SIN SOFTMAX SQRT SQUARED_DIFFERENCE SUB SUM TANH TRANSPOSE_CONV
 """
+
+
 FLOATS = NAMES.split()
 
 
@@ -108,11 +111,9 @@ def even_bounds(node):
     """Of codes, that a fused activation leaves: with the zero point inside the rounding."""
     output = node.outputs[0]
     low, high = limits(output)
-    name = getattr(node.options["fused_activation_function"], "name", "NONE")
-    reals = {"RELU": (0, None), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(name, (None, None))
     least, most = (
-        None if real is None else int(np.rint(f32(real) / output.scale[0] + f32(output.zero_point[0])))
-        for real in reals
+        None if np.isinf(bound) else int(np.rint(f32(bound) / output.scale[0] + f32(output.zero_point[0])))
+        for bound in activation(node)
     )
     return low if least is None else max(low, least), high if most is None else min(high, most)
 
@@ -181,6 +182,9 @@ def sparse_layers(node):
     if len(node.inputs) < 2 or not node.inputs[1].is_sparse or not is_known(node):
         return None
     return [even_layer(node) if kind(node.inputs[0]) == "int8" else UNPROMISED]
+
+
+# ---- slices ----
 
 
 def slice_to_nothing(m):

@@ -1,15 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of tests/deviations.py: products of codes whose scaled sums, or bounds, leave 32 bits."""
+"""Convolutions, layers and matrix products of codes."""
 
 import numpy as np
-from deviations import CODES, NOT_XNNPACK, activation, coded, deviation, kind, multiplier
-from deviations_products import known, operands_of_product, option, patches
+
+from deviations.table import NOT_XNNPACK, deviation
+from deviations.values import CODES, activation, centered, coded, f32, kind, known, limits, multiplier, option
 
 
-def centered(operand):
-    """Codes less their zero point, which weights have where they are UINT8 or have one scale."""
-    zero = int(operand.zero_point[0]) if len(operand.scale) == 1 else 0
-    return operand.value.astype(np.int64) - zero
+def patches(node):
+    """For each image [pixel, tap, channel] as an index into its cells, -1 for padding; and the output's shape."""
+    (_, height, width, _), (_, kh, kw, _) = node.inputs[0].value.shape, node.inputs[1].value.shape
+    places, sizes = [], []
+    for n, k, axis in ((height, kh, "h"), (width, kw, "w")):
+        stride, dilation = node.options[f"stride_{axis}"], node.options[f"dilation_{axis}_factor"]
+        reach = (k - 1) * dilation + 1
+        out = -(-n // stride) if option(node, "padding") == "SAME" else (n + stride - reach) // stride
+        pad = max((out - 1) * stride + reach - n, 0) // 2
+        at = np.arange(out)[:, None] * stride - pad + np.arange(k) * dilation
+        places.append(np.where((at >= 0) & (at < n), at, -1))
+        sizes.append(out)
+    y, x = places[0][:, None, :, None], places[1][None, :, None, :]
+    return np.where((y < 0) | (x < 0), -1, y * width + x).reshape(sizes[0] * sizes[1], kh * kw), sizes
 
 
 def padded(image, index):
@@ -68,6 +79,15 @@ def layer(node):
     return (x.reshape(-1, w.shape[1]) @ w.T).reshape(node.outputs[0].shape)
 
 
+def operands_of_product(node):
+    """a [..., m, k] and b [..., k, n], less their zero points."""
+    found = []
+    for operand, adjoint in zip(node.inputs, ("adj_x", "adj_y"), strict=True):
+        codes = operand.value.astype(np.int64) - int(operand.zero_point[0])
+        found.append(np.swapaxes(codes, -1, -2) if node.options[adjoint] else codes)
+    return found
+
+
 def matrices(node):
     left, right = operands_of_product(node)
     return left @ right
@@ -93,12 +113,15 @@ def scaled_sums(node):
     x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
     if not known(x, w) or kind(x) not in CODES or kind(out) not in CODES or len(out.scale) != 1:
         return None
-    real = float(x.scale[0]) * w.scale.astype(float) / float(out.scale[0])
-    if real.max() < 0.5 or (node.name == "TRANSPOSE_CONV" and not known(node.inputs[0])):
+    step = float(x.scale[0]) * w.scale.astype(float) / float(out.scale[0])
+    if step.max() < 0.5 or (node.name == "TRANSPOSE_CONV" and not known(node.inputs[0])):
         return None
     sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
-    powers = np.exp2(np.maximum([multiplier(s)[1] for s in real], 0))
-    return sums * real if (abs(sums) * powers >= 2**31).any() else None
+    powers = np.exp2(np.maximum([multiplier(s)[1] for s in step], 0))
+    return sums * step if (abs(sums) * powers >= 2**31).any() else None
+
+
+# ---- sums and bounds beyond 32 bits ----
 
 
 def large_convolution(m):
@@ -156,7 +179,7 @@ def bounds_out_of_range(node):
     return [(coded(out, np.clip(reals, *activation(node))), 1)]
 
 
-# ---- biases of another type ----
+# ---- biases of another type, scales of columns ----
 
 
 def short_bias(m):
@@ -193,3 +216,28 @@ def biases_of_another_type(node):
         return None
     steps = (function(node) + bias.value.astype(np.int64)) * (float(x.scale[0]) * w.scale / float(out.scale[0]))
     return [(coded(out, np.clip(steps * float(out.scale[0]), *activation(node))), 2)]
+
+
+def column_scales(m):
+    x = m.input("int16", [2, 8], scale=0.001, zero_point=0)
+    scales = np.linspace(0.01, 0.03, 5).astype(f32)
+    y = m.constant(
+        "int8", m.integers("int8", [8, 5], -127, 127), scale=scales, zero_point=[0] * 5, quantized_dimension=1
+    )
+    m.operator("BATCH_MATMUL", [x, y], [m.output("int16", scale=0.002, zero_point=0)], version=4)
+
+
+@deviation(
+    "BATCH_MATMUL",
+    when="INT8 or INT16, a scale for each column on the right",
+    litert="takes the scale for 0: all codes are the zero point",
+    tq="each column's scale",
+    example=column_scales,
+)
+def scaled_columns(node):
+    a, b, out = *node.inputs, node.outputs[0]
+    if not known(a, b) or len(b.scale) < 2 or kind(a) not in ("int8", "int16") or kind(out) not in ("int8", "int16"):
+        return None
+    left, right = operands_of_product(node)
+    y = (left @ right) * (b.scale.astype(float) * float(a.scale[0]))
+    return [(coded(out, y), max(1, 2**-14 * limits(out)[1]))]  # 16 bits: of 15 bits of multiplier

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the command line that quantize models, and that tell what it cost."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tq.commands import FINE, Failure, Result, open_model, read_array, refusing, using
+
+if TYPE_CHECKING:
+    from tq._core import Model
+    from tq.calibration import Calibration
+
+DEMO = Path(__file__).with_name("demo.tflite")
+
+
+def _samples(given: list[str], model: Model) -> list[Any]:
+    """The samples in files of arrays: of FILE for the first subgraph, of KEY=FILE for the signature KEY's."""
+    from tq.samples import Inputs
+
+    keys = {signature.key for signature in model.signatures}
+    found: list[Any] = []
+    for text in given:
+        key, equals, path = text.partition("=")
+        keyed = bool(equals) and (key in keys or not os.path.exists(text))
+        arrays = read_array(path if keyed else text)
+        with refusing(text):
+            inputs = Inputs(model, key if keyed else None)
+            if not isinstance(arrays, dict) and len(inputs.tensors) != 1:
+                raise ValueError(f"there are {len(inputs.tensors)} inputs: an .npz with an array for each is needed")
+            samples = list(inputs.each(arrays, "the samples"))
+        found += [(key, sample) for sample in samples] if keyed else samples
+    return found
+
+
+def _load_calibration(path: str) -> Calibration:
+    from tq.calibration import Calibration
+
+    with using(path):
+        return Calibration.load(path)
+
+
+def quantize(args: argparse.Namespace) -> Result:
+    from tq.quantizing import quantize_model
+    from tq.recipes import Rule
+
+    model = open_model(args.file)
+    corrects = args.bias_correction or args.target_sqnr is not None
+    if not args.samples and (args.equalize or corrects):
+        raise Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
+    if args.samples and args.calibration and not corrects:
+        raise Failure("--calibration and --samples are given; one is needed")
+    samples = _samples(args.samples, model) if args.samples else None
+    with using(args.out), refusing(args.file):
+        rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
+        rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
+        data = quantize_model(
+            model,
+            args.recipe,
+            calibration=_load_calibration(args.calibration) if args.calibration else samples,
+            io=args.io,
+            per_axis=not args.per_tensor,
+            rules=rules,
+            overrides=dict(args.range or ()),
+            min_elements=args.min_elements,
+            block_size=args.block_size,
+            observer=args.observer,
+            percentile=args.percentile,
+            equalize=args.equalize,
+            bias_correction=args.bias_correction,
+            target_sqnr=args.target_sqnr,
+            fallback=args.fallback,
+            samples=samples if args.calibration else None,
+            output=args.out,
+        )
+    return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
+
+
+def equalize(args: argparse.Namespace) -> Result:
+    from tq.equalization import equalize
+
+    model = open_model(args.file)
+    samples = _samples(args.samples, model) if args.samples else None
+    with using(args.out), refusing(args.file):
+        data = equalize(model, samples=samples, relu6=args.relu6, output=args.out)
+    return f"{args.out}: {len(data)} bytes", FINE
+
+
+def sensitivity(args: argparse.Namespace) -> Result:
+    from tq.sensitivities import sensitivity
+
+    model = open_model(args.file)
+    samples = _samples(args.samples, model)
+    with refusing(args.file):
+        found = sensitivity(model, samples, recipe=args.recipe, by=args.by, max_samples=args.max_samples)
+    return str(found), FINE
+
+
+def report(args: argparse.Namespace) -> Result:
+    from tq.reporting import report
+
+    a, b = open_model(args.float), open_model(args.quantized)
+    samples = _samples(args.samples, a)
+    with refusing():
+        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads or None)
+    with using(args.output):
+        made.save(args.output)
+    worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
+    return f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}", FINE
+
+
+def demo(args: argparse.Namespace) -> Result:
+    if args.write is not None:
+        from tq.demo_float import write
+
+        with using(args.write):
+            files = write(args.write)
+        return "\n".join(files), FINE
+    model = open_model(str(DEMO))
+    tensor = model.inputs[0]
+    assert tensor is not None
+    text = (
+        f"{model}\n\nThe input's quantization, str(model.inputs[0].quantization), reads\n\n"
+        f"    {tensor.quantization}\n\n"
+        f"where q is the int8 code, and the ends are the min and max that the file stores.\n\n"
+        f"{_demo_run(model)}"
+    )
+    return text, FINE
+
+
+def _demo_run(model: Model) -> str:
+    """What the demonstration model computes: a picture of a bright and a dark half."""
+    import numpy as np
+
+    from tq.interpreter import Interpreter
+
+    tensor, output = model.inputs[0], model.outputs[0]
+    assert tensor is not None and output is not None
+    picture = np.ones(tensor.shape, np.float32)
+    picture[:, :, tensor.shape[2] // 2 :] = -1
+    interpreter = Interpreter(model=model, numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
+    interpreter.invoke()
+    codes = interpreter.get_tensor(output.index)
+    real = np.array2string(output.quantization.dequantize(codes), precision=4)
+    profile = interpreter.profile(runs=100)
+    slowest = next(iter(profile.by_name()))
+    return (
+        "Run on a picture that is bright on its left half, with the bits of TFLite's reference kernels, it gives\n\n"
+        f"    {codes.tolist()}, which stand for {real}\n\n"
+        f"in {profile.microseconds:.0f} microseconds, most of them in {slowest}."
+    )
