@@ -45,6 +45,25 @@ static int32_t scale_axis(const tq_shape *shape, int32_t axis, uint32_t count)
     return found < 0 ? -1 : found;
 }
 
+static void load_scales(const uint8_t *restrict stored, size_t count, float *restrict out)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = tq_load_f32(stored + i * sizeof *out);
+}
+
+/* One for all, or one each; cut to 32 bits, as the runtime does. */
+static void load_zero_points(const uint8_t *restrict stored, size_t stored_count, size_t count, int32_t *restrict out)
+{
+    if (stored_count == 1) {
+        const int32_t all = (int32_t)tq_load_u32(stored);
+        for (size_t i = 0; i < count; i++)
+            out[i] = all;
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i] = (int32_t)(uint32_t)tq_load_u64(stored + i * sizeof(int64_t));
+}
+
 /* Scales that do not fit the tensor count as none: an operator that needs them says so. */
 static tq_status read_quantization(tq_graph_run *graph, tq_tensor *tensor, tq_error *error)
 {
@@ -66,11 +85,8 @@ static tq_status read_quantization(tq_graph_run *graph, tq_tensor *tensor, tq_er
     zero_point = (int32_t *)(void *)(scale + count);
     const uint8_t *scales = tq_vector_bytes(&q.scale, sizeof *scale).data;
     const uint8_t *zero_points = tq_vector_bytes(&q.zero_point, sizeof(int64_t)).data;
-    const size_t step = q.zero_point.count == 1 ? 0 : sizeof(int64_t);
-    for (uint32_t i = 0; i < count; i++)
-        scale[i] = tq_load_f32(scales + i * sizeof *scale);
-    for (uint32_t i = 0; i < count; i++) /* cut to 32 bits, as the runtime does */
-        zero_point[i] = (int32_t)tq_load_u32(zero_points + i * step);
+    load_scales(scales, count, scale);
+    load_zero_points(zero_points, q.zero_point.count, count, zero_point);
     affine->count = count;
     affine->axis = axis;
     affine->scale = scale;
