@@ -87,8 +87,8 @@ TARGET void LINE_LIMITS(ISA)(const tq_line_steps *s, tq_line_limits *limits)
     limits->below = least != UINT32_MAX ? (int32_t)(least - BIAS) : TQ_LINE_WIDEST;
 }
 
-/* Rows whose parameters vary along them are done LINED at a time, so that parameters are loaded once for all of them:
-   first the left half of a block of each, then the right, whose parameters fit the registers beside what is done. */
+/* Rows whose parameters vary along them are done LINED at a time, so that parameters are loaded once for all of them.
+   In sixteen registers, half a block's fit beside what is done. */
 #define LINED 6
 
 /* The lines of a row's elements, from the one on with which all rows are taken to begin. */
@@ -169,6 +169,36 @@ INLINE size_t line_head(const void *x, size_t size)
             WALK(lined_##kernel, VARY_NOTHING);                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
+    /* A block of each row: all of it, or first all left halves and then the right ones. */                            \
+    INLINE void whole_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_pattern *c,   \
+                               size_t at)                                                                              \
+    {                                                                                                                  \
+        const struct line_lane l[4] = {line_at(c, at), line_at(c, at + LANES), line_at(c, at + 2 * LANES),             \
+                                       line_at(c, at + 3 * LANES)};                                                    \
+        UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride, y += stride)                                        \
+        {                                                                                                              \
+            words ab = words_of(on_line_##kernel(x, &l[0]), on_line_##kernel(x + LANES, &l[1]));                       \
+            words cd = words_of(on_line_##kernel(x + 2 * LANES, &l[2]), on_line_##kernel(x + 3 * LANES, &l[3]));       \
+            put(y, line_codes_##out(ab, cd), false);                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    INLINE void halves_##kernel(const element_##in *x0, element_##out *y, size_t stride, const struct line_pattern *c, \
+                                size_t at)                                                                             \
+    {                                                                                                                  \
+        words left[LINED];                                                                                             \
+        const element_##in *x = x0;                                                                                    \
+        struct line_lane a = line_at(c, at), b = line_at(c, at + LANES);                                               \
+        UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride)                                                     \
+            left[r] = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                              \
+        x = x0 + 2 * LANES;                                                                                            \
+        a = line_at(c, at + 2 * LANES);                                                                                \
+        b = line_at(c, at + 3 * LANES);                                                                                \
+        UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride, y += stride)                                        \
+        {                                                                                                              \
+            words right = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                          \
+            put(y, line_codes_##out(left[r], right), false);                                                           \
+        }                                                                                                              \
+    }                                                                                                                  \
     /* The blocks that a vector is in, exactly; where rows follow each other, one may be in the next row. */           \
     RARELY void again_lines_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride,                 \
                                      const tq_requantize_params *p, size_t first, size_t at)                           \
@@ -204,22 +234,11 @@ INLINE size_t line_head(const void *x, size_t size)
         }                                                                                                              \
         const size_t done = rows / LINED * LINED;                                                                      \
         for (; rows >= LINED; rows -= LINED, x0 += LINED * stride, y0 += LINED * stride) {                             \
-            for (size_t i = 0; i < n; i += BLOCK) {                                                                    \
-                const element_##in *x = x0 + i;                                                                        \
-                element_##out *y = y0 + i;                                                                             \
-                words left[LINED];                                                                                     \
-                struct line_lane a = line_at(&c, i), b = line_at(&c, i + LANES);                                       \
-                UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride)                                             \
-                    left[r] = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                      \
-                x = x0 + i + 2 * LANES;                                                                                \
-                a = line_at(&c, i + 2 * LANES);                                                                        \
-                b = line_at(&c, i + 3 * LANES);                                                                        \
-                UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride, y += stride)                                \
-                {                                                                                                      \
-                    words right = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                  \
-                    put(y, line_codes_##out(left[r], right), false);                                                   \
-                }                                                                                                      \
-            }                                                                                                          \
+            for (size_t i = 0; i < n; i += BLOCK)                                                                      \
+                if (REGISTERS >= 32)                                                                                   \
+                    whole_##kernel(x0 + i, y0 + i, stride, &c, i);                                                     \
+                else                                                                                                   \
+                    halves_##kernel(x0 + i, y0 + i, stride, &c, i);                                                    \
             except_##kernel(x0, y0, n, stride, head, p, first, &c);                                                    \
         }                                                                                                              \
         return done;                                                                                                   \

@@ -8,6 +8,7 @@
 
 #define ISA avx2
 #define LANES 8
+#define REGISTERS 16
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE static inline __attribute__((always_inline)) TARGET
 

@@ -9,6 +9,7 @@
 
 #define ISA neon
 #define LANES 4
+#define REGISTERS 32
 #define TARGET
 #define INLINE static inline __attribute__((always_inline))
 
