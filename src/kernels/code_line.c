@@ -107,9 +107,9 @@ static limits_fn limits_body(void)
 }
 
 /* A float between the limits, which are not exact themselves. */
-static bool choose(const struct drawing *d, int side, int32_t above, int32_t below, float *offset)
+static bool choose(const struct drawing *d, int side, double above, double below, float *offset)
 {
-    double unit = d->real * TQ_LINE_UNIT, middle = ((double)above + below) / 2;
+    double unit = d->real * TQ_LINE_UNIT, middle = (above + below) / 2;
     *offset = (float)(d->offset[side] + middle * unit);
     double moved = (*offset - d->offset[side]) * (d->step / TQ_LINE_UNIT);
     return moved > above + TQ_LINE_UNSURE && moved < below - TQ_LINE_UNSURE;
@@ -126,17 +126,19 @@ static struct strictest strictest_of(const tq_line_steps *s)
     for (int32_t n = 0; n < s->count; n++) {
         uint32_t rounded = s->rule_border ? (uint32_t)(int32_t)(s->rule_border[n] * s->units) : 0;
         int32_t fraction = (int32_t)(s->fraction + (uint32_t)n * s->stride + rounded);
-        int32_t least = (int32_t)(s->leaning + (uint32_t)n * s->leaning_stride +
+        int32_t limit = (int32_t)(s->leaning + (uint32_t)n * s->leaning_stride +
                                   (uint32_t)(int32_t)(s->border[n] * s->units));
-        if (fraction <= TQ_LINE_UNSURE && least > t.above[1]) {
-            t.above[1] = least > t.above[0] ? t.above[0] : least;
-            t.above_at = least > t.above[0] ? n : t.above_at;
-            t.above[0] = least > t.above[0] ? least : t.above[0];
+        if (limit > TQ_LINE_WIDEST || limit < -TQ_LINE_WIDEST) /* or wrapped */
+            continue;
+        if (fraction <= TQ_LINE_UNSURE && limit > t.above[1]) {
+            t.above[1] = limit > t.above[0] ? t.above[0] : limit;
+            t.above_at = limit > t.above[0] ? n : t.above_at;
+            t.above[0] = limit > t.above[0] ? limit : t.above[0];
         }
-        if (fraction >= -TQ_LINE_UNSURE && least < t.below[1]) {
-            t.below[1] = least < t.below[0] ? t.below[0] : least;
-            t.below_at = least < t.below[0] ? n : t.below_at;
-            t.below[0] = least < t.below[0] ? least : t.below[0];
+        if (fraction >= -TQ_LINE_UNSURE && limit < t.below[1]) {
+            t.below[1] = limit < t.below[0] ? t.below[0] : limit;
+            t.below_at = limit < t.below[0] ? n : t.below_at;
+            t.below[0] = limit < t.below[0] ? limit : t.below[0];
         }
     }
     return t;
@@ -148,18 +150,28 @@ static int32_t distance_of(const struct drawing *d, const struct side *side, int
     return (int32_t)floor(fabs((side->from + n - 0.5 - d->offset[side->which]) * d->step) + 0.5);
 }
 
-/* With one acc left out, if it is needed: at *exception from 0, if one is left out already. */
-static bool choose_but_one(const struct drawing *d, const struct side *side, const tq_line_steps *steps, float *offset,
-                           int32_t *exception)
+/* Notes an exception; false: there are two others. */
+static bool except(int32_t exception[2], int32_t distance)
+{
+    int k = exception[0] == distance || exception[0] == TQ_NO_EXCEPTION ? 0 : 1;
+    if (k == 1 && exception[1] != distance && exception[1] != TQ_NO_EXCEPTION)
+        return false;
+    exception[k] = distance;
+    return true;
+}
+
+/* With the strictest limits left out that it takes, as exceptions. */
+static bool choose_but_few(const struct drawing *d, const struct side *side, const tq_line_steps *steps, float *offset,
+                           int32_t exception[2])
 {
     const struct strictest t = strictest_of(steps);
-    if (choose(d, side->which, t.above[0], t.below[0], offset))
-        return true;
-    for (int k = 0; k < 2; k++) {
-        int32_t distance = distance_of(d, side, k ? t.below_at : t.above_at);
-        if ((*exception == TQ_NO_EXCEPTION || *exception == distance) &&
-            choose(d, side->which, t.above[!k], t.below[k], offset)) {
-            *exception = distance;
+    for (int but = 0; but < 4; but++) {
+        int32_t found[2] = {exception[0], exception[1]};
+        bool above = but & 1, below = but & 2;
+        if (choose(d, side->which, t.above[above], t.below[below], offset) &&
+            (!above || except(found, distance_of(d, side, t.above_at))) &&
+            (!below || except(found, distance_of(d, side, t.below_at)))) {
+            memcpy(exception, found, sizeof found);
             return true;
         }
     }
@@ -187,10 +199,10 @@ static void set_offset(tq_code_line *line, int side, int sides, float offset)
         line->offset_negative = offset;
 }
 
-/* A line with this slope, which may have an exception. */
+/* A line with this slope, which may have exceptions. */
 static bool draw(const struct drawing *d, float slope, bool exceptions, tq_code_line *line)
 {
-    tq_code_line found = {slope, 0, 0, TQ_NO_EXCEPTION};
+    tq_code_line found = {slope, 0, 0, {TQ_NO_EXCEPTION, TQ_NO_EXCEPTION}};
     struct side sides[2];
     int count = sides_of(d, sides);
     for (int k = 0; k < count; k++) {
@@ -198,7 +210,7 @@ static bool draw(const struct drawing *d, float slope, bool exceptions, tq_code_
         float offset;
         tq_line_limits limits;
         if (exceptions) {
-            if (!choose_but_one(d, &sides[k], &steps, &offset, &found.exception))
+            if (!choose_but_few(d, &sides[k], &steps, &offset, found.exception))
                 return false;
         } else {
             d->limits(&steps, &limits);
@@ -211,7 +223,7 @@ static bool draw(const struct drawing *d, float slope, bool exceptions, tq_code_
     return true;
 }
 
-/* With other slopes than the nearest, or an exception. */
+/* With other slopes than the nearest, or exceptions. */
 static bool draw_otherwise(const struct drawing *d, tq_code_line *line)
 {
     const float slope = (float)d->real, up = nextafterf(slope, 1), down = nextafterf(slope, 0);
@@ -236,7 +248,7 @@ static void draw_some(const struct drawing *d, size_t n, tq_code_line *lines)
             d->limits(&steps[i][k], &limits[i][k]);
     for (size_t i = 0; i < n; i++) {
         bool drawn = true;
-        lines[i] = (tq_code_line){(float)d[i].real, 0, 0, TQ_NO_EXCEPTION};
+        lines[i] = (tq_code_line){(float)d[i].real, 0, 0, {TQ_NO_EXCEPTION, TQ_NO_EXCEPTION}};
         for (int k = 0; k < count[i]; k++) {
             float offset;
             drawn &= choose(&d[i], k, limits[i][k].above, limits[i][k].below, &offset);
@@ -269,7 +281,7 @@ void tq_code_lines_of(const tq_multiplier *m, const int32_t *zero_point, size_t 
     limits_fn limits = limits_body();
     make_borders(&borders);
     for (size_t i = 0; i < n; i++) {
-        lines[i] = (tq_code_line){NAN, 0, 0, TQ_NO_EXCEPTION};
+        lines[i] = (tq_code_line){NAN, 0, 0, {TQ_NO_EXCEPTION, TQ_NO_EXCEPTION}};
         if (limits && has_drawing(&m[i], rule, zero_point[i], limits, &borders, &drawings[count]))
             to[count++] = i;
     }

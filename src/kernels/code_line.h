@@ -7,8 +7,8 @@
  * is a rule's code for every int32 acc, or it is not: both sides rise with acc, so that they are the same if they step
  * at the same 255 places.  Each step asks something of the offset, through the integer next to it: that the line be
  * on the rule's side there.  So there is a line if the highest of what it must be above is below the lowest of what it
- * must be below, which is proof for every int32, and kernels then need no check of any element.  If one integer, or one
- * and its opposite, stand in the way, the line is right at all others: kernels then look for that one.
+ * must be below, which is proof for every int32, and kernels then need no check of any element.  If few integers stand in
+ * the way, the line is right at all others: kernels then look for these.
  */
 #ifndef TQ_KERNELS_CODE_LINE_H
 #define TQ_KERNELS_CODE_LINE_H
@@ -18,7 +18,7 @@
 
 typedef struct tq_code_line {
     float slope, offset, offset_negative; /* the offsets are the same for all rules but "double" */
-    int32_t exception;                    /* no acc but at this distance from 0 is wrong; or TQ_NO_EXCEPTION */
+    int32_t exception[2];                 /* no acc but at these distances from 0 is wrong; TQ_NO_EXCEPTION: none */
 } tq_code_line;
 
 #define TQ_NO_EXCEPTION (-1)

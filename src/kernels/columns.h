@@ -11,9 +11,9 @@
 #include "base/status.h"
 #include "kernels/elementwise.h"
 
-#define TQ_COLUMNS 14
+#define TQ_COLUMNS 15
 #define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
-#define TQ_SET_BYTES 60 /* no operation's columns have more in a set */
+#define TQ_SET_BYTES 64 /* no operation's columns have more in a set */
 #define TQ_SETS_BYTES 65536 /* of sets whose columns are made at a time */
 #define TQ_PHASES 16 /* entries of a cache line */
 

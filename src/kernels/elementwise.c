@@ -680,6 +680,7 @@ enum {
     R_LINE_OFFSET,
     R_LINE_OFFSET_NEGATIVE,
     R_LINE_EXCEPTION,
+    R_LINE_EXCEPTION_2,
     R_COLUMNS
 };
 
@@ -744,7 +745,8 @@ static size_t fill_lines(char *const *data, size_t i, size_t count, const tq_mul
         ((float *)data[R_LINE_SLOPE])[i] = lines[k].slope;
         ((float *)data[R_LINE_OFFSET])[i] = lines[k].offset;
         ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = lines[k].offset_negative;
-        ((int32_t *)data[R_LINE_EXCEPTION])[i] = lines[k].exception;
+        ((int32_t *)data[R_LINE_EXCEPTION])[i] = lines[k].exception[0];
+        ((int32_t *)data[R_LINE_EXCEPTION_2])[i] = lines[k].exception[1];
         misses += lines[k].slope != lines[k].slope;
     }
     return misses;
@@ -798,7 +800,8 @@ static void point_requantize(union params *params, char *const *data)
         return;
     p->line_slope = (float *)data[R_LINE_SLOPE], p->line_offset = (float *)data[R_LINE_OFFSET];
     p->line_offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE];
-    p->line_exception = (int32_t *)data[R_LINE_EXCEPTION];
+    p->line_exception[0] = (int32_t *)data[R_LINE_EXCEPTION];
+    p->line_exception[1] = (int32_t *)data[R_LINE_EXCEPTION_2];
 }
 
 /* The columns that a rule's bodies read. */
@@ -813,16 +816,16 @@ static unsigned columns_of(tq_requantize_rule rule)
     return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
 }
 
-/* How many sets are likely to have no line.  That is by trial: one in M^3 / 6e-12 by "double", whose steps are alike on
+/* How many sets are likely to have no line.  That is by trial: one in M^3 / 6e-13 by "double", whose steps are alike on
    both sides of 0, where the zero point is the middle of the codes; more where it is their end; and more by other
-   rules, which have one exception for both sides. */
+   rules. */
 static double expected_misses(const struct source *from, size_t sets)
 {
-    double misses = 0, middle = from->rule == TQ_REQUANTIZE_DOUBLE ? 6e-12 : 5e-11;
+    double misses = 0, middle = from->rule == TQ_REQUANTIZE_DOUBLE ? 6e-13 : 3e-11;
     for (size_t i = 0; i < sets; i++) {
         double real = from->multiplier.data[from->multiplier.many ? i : 0];
         double zero = from->zero_point.data[from->zero_point.many ? i : 0] - center_of(from->out);
-        misses += (middle + 2e-14 * zero * zero) / (real * real * real + 1e-15);
+        misses += (middle + 1e-14 * zero * zero) / (real * real * real + 1e-15);
     }
     return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 3 * misses : misses;
 }
@@ -862,8 +865,8 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                      .layout = join_runs(job->layout, many)};
     bool lines = lines_pay(&source, &w.layout);
     p.requantize.lines = lines;
-    unsigned of_lines = lines ? 15u << R_LINE_SLOPE : 0;
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
+    unsigned of_lines = lines ? 31u << R_LINE_SLOPE : 0;
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
                     .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return perform(&w, job, operations[rule], &c, error);
 }

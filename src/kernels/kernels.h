@@ -80,7 +80,7 @@ typedef struct tq_requantize_params {
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
     const float *line_slope, *line_offset, *line_offset_negative; /* code_line.h; a slope of NaN: there is no line */
-    const int32_t *line_exception;
+    const int32_t *line_exception[2];
     int32_t low, high; /* all of the element's range */
     uint8_t doubtful; /* offsets have half of it added: below it, lower halves of fixed point are in doubt */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */

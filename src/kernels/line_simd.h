@@ -32,9 +32,10 @@ INLINE bool is_straight(const float *slope, size_t n)
     return straight;
 }
 
-/* tq_line_limits.  Limits are unsigned, with BIAS on the side where their numbers would wrap: more than lines and rules
-   differ by. */
-#define BIAS (1 << 28)
+/* tq_line_limits.  Limits are unsigned, with BIAS on the side where their numbers would wrap: more than fractions and
+   limits differ by, which is (slope - real) acc / real, where |acc| <= 256 / real <= 2^19 and a slope is one float, and
+   half a one, from real: 3/2 2^-23 of it, and so less than 0.1; and border / real <= 2^-18 / 2^-11. */
+#define BIAS (1 << 29)
 struct line_search {
     vi fraction, stride, leaning, leaning_stride, above, below;
     vf units;
@@ -83,8 +84,9 @@ TARGET void LINE_LIMITS(ISA)(const tq_line_steps *s, tq_line_limits *limits)
     else
         line_search(&at, s, NULL);
     const uint32_t most = most_u32(at.above), least = ~most_u32(xor_s32(at.below, splat_s32(-1)));
-    limits->above = most ? (int32_t)(most + BIAS) : -TQ_LINE_WIDEST;
-    limits->below = least != UINT32_MAX ? (int32_t)(least - BIAS) : TQ_LINE_WIDEST;
+    const int32_t above = (int32_t)(most + BIAS), below = (int32_t)(least - BIAS);
+    limits->above = most && above > -TQ_LINE_WIDEST ? above : -TQ_LINE_WIDEST;
+    limits->below = least != UINT32_MAX && below < TQ_LINE_WIDEST ? below : TQ_LINE_WIDEST;
 }
 
 /* Rows whose parameters vary along them are done LINED at a time, so that parameters are loaded once for all of them.
@@ -94,7 +96,7 @@ TARGET void LINE_LIMITS(ISA)(const tq_line_steps *s, tq_line_limits *limits)
 /* The lines of a row's elements, from the one on with which all rows are taken to begin. */
 struct line_pattern {
     _Alignas(VECTOR_BYTES) float slope[TQ_GROUPED], offset[TQ_GROUPED], offset_negative[TQ_GROUPED];
-    _Alignas(VECTOR_BYTES) int32_t exception[TQ_GROUPED];
+    _Alignas(VECTOR_BYTES) int32_t exception[2][TQ_GROUPED];
     size_t excepted[TQ_GROUPED / LANES], vectors; /* where those begin that have exceptions */
 };
 
@@ -111,10 +113,11 @@ static __attribute__((unused)) TARGET void line_turn(struct line_pattern *c, con
     turn(c->slope, p->line_slope + first, n, head);
     turn(c->offset, p->line_offset + first, n, head);
     turn(c->offset_negative, p->line_offset_negative + first, n, head);
-    turn(c->exception, p->line_exception + first, n, head);
+    turn(c->exception[0], p->line_exception[0] + first, n, head);
+    turn(c->exception[1], p->line_exception[1] + first, n, head);
     c->vectors = 0;
-    for (size_t i = 0; i < n; i += LANES)
-        if (any_s32(xor_s32(load_s32(c->exception + i), splat_s32(TQ_NO_EXCEPTION))))
+    for (size_t i = 0; i < n; i += LANES) /* who has a second has a first */
+        if (any_s32(xor_s32(load_s32(c->exception[0] + i), splat_s32(TQ_NO_EXCEPTION))))
             c->excepted[c->vectors++] = i;
 }
 
@@ -158,7 +161,7 @@ INLINE size_t line_head(const void *x, size_t size)
         tq_requantize_params unlined = *params;                                                                        \
         unlined.lines = false;                                                                                         \
         for (; count > 0; count--, x += stride, y += stride, first++) {                                                \
-            if (!is_straight(p->line_slope + first, 1) || p->line_exception[first] != TQ_NO_EXCEPTION) {               \
+            if (!is_straight(p->line_slope + first, 1) || p->line_exception[0][first] != TQ_NO_EXCEPTION) {            \
                 SYMBOL(requantize_##rule, in, out, ISA, row)(x, y, n, 1, stride, &unlined, first);                     \
                 continue;                                                                                              \
             }                                                                                                          \
@@ -213,10 +216,13 @@ INLINE size_t line_head(const void *x, size_t size)
     {                                                                                                                  \
         for (size_t k = 0; k < c->vectors; k++) {                                                                      \
             const size_t i = c->excepted[k];                                                                           \
-            const vi exception = load_s32(c->exception + i);                                                           \
+            const vi one = load_s32(c->exception[0] + i), other = load_s32(c->exception[1] + i);                       \
             vi met = splat_s32(0);                                                                                     \
             UNROLL(LINED) for (int r = 0; r < LINED; r++)                                                              \
-                met = or_s32(met, equal_s32(abs_s32(load_##in(x + r * stride + i)), exception));                       \
+            {                                                                                                          \
+                const vi distance = abs_s32(load_##in(x + r * stride + i));                                            \
+                met = or_s32(met, or_s32(equal_s32(distance, one), equal_s32(distance, other)));                       \
+            }                                                                                                          \
             if (any_s32(met))                                                                                          \
                 again_lines_##kernel(x - head, y - head, n, stride, p, first, head + i);                               \
         }                                                                                                              \
