@@ -126,8 +126,8 @@ static struct strictest strictest_of(const tq_line_steps *s)
     for (int32_t n = 0; n < s->count; n++) {
         uint32_t rounded = s->rule_border ? (uint32_t)(int32_t)(s->rule_border[n] * s->units) : 0;
         int32_t fraction = (int32_t)(s->fraction + (uint32_t)n * s->stride + rounded);
-        int32_t least = (int32_t)(s->leaning + (uint32_t)n * s->leaning_stride +
-                                  (uint32_t)(int32_t)(s->border[n] * s->units));
+        uint32_t leaning = s->leaning + (uint32_t)n * s->leaning_stride + (uint32_t)(int32_t)(s->border[n] * s->units);
+        int32_t differ = (int32_t)(leaning - (uint32_t)fraction), least = tq_saturate_i32((int64_t)fraction + differ);
         if (fraction <= TQ_LINE_UNSURE && least > t.above[1]) {
             t.above[1] = least > t.above[0] ? t.above[0] : least;
             t.above_at = least > t.above[0] ? n : t.above_at;
