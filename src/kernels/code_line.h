@@ -7,8 +7,8 @@
  * is a rule's code for every int32 acc, or it is not: both sides rise with acc, so that they are the same if they step
  * at the same 255 places.  Each step asks something of the offset, through the integer next to it: that the line be
  * on the rule's side there.  So there is a line if the highest of what it must be above is below the lowest of what it
- * must be below, which is proof for every int32, and kernels then need no check of any element.  If few integers stand in
- * the way, the line is right at all others: kernels then look for these.
+ * must be below, which is proof for every int32, and kernels then need no check of any element.  If few integers
+ * stand in the way, the line is right at all others: kernels then look for these.
  */
 #ifndef TQ_KERNELS_CODE_LINE_H
 #define TQ_KERNELS_CODE_LINE_H
@@ -39,17 +39,17 @@ void tq_code_lines_of(const tq_multiplier *m, const int32_t *zero_point, size_t 
    Fractions are counted in units of 2^-32, in 32 bits that wrap: nothing is rounded by more than a few units. */
 #define TQ_LINE_UNIT 0x1p-32
 #define TQ_LINE_UNSURE 1024 /* units: more than 256 sums of a step, less than 1 off each, and doubles before them are */
-#define TQ_LINE_WIDEST (1 << 30) /* units; an offset that is moved by more meets the next integer but one */
+#define TQ_LINE_WIDEST (1 << 30) /* units; an offset that is moved by more may meet the next integer but one */
 typedef struct tq_line_steps {
     uint32_t fraction, stride;         /* of t less border' / real; and from one step to the next */
     uint32_t leaning, leaning_stride;  /* the same less (slope - real) acc / real */
     float units;                       /* in 1 / real */
     const float *border, *rule_border; /* 16 entries more than steps; rule_border: NULL for 0 */
-    int32_t count;                     /* > 0 */
+    int32_t count;                     /* 0 of a side where the zero point is the last code */
 } tq_line_steps;
 
-/* What an offset must be moved by, in units times the multiplier: above the one and below the other.  A step that is
-   unsure, being too near to an acc to know its side, is in both. */
+/* What an offset must be moved by, in units times the multiplier: above the one and below the other, which is not by
+   more than TQ_LINE_WIDEST.  A step that is unsure, being too near to an acc to know its side, is in both. */
 typedef struct tq_line_limits {
     int32_t above, below;
 } tq_line_limits;

@@ -32,9 +32,9 @@ INLINE bool is_straight(const float *slope, size_t n)
     return straight;
 }
 
-/* tq_line_limits.  Limits are unsigned, with BIAS on the side where their numbers would wrap: more than fractions and
-   limits differ by, which is (slope - real) acc / real, where |acc| <= 256 / real <= 2^19 and a slope is one float, and
-   half a one, from real: 3/2 2^-23 of it, and so less than 0.1; and border / real <= 2^-18 / 2^-11. */
+/* tq_line_limits.  Limits are unsigned, with BIAS on the side where their numbers would wrap: more than lines and rules
+   differ by.  That is 3/2 2^-23 of an acc below 256 2^11, where the slope is the next but one to the multiplier, and a
+   half of the last place of sums below 128 and of products below 256, over 2^-11: 0.118 of what 2^32 units are. */
 #define BIAS (1 << 29)
 struct line_search {
     vi fraction, stride, leaning, leaning_stride, above, below;
@@ -78,15 +78,13 @@ TARGET void LINE_LIMITS(ISA)(const tq_line_steps *s, tq_line_limits *limits)
 {
     struct line_search at = {line_first(s->fraction, s->stride), splat_s32((int32_t)(s->stride * LANES)),
                              line_first(s->leaning, s->leaning_stride), splat_s32((int32_t)(s->leaning_stride * LANES)),
-                             splat_s32(0), splat_s32(-1), splat_f32(s->units)};
+                             splat_s32(-TQ_LINE_WIDEST - BIAS), splat_s32(TQ_LINE_WIDEST + BIAS), splat_f32(s->units)};
     if (s->rule_border)
         line_search(&at, s, s->rule_border);
     else
         line_search(&at, s, NULL);
-    const uint32_t most = most_u32(at.above), least = ~most_u32(xor_s32(at.below, splat_s32(-1)));
-    const int32_t above = (int32_t)(most + BIAS), below = (int32_t)(least - BIAS);
-    limits->above = most && above > -TQ_LINE_WIDEST ? above : -TQ_LINE_WIDEST;
-    limits->below = least != UINT32_MAX && below < TQ_LINE_WIDEST ? below : TQ_LINE_WIDEST;
+    limits->above = (int32_t)(most_u32(at.above) + BIAS);
+    limits->below = (int32_t)(~most_u32(xor_s32(at.below, splat_s32(-1))) - BIAS);
 }
 
 /* Rows whose parameters vary along them are done LINED at a time, so that parameters are loaded once for all of them.

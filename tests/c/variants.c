@@ -317,6 +317,45 @@ static void check_line(const struct line_case *c, bool all)
     }
 }
 
+/* Those of n lines that are found; `all`: some at all sums. */
+static size_t check_found(const tq_multiplier *m, const int32_t *zero_points, size_t n, tq_requantize_rule rule,
+                          bool all)
+{
+    tq_code_line lines[TQ_LINES_AT_ONCE];
+    size_t found = 0;
+    tq_code_lines_of(m, zero_points, n, rule, lines);
+    for (size_t i = 0; i < n; i++)
+        if (lines[i].slope == lines[i].slope) {
+            const struct line_case c = {lines[i], m[i], zero_points[i]};
+            check_line(&c, all && i % 4 == 2);
+            found++;
+        }
+    return found;
+}
+
+/* The least multipliers, where a line and its rule differ by most: with slopes that are far from them, steps half way
+   between two integers, and sums that are ties. */
+static size_t check_least_lines(void)
+{
+    static const struct {
+        tq_requantize_rule rule;
+        double real;
+        int32_t zero_point;
+    } least[] = {
+        {TQ_REQUANTIZE_DOUBLE, 0x1.0689c308p-11, -109},          {TQ_REQUANTIZE_DOUBLE, 0x1.1189e4f8p-11, -128},
+        {TQ_REQUANTIZE_SINGLE, 0x1.0a7512c8p-11, -128},          {TQ_REQUANTIZE_SINGLE, 0x1.0182689cp-11, 127},
+        {TQ_REQUANTIZE_SINGLE, 0x1.fcp-11, 0},                   {TQ_REQUANTIZE_UP, 0x1.02c522fcp-11, -128},
+        {TQ_REQUANTIZE_FLOAT64_AWAY, 0x1.11c48af9a7604p-11, 127}, {TQ_REQUANTIZE_FLOAT32_EVEN, 0x1.0905bcp-11, 127},
+        {TQ_REQUANTIZE_FLOAT32_EVEN, 0x1.41d8b6p-11, -127},      {TQ_REQUANTIZE_FLOAT32_EVEN, 0x1.3c06cap-11, -7},
+    };
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
+        const tq_multiplier m = tq_multiplier_of(least[i].real, least[i].rule);
+        found += check_found(&m, &least[i].zero_point, 1, least[i].rule, false);
+    }
+    return found;
+}
+
 /* Of multipliers from end to end of where lines are, and beyond: of powers of two, of few bits, and any. */
 static size_t check_lines(void)
 {
@@ -325,7 +364,6 @@ static size_t check_lines(void)
         tq_requantize_rule rule = (tq_requantize_rule)(round % TQ_REQUANTIZE_RULES);
         tq_multiplier m[TQ_LINES_AT_ONCE];
         int32_t zero_points[TQ_LINES_AT_ONCE];
-        tq_code_line lines[TQ_LINES_AT_ONCE];
         const size_t n = TQ_LINES_AT_ONCE - (size_t)round % 7;
         for (size_t i = 0; i < n; i++) {
             double part = i % 8 == 0 ? 0.5 : i % 8 == 1 ? (16 + random32() % 16) / 32.0 : 0.5 + random_unit() / 2;
@@ -333,19 +371,14 @@ static size_t check_lines(void)
             m[i] = tq_multiplier_of(ldexp(part, last ? -10 : -(int)(random32() % 9) - 2), rule);
             zero_points[i] = i % 3 && !last ? between(-20, 20) : i % 2 ? between(-128, 127) : i % 4 ? 127 : -128;
         }
-        tq_code_lines_of(m, zero_points, n, rule, lines);
-        for (size_t i = 0; i < n; i++, tried++)
-            if (lines[i].slope == lines[i].slope) {
-                const struct line_case c = {lines[i], m[i], zero_points[i]};
-                check_line(&c, round % 20 == 0 && i % 4 == 2);
-                found++;
-            }
+        found += check_found(m, zero_points, n, rule, round % 20 == 0);
+        tried += n;
     }
     if (found < tried / 2 && tq_kernels_features() & (TQ_CPU_AVX2 | TQ_CPU_NEON)) {
         printf("%zu lines of %zu\n", found, tried);
         exit(1);
     }
-    return found;
+    return found + check_least_lines();
 }
 
 static void expect(const int16_t *found, int16_t wanted, int a, const char *what)
