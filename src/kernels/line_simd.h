@@ -237,12 +237,18 @@ INLINE size_t line_head(const void *x, size_t size)
             x0 += head, y0 += head, rows--;                                                                            \
         }                                                                                                              \
         const size_t done = rows / LINED * LINED;                                                                      \
+        /* Rows that are longer are read by turns of more than processors expect: the next are asked for in order. */  \
+        const bool ask = n > 64 && n == stride;                                                                        \
+        uintptr_t ahead = (uintptr_t)x0 + LINED * n * sizeof *x0; /* perhaps past the array */                         \
         for (; rows >= LINED; rows -= LINED, x0 += LINED * stride, y0 += LINED * stride) {                             \
-            for (size_t i = 0; i < n; i += BLOCK)                                                                      \
+            for (size_t i = 0; i < n; i += BLOCK) {                                                                    \
+                for (size_t k = 0; ask && k < LINED * BLOCK * sizeof *x0; k += CACHE_LINE, ahead += CACHE_LINE)        \
+                    __builtin_prefetch((const void *)ahead);                                                           \
                 if (REGISTERS >= 32)                                                                                   \
                     whole_##kernel(x0 + i, y0 + i, stride, &c, i);                                                     \
                 else                                                                                                   \
                     halves_##kernel(x0 + i, y0 + i, stride, &c, i);                                                    \
+            }                                                                                                          \
             except_##kernel(x0, y0, n, stride, head, p, first, &c);                                                    \
         }                                                                                                              \
         return done;                                                                                                   \
