@@ -37,7 +37,7 @@
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
 #define CODES 8192           /* of the buffer of narrow codes, which are all that is converted then */
-#define LINES_PAY 8192       /* elements a set: what a line saves on fewer is less than looking for it */
+#define LINES_PAY 4096       /* elements a set: what a line saves on fewer is less than looking for it */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
@@ -821,13 +821,15 @@ static unsigned columns_of(tq_requantize_rule rule)
    rules. */
 static double expected_misses(const struct source *from, size_t sets)
 {
+    const bool rounds = from->rule == TQ_REQUANTIZE_FLOAT32_EVEN; /* as its line does, for a zero point of 0 */
     double misses = 0, middle = from->rule == TQ_REQUANTIZE_DOUBLE ? 6e-13 : 3e-11;
     for (size_t i = 0; i < sets; i++) {
         double real = from->multiplier.data[from->multiplier.many ? i : 0];
         double zero = from->zero_point.data[from->zero_point.many ? i : 0] - center_of(from->out);
-        misses += (middle + 1e-14 * zero * zero) / (real * real * real + 1e-15);
+        if (!rounds || zero)
+            misses += (middle + 1e-14 * zero * zero) / (real * real * real + 1e-15);
     }
-    return from->rule == TQ_REQUANTIZE_FLOAT32_EVEN ? 3 * misses : misses;
+    return rounds ? 3 * misses : misses;
 }
 
 /* Whether it pays to look for lines.  Along rows they are of use if all sets have one, and kernels do several rows at a

@@ -42,9 +42,9 @@ int32_t tq_element_low(tq_element element);
 int64_t tq_element_high(tq_element element);
 
 #define TQ_COLUMN_PADDING 64 /* the widest block of a kernel: four vectors of sixteen lanes */
-/* The longest rows whose parameters vary that are done several at a time: reading longer ones by turns is slower than
-   loading more. */
-#define TQ_GROUPED 128
+/* The longest rows whose parameters vary that are done several at a time: of longer ones those and the next, which are
+   asked for, do not fit the first-level cache, and loading more parameters is faster. */
+#define TQ_GROUPED 640
 
 /* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
    the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */

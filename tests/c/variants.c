@@ -255,12 +255,14 @@ static void choose_exceptions(const tq_kernel *row, size_t sets, struct paramete
 static size_t compare_long(const tq_kernel *row)
 {
     static struct parameters p;
-    const size_t channels = 32, outer = 8192 + 11, n = outer * channels;
+    static const size_t each[] = {32, 24, 128, 40}; /* whole blocks, or patterns of them */
+    const size_t outer = 8192 + 11, most = 128;
     if (row->in != TQ_i32 || tq_element_size(row->out) != 1 || row->operation < TQ_OP_requantize_double)
         return 0;
-    struct array in = make(TQ_i32, n);
+    struct array in = make(TQ_i32, outer * most);
     choose(&p, TQ_i32, row->out);
     for (int round = 0; round < 4; round++) {
+        const size_t channels = each[round], n = outer * channels;
         p.many = p.many_zero_points = true;
         for (size_t i = 0; i < channels; i++) {
             p.multiplier[i] = ldexp(0.5 + random_unit() / 2, round == 1 && i == 17 ? -14 : -(int)(random32() % 5) - 3);
