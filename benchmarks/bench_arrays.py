@@ -249,6 +249,28 @@ def show_axes(n=1 << 20):
             print("| " + " | ".join([what, str(row), *ratios]) + " |", flush=True)
 
 
+def channel_times(n, channels):
+    rng = np.random.default_rng(3)
+    rows = n // channels
+    acc = rng.integers(-30000, 30000, (rows, channels)).astype(np.int32)
+    multiplier, out = rng.uniform(0.001, 0.005, channels), np.empty(acc.shape, np.int8)
+    rules = {
+        rule: (lambda rule=rule: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=out, num_threads=1))
+        for rule in ("double", "single")
+    }
+    return best_times({"memcpy": memcpy(5 * acc.size), **rules})
+
+
+def show_channels(n=1 << 20):
+    """Requantize by the number of channels, which lie along rows."""
+    print()
+    header(f"requantize, {n} elements", "channels", "double, x memcpy", "single, x memcpy")
+    for channels in (3, 24, 32, 40, 64, 96, 128, 160, 192, 256, 512, 1000):
+        times = channel_times(n, channels)
+        ratios = [f"{times['memcpy'] / times[rule]:.2f}" for rule in ("double", "single")]
+        print("| " + " | ".join(["", str(channels), *ratios]) + " |", flush=True)
+
+
 def thread_times(n, threads):
     rng = np.random.default_rng(2)
     x = rng.normal(0, 3, n).astype(np.float32)
@@ -280,6 +302,7 @@ def main():
     isas = sorted({row["isa"] for row in _core.kernel_variants() if row["chosen"]})
     print(f"{cpu_name()}; kernels: {', '.join(isas)}; NumPy {np.__version__}\n")
     show_peers([int(n) for n in options.sizes.split(",")])
+    show_channels()
     show_axes()
     show_threads(options.threads)
 
