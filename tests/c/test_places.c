@@ -4,6 +4,7 @@
  * (runtime/memory.h) with every allocation failing in turn.
  */
 #include "check.h"
+#include "counting.h"
 
 #include "runtime/places.h"
 
@@ -130,27 +131,6 @@ static void test_too_many(void)
     items[7].size = INT64_MAX;
     CHECK(tq_items_place(items, ITEMS, pool, &total, NULL) == TQ_MEMORY_LIMIT);
     tq_pool_close(pool);
-}
-
-typedef struct counting {
-    unsigned left, live; /* allocations until one fails */
-} counting;
-
-static void *allocate(void *context, size_t size)
-{
-    counting *c = context;
-    if (c->left == 0)
-        return NULL;
-    c->left--;
-    c->live++;
-    return calloc(1, size);
-}
-
-static void release(void *context, void *memory)
-{
-    counting *c = context;
-    c->live -= memory != NULL;
-    free(memory);
 }
 
 static void test_no_memory(void)

@@ -3,6 +3,7 @@
  * base/shared.h in one thread, with every allocation failing in turn, and after fork(); threads.c has the races.
  */
 #include "check.h"
+#include "counting.h"
 
 #include "base/shared.h"
 
@@ -10,27 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
-
-typedef struct counting {
-    unsigned left, live; /* allocations until one fails */
-} counting;
-
-static void *allocate(void *context, size_t size)
-{
-    counting *c = context;
-    if (c->left == 0)
-        return NULL;
-    c->left--;
-    c->live++;
-    return calloc(1, size);
-}
-
-static void release(void *context, void *memory)
-{
-    counting *c = context;
-    c->live -= memory != NULL;
-    free(memory);
-}
 
 static void release_owner(void *owner)
 {
