@@ -32,38 +32,27 @@ void tq_multiplier_tie_shift(const tq_multiplier *m, tq_requantize_rule rule, do
 
 /* How far behind a tie, code - 1/2, sums begin to come to the code where they are rounded to float32 and then to even:
    half the distance to the next float, and before the tie if that goes to the code. */
-static float border_of(int32_t code)
-{
-    float tie = (float)code - 0.5f;
-    uint32_t bits;
-    memcpy(&bits, &tie, sizeof bits);
-    bits = (bits & 0x7F800000) - (24u << 23) + ((uint32_t)~code << 31);
-    memcpy(&tie, &bits, sizeof tie);
-    return tie;
-}
-
+#define HALF_PLACE(twice) /* of a float twice / 2 */                                                              \
+    ((twice) < 2 ? 0x1p-25f : (twice) < 4 ? 0x1p-24f : (twice) < 8 ? 0x1p-23f : (twice) < 16 ? 0x1p-22f           \
+     : (twice) < 32 ? 0x1p-21f : (twice) < 64 ? 0x1p-20f : (twice) < 128 ? 0x1p-19f : (twice) < 256 ? 0x1p-18f    \
+     : (twice) < 512 ? 0x1p-17f : 0x1p-16f)
+#define BORDER(code) (((code) & 1 ? 1 : -1) * HALF_PLACE((code) > 0 ? 2 * (code) - 1 : 1 - 2 * (code)))
+#define BORDERS_4(code) BORDER(code), BORDER((code) + 1), BORDER((code) + 2), BORDER((code) + 3)
+#define BORDERS_16(code) BORDERS_4(code), BORDERS_4((code) + 4), BORDERS_4((code) + 8), BORDERS_4((code) + 12)
+#define BORDERS_64(code) BORDERS_16(code), BORDERS_16((code) + 16), BORDERS_16((code) + 32), BORDERS_16((code) + 48)
 #define BORDERS_FROM (-256) /* a code less a zero point, at least */
-struct borders {
-    float at[544];
-};
+static const float borders[] = {BORDERS_64(-256), BORDERS_64(-192), BORDERS_64(-128), BORDERS_64(-64), BORDERS_64(0),
+                                BORDERS_64(64),   BORDERS_64(128),  BORDERS_64(192),  BORDERS_16(256)};
 
-static void make_borders(struct borders *borders)
+static const float *borders_from(int32_t code)
 {
-    const int32_t count = sizeof borders->at / sizeof *borders->at;
-    for (int32_t i = 0; i < count; i++)
-        borders->at[i] = border_of(i + BORDERS_FROM);
-}
-
-static const float *borders_from(const struct borders *borders, int32_t code)
-{
-    return borders->at + code - BORDERS_FROM;
+    return borders + code - BORDERS_FROM;
 }
 
 typedef void (*limits_fn)(const tq_line_steps *, tq_line_limits *);
 
 /* What is being drawn. */
 struct drawing {
-    const struct borders *borders;
     limits_fn limits;
     double real, step, offset[2]; /* the multiplier, 1 / real, and the rule's offsets for acc >= 0 and acc < 0 */
     int32_t zero_point;
@@ -87,9 +76,9 @@ static tq_line_steps steps_of(const struct drawing *d, const struct side *side, 
     const double lean = (slope - d->real) * step;
     tq_line_steps s = {.fraction = units_of(at), .stride = units_of(step), .leaning = units_of(at - at * lean),
                        .leaning_stride = units_of(step - step * lean), .units = (float)(step / TQ_LINE_UNIT),
-                       .border = borders_from(d->borders, side->from), .count = side->count};
+                       .border = borders_from(side->from), .count = side->count};
     if (d->rounds)
-        s.rule_border = borders_from(d->borders, side->from - d->zero_point);
+        s.rule_border = borders_from(side->from - d->zero_point);
     return s;
 }
 
@@ -260,13 +249,13 @@ static void draw_some(const struct drawing *d, size_t n, tq_code_line *lines)
 }
 
 static bool has_drawing(const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point, limits_fn limits,
-                        const struct borders *borders, struct drawing *d)
+                        struct drawing *d)
 {
     double shift[2], real = tq_multiplier_real(m, rule);
     if (!(real >= 0x1p-11 && real < 0x1p-3))
         return false;
     tq_multiplier_tie_shift(m, rule, shift);
-    *d = (struct drawing){borders, limits, real, 1 / real, {zero_point + shift[0], zero_point + shift[1]}, zero_point,
+    *d = (struct drawing){limits, real, 1 / real, {zero_point + shift[0], zero_point + shift[1]}, zero_point,
                           rule == TQ_REQUANTIZE_FLOAT32_EVEN};
     return true;
 }
@@ -277,12 +266,10 @@ void tq_code_lines_of(const tq_multiplier *m, const int32_t *zero_point, size_t 
     struct drawing drawings[TQ_LINES_AT_ONCE];
     tq_code_line drawn[TQ_LINES_AT_ONCE];
     size_t to[TQ_LINES_AT_ONCE], count = 0;
-    struct borders borders;
     limits_fn limits = limits_body();
-    make_borders(&borders);
     for (size_t i = 0; i < n; i++) {
         lines[i] = (tq_code_line){NAN, 0, 0, {TQ_NO_EXCEPTION, TQ_NO_EXCEPTION}};
-        if (limits && has_drawing(&m[i], rule, zero_point[i], limits, &borders, &drawings[count]))
+        if (limits && has_drawing(&m[i], rule, zero_point[i], limits, &drawings[count]))
             to[count++] = i;
     }
     draw_some(drawings, count, drawn);

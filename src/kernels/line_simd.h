@@ -32,26 +32,27 @@ INLINE bool is_straight(const float *slope, size_t n)
     return straight;
 }
 
-/* tq_line_limits.  Limits are unsigned, with BIAS on the side where their numbers would wrap: more than lines and rules
-   differ by.  That is 3/2 2^-23 of an acc below 256 2^11, where the slope is the next but one to the multiplier, and a
-   half of the last place of sums below 128 and of products below 256, over 2^-11: 0.118 of what 2^32 units are. */
-#define BIAS (1 << 29)
+/* tq_line_limits.  A limit differs from its fraction by what lines and rules differ by: 3/2 2^-23 of an acc below 256 2^11,
+   where the slope is the next but one to the multiplier, and a half of the last place of sums below 128 and of products
+   below 256, over 2^-11: 0.118 of what 2^32 units are.  So the limits of steps on the one side are from -0.618 to 0.118
+   of these, on the other from -0.118 to 0.618.  Less a QUARTER, the first rise as unsigned integers, the others as signed
+   ones. */
+#define QUARTER (1 << 30)
 struct line_search {
     vi fraction, stride, leaning, leaning_stride, above, below;
     vf units;
 };
 
-/* A vector's steps; those whose bits are set in left_out do not count. */
-INLINE void line_look(struct line_search *at, const float *border, const float *rule_border, vi left_out)
+/* A vector's steps.  Fractions are less than they are by UNSURE. */
+INLINE void line_look(struct line_search *at, const float *border, const float *rule_border)
 {
-    const vi unsure = splat_s32(TQ_LINE_UNSURE), bias = splat_s32(BIAS);
-    vi fraction = at->fraction, least = add_s32(at->leaning, even_s32(mul_f32(load_f32(border), at->units)));
+    const vi limit = add_s32(at->leaning, even_s32(mul_f32(load_f32(border), at->units)));
+    vi fraction = at->fraction;
     if (rule_border)
         fraction = add_s32(fraction, even_s32(mul_f32(load_f32(rule_border), at->units)));
-    vi missed = or_s32(sign_s32(sub_s32(unsure, fraction)), left_out);
-    vi reached = or_s32(sign_s32(add_s32(unsure, fraction)), left_out);
-    at->above = max_u32(at->above, but_s32(sub_s32(least, bias), missed));
-    at->below = min_u32(at->below, or_s32(add_s32(least, bias), reached));
+    const vi sure = add_s32(fraction, splat_s32(2 * TQ_LINE_UNSURE));
+    at->above = max_u32(at->above, choose_s32(fraction, splat_s32(0), limit));
+    at->below = min_s32(at->below, choose_s32(sure, limit, splat_s32(INT32_MAX)));
     at->fraction = add_s32(at->fraction, at->stride);
     at->leaning = add_s32(at->leaning, at->leaning_stride);
 }
@@ -66,30 +67,45 @@ INLINE void line_search(struct line_search *at, const tq_line_steps *s, const fl
 {
     int32_t n = 0;
     for (; n + LANES <= s->count; n += LANES)
-        line_look(at, s->border + n, rule_border ? rule_border + n : NULL, splat_s32(0));
-    if (n < s->count)
-        line_look(at, s->border + n, rule_border ? rule_border + n : NULL,
-                  mix_s32(splat_s32(0), splat_s32(-1), s->count - n));
+        line_look(at, s->border + n, rule_border ? rule_border + n : NULL);
+    if (n < s->count) {
+        const vi above = at->above, below = at->below;
+        line_look(at, s->border + n, rule_border ? rule_border + n : NULL);
+        at->above = mix_s32(at->above, above, s->count - n);
+        at->below = mix_s32(at->below, below, s->count - n);
+    }
 }
 
 #define LINE_LIMITS_(isa) tq_line_limits__##isa
 #define LINE_LIMITS(isa) LINE_LIMITS_(isa)
 TARGET void LINE_LIMITS(ISA)(const tq_line_steps *s, tq_line_limits *limits)
 {
-    struct line_search at = {line_first(s->fraction, s->stride), splat_s32((int32_t)(s->stride * LANES)),
-                             line_first(s->leaning, s->leaning_stride), splat_s32((int32_t)(s->leaning_stride * LANES)),
-                             splat_s32(-TQ_LINE_WIDEST - BIAS), splat_s32(TQ_LINE_WIDEST + BIAS), splat_f32(s->units)};
+    const vi reversed = splat_s32(INT32_MAX); /* the least signed integer becomes the most unsigned one */
+    struct line_search at = {line_first(s->fraction - TQ_LINE_UNSURE, s->stride),
+                             splat_s32((int32_t)(s->stride * LANES)),
+                             line_first(s->leaning - QUARTER, s->leaning_stride),
+                             splat_s32((int32_t)(s->leaning_stride * LANES)),
+                             splat_s32(-TQ_LINE_WIDEST - QUARTER), splat_s32(TQ_LINE_WIDEST - QUARTER),
+                             splat_f32(s->units)};
     if (s->rule_border)
         line_search(&at, s, s->rule_border);
     else
         line_search(&at, s, NULL);
-    limits->above = (int32_t)(most_u32(at.above) + BIAS);
-    limits->below = (int32_t)(~most_u32(xor_s32(at.below, splat_s32(-1))) - BIAS);
+    limits->above = (int32_t)(most_u32(at.above) + QUARTER);
+    limits->below = (int32_t)((most_u32(xor_s32(at.below, reversed)) ^ INT32_MAX) + QUARTER);
 }
 
 /* Rows whose parameters vary along them are done LINED at a time, so that parameters are loaded once for all of them.
    In sixteen registers, half a block's fit beside what is done. */
 #define LINED 6
+
+/* The vectors of a block that are done together, in each of LINED rows. */
+enum line_part { LINE_WHOLE, LINE_LEFT, LINE_RIGHT };
+
+/* No vector waits for its own numbers: each step is taken so many vectors behind the first, which turns them to floats,
+   and compilers keep that order (a gain of a twentieth over each vector from end to end). */
+enum { LINE_SIGN = 1, LINE_SUM = 2, LINE_CODE = 4, LINE_WORDS = 6 };
+#define LINE_UNROLLED 32 /* as many steps as there are, and more */
 
 /* The lines of a row's elements, from the one on with which all rows are taken to begin. */
 struct line_pattern {
@@ -170,35 +186,51 @@ INLINE size_t line_head(const void *x, size_t size)
             WALK(lined_##kernel, VARY_NOTHING);                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    /* A block of each row: all of it, or first all left halves and then the right ones. */                            \
-    INLINE void whole_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_pattern *c,   \
-                               size_t at)                                                                              \
+    /* `right`: words of right halves, which are done before left ones. */                                             \
+    INLINE void along_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_lane *c,       \
+                              enum line_part part, words right[LINED])                                                 \
     {                                                                                                                  \
-        const struct line_lane l[4] = {line_at(c, at), line_at(c, at + LANES), line_at(c, at + 2 * LANES),             \
-                                       line_at(c, at + 3 * LANES)};                                                    \
-        UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride, y += stride)                                        \
+        const int each = part == LINE_WHOLE ? 4 : 2, count = each * LINED;                                             \
+        vf acc[4 * LINED], sum[4 * LINED];                                                                             \
+        vi code[4 * LINED];                                                                                            \
+        words half[2 * LINED];                                                                                         \
+        UNROLL(LINE_UNROLLED) for (int k = 0; k < count + LINE_WORDS; k++)                                             \
         {                                                                                                              \
-            words ab = words_of(on_line_##kernel(x, &l[0]), on_line_##kernel(x + LANES, &l[1]));                       \
-            words cd = words_of(on_line_##kernel(x + 2 * LANES, &l[2]), on_line_##kernel(x + 3 * LANES, &l[3]));       \
-            put(y, line_codes_##out(ab, cd), false);                                                                   \
+            const int sign = k - LINE_SIGN, add = k - LINE_SUM, round = k - LINE_CODE, last = k - LINE_WORDS;          \
+            if (k < count)                                                                                             \
+                acc[k] = in_order_f32(float_of_s32(load_##in(x + k / each * stride + k % each * LANES)));              \
+            if (sign >= 0 && sign < count)                                                                             \
+                sum[sign] = in_order_f32(OFFSET_##rule(acc[sign], c[sign % each]));                                    \
+            if (add >= 0 && add < count)                                                                               \
+                sum[add] = in_order_f32(fma_onto_f32(acc[add], c[add % each].slope, sum[add]));                        \
+            if (round >= 0 && round < count)                                                                           \
+                code[round] = in_order_s32(even_s32(sum[round]));                                                      \
+            if (last < 0 || last % 2 == 0)                                                                             \
+                continue;                                                                                              \
+            half[last / 2] = words_of(code[last - 1], code[last]);                                                     \
+            element_##out *to = y + last / each * stride;                                                              \
+            if (part == LINE_RIGHT)                                                                                    \
+                right[last / each] = half[last / 2];                                                                   \
+            else if (part == LINE_LEFT)                                                                                \
+                put(to, line_codes_##out(half[last / 2], right[last / each]), false);                                  \
+            else if (last % each == 3)                                                                                 \
+                put(to, line_codes_##out(half[last / 2 - 1], half[last / 2]), false);                                  \
         }                                                                                                              \
     }                                                                                                                  \
-    INLINE void halves_##kernel(const element_##in *x0, element_##out *y, size_t stride, const struct line_pattern *c, \
-                                size_t at)                                                                             \
+    INLINE void along_block_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_pattern *p,   \
+                               size_t at)                                                                              \
     {                                                                                                                  \
-        words left[LINED];                                                                                             \
-        const element_##in *x = x0;                                                                                    \
-        struct line_lane a = line_at(c, at), b = line_at(c, at + LANES);                                               \
-        UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride)                                                     \
-            left[r] = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                              \
-        x = x0 + 2 * LANES;                                                                                            \
-        a = line_at(c, at + 2 * LANES);                                                                                \
-        b = line_at(c, at + 3 * LANES);                                                                                \
-        UNROLL(LINED) for (int r = 0; r < LINED; r++, x += stride, y += stride)                                        \
-        {                                                                                                              \
-            words right = words_of(on_line_##kernel(x, &a), on_line_##kernel(x + LANES, &b));                          \
-            put(y, line_codes_##out(left[r], right), false);                                                           \
+        if (REGISTERS >= 32) {                                                                                         \
+            const struct line_lane c[] = {line_at(p, at), line_at(p, at + LANES), line_at(p, at + 2 * LANES),          \
+                                          line_at(p, at + 3 * LANES)};                                                 \
+            along_##kernel(x, y, stride, c, LINE_WHOLE, NULL);                                                          \
+            return;                                                                                                    \
         }                                                                                                              \
+        words right[LINED];                                                                                            \
+        const struct line_lane r[] = {line_at(p, at + 2 * LANES), line_at(p, at + 3 * LANES)};                         \
+        along_##kernel(x + 2 * LANES, y, stride, r, LINE_RIGHT, right);                                                 \
+        const struct line_lane l[] = {line_at(p, at), line_at(p, at + LANES)};                                         \
+        along_##kernel(x, y, stride, l, LINE_LEFT, right);                                                              \
     }                                                                                                                  \
     /* The blocks that a vector is in, exactly; where rows follow each other, one may be in the next row. */           \
     RARELY void again_lines_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride,                 \
@@ -225,15 +257,14 @@ INLINE size_t line_head(const void *x, size_t size)
                 again_lines_##kernel(x - head, y - head, n, stride, p, first, head + i);                               \
         }                                                                                                              \
     }                                                                                                                  \
-    static __attribute__((noinline)) TARGET size_t lines_##kernel(const element_##in *x0, element_##out *y0, size_t n, \
-                                                                  size_t rows, size_t stride,                          \
-                                                                  const tq_requantize_params *p, size_t first)         \
+    INLINE size_t lines_of_##kernel(const element_##in *x0, element_##out *y0, size_t n, size_t rows, size_t stride,   \
+                                    const tq_requantize_params *p, size_t first)                                       \
     {                                                                                                                  \
         const size_t head = stride == n ? line_head(x0, sizeof *x0) : 0;                                               \
         struct line_pattern c;                                                                                         \
         line_turn(&c, p, first, n, head);                                                                              \
         if (head) { /* of which there is a row less */                                                                 \
-            exact_##rule##_##in##_##out(x0, y0, p, first, true);                                                      \
+            exact_##rule##_##in##_##out(x0, y0, p, first, true);                                                       \
             x0 += head, y0 += head, rows--;                                                                            \
         }                                                                                                              \
         const size_t done = rows / LINED * LINED;                                                                      \
@@ -244,23 +275,28 @@ INLINE size_t line_head(const void *x, size_t size)
             for (size_t i = 0; i < n; i += BLOCK) {                                                                    \
                 for (size_t k = 0; ask && k < LINED * BLOCK * sizeof *x0; k += CACHE_LINE, ahead += CACHE_LINE)        \
                     __builtin_prefetch((const void *)ahead);                                                           \
-                if (REGISTERS >= 32)                                                                                   \
-                    whole_##kernel(x0 + i, y0 + i, stride, &c, i);                                                     \
-                else                                                                                                   \
-                    halves_##kernel(x0 + i, y0 + i, stride, &c, i);                                                    \
+                along_block_##kernel(x0 + i, y0 + i, stride, &c, i);                                                         \
             }                                                                                                          \
             except_##kernel(x0, y0, n, stride, head, p, first, &c);                                                    \
         }                                                                                                              \
         return done;                                                                                                   \
+    }                                                                                                                  \
+    static __attribute__((noinline)) TARGET size_t lines_##kernel(const element_##in *x0, element_##out *y0, size_t n, \
+                                                                  size_t rows, size_t stride,                          \
+                                                                  const tq_requantize_params *p, size_t first)         \
+    {                                                                                                                  \
+        if (n == 64 && stride == 64)                                                                                   \
+            return lines_of_##kernel(x0, y0, 64, rows, 64, p, first);                                                  \
+        return lines_of_##kernel(x0, y0, n, rows, stride, p, first);                                                   \
     }
 
 #define WALK_LINES(kernel)                                                      \
-    do {                                                                        \
-        if (p->lines && n % BLOCK == 0 && n <= TQ_GROUPED && rows > LINED &&    \
-            is_straight(p->line_slope + first, n)) {                            \
-            const size_t done = lines_##kernel(x, y, n, rows, stride, p, first); \
-            x += done * stride;                                                 \
-            y += done * stride;                                                 \
-            rows -= done;                                                       \
-        }                                                                       \
+    do {                                                                                                               \
+        if (p->lines && n % BLOCK == 0 && n <= TQ_GROUPED && rows > LINED &&                                           \
+            is_straight(p->line_slope + first, n)) {                                                                   \
+            const size_t done = lines_##kernel(x, y, n, rows, stride, p, first);                                       \
+            x += done * stride;                                                                                        \
+            y += done * stride;                                                                                        \
+            rows -= done;                                                                                              \
+        }                                                                                                              \
     } while (0)

@@ -189,10 +189,8 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 INLINE vi and_s32(vi a, vi b) { return _mm256_and_si256(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
 INLINE vi or_s32(vi a, vi b) { return _mm256_or_si256(a, b); }
-INLINE vi but_s32(vi a, vi not_these) { return _mm256_andnot_si256(not_these, a); }
-INLINE vi sign_s32(vi x) { return _mm256_srai_epi32(x, 31); } /* all bits of what is negative */
 INLINE vi max_u32(vi a, vi b) { return _mm256_max_epu32(a, b); }
-INLINE vi min_u32(vi a, vi b) { return _mm256_min_epu32(a, b); }
+INLINE vi min_s32(vi a, vi b) { return _mm256_min_epi32(a, b); }
 INLINE vi abs_s32(vi x) { return _mm256_abs_epi32(x); } /* of INT32_MIN itself */
 INLINE vi equal_s32(vi a, vi b) { return _mm256_cmpeq_epi32(a, b); }
 INLINE vi mul_s32(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
@@ -215,6 +213,11 @@ INLINE vi bytes_of(words ab, words cd)
     return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+INLINE vi choose_s32(vi x, vi positive, vi negative)
+{
+    return _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(positive), _mm256_castsi256_ps(negative), _mm256_castsi256_ps(x)));
+}
 INLINE vf choose_by_sign(vf x, vf positive, vf negative) { return _mm256_blendv_ps(positive, negative, x); }
 
 /* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more

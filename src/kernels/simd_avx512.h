@@ -162,10 +162,8 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 INLINE vi and_s32(vi a, vi b) { return _mm512_and_si512(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
 INLINE vi or_s32(vi a, vi b) { return _mm512_or_si512(a, b); }
-INLINE vi but_s32(vi a, vi not_these) { return _mm512_andnot_si512(not_these, a); }
-INLINE vi sign_s32(vi x) { return _mm512_srai_epi32(x, 31); }
 INLINE vi max_u32(vi a, vi b) { return _mm512_max_epu32(a, b); }
-INLINE vi min_u32(vi a, vi b) { return _mm512_min_epu32(a, b); }
+INLINE vi min_s32(vi a, vi b) { return _mm512_min_epi32(a, b); }
 INLINE vi abs_s32(vi x) { return _mm512_abs_epi32(x); } /* of INT32_MIN itself */
 INLINE vi equal_s32(vi a, vi b) { return _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(a, b)); }
 INLINE vi mul_s32(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
@@ -179,6 +177,10 @@ typedef vi words;
 INLINE words words_of(vi a, vi b) { return _mm512_packs_epi32(a, b); }
 INLINE vi bytes_of(words ab, words cd) { return order_bytes(_mm512_packs_epi16(ab, cd)); }
 
+INLINE vi choose_s32(vi x, vi positive, vi negative)
+{
+    return _mm512_mask_mov_epi32(positive, _mm512_movepi32_mask(x), negative);
+}
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {
     return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(_mm512_castps_si512(x)), negative);

@@ -22,6 +22,16 @@ typedef struct {
 INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
 INLINE vf keep_f32(vf x) { return x; } /* there are no other loads */
 INLINE vi keep_s32(vi x) { return x; }
+INLINE vf in_order_f32(vf x)
+{
+    __asm__ volatile("" : "+w"(x));
+    return x;
+}
+INLINE vi in_order_s32(vi x)
+{
+    __asm__ volatile("" : "+w"(x));
+    return x;
+}
 INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
 INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
 INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
@@ -154,21 +164,16 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 INLINE vi and_s32(vi a, vi b) { return vandq_s32(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
 INLINE vi or_s32(vi a, vi b) { return vorrq_s32(a, b); }
-INLINE vi but_s32(vi a, vi not_these) { return vbicq_s32(a, not_these); }
-INLINE vi sign_s32(vi x) { return vshrq_n_s32(x, 31); }
 INLINE vi max_u32(vi a, vi b)
 {
     return vreinterpretq_s32_u32(vmaxq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
 }
+INLINE vi min_s32(vi a, vi b) { return vminq_s32(a, b); }
 INLINE vi abs_s32(vi x) { return vabsq_s32(x); } /* of INT32_MIN itself */
 INLINE vi equal_s32(vi a, vi b) { return vreinterpretq_s32_u32(vceqq_s32(a, b)); }
 INLINE vi mul_s32(vi a, vi b) { return vmulq_s32(a, b); }
 INLINE uint32_t most_u32(vi x) { return vmaxvq_u32(vreinterpretq_u32_s32(x)); }
 INLINE bool any_s32(vi x) { return most_u32(x) != 0; }
-INLINE vi min_u32(vi a, vi b)
-{
-    return vreinterpretq_s32_u32(vminq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
-}
 INLINE vi splat_s8(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
 INLINE vi clamp_i8(vi x, vi low, vi high)
 {
@@ -192,6 +197,10 @@ INLINE vi bytes_of(words ab, words cd)
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
 }
 
+INLINE vi choose_s32(vi x, vi positive, vi negative)
+{
+    return vbslq_s32(vreinterpretq_u32_s32(vshrq_n_s32(x, 31)), negative, positive);
+}
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {
     return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(vreinterpretq_s32_f32(x), 31)), negative, positive);
