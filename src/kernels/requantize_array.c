@@ -2,10 +2,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "kernels/array_walk.h"
 #include "kernels/code_line.h"
 
 #define LINES_PAY 4096 /* elements a set: what a line saves on fewer is less than looking for it */
+#define FOUND_LINES_PAY 64 /* of lines that are there */
 
 enum {
     R_REAL,
@@ -76,29 +78,46 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     p->shifts_left |= m->shift > 0;
 }
 
-/* The lines of `count` sets from i on: how many have none. */
-static size_t fill_lines(char *const *data, size_t i, size_t count, const tq_multiplier *m, const int32_t *zero_points,
-                         tq_requantize_rule rule)
+/* The lines of `count` sets to entries from i on: how many have none. */
+static size_t find_lines(const tq_code_lines *to, size_t i, size_t count, const tq_multiplier *m,
+                         const int32_t *zero_points, tq_requantize_rule rule)
 {
     tq_code_line lines[TQ_LINES_AT_ONCE];
-    size_t misses = 0;
+    size_t missing = 0;
     tq_code_lines_of(m, zero_points, count, rule, lines);
     for (size_t k = 0; k < count; k++, i++) {
-        ((float *)data[R_LINE_SLOPE])[i] = lines[k].slope;
-        ((float *)data[R_LINE_OFFSET])[i] = lines[k].offset;
-        ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = lines[k].offset_negative;
-        ((int32_t *)data[R_LINE_EXCEPTION])[i] = lines[k].exception[0];
-        ((int32_t *)data[R_LINE_EXCEPTION_2])[i] = lines[k].exception[1];
-        misses += lines[k].slope != lines[k].slope;
+        to->slope[i] = lines[k].slope;
+        to->offset[i] = lines[k].offset;
+        to->offset_negative[i] = lines[k].offset_negative;
+        to->exception[0][i] = lines[k].exception[0];
+        to->exception[1][i] = lines[k].exception[1];
+        missing += lines[k].slope != lines[k].slope;
     }
-    return misses;
+    return missing;
 }
 
 /* With no line of these sets. */
-static void fill_no_lines(char *const *data, size_t i, size_t count)
+static void find_no_lines(const tq_code_lines *to, size_t i, size_t count)
 {
     for (; count > 0; count--)
-        ((float *)data[R_LINE_SLOPE])[i++] = NAN;
+        to->slope[i++] = NAN;
+}
+
+static void copy_lines(const tq_code_lines *to, const tq_code_lines *from, size_t first, size_t sets)
+{
+    memcpy(to->slope, from->slope + first, sets * sizeof *to->slope);
+    memcpy(to->offset, from->offset + first, sets * sizeof *to->offset);
+    memcpy(to->offset_negative, from->offset_negative + first, sets * sizeof *to->offset_negative);
+    for (int k = 0; k < 2; k++)
+        memcpy(to->exception[k], from->exception[k] + first, sets * sizeof *to->exception[k]);
+}
+
+static tq_code_lines line_columns(char *const *data)
+{
+    return (tq_code_lines){.slope = (float *)data[R_LINE_SLOPE],
+                           .offset = (float *)data[R_LINE_OFFSET],
+                           .offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE],
+                           .exception = {(int32_t *)data[R_LINE_EXCEPTION], (int32_t *)data[R_LINE_EXCEPTION_2]}};
 }
 
 static void fill_requantize(tq_walk_params *params, char *const *data, unsigned columns, const tq_walk_source *from,
@@ -108,7 +127,11 @@ static void fill_requantize(tq_walk_params *params, char *const *data, unsigned 
     tq_requantize_params *p = &params->requantize;
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
+    const bool look = p->lines && !from->lines;
+    const tq_code_lines lines = line_columns(data);
     size_t misses = 0;
+    if (p->lines && from->lines)
+        copy_lines(&lines, from->lines, first, sets);
     for (size_t i = 0, some; i < sets; i += some) {
         tq_multiplier m[TQ_LINES_AT_ONCE];
         int32_t zero_points[TQ_LINES_AT_ONCE];
@@ -122,10 +145,10 @@ static void fill_requantize(tq_walk_params *params, char *const *data, unsigned 
             p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
             zero_points[k] = zero - tq_code_center(from->out);
         }
-        if (p->lines && misses < from->misses)
-            misses += fill_lines(data, i, some, m, zero_points, from->rule);
-        else if (p->lines)
-            fill_no_lines(data, i, some);
+        if (look && misses < from->misses)
+            misses += find_lines(&lines, i, some, m, zero_points, from->rule);
+        else if (look)
+            find_no_lines(&lines, i, some);
     }
 }
 
@@ -140,10 +163,9 @@ static void point_requantize(tq_walk_params *params, char *const *data)
     p->zero_point = (int32_t *)data[R_ZERO], p->input_zero_point = (int32_t *)data[R_INPUT_ZERO];
     if (!p->lines)
         return;
-    p->line_slope = (float *)data[R_LINE_SLOPE], p->line_offset = (float *)data[R_LINE_OFFSET];
-    p->line_offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE];
-    p->line_exception[0] = (int32_t *)data[R_LINE_EXCEPTION];
-    p->line_exception[1] = (int32_t *)data[R_LINE_EXCEPTION_2];
+    const tq_code_lines lines = line_columns(data);
+    p->line_slope = lines.slope, p->line_offset = lines.offset, p->line_offset_negative = lines.offset_negative;
+    p->line_exception[0] = lines.exception[0], p->line_exception[1] = lines.exception[1];
 }
 
 /* The columns that a rule's bodies read. */
@@ -174,22 +196,60 @@ static double expected_misses(const tq_walk_source *from, size_t sets)
     return rounds ? 3 * misses : misses;
 }
 
-/* Whether it pays to look for lines.  Along rows they are of use if all sets have one, and kernels do several rows at a
-   time. */
+/* Whether lines pay, and if they are not there, looking for them.  Along rows they are of use if all sets have one, and
+   kernels do several rows at a time. */
 static bool lines_pay(tq_walk_source *from, const tq_layout *layout)
 {
     size_t sets = layout->groups * layout->channels;
     size_t pattern = tq_layout_needs(layout, false).pattern;
     bool grouped = pattern > 0 && pattern <= TQ_GROUPED && pattern % TQ_COLUMN_PADDING == 0;
-    bool rows = tq_layout_way(layout, false) == TQ_WAY_ROWS, of_use = (rows || grouped) && from->in == TQ_i32;
-    if (!of_use || tq_element_size(from->out) != 1 || tq_layout_elements(layout) / sets < LINES_PAY)
+    bool rows = tq_layout_way(layout, false) == TQ_WAY_ROWS;
+    if (!(rows || grouped) || from->in != TQ_i32 || tq_element_size(from->out) != 1)
         return false;
+    const size_t each = tq_layout_elements(layout) / sets;
     from->misses = rows ? sets : 1;
-    return expected_misses(from, sets) < (rows ? sets * 0.5 : 0.7);
+    if (from->lines)
+        return from->lines->count == sets && from->lines->missing < from->misses && each >= FOUND_LINES_PAY;
+    return each >= LINES_PAY && expected_misses(from, sets) < (rows ? sets * 0.5 : 0.7);
+}
+
+tq_status tq_code_lines_make(tq_column_f64 multiplier, tq_column_i32 zero_point, size_t count, tq_element out,
+                             tq_requantize_rule rule, tq_code_lines *lines, tq_error *error)
+{
+    if (tq_element_size(out) != 1) {
+        *lines = (tq_code_lines){0};
+        return TQ_OK;
+    }
+    float *memory;
+    tq_status status = tq_allocate(&tq_default_allocator, count, 5 * sizeof *memory, &memory, error);
+    if (status != TQ_OK)
+        return status;
+    int32_t *exceptions = (int32_t *)(memory + 3 * count);
+    tq_code_lines made = {.count = count, .slope = memory, .offset = memory + count,
+                          .offset_negative = memory + 2 * count, .exception = {exceptions, exceptions + count}};
+    for (size_t i = 0, some; i < count; i += some) {
+        tq_multiplier m[TQ_LINES_AT_ONCE];
+        int32_t zero_points[TQ_LINES_AT_ONCE];
+        some = count - i < TQ_LINES_AT_ONCE ? count - i : TQ_LINES_AT_ONCE;
+        for (size_t k = 0; k < some; k++) {
+            m[k] = tq_multiplier_of(multiplier.data[multiplier.many ? i + k : 0], rule);
+            zero_points[k] = zero_point.data[zero_point.many ? i + k : 0] - tq_code_center(out);
+        }
+        made.missing += find_lines(&made, i, some, m, zero_points, rule);
+    }
+    *lines = made;
+    return TQ_OK;
+}
+
+void tq_code_lines_free(tq_code_lines *lines)
+{
+    tq_release(&tq_default_allocator, lines->slope);
+    *lines = (tq_code_lines){0};
 }
 
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
-                              tq_column_i32 zero_point, tq_requantize_rule rule, tq_error *error)
+                              tq_column_i32 zero_point, tq_requantize_rule rule, const tq_code_lines *lines,
+                              tq_error *error)
 {
     static const tq_operation operations[] = {
         [TQ_REQUANTIZE_DOUBLE] = TQ_OP_requantize_double,
@@ -203,14 +263,14 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     tq_walk_params p = {.requantize = {.low = tq_element_low(job->out_type),
                                      .high = (int32_t)tq_element_high(job->out_type), .stream = tq_job_is_large(job)}};
     tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
-                            .rule = rule, .in = job->in_type, .out = job->out_type};
+                            .lines = lines && lines->count ? lines : NULL, .rule = rule, .in = job->in_type, .out = job->out_type};
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
     tq_walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
                      .layout = tq_layout_joined(job->layout, many)};
-    bool lines = lines_pay(&source, &w.layout);
-    p.requantize.lines = lines;
-    unsigned of_lines = lines ? 31u << R_LINE_SLOPE : 0;
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lines ? R_COLUMNS : R_LINE_SLOPE,
+    bool lined = lines_pay(&source, &w.layout);
+    p.requantize.lines = lined;
+    unsigned of_lines = lined ? 31u << R_LINE_SLOPE : 0;
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lined ? R_COLUMNS : R_LINE_SLOPE,
                     .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return tq_walk_run(&w, job, operations[rule], &c, error);
 }
