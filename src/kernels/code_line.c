@@ -46,7 +46,7 @@ static const float borders[] = {BORDERS_64(-256), BORDERS_64(-192), BORDERS_64(-
 
 static const float *borders_from(int32_t code)
 {
-    return borders + code - BORDERS_FROM;
+    return borders + (code - BORDERS_FROM);
 }
 
 typedef void (*limits_fn)(const tq_line_steps *, tq_line_limits *);

@@ -113,6 +113,7 @@ struct line_pattern {
     _Alignas(VECTOR_BYTES) float slope[TQ_GROUPED], offset[TQ_GROUPED], offset_negative[TQ_GROUPED];
     _Alignas(VECTOR_BYTES) int32_t exception[2][TQ_GROUPED];
     size_t excepted[TQ_GROUPED / LANES], vectors; /* where those begin that have exceptions */
+    bool second; /* some have two */
 };
 
 /* Columns are of numbers of four bytes. */
@@ -131,9 +132,12 @@ static __attribute__((unused)) TARGET void line_turn(struct line_pattern *c, con
     turn(c->exception[0], p->line_exception[0] + first, n, head);
     turn(c->exception[1], p->line_exception[1] + first, n, head);
     c->vectors = 0;
-    for (size_t i = 0; i < n; i += LANES) /* who has a second has a first */
+    c->second = false;
+    for (size_t i = 0; i < n; i += LANES) { /* who has a second has a first */
         if (any_s32(xor_s32(load_s32(c->exception[0] + i), splat_s32(TQ_NO_EXCEPTION))))
             c->excepted[c->vectors++] = i;
+        c->second |= any_s32(xor_s32(load_s32(c->exception[1] + i), splat_s32(TQ_NO_EXCEPTION)));
+    }
 }
 
 INLINE struct line_lane line_at(const struct line_pattern *c, size_t at)
@@ -254,7 +258,9 @@ INLINE size_t line_head(const void *x, size_t size)
             UNROLL(LINED) for (int r = 0; r < LINED; r++)                                                              \
             {                                                                                                          \
                 const vi distance = abs_s32(load_##in(x + r * stride + i));                                            \
-                met = or_s32(met, or_s32(equal_s32(distance, one), equal_s32(distance, other)));                       \
+                met = or_s32(met, equal_s32(distance, one));                                                           \
+                if (c->second)                                                                                         \
+                    met = or_s32(met, equal_s32(distance, other));                                                     \
             }                                                                                                          \
             if (any_s32(met))                                                                                          \
                 again_lines_##kernel(x - head, y - head, n, stride, p, first, head + i);                               \
