@@ -14,8 +14,10 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/sizes.h"
 #include "base/threads.h"
 #include "kernels/elementwise.h"
+#include "kernels/features.h"
 #include "kernels/isa.h"
 #include "kernels/products.h"
 
@@ -25,16 +27,6 @@
 #define BLOCK_ROWS 96
 #define WIDE_LENGTH 510        /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
 #define WORK_A_THREAD (1 << 17) /* multiply-adds below which a thread costs more than it brings */
-
-static size_t round_up(size_t x, size_t to)
-{
-    return (x + to - 1) / to * to;
-}
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- the plan ---- */
 
@@ -88,7 +80,7 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
         g.runs = g.copies ? 1 : taps;
         g.length = g.copies ? (size_t)row : depth;
         g.panels = channels / g.lanes + (channels % g.lanes != 0);
-        fits = tq_mul_u64(round_up(g.length, k->group), g.runs, &width) &&
+        fits = tq_mul_u64(tq_round_up(g.length, k->group), g.runs, &width) &&
                tq_mul_u64(width, lanes * k->weight_bytes, &width) && tq_mul_u64(width, g.panels, &weights) &&
                weights <= PTRDIFF_MAX / 2;
     }
@@ -96,9 +88,9 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps of %zu are too large",
                        channels, taps, depth);
     g.panel_bytes = (size_t)width;
-    g.packed_bytes = round_up((size_t)weights, ALIGN) + round_up(g.panels * lanes * (wide ? 8 : 4), ALIGN) +
-                     round_up(channels * sizeof(int32_t), ALIGN) +
-                     round_up(depth * tq_element_size(in) + SLACK, ALIGN);
+    g.packed_bytes = tq_round_up((size_t)weights, ALIGN) + tq_round_up(g.panels * lanes * (wide ? 8 : 4), ALIGN) +
+                     tq_round_up(channels * sizeof(int32_t), ALIGN) +
+                     tq_round_up(depth * tq_element_size(in) + SLACK, ALIGN);
     *gemm = g;
     return TQ_OK;
 }
@@ -116,7 +108,7 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
     const size_t groups = (g->length + group - 1) / group; /* of a run */
     for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
         for (size_t line = 0; line < g->length; line += LINE) {
-            const size_t some = min_size(LINE, g->length - line);
+            const size_t some = tq_min_size(LINE, g->length - line);
             for (size_t c = 0; c < n; c++) {
                 const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
                 char *to = panel + line / group * stride + c * group;
@@ -142,7 +134,7 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
     const float *from = (const float *)w->data + first * w->channel_stride;
     float *to = (float *)(void *)panel;
     for (size_t line = 0; line < all; line += LINE) {
-        const size_t some = min_size(LINE, all - line);
+        const size_t some = tq_min_size(LINE, all - line);
         for (size_t c = 0; c < n; c++)
             for (size_t k = line; k < line + some; k++)
                 to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
@@ -228,15 +220,15 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
 {
     const tq_gemm_kernel *k = gemm->kernel;
     char *panel = memory;
-    char *bias = panel + round_up(gemm->panel_bytes * gemm->panels, ALIGN);
-    char *sums = bias + round_up(gemm->panels * gemm->lanes * (gemm->wide ? 8 : 4), ALIGN);
-    char *padding = sums + round_up(gemm->channels * sizeof(int32_t), ALIGN);
+    char *bias = panel + tq_round_up(gemm->panel_bytes * gemm->panels, ALIGN);
+    char *sums = bias + tq_round_up(gemm->panels * gemm->lanes * (gemm->wide ? 8 : 4), ALIGN);
+    char *padding = sums + tq_round_up(gemm->channels * sizeof(int32_t), ALIGN);
     /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
     const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
     memset(panel + written, 0, (size_t)gemm->packed_bytes - written);
     for (size_t i = 0; i < gemm->panels; i++)
         (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
-                                                        min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
+                                                        tq_min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
                                                         panel + i * gemm->panel_bytes);
     gemm->panel = panel, gemm->bias = bias, gemm->sums = (int32_t *)(void *)sums, gemm->padding = padding;
     fill_padding(gemm, weights->row_zero_point, padding);
@@ -260,7 +252,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
 
 static size_t columns_of(size_t channels)
 {
-    return round_up(channels, TQ_COLUMN_PADDING) + TQ_COLUMN_PADDING;
+    return tq_round_up(channels, TQ_COLUMN_PADDING) + TQ_COLUMN_PADDING;
 }
 
 uint64_t tq_gemm_store_bytes(size_t channels)
@@ -330,21 +322,21 @@ struct space {
 
 static size_t copied_row_bytes(const tq_gemm *g)
 {
-    return g->copies ? round_up(g->length, g->kernel->group) * g->kernel->row_bytes : 0;
+    return g->copies ? tq_round_up(g->length, g->kernel->group) * g->kernel->row_bytes : 0;
 }
 
 static size_t block_rows(const tq_gemm *g)
 {
     size_t row = copied_row_bytes(g) + g->taps * sizeof(void *) + sizeof(int32_t);
-    size_t rows = min_size(BLOCK_BYTES / row, BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
+    size_t rows = tq_min_size(BLOCK_BYTES / row, BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
     return rows ? rows : g->kernel->rows;
 }
 
 static uint64_t job_bytes(const tq_gemm *g)
 {
     size_t block = block_rows(g);
-    return round_up((g->copies ? g->taps + 1 : g->runs) * block * sizeof(void *), ALIGN) +
-           round_up(block * sizeof(int32_t), ALIGN) + round_up(block * copied_row_bytes(g) + SLACK, ALIGN);
+    return tq_round_up((g->copies ? g->taps + 1 : g->runs) * block * sizeof(void *), ALIGN) +
+           tq_round_up(block * sizeof(int32_t), ALIGN) + tq_round_up(block * copied_row_bytes(g) + SLACK, ALIGN);
 }
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
@@ -413,7 +405,7 @@ static void copy_short_lines(const struct run *run, const void *const *table, si
     const tq_gemm *g = run->gemm;
     const void *const padding = g->padding;
     const size_t line = run->line, bytes = g->depth * g->in_bytes, lines = g->taps / line, line_bytes = line * bytes;
-    const size_t whole = round_up(line_bytes, 16);
+    const size_t whole = tq_round_up(line_bytes, 16);
     const uintptr_t safe = (uintptr_t)run->limit - whole; /* the last place from which so much may be read */
     for (size_t i = 0; i < count; i++, to += row_bytes)
         for (size_t n = 0; n < lines; n++) {
@@ -599,7 +591,7 @@ static void run_narrow_rows(const struct run *run, const float *const *row, size
 static void run_narrow(const struct run *run, const struct space *space, size_t first, size_t count)
 {
     for (size_t i = 0; i < count; i += NARROW_ROWS)
-        run_narrow_rows(run, (const float *const *)(space->table + i), first + i, min_size(NARROW_ROWS, count - i));
+        run_narrow_rows(run, (const float *const *)(space->table + i), first + i, tq_min_size(NARROW_ROWS, count - i));
 }
 
 struct tile_place {
@@ -624,7 +616,7 @@ static void store_tile(const struct run *run, const void *sums, const int32_t *a
 {
     const tq_gemm *g = run->gemm;
     const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
-    const size_t n = min_size(at->panels * lanes, g->channels - first);
+    const size_t n = tq_min_size(at->panels * lanes, g->channels - first);
     if (run->store->out == TQ_i32) {
         store_sums(run, sums, adjust, at, n);
         return;
@@ -687,7 +679,7 @@ static void run_wide_tile(const struct run *run, const struct space *space, cons
             .row = row,
             .step = TQ_TILE_ROWS,
             .runs = 1,
-            .length = min_size(WIDE_LENGTH, g->length - k),
+            .length = tq_min_size(WIDE_LENGTH, g->length - k),
             .panel = (const char *)g->panel + at->panel * g->panel_bytes + k * lanes,
             .panel_bytes = g->panel_bytes,
             .bias = zeros,
@@ -716,9 +708,9 @@ static void run_block(const struct run *run, const struct space *space, size_t f
     const size_t rows = fair_share(count, k->rows);
     struct tile_place at;
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
-        at.panels = min_size(panels, panel_end - at.panel);
+        at.panels = tq_min_size(panels, panel_end - at.panel);
         for (at.row = 0; at.row < count; at.row += at.rows) {
-            at.rows = min_size(rows, count - at.row);
+            at.rows = tq_min_size(rows, count - at.row);
             at.out_row = first + at.row;
             (run->gemm->wide ? run_wide_tile : run_tile)(run, space, &at);
         }
@@ -730,19 +722,19 @@ static void run_job(const struct run *run, size_t job)
     const tq_gemm *g = run->gemm;
     char *at = run->scratch + job * run->job_bytes;
     struct space space = {.table = (const void **)(void *)at};
-    at += round_up((g->copies ? g->taps + 1 : g->runs) * run->block * sizeof(void *), ALIGN);
+    at += tq_round_up((g->copies ? g->taps + 1 : g->runs) * run->block * sizeof(void *), ALIGN);
     space.adjust = (int32_t *)(void *)at;
-    space.copies = at + round_up(run->block * sizeof(int32_t), ALIGN);
+    space.copies = at + tq_round_up(run->block * sizeof(int32_t), ALIGN);
 
     const size_t row_part = job / run->panel_parts, panel_part = job % run->panel_parts;
-    const size_t each = round_up(run->rows->count / run->row_parts + 1, g->kernel->rows);
-    const size_t end = min_size(run->rows->count, (row_part + 1) * each);
+    const size_t each = tq_round_up(run->rows->count / run->row_parts + 1, g->kernel->rows);
+    const size_t end = tq_min_size(run->rows->count, (row_part + 1) * each);
     const size_t panel = g->panels * panel_part / run->panel_parts;
     const size_t panel_end = g->panels * (panel_part + 1) / run->panel_parts;
     if (panel == panel_end)
         return;
     for (size_t first = row_part * each; first < end; first += run->block) {
-        size_t count = min_size(run->block, end - first);
+        size_t count = tq_min_size(run->block, end - first);
         place_rows(run, &space, first, count);
         if (g->strange && !run->plain) {
             skip_padding(run, &space, first, count);
@@ -794,8 +786,8 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     jobs = work / WORK_A_THREAD < (double)jobs ? (size_t)(work / WORK_A_THREAD) : jobs;
     jobs = jobs ? jobs : 1;
     size_t tiles = rows->count / gemm->kernel->rows + (rows->count % gemm->kernel->rows != 0);
-    run.row_parts = min_size(jobs, tiles);
-    run.panel_parts = min_size(jobs / run.row_parts, gemm->panels);
+    run.row_parts = tq_min_size(jobs, tiles);
+    run.panel_parts = tq_min_size(jobs / run.row_parts, gemm->panels);
     jobs = run.row_parts * run.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &run);
 }
@@ -807,13 +799,6 @@ static const struct {
     const char *name;
     uint8_t operation, feature;
 } products[] = {
-#define feature_scalar TQ_CPU_INDEX_SCALAR
-#define feature_avx2 TQ_CPU_INDEX_AVX2
-#define feature_avxvnni TQ_CPU_INDEX_AVXVNNI
-#define feature_avx512 TQ_CPU_INDEX_AVX512
-#define feature_avx512vnni TQ_CPU_INDEX_AVX512VNNI
-#define feature_neon TQ_CPU_INDEX_NEON
-#define feature_dotprod TQ_CPU_INDEX_DOTPROD
 #define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
 #include "kernels/gemm.def"
 };
