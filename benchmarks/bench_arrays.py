@@ -56,6 +56,15 @@ def memcpy(moved):
     return lambda: np.copyto(target, source)
 
 
+def requantizing(acc, multiplier, out, rule="double"):
+    return lambda: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=out, num_threads=1)
+
+
+def prepared(acc, multiplier, out, rule="double"):
+    layer = tq.Requantization(multiplier, ZERO, axis=1, rounding=rule)
+    return lambda: layer.requantize(acc, out=out, num_threads=1)
+
+
 def onnx_session(op, count, threads=1):
     """A model of one node, its protobuf written out here, so that onnx itself is not needed."""
     import onnxruntime as ort
@@ -148,18 +157,18 @@ def cases(n, missing):
     acc = rng.integers(-30000, 30000, (n // channels, channels)).astype(np.int32)
     multiplier = rng.uniform(0.001, 0.005, channels)
     r = np.empty(acc.shape, np.int8)
-    calls = {
-        rule: (lambda rule=rule: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=r, num_threads=1))
-        for rule in ("double", "single", "up", "float64-away", "float32-even")
-    }
+    rules = ("double", "single", "up", "float64-away", "float32-even")
     yield (
         "requantize int32 to int8, 64 channels",
         5 * n,
-        {
-            "tq": calls.pop("double"),
-            "numpy": lambda: numpy_requantize(acc, multiplier, r),
-            **{f"tq {rule}": f for rule, f in calls.items()},
-        },
+        {"tq": requantizing(acc, multiplier, r), "numpy": lambda: numpy_requantize(acc, multiplier, r)}
+        | {f"tq {rule}": requantizing(acc, multiplier, r, rule) for rule in rules[1:]},
+    )
+    yield (
+        "the same, prepared (Requantization)",
+        5 * n,
+        {"tq": prepared(acc, multiplier, r), "numpy": lambda: numpy_requantize(acc, multiplier, r)}
+        | {f"tq {rule}, prepared": prepared(acc, multiplier, r, rule) for rule in rules[1:]},
     )
 
     import ml_dtypes
@@ -254,20 +263,21 @@ def channel_times(n, channels):
     rows = n // channels
     acc = rng.integers(-30000, 30000, (rows, channels)).astype(np.int32)
     multiplier, out = rng.uniform(0.001, 0.005, channels), np.empty(acc.shape, np.int8)
-    rules = {
-        rule: (lambda rule=rule: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=out, num_threads=1))
-        for rule in ("double", "single")
-    }
-    return best_times({"memcpy": memcpy(5 * acc.size), **rules})
+    functions = {"memcpy": memcpy(5 * acc.size)}
+    for rule in ("double", "single"):
+        functions[rule] = requantizing(acc, multiplier, out, rule)
+        functions[f"{rule}, prepared"] = prepared(acc, multiplier, out, rule)
+    return best_times(functions)
 
 
 def show_channels(n=1 << 20):
     """Requantize by the number of channels, which lie along rows."""
     print()
-    header(f"requantize, {n} elements", "channels", "double, x memcpy", "single, x memcpy")
+    columns = ("double", "double, prepared", "single", "single, prepared")
+    header(f"requantize, {n} elements, x memcpy", "channels", *columns)
     for channels in (3, 24, 32, 40, 64, 96, 128, 160, 192, 256, 512, 1000):
         times = channel_times(n, channels)
-        ratios = [f"{times['memcpy'] / times[rule]:.2f}" for rule in ("double", "single")]
+        ratios = [f"{times['memcpy'] / times[name]:.2f}" for name in columns]
         print("| " + " | ".join(["", str(channels), *ratios]) + " |", flush=True)
 
 

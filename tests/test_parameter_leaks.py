@@ -33,6 +33,10 @@ CALLS = {
     "weights": lambda: (tq.quantize_weights(ODD, None, "int16"), tq.quantize_weights(X, 0, scale=np.ones(8))),
     "blocks": lambda: (tq.quantize_weights(ODD, 0, "int4", block_size=4), tq.quantize_weights(X, None, "uint8", max=1)),
     "measures": lambda: (tq.mse(ODD, ODD, 0), tq.sqnr_db(X, X), tq.cosine(X[0], [1] * 64), tq.max_error(1.0, 2)),
+    "requantization": lambda: (
+        tq.Requantization(np.linspace(0.001, 0.01, 64), 3, axis=1).requantize(np.zeros((70, 64), np.int32)),
+        repr(pickle.loads(pickle.dumps(tq.Requantization([0.1, 0.2], axis=0, dtype="int16")))),
+    ),
     "rules": tq.rules,
     "fake_quant": lambda: (
         tq.fake_quant(ODD, -1, 1),
@@ -48,6 +52,9 @@ CALLS = {
 }
 
 REFUSED = {
+    "requantization": lambda: tq.Requantization([0.1, -1], axis=0),
+    "requantization's codes": lambda: tq.Requantization(0.1, 300),
+    "requantized": lambda: tq.Requantization([0.1, 0.2], axis=0).requantize([1, 2, 3]),
     "nan": lambda: tq.quantize_multiplier([1, np.nan]),
     "rounding": lambda: tq.multiply_by_quantized_multiplier(1, 1, 1, "no"),
     "wide": lambda: tq.rounding_divide_by_pot([1, 2**40], 1),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = [
     *sorted((ROOT / "src/kernels").glob("*.c")),
     *(ROOT / "src" / f"quant/{name}.c" for name in ("codes", "packing", "params", "weights")),
-    *(ROOT / "src" / f"base/{name}.c" for name in ("cpu", "status", "threads")),
+    *(ROOT / "src" / f"base/{name}.c" for name in ("alloc", "cpu", "pages", "status", "threads")),
 ]
 PROGRAMS = ("variants", "products")
 FLAGS = ["-std=c11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}", f"-I{ROOT}"]

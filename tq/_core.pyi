@@ -119,6 +119,35 @@ class Quantization:
     def __str__(self) -> str: ...  # Netron's line, or one line a channel
     def _repr_html_(self) -> str: ...
 
+class Requantization:
+    """requantize's parameters, checked and prepared once for many arrays of the same layer."""
+
+    def __init__(
+        self,
+        multiplier: ArrayLike,
+        zero_point: ArrayLike = 0,
+        *,
+        input_zero_point: ArrayLike = 0,
+        dtype: DTypeLike = "int8",
+        axis: int | None = None,
+        rounding: RequantizeRounding = "double",
+    ) -> None: ...
+    @property
+    def multiplier(self) -> NDArray[np.float64]: ...  # read-only: of the shape (), or one a channel
+    @property
+    def zero_point(self) -> NDArray[np.int32]: ...
+    @property
+    def input_zero_point(self) -> NDArray[np.int32]: ...
+    @property
+    def axis(self) -> int | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def rounding(self) -> RequantizeRounding: ...
+    def requantize(
+        self, q: ArrayLike, /, *, out: NDArray[Any] | None = None, num_threads: int | None = None
+    ) -> NDArray[Any]: ...
+
 class Tensor:
     model: Model
     subgraph: Subgraph

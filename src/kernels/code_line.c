@@ -212,12 +212,30 @@ static bool draw(const struct drawing *d, float slope, bool exceptions, tq_code_
     return true;
 }
 
-/* With other slopes than the nearest, or exceptions. */
+/* Slopes that may be tried on each side of the nearest: so that (slope - real) acc / real, where acc is below
+   256 / real, is below 0.2 of an acc. */
+#define MOST_SLOPES 4
+static int count_slopes(double real)
+{
+    int count = (int)(0.2 * 0x1p15 * real - 0.5);
+    return count < MOST_SLOPES ? count : MOST_SLOPES;
+}
+
+/* With other slopes than the nearest; then with exceptions, which kernels have to look for. */
 static bool draw_otherwise(const struct drawing *d, tq_code_line *line)
 {
-    const float slope = (float)d->real, up = nextafterf(slope, 1), down = nextafterf(slope, 0);
-    return draw(d, up, false, line) || draw(d, down, false, line) || draw(d, slope, true, line) ||
-           draw(d, up, true, line) || draw(d, down, true, line);
+    const float slope = (float)d->real;
+    for (int exceptions = 0; exceptions < 2; exceptions++) {
+        float up = slope, down = slope;
+        if (exceptions && draw(d, slope, true, line))
+            return true;
+        for (int k = count_slopes(d->real); k > 0; k--) {
+            up = nextafterf(up, 1), down = nextafterf(down, 0);
+            if (draw(d, up, exceptions, line) || draw(d, down, exceptions, line))
+                return true;
+        }
+    }
+    return false;
 }
 
 /* First what most lines need, by stages for all of them: each waits for its own numbers longer than it works. */

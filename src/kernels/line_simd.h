@@ -105,6 +105,7 @@ enum line_part { LINE_WHOLE, LINE_LEFT, LINE_RIGHT };
 /* No vector waits for its own numbers: each step is taken so many vectors behind the first, which turns them to floats,
    and compilers keep that order (a gain of a twentieth over each vector from end to end). */
 enum { LINE_SIGN = 1, LINE_SUM = 2, LINE_CODE = 4, LINE_WORDS = 6 };
+#define LINE_VECTORS (CACHE_LINE / VECTOR_BYTES) /* of a cache line */
 #define LINE_UNROLLED 32 /* as many steps as there are, and more */
 
 /* The lines of a row's elements, from the one on with which all rows are taken to begin. */
@@ -186,9 +187,9 @@ INLINE size_t line_head(const void *x, size_t size)
             WALK(lined_##kernel, VARY_NOTHING);                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    /* `right`: words of right halves, which are done before left ones. */                                             \
-    INLINE void along_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_lane *c,       \
-                              enum line_part part, words right[LINED])                                                 \
+    /* `right`: words of right halves, which are done before left ones.  ahead: what is asked for, by lines, or 0. */  \
+    INLINE void along_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_lane *c,      \
+                               enum line_part part, words right[LINED], uintptr_t ahead)                               \
     {                                                                                                                  \
         const int each = part == LINE_WHOLE ? 4 : 2, count = each * LINED;                                             \
         vf acc[4 * LINED], sum[4 * LINED];                                                                             \
@@ -197,6 +198,8 @@ INLINE size_t line_head(const void *x, size_t size)
         UNROLL(LINE_UNROLLED) for (int k = 0; k < count + LINE_WORDS; k++)                                             \
         {                                                                                                              \
             const int sign = k - LINE_SIGN, add = k - LINE_SUM, round = k - LINE_CODE, last = k - LINE_WORDS;          \
+            if (ahead && k < count && k % LINE_VECTORS == 0)                                                           \
+                __builtin_prefetch((const void *)(ahead + (uintptr_t)k * VECTOR_BYTES));                               \
             if (k < count)                                                                                             \
                 acc[k] = in_order_f32(float_of_s32(load_##in(x + k / each * stride + k % each * LANES)));              \
             if (sign >= 0 && sign < count)                                                                             \
@@ -217,20 +220,20 @@ INLINE size_t line_head(const void *x, size_t size)
                 put(to, line_codes_##out(half[last / 2 - 1], half[last / 2]), false);                                  \
         }                                                                                                              \
     }                                                                                                                  \
-    INLINE void along_block_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_pattern *p,   \
-                               size_t at)                                                                              \
+    INLINE void along_block_##kernel(const element_##in *x, element_##out *y, size_t stride, const struct line_pattern *p,\
+                               size_t at, uintptr_t ahead)                                                             \
     {                                                                                                                  \
         if (REGISTERS >= 32) {                                                                                         \
             const struct line_lane c[] = {line_at(p, at), line_at(p, at + LANES), line_at(p, at + 2 * LANES),          \
                                           line_at(p, at + 3 * LANES)};                                                 \
-            along_##kernel(x, y, stride, c, LINE_WHOLE, NULL);                                                          \
+            along_##kernel(x, y, stride, c, LINE_WHOLE, NULL, ahead);                                                  \
             return;                                                                                                    \
         }                                                                                                              \
         words right[LINED];                                                                                            \
         const struct line_lane r[] = {line_at(p, at + 2 * LANES), line_at(p, at + 3 * LANES)};                         \
-        along_##kernel(x + 2 * LANES, y, stride, r, LINE_RIGHT, right);                                                 \
+        along_##kernel(x + 2 * LANES, y, stride, r, LINE_RIGHT, right, ahead);                                         \
         const struct line_lane l[] = {line_at(p, at), line_at(p, at + LANES)};                                         \
-        along_##kernel(x, y, stride, l, LINE_LEFT, right);                                                              \
+        along_##kernel(x, y, stride, l, LINE_LEFT, right, ahead ? ahead + LINED * BLOCK / 2 * sizeof *x : 0);          \
     }                                                                                                                  \
     /* The blocks that a vector is in, exactly; where rows follow each other, one may be in the next row. */           \
     RARELY void again_lines_##kernel(const element_##in *x, element_##out *y, size_t n, size_t stride,                 \
@@ -273,9 +276,12 @@ INLINE size_t line_head(const void *x, size_t size)
         uintptr_t ahead = (uintptr_t)x0 + LINED * n * sizeof *x0; /* perhaps past the array */                         \
         for (; rows >= LINED; rows -= LINED, x0 += LINED * stride, y0 += LINED * stride) {                             \
             for (size_t i = 0; i < n; i += BLOCK) {                                                                    \
-                for (size_t k = 0; ask && k < LINED * BLOCK * sizeof *x0; k += CACHE_LINE, ahead += CACHE_LINE)        \
-                    __builtin_prefetch((const void *)ahead);                                                           \
-                along_block_##kernel(x0 + i, y0 + i, stride, &c, i);                                                         \
+                if (ask) {                                                                                             \
+                    along_block_##kernel(x0 + i, y0 + i, stride, &c, i, ahead);                                        \
+                    ahead += LINED * BLOCK * sizeof *x0;                                                               \
+                } else {                                                                                               \
+                    along_block_##kernel(x0 + i, y0 + i, stride, &c, i, 0);                                            \
+                }                                                                                                      \
             }                                                                                                          \
             except_##kernel(x0, y0, n, stride, head, p, first, &c);                                                    \
         }                                                                                                              \
@@ -290,7 +296,7 @@ INLINE size_t line_head(const void *x, size_t size)
         return lines_of_##kernel(x0, y0, n, rows, stride, p, first);                                                   \
     }
 
-#define WALK_LINES(kernel)                                                      \
+#define WALK_LINES(kernel)                                                                                             \
     do {                                                                                                               \
         if (p->lines && n % BLOCK == 0 && n <= TQ_GROUPED && rows > LINED &&                                           \
             is_straight(p->line_slope + first, n)) {                                                                   \

@@ -22,6 +22,7 @@
 #include "python/problems.h"
 #include "python/quantization.h"
 #include "python/records.h"
+#include "python/requantization.h"
 #include "python/schema.h"
 #include "python/sequence.h"
 #include "python/subgraph.h"
@@ -69,6 +70,7 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_buffer,
     tq_py_add_model,
     tq_py_add_quantization,
+    tq_py_add_requantization,
     tq_py_add_subgraph,
     tq_py_add_operator,
     tq_py_add_tensor,

@@ -2,7 +2,8 @@
  *
  * requantize().
  */
-#include "python/array_args.h"
+#include "python/requantize.h"
+
 #include "python/arrays.h"
 #include "python/operands.h"
 
@@ -34,75 +35,89 @@ static bool is_requantizable(const tq_py_type *type)
            type->low == tq_element_low(type->element);
 }
 
-static PyObject *refuse_type(const char *argument, const tq_py_type *type)
+static bool refuse_type(const char *argument, const tq_py_type *type)
 {
     PyErr_Format(PyExc_TypeError, "%s is %s: it must be %s", argument, type->name, needed);
-    return NULL;
+    return false;
+}
+
+const char *const tq_py_requantize_rules[TQ_REQUANTIZE_RULES] = {
+#define REQUANTIZE_RULE(symbol, name, text) name,
+#include "quant/rounding.def"
+};
+
+static bool read_types(tq_py_requantization *r, PyObject *dtype)
+{
+    if (!is_requantizable(&r->in))
+        return refuse_type("q's dtype", &r->in);
+    if (!tq_py_type_of_dtype(dtype, "int8", true, &r->out, &r->descr))
+        return false;
+    return is_requantizable(&r->out) || refuse_type("dtype", &r->out);
+}
+
+static bool read_parameters(tq_py_requantization *r, PyObject *const *v)
+{
+    return tq_py_layout(&r->parameters, r->input, v[TQ_RQ_AXIS], NULL, v[TQ_RQ_OUT]) &&
+           tq_py_multipliers(&r->multiplier, v[TQ_RQ_MULTIPLIER], &r->parameters, r->rule == TQ_REQUANTIZE_FLOAT32_EVEN) &&
+           tq_py_zero_points(&r->zero_point, v[TQ_RQ_ZERO_POINT], "zero_point", &r->parameters, r->out.low, r->out.high,
+                             r->out.name) &&
+           tq_py_zero_points(&r->input_zero_point, v[TQ_RQ_INPUT_ZERO_POINT], "input_zero_point", &r->parameters,
+                             r->in.low, r->in.high, r->in.name);
+}
+
+bool tq_py_requantization_begin(tq_py_requantization *r, PyObject *const v[TQ_RQ_ARGUMENTS])
+{
+    memset(r, 0, sizeof *r);
+    r->rule = tq_py_choice(v[TQ_RQ_ROUNDING], "rounding", tq_py_requantize_rules, TQ_REQUANTIZE_RULES,
+                           TQ_REQUANTIZE_DOUBLE);
+    if (r->rule < 0 || tq_py_threads(v[TQ_RQ_NUM_THREADS], &r->threads) < 0)
+        return false;
+    r->input = tq_py_integer_input(v[TQ_RQ_Q], "q", needed, &r->in);
+    if (r->input && read_types(r, v[TQ_RQ_DTYPE]) && read_parameters(r, v))
+        return true;
+    tq_py_requantization_end(r);
+    return false;
+}
+
+void tq_py_requantization_end(tq_py_requantization *r)
+{
+    tq_py_column_free(&r->multiplier);
+    tq_py_column_free(&r->zero_point);
+    tq_py_column_free(&r->input_zero_point);
+    Py_CLEAR(r->input);
+    Py_CLEAR(r->descr);
+}
+
+PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENTS], const tq_code_lines *lines)
+{
+    tq_py_requantization r;
+    if (!tq_py_requantization_begin(&r, v))
+        return NULL;
+    tq_py_output output;
+    PyObject *result = NULL;
+    Py_INCREF(r.descr); /* which the output takes */
+    if (tq_py_output_begin(&output, r.input, v[TQ_RQ_OUT], &r.out, r.descr)) {
+        tq_array_job job = {PyArray_DATA(r.input), PyArray_DATA(output.array), r.in.element, r.out.element,
+                            r.parameters.layout, r.threads, 0, NULL};
+        tq_error error;
+        PyThreadState *saved = PyArray_SIZE(r.input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
+        tq_status status = tq_requantize_array(&job, tq_py_f64(&r.multiplier), tq_py_i32(&r.input_zero_point),
+                                               tq_py_i32(&r.zero_point), (tq_requantize_rule)r.rule, lines, &error);
+        if (saved)
+            PyEval_RestoreThread(saved);
+        result = tq_py_output_end(&output, module, status, &error);
+    }
+    tq_py_requantization_end(&r);
+    return result;
 }
 
 PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
 {
-    enum { Q, MULTIPLIER, ZERO_POINT, INPUT_ZERO_POINT, DTYPE, AXIS, ROUNDING, OUT, NUM_THREADS, COUNT };
-    static const char *const names[] = {"q",    "multiplier", "zero_point", "input_zero_point", "dtype",
-                                        "axis", "rounding",   "out",        "num_threads"};
-    static const tq_py_signature signature = {"requantize", names, COUNT, 3, 2};
-    static const char *const rules[] = {
-#define REQUANTIZE_RULE(symbol, name, text) name,
-#include "quant/rounding.def"
-    };
-    PyObject *v[COUNT];
-    if (!tq_py_bind(&signature, args, nargs, keywords, v))
-        return NULL;
-
-    int rule = tq_py_choice(v[ROUNDING], "rounding", rules, TQ_REQUANTIZE_RULES, TQ_REQUANTIZE_DOUBLE), threads;
-    if (rule < 0 || tq_py_threads(v[NUM_THREADS], &threads) < 0)
-        return NULL;
-
-    tq_py_type in_type, out_type;
-    PyArray_Descr *descr;
-    PyArrayObject *input = tq_py_integer_input(v[Q], "q", needed, &in_type);
-    if (!input)
-        return NULL;
-    tq_py_parameters p;
-    tq_py_column multiplier = {.array = NULL}, zero_point = {.array = NULL}, input_zero_point = {.array = NULL};
-    tq_py_output output = {.array = NULL};
-    PyObject *result = NULL;
-    if (!is_requantizable(&in_type)) {
-        refuse_type("q's dtype", &in_type);
-        goto end;
-    }
-    if (!tq_py_type_of_dtype(v[DTYPE], "int8", true, &out_type, &descr))
-        goto end;
-    if (!is_requantizable(&out_type)) {
-        refuse_type("dtype", &out_type);
-        Py_DECREF(descr);
-        goto end;
-    }
-    if (!tq_py_layout(&p, input, v[AXIS], NULL, v[OUT]) ||
-        !tq_py_multipliers(&multiplier, v[MULTIPLIER], &p, rule == TQ_REQUANTIZE_FLOAT32_EVEN) ||
-        !tq_py_zero_points(&zero_point, v[ZERO_POINT], "zero_point", &p, out_type.low, out_type.high, out_type.name) ||
-        !tq_py_zero_points(&input_zero_point, v[INPUT_ZERO_POINT], "input_zero_point", &p, in_type.low, in_type.high,
-                           in_type.name)) {
-        Py_DECREF(descr);
-        goto end;
-    }
-    if (!tq_py_output_begin(&output, input, v[OUT], &out_type, descr))
-        goto end;
-
-    tq_array_job job = {PyArray_DATA(input), PyArray_DATA(output.array), in_type.element, out_type.element, p.layout,
-                        threads, 0, NULL};
-    tq_error error;
-    tq_status status;
-    PyThreadState *saved = PyArray_SIZE(input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
-    status = tq_requantize_array(&job, tq_py_f64(&multiplier), tq_py_i32(&input_zero_point), tq_py_i32(&zero_point),
-                                 (tq_requantize_rule)rule, &error);
-    if (saved)
-        PyEval_RestoreThread(saved);
-    result = tq_py_output_end(&output, module, status, &error);
-end:
-    tq_py_column_free(&multiplier);
-    tq_py_column_free(&zero_point);
-    tq_py_column_free(&input_zero_point);
-    Py_DECREF(input);
-    return result;
+    static const char *const names[TQ_RQ_ARGUMENTS] = {
+        [TQ_RQ_Q] = "q", [TQ_RQ_MULTIPLIER] = "multiplier", [TQ_RQ_ZERO_POINT] = "zero_point",
+        [TQ_RQ_INPUT_ZERO_POINT] = "input_zero_point", [TQ_RQ_DTYPE] = "dtype", [TQ_RQ_AXIS] = "axis",
+        [TQ_RQ_ROUNDING] = "rounding", [TQ_RQ_OUT] = "out", [TQ_RQ_NUM_THREADS] = "num_threads"};
+    static const tq_py_signature signature = {"requantize", names, TQ_RQ_ARGUMENTS, 3, 2};
+    PyObject *v[TQ_RQ_ARGUMENTS];
+    return tq_py_bind(&signature, args, nargs, keywords, v) ? tq_py_requantize_by(module, v, NULL) : NULL;
 }

@@ -80,7 +80,7 @@ struct parameters {
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
     uint8_t code_mask;
-    bool many, many_zero_points;
+    bool many, many_zero_points, finds_lines; /* before requantizing, that is */
 };
 
 static int32_t between(int64_t low, int64_t high)
@@ -94,6 +94,7 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     tq_element zero_type = codes_out ? out : in;
     p->many = random32() % 2;
     p->many_zero_points = p->many && random32() % 2;
+    p->finds_lines = random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
     p->code_mask = 0;
@@ -112,19 +113,31 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     }
 }
 
+static tq_status perform_requantize(const tq_kernel *row, const tq_array_job *job, const struct parameters *p)
+{
+    tq_column_f64 multiplier = {p->multiplier, p->many};
+    tq_column_i32 zero = {p->zero_point, p->many_zero_points}, input_zero = {p->input_zero_point, p->many};
+    tq_requantize_rule rule = (tq_requantize_rule)(row->operation - TQ_OP_requantize_double);
+    tq_code_lines lines = {0};
+    tq_status status = TQ_OK;
+    if (p->finds_lines)
+        status = tq_code_lines_make(multiplier, zero, job->layout.groups * job->layout.channels, row->out, rule, &lines, NULL);
+    if (status == TQ_OK)
+        status = tq_requantize_array(job, multiplier, input_zero, zero, rule, &lines, NULL);
+    tq_code_lines_free(&lines);
+    return status;
+}
+
 static tq_status perform(const tq_kernel *row, const tq_array_job *job, const struct parameters *p)
 {
     tq_column_f32 scale = {p->scale, p->many};
-    tq_column_f64 multiplier = {p->multiplier, p->many};
-    tq_column_i32 zero = {p->zero_point, p->many_zero_points}, input_zero = {p->input_zero_point, p->many};
+    tq_column_i32 zero = {p->zero_point, p->many_zero_points};
     switch ((tq_operation)row->operation) {
     case TQ_OP_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
     case TQ_OP_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
     case TQ_OP_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
     case TQ_OP_convert: row->row(job->in, job->out, job->layout.outer * job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
-    default:
-        return tq_requantize_array(job, multiplier, input_zero, zero,
-                                   (tq_requantize_rule)(row->operation - TQ_OP_requantize_double), NULL);
+    default: return perform_requantize(row, job, p);
     }
 }
 

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "kernels/array_walk.h"
+#include "kernels/code_line.h"
+
+#define LINES_PAY 4096 /* elements a set: what a line saves on fewer is less than looking for it */
+#define FOUND_LINES_PAY 64 /* of lines that are there */
+
+enum {
+    R_REAL,
+    R_REAL_F32,
+    R_MULTIPLIER,
+    R_LEFT,
+    R_RIGHT,
+    R_SLOPE,
+    R_OFFSET,
+    R_OFFSET_NEGATIVE,
+    R_ZERO,
+    R_INPUT_ZERO,
+    R_LINE_SLOPE,
+    R_LINE_OFFSET,
+    R_LINE_OFFSET_NEGATIVE,
+    R_LINE_EXCEPTION,
+    R_LINE_EXCEPTION_2,
+    R_COLUMNS
+};
+
+/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
+static float fixed_offset(double real, double error)
+{
+    return (float)((real + 0.5) * 65536 + error);
+}
+
+/* As tq_fixed_point_of; error: E of kernels/fixed_simd.h. */
+static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
+                           double error, float *slope, float *offset, float *offset_negative)
+{
+    double shift[2], real = tq_multiplier_real(m, rule);
+    int32_t center = tq_code_center(out);
+    tq_multiplier_tie_shift(m, rule, shift);
+    *slope = (float)(real * 65536);
+    *offset = fixed_offset(zero_point - center + shift[0], error);
+    *offset_negative = fixed_offset(zero_point - center + shift[1], error);
+    return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
+}
+
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
+                       float *slope, float *offset, float *offset_negative)
+{
+    return fixed_point_of(m, rule, out, zero_point, TQ_FIXED_ERROR, slope, offset, offset_negative);
+}
+
+/* Twice the error of fixed point that is enough for these sets (fixed_simd.h). */
+static uint8_t doubtful_of(const tq_walk_source *from, size_t first, size_t sets)
+{
+    const double *multiplier = from->multiplier.data + (from->multiplier.many ? first : 0);
+    bool exact = true;
+    for (size_t i = 0; i < (from->multiplier.many ? sets : 1); i++)
+        exact &= multiplier[i] >= 0x1p-15 || multiplier[i] == 0;
+    return exact ? TQ_FIXED_EXACT_DOUBLED : 2 * TQ_FIXED_ERROR;
+}
+
+static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
+                     const tq_walk_source *from, int32_t zero_point, int32_t input_zero_point)
+{
+    fixed_point_of(m, from->rule, from->out, zero_point, p->doubtful * 0.5, (float *)data[R_SLOPE] + i,
+                   (float *)data[R_OFFSET] + i, (float *)data[R_OFFSET_NEGATIVE] + i);
+    ((double *)data[R_REAL])[i] = m->f64;
+    ((float *)data[R_REAL_F32])[i] = m->f32;
+    ((int32_t *)data[R_MULTIPLIER])[i] = m->fixed;
+    ((int32_t *)data[R_LEFT])[i] = m->shift > 0 ? m->shift : 0;
+    ((int32_t *)data[R_RIGHT])[i] = m->shift < 0 ? -m->shift : 0;
+    ((int32_t *)data[R_ZERO])[i] = zero_point;
+    ((int32_t *)data[R_INPUT_ZERO])[i] = input_zero_point;
+    p->shifts_left |= m->shift > 0;
+}
+
+/* The lines of `count` sets to entries from i on: how many have none. */
+static size_t find_lines(const tq_code_lines *to, size_t i, size_t count, const tq_multiplier *m,
+                         const int32_t *zero_points, tq_requantize_rule rule)
+{
+    tq_code_line lines[TQ_LINES_AT_ONCE];
+    size_t missing = 0;
+    tq_code_lines_of(m, zero_points, count, rule, lines);
+    for (size_t k = 0; k < count; k++, i++) {
+        to->slope[i] = lines[k].slope;
+        to->offset[i] = lines[k].offset;
+        to->offset_negative[i] = lines[k].offset_negative;
+        to->exception[0][i] = lines[k].exception[0];
+        to->exception[1][i] = lines[k].exception[1];
+        missing += lines[k].slope != lines[k].slope;
+    }
+    return missing;
+}
+
+/* With no line of these sets. */
+static void find_no_lines(const tq_code_lines *to, size_t i, size_t count)
+{
+    for (; count > 0; count--)
+        to->slope[i++] = NAN;
+}
+
+static void copy_lines(const tq_code_lines *to, const tq_code_lines *from, size_t first, size_t sets)
+{
+    memcpy(to->slope, from->slope + first, sets * sizeof *to->slope);
+    memcpy(to->offset, from->offset + first, sets * sizeof *to->offset);
+    memcpy(to->offset_negative, from->offset_negative + first, sets * sizeof *to->offset_negative);
+    for (int k = 0; k < 2; k++)
+        memcpy(to->exception[k], from->exception[k] + first, sets * sizeof *to->exception[k]);
+}
+
+static tq_code_lines line_columns(char *const *data)
+{
+    return (tq_code_lines){.slope = (float *)data[R_LINE_SLOPE],
+                           .offset = (float *)data[R_LINE_OFFSET],
+                           .offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE],
+                           .exception = {(int32_t *)data[R_LINE_EXCEPTION], (int32_t *)data[R_LINE_EXCEPTION_2]}};
+}
+
+static void fill_requantize(tq_walk_params *params, char *const *data, unsigned columns, const tq_walk_source *from,
+                            size_t first, size_t sets)
+{
+    (void)columns; /* all */
+    tq_requantize_params *p = &params->requantize;
+    p->wide = p->shifts_left = false;
+    p->doubtful = doubtful_of(from, first, sets);
+    const bool look = p->lines && !from->lines;
+    const tq_code_lines lines = line_columns(data);
+    size_t misses = 0;
+    if (p->lines && from->lines)
+        copy_lines(&lines, from->lines, first, sets);
+    for (size_t i = 0, some; i < sets; i += some) {
+        tq_multiplier m[TQ_LINES_AT_ONCE];
+        int32_t zero_points[TQ_LINES_AT_ONCE];
+        some = sets - i < TQ_LINES_AT_ONCE ? sets - i : TQ_LINES_AT_ONCE;
+        for (size_t k = 0; k < some; k++) {
+            size_t set = first + i + k;
+            m[k] = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
+            int32_t zero = from->zero_point.data[from->zero_point.many ? set : 0];
+            int32_t input_zero = from->input_zero_point.data[from->input_zero_point.many ? set : 0];
+            fill_set(p, data, i + k, &m[k], from, zero, input_zero);
+            p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
+            zero_points[k] = zero - tq_code_center(from->out);
+        }
+        if (look && misses < from->misses)
+            misses += find_lines(&lines, i, some, m, zero_points, from->rule);
+        else if (look)
+            find_no_lines(&lines, i, some);
+    }
+}
+
+static void point_requantize(tq_walk_params *params, char *const *data)
+{
+    tq_requantize_params *p = &params->requantize;
+    p->real = (double *)data[R_REAL], p->real_f32 = (float *)data[R_REAL_F32];
+    p->multiplier = (int32_t *)data[R_MULTIPLIER];
+    p->left = (int32_t *)data[R_LEFT], p->right = (int32_t *)data[R_RIGHT];
+    p->slope = (float *)data[R_SLOPE], p->offset = (float *)data[R_OFFSET];
+    p->offset_negative = (float *)data[R_OFFSET_NEGATIVE];
+    p->zero_point = (int32_t *)data[R_ZERO], p->input_zero_point = (int32_t *)data[R_INPUT_ZERO];
+    if (!p->lines)
+        return;
+    const tq_code_lines lines = line_columns(data);
+    p->line_slope = lines.slope, p->line_offset = lines.offset, p->line_offset_negative = lines.offset_negative;
+    p->line_exception[0] = lines.exception[0], p->line_exception[1] = lines.exception[1];
+}
+
+/* The columns that a rule's bodies read. */
+static unsigned columns_of(tq_requantize_rule rule)
+{
+    unsigned all = 1u << R_ZERO | 1u << R_INPUT_ZERO | 1u << R_SLOPE | 1u << R_OFFSET;
+    if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
+        return all | 1u << R_REAL;
+    if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+        return all | 1u << R_REAL_F32;
+    all |= 1u << R_MULTIPLIER | 1u << R_LEFT | 1u << R_RIGHT;
+    return rule == TQ_REQUANTIZE_DOUBLE ? all | 1u << R_OFFSET_NEGATIVE : all;
+}
+
+/* How many sets are likely to have no line.  That is by trial: one in M^3 / 6e-13 by "double", whose steps are alike on
+   both sides of 0, where the zero point is the middle of the codes; more where it is their end; and more by other
+   rules. */
+static double expected_misses(const tq_walk_source *from, size_t sets)
+{
+    const bool rounds = from->rule == TQ_REQUANTIZE_FLOAT32_EVEN; /* as its line does, for a zero point of 0 */
+    double misses = 0, middle = from->rule == TQ_REQUANTIZE_DOUBLE ? 6e-13 : 3e-11;
+    for (size_t i = 0; i < sets; i++) {
+        double real = from->multiplier.data[from->multiplier.many ? i : 0];
+        double zero = from->zero_point.data[from->zero_point.many ? i : 0] - tq_code_center(from->out);
+        if (!rounds || zero)
+            misses += (middle + 1e-14 * zero * zero) / (real * real * real + 1e-15);
+    }
+    return rounds ? 3 * misses : misses;
+}
+
+/* Whether lines pay, and if they are not there, looking for them.  Along rows they are of use if all sets have one, and
+   kernels do several rows at a time. */
+static bool lines_pay(tq_walk_source *from, const tq_layout *layout)
+{
+    size_t sets = layout->groups * layout->channels;
+    size_t pattern = tq_layout_needs(layout, false).pattern;
+    bool grouped = pattern > 0 && pattern <= TQ_GROUPED && pattern % TQ_COLUMN_PADDING == 0;
+    bool rows = tq_layout_way(layout, false) == TQ_WAY_ROWS;
+    if (!(rows || grouped) || from->in != TQ_i32 || tq_element_size(from->out) != 1)
+        return false;
+    const size_t each = tq_layout_elements(layout) / sets;
+    from->misses = rows ? sets : 1;
+    if (from->lines)
+        return from->lines->count == sets && from->lines->missing < from->misses && each >= FOUND_LINES_PAY;
+    return each >= LINES_PAY && expected_misses(from, sets) < (rows ? sets * 0.5 : 0.7);
+}
+
+tq_status tq_code_lines_make(tq_column_f64 multiplier, tq_column_i32 zero_point, size_t count, tq_element out,
+                             tq_requantize_rule rule, tq_code_lines *lines, tq_error *error)
+{
+    if (tq_element_size(out) != 1) {
+        *lines = (tq_code_lines){0};
+        return TQ_OK;
+    }
+    float *memory;
+    tq_status status = tq_allocate(&tq_default_allocator, count, 5 * sizeof *memory, &memory, error);
+    if (status != TQ_OK)
+        return status;
+    int32_t *exceptions = (int32_t *)(memory + 3 * count);
+    tq_code_lines made = {.count = count, .slope = memory, .offset = memory + count,
+                          .offset_negative = memory + 2 * count, .exception = {exceptions, exceptions + count}};
+    for (size_t i = 0, some; i < count; i += some) {
+        tq_multiplier m[TQ_LINES_AT_ONCE];
+        int32_t zero_points[TQ_LINES_AT_ONCE];
+        some = count - i < TQ_LINES_AT_ONCE ? count - i : TQ_LINES_AT_ONCE;
+        for (size_t k = 0; k < some; k++) {
+            m[k] = tq_multiplier_of(multiplier.data[multiplier.many ? i + k : 0], rule);
+            zero_points[k] = zero_point.data[zero_point.many ? i + k : 0] - tq_code_center(out);
+        }
+        made.missing += find_lines(&made, i, some, m, zero_points, rule);
+    }
+    *lines = made;
+    return TQ_OK;
+}
+
+void tq_code_lines_free(tq_code_lines *lines)
+{
+    tq_release(&tq_default_allocator, lines->slope);
+    *lines = (tq_code_lines){0};
+}
+
+tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
+                              tq_column_i32 zero_point, tq_requantize_rule rule, const tq_code_lines *lines,
+                              tq_error *error)
+{
+    static const tq_operation operations[] = {
+        [TQ_REQUANTIZE_DOUBLE] = TQ_OP_requantize_double,
+        [TQ_REQUANTIZE_SINGLE] = TQ_OP_requantize_single,
+        [TQ_REQUANTIZE_UP] = TQ_OP_requantize_up,
+        [TQ_REQUANTIZE_FLOAT64_AWAY] = TQ_OP_requantize_float64_away,
+        [TQ_REQUANTIZE_FLOAT32_EVEN] = TQ_OP_requantize_float32_even,
+    };
+    if (tq_layout_elements(&job->layout) == 0)
+        return TQ_OK;
+    tq_walk_params p = {.requantize = {.low = tq_element_low(job->out_type),
+                                     .high = (int32_t)tq_element_high(job->out_type), .stream = tq_job_is_large(job)}};
+    tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
+                            .lines = lines && lines->count ? lines : NULL, .rule = rule, .in = job->in_type, .out = job->out_type};
+    bool many = multiplier.many || zero_point.many || input_zero_point.many;
+    tq_walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
+                     .layout = tq_layout_joined(job->layout, many)};
+    bool lined = lines_pay(&source, &w.layout);
+    p.requantize.lines = lined;
+    unsigned of_lines = lined ? 31u << R_LINE_SLOPE : 0;
+    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lined ? R_COLUMNS : R_LINE_SLOPE,
+                    .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
+    return tq_walk_run(&w, job, operations[rule], &c, error);
+}
