@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/sizes.h"
 #include "base/threads.h"
+#include "kernels/features.h"
 #include "kernels/products.h"
 
 #define ALIGN 64
@@ -21,16 +23,6 @@
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
 #define WORK_A_THREAD (1 << 15)
 
-static size_t round_up(size_t x, size_t to)
-{
-    return (x + to - 1) / to * to;
-}
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- bodies ---- */
 
 static const struct {
@@ -38,11 +30,6 @@ static const struct {
     const char *name;
     uint8_t in, feature;
 } bodies[] = {
-#define feature_scalar TQ_CPU_INDEX_SCALAR
-#define feature_avx2 TQ_CPU_INDEX_AVX2
-#define feature_avx512 TQ_CPU_INDEX_AVX512
-#define feature_avx512vbmi TQ_CPU_INDEX_AVX512VBMI
-#define feature_neon TQ_CPU_INDEX_NEON
 #define TQ_f32_fused TQ_ELEMENTS
 #define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, feature_##isa},
 #include "kernels/depthwise.def"
@@ -90,7 +77,7 @@ static size_t vectors_of(const tq_depthwise *d)
 
 static size_t vector_bytes(const tq_depthwise *d)
 {
-    return round_up(d->taps, d->kernel->group) * d->kernel->lanes * d->kernel->weight_bytes;
+    return tq_round_up(d->taps, d->kernel->group) * d->kernel->lanes * d->kernel->weight_bytes;
 }
 
 tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
@@ -101,12 +88,13 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
     d.kernel = find_kernel(in, fused, true);
     uint64_t weights;
     if (channels > UINT32_MAX || taps > UINT32_MAX ||
-        !tq_mul_u64(round_up(taps, 4), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
+        !tq_mul_u64(tq_round_up(taps, 4), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
                        taps);
     const size_t padded = vectors_of(&d) * d.kernel->lanes; /* and taps, for any of the kernels */
-    d.packed_bytes = round_up(padded * round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), ALIGN) + round_up(padded * (wide ? 8 : 4), ALIGN) +
-                     round_up(channels * tq_element_size(in) + SLACK, ALIGN);
+    d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), ALIGN) +
+                     tq_round_up(padded * (wide ? 8 : 4), ALIGN) +
+                     tq_round_up(channels * tq_element_size(in) + SLACK, ALIGN);
     *depthwise = d;
     return TQ_OK;
 }
@@ -161,8 +149,8 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
         depthwise->kernel = find_kernel(depthwise->in, depthwise->fused, false);
     const tq_depthwise_kernel *k = depthwise->kernel;
     const size_t lane = (size_t)k->group * k->weight_bytes, each = vector_bytes(depthwise);
-    char *to = memory, *bias = to + round_up(vectors_of(depthwise) * each, ALIGN);
-    char *padding = bias + round_up(vectors_of(depthwise) * k->lanes * (depthwise->wide ? 8 : 4), ALIGN);
+    char *to = memory, *bias = to + tq_round_up(vectors_of(depthwise) * each, ALIGN);
+    char *padding = bias + tq_round_up(vectors_of(depthwise) * k->lanes * (depthwise->wide ? 8 : 4), ALIGN);
     memset(memory, 0, (size_t)depthwise->packed_bytes);
     depthwise->strange = false;
     for (size_t c = 0; c < depthwise->channels; c++) {
@@ -202,13 +190,13 @@ struct run {
 
 static size_t block_rows(const tq_depthwise *d)
 {
-    size_t rows = min_size(BLOCK_BYTES / sizeof(void *) / d->taps, BLOCK_ROWS);
+    size_t rows = tq_min_size(BLOCK_BYTES / sizeof(void *) / d->taps, BLOCK_ROWS);
     return rows ? rows : 1;
 }
 
 static size_t job_bytes(const tq_depthwise *d)
 {
-    return round_up(block_rows(d) * d->taps * sizeof(void *), ALIGN);
+    return tq_round_up(block_rows(d) * d->taps * sizeof(void *), ALIGN);
 }
 
 /* The last pixels, which a vector that begins in them may leave. */
@@ -219,7 +207,7 @@ static size_t tail_pixels(const tq_depthwise *d)
 
 static size_t tail_bytes(const tq_depthwise *d)
 {
-    return round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + SLACK, ALIGN);
+    return tq_round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + SLACK, ALIGN);
 }
 
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
@@ -231,7 +219,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
     if (!depthwise->channels || !depthwise->taps)
         return 0;
     total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + tail_bytes(depthwise);
-    return total + round_up((size_t)expanded, ALIGN);
+    return total + tq_round_up((size_t)expanded, ALIGN);
 }
 
 static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixels, size_t stride, char *to)
@@ -324,7 +312,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_depthwise *d = run->d;
     const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
-    const size_t n = min_size(width, d->channels - channel);
+    const size_t n = tq_min_size(width, d->channels - channel);
     const bool in_place = d->in == TQ_f32 && n == width;
     _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_depthwise_tile tile = {
@@ -354,7 +342,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     tile.bias = zeros;
     for (size_t t = 0; t < d->taps; t += WIDE_TAPS) {
         tile.row = row + t * run->block;
-        tile.taps = min_size(WIDE_TAPS, d->taps - t);
+        tile.taps = tq_min_size(WIDE_TAPS, d->taps - t);
         tile.weights = (const char *)d->weights + vector * vector_bytes(d) + t * lanes * d->kernel->weight_bytes;
         d->kernel->tile(&tile);
         for (size_t i = 0; i < rows * width; i++)
@@ -370,7 +358,7 @@ static void run_job(const struct run *run, size_t job)
     const size_t end = run->count * (job + 1) / run->jobs, vectors = vectors_of(d);
     const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
     for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
-        size_t count = min_size(run->block, end - first);
+        size_t count = tq_min_size(run->block, end - first);
         place_rows(run, table, first, count);
         if (d->strange) {
             skip_padding(run, table, first, count);
@@ -378,7 +366,8 @@ static void run_job(const struct run *run, size_t job)
         }
         for (size_t v = 0; v < vectors; v += most)
             for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
-                run_tile(run, table + r, first + r, min_size(TQ_TILE_ROWS, count - r), v, min_size(most, vectors - v));
+                run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), v,
+                         tq_min_size(most, vectors - v));
     }
 }
 
@@ -414,9 +403,9 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
         run.stride = depthwise->channels * size;
-        at += round_up(pixels * run.stride, ALIGN);
+        at += tq_round_up(pixels * run.stride, ALIGN);
     }
-    const size_t tail = min_size(tail_pixels(depthwise), pixels);
+    const size_t tail = tq_min_size(tail_pixels(depthwise), pixels);
     run.tail = run.data + (pixels - tail) * run.stride;
     run.tail_end = run.tail + tail * run.stride;
     run.tail_copy = at;

@@ -26,7 +26,7 @@
 
 typedef struct tq_gemm_kernel tq_gemm_kernel;
 
-/* A product, planned.  Read packed_bytes; the rest is gemm.c's. */
+/* A product, planned.  Read packed_bytes; the rest is for the files of gemm_parts.h. */
 typedef struct tq_gemm {
     uint64_t packed_bytes;
     const tq_gemm_kernel *kernel;
@@ -37,7 +37,7 @@ typedef struct tq_gemm {
     size_t in_bytes;              /* of an element of rows */
     bool wide, fused;             /* the flags */
     bool copies;                  /* rows are copied to the kernel's form */
-    bool narrow;                  /* too few channels for vectors: gemm.c's own loops */
+    bool narrow;                  /* too few channels for vectors: loops of their own */
     size_t lanes;                 /* channels of a panel */
     /* from tq_gemm_pack */
     const void *panel;

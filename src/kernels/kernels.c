@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/kernels.h"
 
-enum { /* base/cpu.def's rows by the names that kernels.def uses */
-    feature_scalar = TQ_CPU_INDEX_SCALAR,
-    feature_avx2 = TQ_CPU_INDEX_AVX2,
-    feature_avx512 = TQ_CPU_INDEX_AVX512,
-    feature_neon = TQ_CPU_INDEX_NEON,
-};
+#include "kernels/features.h"
 
 static const tq_kernel rows[] = {
 #define KERNEL(operation, in, out, isa)                                                        \

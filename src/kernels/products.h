@@ -76,10 +76,6 @@ typedef enum tq_product_operation {
 #define PRODUCT(operation, isa) extern const tq_gemm_kernel tq_##operation##__##isa;
 #include "kernels/gemm.def"
 
-/* The last row of the operation that the machine has, as tq_kernels_choose and tq_kernels_force say; and whether it is
-   the scalar one. */
-const tq_gemm_kernel *tq_product_find(tq_product_operation operation, bool *scalar);
-
 static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out, bool wide)
 {
     return out == TQ_i8 ? stores->i8 : out == TQ_u8 ? stores->u8 : out == TQ_f32 ? stores->f32

@@ -68,12 +68,11 @@ typedef struct tq_py_output {
     PyArrayObject *array;  /* the kernel's */
     PyObject *result;      /* the caller's, if another */
     tq_py_type type;
-    PyArray_Descr *descr;
 } tq_py_output;
 
 /* A new array like `input` of that type, or `out` (may be NULL or None), which must have input's shape and
-   the type, be writable and hold each element in memory of its own.  Steals descr.  An `out` that overlaps `input` is refused unless it is the very
-   same memory with elements of the same size. */
+   the type, be writable and hold each element in memory of its own.  Steals descr.  An `out` that overlaps `input` is
+   refused unless it is the very same memory with elements of the same size. */
 bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *out, const tq_py_type *type,
                         PyArray_Descr *descr);
 /* What the caller gets (new reference), or NULL with `error`'s exception where the work failed. */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sizes whose sums and products are known to fit: checked.h has the arithmetic for those that are not.
+ */
+#ifndef TQ_BASE_SIZES_H
+#define TQ_BASE_SIZES_H
+
+#include <stddef.h>
+
+/* The next multiple of `to`, which is above 0. */
+static inline size_t tq_round_up(size_t x, size_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+static inline size_t tq_min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+#endif
