@@ -16,6 +16,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
+    PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same as requantize() reads it fastest; NULL: what it takes for none */
     tq_code_lines lines;
 } RequantizationObject;
 
@@ -62,6 +63,27 @@ static bool keep(RequantizationObject *self, const tq_py_requantization *r, npy_
     return self->multiplier && self->zero_point && self->input_zero_point && self->dtype && self->rounding;
 }
 
+/* One value, or the array of them. */
+static PyObject *argument_of(PyObject *values)
+{
+    PyArrayObject *array = (PyArrayObject *)values;
+    return PyArray_NDIM(array) ? Py_NewRef(values) : PyArray_GETITEM(array, PyArray_DATA(array));
+}
+
+static bool keep_arguments(RequantizationObject *self, const tq_py_requantization *r)
+{
+    PyObject **v = self->arguments;
+    if (r->out.element != TQ_i8)
+        v[TQ_RQ_DTYPE] = Py_NewRef(r->descr);
+    if (r->rule != TQ_REQUANTIZE_DOUBLE)
+        v[TQ_RQ_ROUNDING] = Py_NewRef(self->rounding);
+    v[TQ_RQ_AXIS] = Py_NewRef(self->axis);
+    v[TQ_RQ_MULTIPLIER] = argument_of(self->multiplier);
+    v[TQ_RQ_ZERO_POINT] = argument_of(self->zero_point);
+    v[TQ_RQ_INPUT_ZERO_POINT] = argument_of(self->input_zero_point);
+    return v[TQ_RQ_MULTIPLIER] && v[TQ_RQ_ZERO_POINT] && v[TQ_RQ_INPUT_ZERO_POINT];
+}
+
 static bool find_lines(RequantizationObject *self, const tq_py_requantization *r, size_t sets)
 {
     tq_error error;
@@ -103,7 +125,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self = (RequantizationObject *)type->tp_alloc(type, 0);
         if (self)
             self->axis = has_axis ? PyLong_FromLong(axis) : Py_NewRef(Py_None);
-        if (self && (!self->axis || !keep(self, &r, sets) || !find_lines(self, &r, (size_t)sets)))
+        if (self && (!self->axis || !keep(self, &r, sets) || !keep_arguments(self, &r) ||
+                     !find_lines(self, &r, (size_t)sets)))
             Py_CLEAR(self);
         tq_py_requantization_end(&r);
     }
@@ -120,10 +143,9 @@ static PyObject *requantize(RequantizationObject *self, PyObject *const *args, P
     PyObject *own[COUNT];
     if (!tq_py_bind(&signature, args, nargs, keywords, own))
         return NULL;
-    PyObject *v[TQ_RQ_ARGUMENTS] = {
-        [TQ_RQ_Q] = own[Q], [TQ_RQ_MULTIPLIER] = self->multiplier, [TQ_RQ_ZERO_POINT] = self->zero_point,
-        [TQ_RQ_INPUT_ZERO_POINT] = self->input_zero_point, [TQ_RQ_DTYPE] = self->dtype, [TQ_RQ_AXIS] = self->axis,
-        [TQ_RQ_ROUNDING] = self->rounding, [TQ_RQ_OUT] = own[OUT], [TQ_RQ_NUM_THREADS] = own[NUM_THREADS]};
+    PyObject *v[TQ_RQ_ARGUMENTS];
+    memcpy(v, self->arguments, sizeof v);
+    v[TQ_RQ_Q] = own[Q], v[TQ_RQ_OUT] = own[OUT], v[TQ_RQ_NUM_THREADS] = own[NUM_THREADS];
     return tq_py_requantize_by(PyType_GetModule(Py_TYPE(self)), v, &self->lines);
 }
 
@@ -138,6 +160,8 @@ static void dealloc(RequantizationObject *self)
     Py_XDECREF(self->axis);
     Py_XDECREF(self->dtype);
     Py_XDECREF(self->rounding);
+    for (int i = 0; i < TQ_RQ_ARGUMENTS; i++)
+        Py_XDECREF(self->arguments[i]);
     tq_code_lines_free(&self->lines);
     type->tp_free(self);
     Py_DECREF(type);
