@@ -32,7 +32,7 @@ typedef struct tq_walk_source {
     tq_requantize_rule rule;
     tq_element in, out;
     bool in_place; /* parameters may point at what is here, and need no columns of it */
-    const tq_code_lines *lines; /* of requantize, where they are there before */
+    const tq_requantize_sets *sets; /* of requantize, where they are made before */
     size_t misses; /* sets without a line, after which none are looked for */
 } tq_walk_source;
 

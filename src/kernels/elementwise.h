@@ -61,23 +61,25 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
 tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
                               tq_error *error);
 
-/* The lines (kernels/code_line.h) of sets of multipliers and zero points, found once for many arrays. */
-typedef struct tq_code_lines {
-    size_t count, missing; /* sets; how many of them have no line */
-    float *slope, *offset, *offset_negative; /* `slope` begins the memory of all */
-    int32_t *exception[2];
-} tq_code_lines;
+/* What requantize makes of its parameters, once for many arrays: columns, and lines (kernels/code_line.h). */
+typedef struct tq_requantize_sets {
+    size_t count, unlined; /* sets; how many of them have no line */
+    void *columns;         /* the memory of all */
+    bool shifts_left, has_zero_points, has_input_zero_points;
+    uint8_t doubtful;
+} tq_requantize_sets;
 
-/* For codes of `out`; of types without lines, count is 0.  count > 0 sets. */
-tq_status tq_code_lines_make(tq_column_f64 multiplier, tq_column_i32 zero_point, size_t count, tq_element out,
-                             tq_requantize_rule rule, tq_code_lines *lines, tq_error *error);
-void tq_code_lines_free(tq_code_lines *lines);
+/* For codes of `out`; count > 0 sets. */
+tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_zero_point, tq_column_i32 zero_point,
+                                  size_t count, tq_element out, tq_requantize_rule rule, tq_requantize_sets *sets,
+                                  tq_error *error);
+void tq_requantize_sets_free(tq_requantize_sets *sets);
 
 /* in and out: i8, u8, i16 or i32.  Multipliers finite, also in float32, and not negative; zero points
-   within the types' ranges.  lines: those of the same multipliers, zero points, codes and rule; NULL: they are looked
-   for where that pays. */
+   within the types' ranges.  sets: made of the same parameters, codes and rule; NULL: there are none, and lines are
+   looked for where that pays. */
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
-                              tq_column_i32 zero_point, tq_requantize_rule rule, const tq_code_lines *lines,
+                              tq_column_i32 zero_point, tq_requantize_rule rule, const tq_requantize_sets *sets,
                               tq_error *error);
 
 /* A multiplier in the 16.16 fixed point of kernels/fixed_simd.h: for codes of `out`: offset for sums >= 0,

@@ -78,46 +78,54 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
     p->shifts_left |= m->shift > 0;
 }
 
-/* The lines of `count` sets to entries from i on: how many have none. */
-static size_t find_lines(const tq_code_lines *to, size_t i, size_t count, const tq_multiplier *m,
-                         const int32_t *zero_points, tq_requantize_rule rule)
+/* The lines of `count` sets from i on: how many have none. */
+static size_t fill_lines(char *const *data, size_t i, size_t count, const tq_multiplier *m, const int32_t *zero_points,
+                         tq_requantize_rule rule)
 {
     tq_code_line lines[TQ_LINES_AT_ONCE];
-    size_t missing = 0;
+    size_t misses = 0;
     tq_code_lines_of(m, zero_points, count, rule, lines);
     for (size_t k = 0; k < count; k++, i++) {
-        to->slope[i] = lines[k].slope;
-        to->offset[i] = lines[k].offset;
-        to->offset_negative[i] = lines[k].offset_negative;
-        to->exception[0][i] = lines[k].exception[0];
-        to->exception[1][i] = lines[k].exception[1];
-        missing += lines[k].slope != lines[k].slope;
+        ((float *)data[R_LINE_SLOPE])[i] = lines[k].slope;
+        ((float *)data[R_LINE_OFFSET])[i] = lines[k].offset;
+        ((float *)data[R_LINE_OFFSET_NEGATIVE])[i] = lines[k].offset_negative;
+        ((int32_t *)data[R_LINE_EXCEPTION])[i] = lines[k].exception[0];
+        ((int32_t *)data[R_LINE_EXCEPTION_2])[i] = lines[k].exception[1];
+        misses += lines[k].slope != lines[k].slope;
     }
-    return missing;
+    return misses;
 }
 
 /* With no line of these sets. */
-static void find_no_lines(const tq_code_lines *to, size_t i, size_t count)
+static void fill_no_lines(char *const *data, size_t i, size_t count)
 {
     for (; count > 0; count--)
-        to->slope[i++] = NAN;
+        ((float *)data[R_LINE_SLOPE])[i++] = NAN;
 }
 
-static void copy_lines(const tq_code_lines *to, const tq_code_lines *from, size_t first, size_t sets)
+/* A row of columns' sizes in bytes, and where each begins that has `count` entries in the memory of all. */
+#define SIZES {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
+static const uint8_t sizes[R_COLUMNS] = SIZES;
+#define BYTES_OF_A_SET 64
+
+static void place_columns(void *memory, size_t count, char *data[R_COLUMNS])
 {
-    memcpy(to->slope, from->slope + first, sets * sizeof *to->slope);
-    memcpy(to->offset, from->offset + first, sets * sizeof *to->offset);
-    memcpy(to->offset_negative, from->offset_negative + first, sets * sizeof *to->offset_negative);
-    for (int k = 0; k < 2; k++)
-        memcpy(to->exception[k], from->exception[k] + first, sets * sizeof *to->exception[k]);
+    char *at = memory;
+    for (int i = 0; i < R_COLUMNS; at += sizes[i++] * count)
+        data[i] = at;
 }
 
-static tq_code_lines line_columns(char *const *data)
+/* Those of sets that are made before. */
+static void fill_made(tq_requantize_params *p, char *const *data, const tq_walk_source *from, size_t first, size_t sets)
 {
-    return (tq_code_lines){.slope = (float *)data[R_LINE_SLOPE],
-                           .offset = (float *)data[R_LINE_OFFSET],
-                           .offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE],
-                           .exception = {(int32_t *)data[R_LINE_EXCEPTION], (int32_t *)data[R_LINE_EXCEPTION_2]}};
+    const tq_requantize_sets *made = from->sets;
+    char *columns[R_COLUMNS];
+    place_columns(made->columns, made->count, columns);
+    for (int i = 0; i < (p->lines ? R_COLUMNS : R_LINE_SLOPE); i++)
+        memcpy(data[i], columns[i] + first * sizes[i], sets * sizes[i]);
+    p->shifts_left = made->shifts_left;
+    p->doubtful = made->doubtful;
+    p->wide = (from->in == TQ_i32 && made->has_input_zero_points) || (from->out == TQ_i32 && made->has_zero_points);
 }
 
 static void fill_requantize(tq_walk_params *params, char *const *data, unsigned columns, const tq_walk_source *from,
@@ -125,13 +133,13 @@ static void fill_requantize(tq_walk_params *params, char *const *data, unsigned 
 {
     (void)columns; /* all */
     tq_requantize_params *p = &params->requantize;
+    if (from->sets) {
+        fill_made(p, data, from, first, sets);
+        return;
+    }
     p->wide = p->shifts_left = false;
     p->doubtful = doubtful_of(from, first, sets);
-    const bool look = p->lines && !from->lines;
-    const tq_code_lines lines = line_columns(data);
     size_t misses = 0;
-    if (p->lines && from->lines)
-        copy_lines(&lines, from->lines, first, sets);
     for (size_t i = 0, some; i < sets; i += some) {
         tq_multiplier m[TQ_LINES_AT_ONCE];
         int32_t zero_points[TQ_LINES_AT_ONCE];
@@ -145,10 +153,10 @@ static void fill_requantize(tq_walk_params *params, char *const *data, unsigned 
             p->wide |= (from->in == TQ_i32 && input_zero != 0) || (from->out == TQ_i32 && zero != 0);
             zero_points[k] = zero - tq_code_center(from->out);
         }
-        if (look && misses < from->misses)
-            misses += find_lines(&lines, i, some, m, zero_points, from->rule);
-        else if (look)
-            find_no_lines(&lines, i, some);
+        if (p->lines && misses < from->misses)
+            misses += fill_lines(data, i, some, m, zero_points, from->rule);
+        else if (p->lines)
+            fill_no_lines(data, i, some);
     }
 }
 
@@ -163,9 +171,10 @@ static void point_requantize(tq_walk_params *params, char *const *data)
     p->zero_point = (int32_t *)data[R_ZERO], p->input_zero_point = (int32_t *)data[R_INPUT_ZERO];
     if (!p->lines)
         return;
-    const tq_code_lines lines = line_columns(data);
-    p->line_slope = lines.slope, p->line_offset = lines.offset, p->line_offset_negative = lines.offset_negative;
-    p->line_exception[0] = lines.exception[0], p->line_exception[1] = lines.exception[1];
+    p->line_slope = (float *)data[R_LINE_SLOPE], p->line_offset = (float *)data[R_LINE_OFFSET];
+    p->line_offset_negative = (float *)data[R_LINE_OFFSET_NEGATIVE];
+    p->line_exception[0] = (int32_t *)data[R_LINE_EXCEPTION];
+    p->line_exception[1] = (int32_t *)data[R_LINE_EXCEPTION_2];
 }
 
 /* The columns that a rule's bodies read. */
@@ -208,47 +217,52 @@ static bool lines_pay(tq_walk_source *from, const tq_layout *layout)
         return false;
     const size_t each = tq_layout_elements(layout) / sets;
     from->misses = rows ? sets : 1;
-    if (from->lines)
-        return from->lines->count == sets && from->lines->missing < from->misses && each >= FOUND_LINES_PAY;
+    if (from->sets)
+        return from->sets->unlined < from->misses && each >= FOUND_LINES_PAY;
     return each >= LINES_PAY && expected_misses(from, sets) < (rows ? sets * 0.5 : 0.7);
 }
 
-tq_status tq_code_lines_make(tq_column_f64 multiplier, tq_column_i32 zero_point, size_t count, tq_element out,
-                             tq_requantize_rule rule, tq_code_lines *lines, tq_error *error)
+static bool any_zero_point(tq_column_i32 zero_point, size_t count)
 {
-    if (tq_element_size(out) != 1) {
-        *lines = (tq_code_lines){0};
-        return TQ_OK;
-    }
-    float *memory;
-    tq_status status = tq_allocate(&tq_default_allocator, count, 5 * sizeof *memory, &memory, error);
+    int32_t any = 0;
+    for (size_t i = 0; i < (zero_point.many ? count : 1); i++)
+        any |= zero_point.data[i];
+    return any != 0;
+}
+
+tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_zero_point, tq_column_i32 zero_point,
+                                  size_t count, tq_element out, tq_requantize_rule rule, tq_requantize_sets *sets,
+                                  tq_error *error)
+{
+    tq_requantize_sets made = {.count = count, .has_zero_points = any_zero_point(zero_point, count),
+                               .has_input_zero_points = any_zero_point(input_zero_point, count)};
+    tq_status status = tq_allocate(&tq_default_allocator, count, BYTES_OF_A_SET, &made.columns, error);
     if (status != TQ_OK)
         return status;
-    int32_t *exceptions = (int32_t *)(memory + 3 * count);
-    tq_code_lines made = {.count = count, .slope = memory, .offset = memory + count,
-                          .offset_negative = memory + 2 * count, .exception = {exceptions, exceptions + count}};
-    for (size_t i = 0, some; i < count; i += some) {
-        tq_multiplier m[TQ_LINES_AT_ONCE];
-        int32_t zero_points[TQ_LINES_AT_ONCE];
-        some = count - i < TQ_LINES_AT_ONCE ? count - i : TQ_LINES_AT_ONCE;
-        for (size_t k = 0; k < some; k++) {
-            m[k] = tq_multiplier_of(multiplier.data[multiplier.many ? i + k : 0], rule);
-            zero_points[k] = zero_point.data[zero_point.many ? i + k : 0] - tq_code_center(out);
-        }
-        made.missing += find_lines(&made, i, some, m, zero_points, rule);
-    }
-    *lines = made;
+    char *data[R_COLUMNS];
+    place_columns(made.columns, count, data);
+    tq_walk_params p = {.requantize = {.lines = tq_element_size(out) == 1}};
+    const tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point,
+                                   .input_zero_point = input_zero_point, .rule = rule, .out = out, .misses = SIZE_MAX};
+    if (!p.requantize.lines)
+        fill_no_lines(data, 0, count);
+    fill_requantize(&p, data, 0, &source, 0, count);
+    for (size_t i = 0; i < count; i++)
+        made.unlined += isnan(((float *)data[R_LINE_SLOPE])[i]);
+    made.shifts_left = p.requantize.shifts_left;
+    made.doubtful = p.requantize.doubtful;
+    *sets = made;
     return TQ_OK;
 }
 
-void tq_code_lines_free(tq_code_lines *lines)
+void tq_requantize_sets_free(tq_requantize_sets *sets)
 {
-    tq_release(&tq_default_allocator, lines->slope);
-    *lines = (tq_code_lines){0};
+    tq_release(&tq_default_allocator, sets->columns);
+    *sets = (tq_requantize_sets){0};
 }
 
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
-                              tq_column_i32 zero_point, tq_requantize_rule rule, const tq_code_lines *lines,
+                              tq_column_i32 zero_point, tq_requantize_rule rule, const tq_requantize_sets *sets,
                               tq_error *error)
 {
     static const tq_operation operations[] = {
@@ -263,14 +277,16 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     tq_walk_params p = {.requantize = {.low = tq_element_low(job->out_type),
                                      .high = (int32_t)tq_element_high(job->out_type), .stream = tq_job_is_large(job)}};
     tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
-                            .lines = lines && lines->count ? lines : NULL, .rule = rule, .in = job->in_type, .out = job->out_type};
+                            .rule = rule, .in = job->in_type, .out = job->out_type};
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
     tq_walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
                      .layout = tq_layout_joined(job->layout, many)};
+    if (sets && sets->count == w.layout.groups * w.layout.channels)
+        source.sets = sets;
     bool lined = lines_pay(&source, &w.layout);
     p.requantize.lines = lined;
     unsigned of_lines = lined ? 31u << R_LINE_SLOPE : 0;
-    tq_columns c = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = lined ? R_COLUMNS : R_LINE_SLOPE,
+    tq_columns c = {.size = SIZES, .count = lined ? R_COLUMNS : R_LINE_SLOPE,
                     .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
     return tq_walk_run(&w, job, operations[rule], &c, error);
 }

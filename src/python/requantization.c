@@ -17,7 +17,7 @@ typedef struct {
     PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
     PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same as requantize() reads it fastest; NULL: what it takes for none */
-    tq_code_lines lines;
+    tq_requantize_sets sets;
 } RequantizationObject;
 
 /* The most values that one of them has; -1 with an exception. */
@@ -84,13 +84,14 @@ static bool keep_arguments(RequantizationObject *self, const tq_py_requantizatio
     return v[TQ_RQ_MULTIPLIER] && v[TQ_RQ_ZERO_POINT] && v[TQ_RQ_INPUT_ZERO_POINT];
 }
 
-static bool find_lines(RequantizationObject *self, const tq_py_requantization *r, size_t sets)
+static bool make_sets(RequantizationObject *self, const tq_py_requantization *r, size_t sets)
 {
     tq_error error;
     tq_status status;
     Py_BEGIN_ALLOW_THREADS
-    status = tq_code_lines_make(tq_py_f64(&r->multiplier), tq_py_i32(&r->zero_point), sets, r->out.element,
-                                (tq_requantize_rule)r->rule, &self->lines, &error);
+    status = tq_requantize_sets_make(tq_py_f64(&r->multiplier), tq_py_i32(&r->input_zero_point),
+                                     tq_py_i32(&r->zero_point), sets, r->out.element, (tq_requantize_rule)r->rule,
+                                     &self->sets, &error);
     Py_END_ALLOW_THREADS
     if (status != TQ_OK)
         PyErr_NoMemory();
@@ -126,7 +127,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         if (self)
             self->axis = has_axis ? PyLong_FromLong(axis) : Py_NewRef(Py_None);
         if (self && (!self->axis || !keep(self, &r, sets) || !keep_arguments(self, &r) ||
-                     !find_lines(self, &r, (size_t)sets)))
+                     !make_sets(self, &r, (size_t)sets)))
             Py_CLEAR(self);
         tq_py_requantization_end(&r);
     }
@@ -146,7 +147,7 @@ static PyObject *requantize(RequantizationObject *self, PyObject *const *args, P
     PyObject *v[TQ_RQ_ARGUMENTS];
     memcpy(v, self->arguments, sizeof v);
     v[TQ_RQ_Q] = own[Q], v[TQ_RQ_OUT] = own[OUT], v[TQ_RQ_NUM_THREADS] = own[NUM_THREADS];
-    return tq_py_requantize_by(PyType_GetModule(Py_TYPE(self)), v, &self->lines);
+    return tq_py_requantize_by(PyType_GetModule(Py_TYPE(self)), v, &self->sets);
 }
 
 /* ---- the type ---- */
@@ -162,7 +163,7 @@ static void dealloc(RequantizationObject *self)
     Py_XDECREF(self->rounding);
     for (int i = 0; i < TQ_RQ_ARGUMENTS; i++)
         Py_XDECREF(self->arguments[i]);
-    tq_code_lines_free(&self->lines);
+    tq_requantize_sets_free(&self->sets);
     type->tp_free(self);
     Py_DECREF(type);
 }

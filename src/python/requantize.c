@@ -88,7 +88,7 @@ void tq_py_requantization_end(tq_py_requantization *r)
     Py_CLEAR(r->descr);
 }
 
-PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENTS], const tq_code_lines *lines)
+PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENTS], const tq_requantize_sets *sets)
 {
     tq_py_requantization r;
     if (!tq_py_requantization_begin(&r, v))
@@ -102,7 +102,7 @@ PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENT
         tq_error error;
         PyThreadState *saved = PyArray_SIZE(r.input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
         tq_status status = tq_requantize_array(&job, tq_py_f64(&r.multiplier), tq_py_i32(&r.input_zero_point),
-                                               tq_py_i32(&r.zero_point), (tq_requantize_rule)r.rule, lines, &error);
+                                               tq_py_i32(&r.zero_point), (tq_requantize_rule)r.rule, sets, &error);
         if (saved)
             PyEval_RestoreThread(saved);
         result = tq_py_output_end(&output, module, status, &error);

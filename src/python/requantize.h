@@ -38,7 +38,7 @@ typedef struct tq_py_requantization {
 bool tq_py_requantization_begin(tq_py_requantization *r, PyObject *const v[TQ_RQ_ARGUMENTS]);
 void tq_py_requantization_end(tq_py_requantization *r);
 
-/* requantize() itself; lines: those of the same arguments, or NULL. */
-PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENTS], const tq_code_lines *lines);
+/* requantize() itself; sets: made of the same arguments, or NULL. */
+PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENTS], const tq_requantize_sets *sets);
 
 #endif

@@ -80,7 +80,7 @@ struct parameters {
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
     uint8_t code_mask;
-    bool many, many_zero_points, finds_lines; /* before requantizing, that is */
+    bool many, many_zero_points, made_before; /* sets of requantize, that is */
 };
 
 static int32_t between(int64_t low, int64_t high)
@@ -94,7 +94,7 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     tq_element zero_type = codes_out ? out : in;
     p->many = random32() % 2;
     p->many_zero_points = p->many && random32() % 2;
-    p->finds_lines = random32() % 2;
+    p->made_before = random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
     p->code_mask = 0;
@@ -118,13 +118,14 @@ static tq_status perform_requantize(const tq_kernel *row, const tq_array_job *jo
     tq_column_f64 multiplier = {p->multiplier, p->many};
     tq_column_i32 zero = {p->zero_point, p->many_zero_points}, input_zero = {p->input_zero_point, p->many};
     tq_requantize_rule rule = (tq_requantize_rule)(row->operation - TQ_OP_requantize_double);
-    tq_code_lines lines = {0};
+    tq_requantize_sets sets = {0};
     tq_status status = TQ_OK;
-    if (p->finds_lines)
-        status = tq_code_lines_make(multiplier, zero, job->layout.groups * job->layout.channels, row->out, rule, &lines, NULL);
+    if (p->made_before)
+        status = tq_requantize_sets_make(multiplier, input_zero, zero, job->layout.groups * job->layout.channels,
+                                         row->out, rule, &sets, NULL);
     if (status == TQ_OK)
-        status = tq_requantize_array(job, multiplier, input_zero, zero, rule, &lines, NULL);
-    tq_code_lines_free(&lines);
+        status = tq_requantize_array(job, multiplier, input_zero, zero, rule, &sets, NULL);
+    tq_requantize_sets_free(&sets);
     return status;
 }
 
