@@ -32,11 +32,11 @@ INLINE bool is_straight(const float *slope, size_t n)
     return straight;
 }
 
-/* tq_line_limits.  A limit differs from its fraction by what lines and rules differ by: 3/2 2^-23 of an acc below 256 2^11,
-   where the slope is the next but one to the multiplier, and a half of the last place of sums below 128 and of products
-   below 256, over 2^-11: 0.118 of what 2^32 units are.  So the limits of steps on the one side are from -0.618 to 0.118
-   of these, on the other from -0.118 to 0.618.  Less a QUARTER, the first rise as unsigned integers, the others as signed
-   ones. */
+/* tq_line_limits.  A limit differs from its fraction by what lines and rules differ by: 0.2 of an acc for the slope
+   (count_slopes of code_line.c), and a half of the last place of sums below 128 and of products below 256, over 2^-11:
+   0.224 of what 2^32 units are.  So the limits of steps on the one side are from -0.724 to 0.224 of these, on the other
+   from -0.224 to 0.724.  Less a QUARTER, the first rise as unsigned integers, the others as signed ones; and those that
+   wrap are beyond TQ_LINE_WIDEST. */
 #define QUARTER (1 << 30)
 struct line_search {
     vi fraction, stride, leaning, leaning_stride, above, below;
