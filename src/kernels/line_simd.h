@@ -106,7 +106,7 @@ enum line_part { LINE_WHOLE, LINE_LEFT, LINE_RIGHT };
    and compilers keep that order (a gain of a fiftieth over each vector from end to end). */
 enum { LINE_SUM = 1, LINE_CODE = 3, LINE_WORDS = 5 };
 #define LINE_VECTORS (CACHE_LINE / VECTOR_BYTES) /* of a cache line */
-/* Rows of so many elements have their distances in the instructions; with sanitizers, a copy more takes minutes. */
+/* Rows of so many elements have their distances in the instructions; under sanitizers that copy takes compilers long. */
 #ifdef __SANITIZE_ADDRESS__
 #define LINE_ROW 0
 #else
