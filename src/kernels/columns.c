@@ -118,8 +118,7 @@ tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repea
     return TQ_OK;
 }
 
-/* Columns in one piece of memory; its size. */
-static size_t place(const tq_columns *c, char *memory, size_t entries, char *data[])
+size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[])
 {
     size_t total = 0;
     for (int i = 0; i < c->count; i++) {
@@ -142,12 +141,12 @@ void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
     size_t entries = fitting(c);
     f->room = entries - TQ_COLUMN_PADDING - TQ_PHASES;
-    place(c, f->memory, entries, f->data);
+    tq_columns_place(c, f->memory, entries, f->data);
 }
 
 void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase)
 {
-    place(c, f->memory + phase * 4, f->room + TQ_COLUMN_PADDING + TQ_PHASES, f->data);
+    tq_columns_place(c, f->memory + phase * 4, f->room + TQ_COLUMN_PADDING + TQ_PHASES, f->data);
 }
 
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
@@ -183,6 +182,6 @@ void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *c
 
 void tq_folded_init(tq_folded *f, const tq_columns *c, char *const *sets)
 {
-    memset(f->memory, 0, place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
+    memset(f->memory, 0, tq_columns_place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
     tq_folded_fill(f, c, c->needed & c->constant, sets, TQ_FOLD, 0, TQ_FOLD);
 }

@@ -41,6 +41,9 @@ void tq_columns_pad(tq_columns *c);
 /* Each group's channels, each `inner` times, and that `repeats` times; and `more` entries that go on with the first. */
 tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error);
 
+/* Columns one behind the other, of so many entries, in memory that is there; the bytes that they take. */
+size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[]);
+
 /* Columns of a few sets, where each is used once, or for as long as they are here: up to `room`, and padding, in any
    phase. */
 typedef struct tq_few_sets {

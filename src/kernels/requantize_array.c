@@ -103,26 +103,16 @@ static void fill_no_lines(char *const *data, size_t i, size_t count)
         ((float *)data[R_LINE_SLOPE])[i++] = NAN;
 }
 
-/* A row of columns' sizes in bytes, and where each begins that has `count` entries in the memory of all. */
-#define SIZES {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}
-static const uint8_t sizes[R_COLUMNS] = SIZES;
-#define BYTES_OF_A_SET 64
-
-static void place_columns(void *memory, size_t count, char *data[R_COLUMNS])
-{
-    char *at = memory;
-    for (int i = 0; i < R_COLUMNS; at += sizes[i++] * count)
-        data[i] = at;
-}
+static const tq_columns all_columns = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
 
 /* Those of sets that are made before. */
 static void fill_made(tq_requantize_params *p, char *const *data, const tq_walk_source *from, size_t first, size_t sets)
 {
     const tq_requantize_sets *made = from->sets;
     char *columns[R_COLUMNS];
-    place_columns(made->columns, made->count, columns);
+    tq_columns_place(&all_columns, made->columns, made->count, columns);
     for (int i = 0; i < (p->lines ? R_COLUMNS : R_LINE_SLOPE); i++)
-        memcpy(data[i], columns[i] + first * sizes[i], sets * sizes[i]);
+        memcpy(data[i], columns[i] + first * all_columns.size[i], sets * all_columns.size[i]);
     p->shifts_left = made->shifts_left;
     p->doubtful = made->doubtful;
     p->wide = (from->in == TQ_i32 && made->has_input_zero_points) || (from->out == TQ_i32 && made->has_zero_points);
@@ -236,11 +226,11 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
 {
     tq_requantize_sets made = {.count = count, .has_zero_points = any_zero_point(zero_point, count),
                                .has_input_zero_points = any_zero_point(input_zero_point, count)};
-    tq_status status = tq_allocate(&tq_default_allocator, count, BYTES_OF_A_SET, &made.columns, error);
+    tq_status status = tq_allocate(&tq_default_allocator, count, TQ_SET_BYTES, &made.columns, error);
     if (status != TQ_OK)
         return status;
     char *data[R_COLUMNS];
-    place_columns(made.columns, count, data);
+    tq_columns_place(&all_columns, made.columns, count, data);
     tq_walk_params p = {.requantize = {.lines = tq_element_size(out) == 1}};
     const tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point,
                                    .input_zero_point = input_zero_point, .rule = rule, .out = out, .misses = SIZE_MAX};
@@ -286,7 +276,9 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     bool lined = lines_pay(&source, &w.layout);
     p.requantize.lines = lined;
     unsigned of_lines = lined ? 31u << R_LINE_SLOPE : 0;
-    tq_columns c = {.size = SIZES, .count = lined ? R_COLUMNS : R_LINE_SLOPE,
-                    .needed = columns_of(rule) | of_lines, .constant = zero_point.many ? 0 : 1u << R_ZERO};
+    tq_columns c = all_columns;
+    c.count = lined ? R_COLUMNS : R_LINE_SLOPE;
+    c.needed = columns_of(rule) | of_lines;
+    c.constant = zero_point.many ? 0 : 1u << R_ZERO;
     return tq_walk_run(&w, job, operations[rule], &c, error);
 }
