@@ -242,11 +242,6 @@ static void wait_for_data(tq_graph_run *graph, tq_step *step)
         }
 }
 
-static bool is_memory(tq_status status)
-{
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
-}
-
 static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
 {
     tq_graph_run *graph = p->graph;
@@ -267,7 +262,7 @@ static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
         }
         status = prepare_now(graph, step, &problem);
     }
-    if (is_memory(status)) {
+    if (tq_ends_the_pass(status)) {
         if (error)
             *error = problem;
         return status;

@@ -146,6 +146,12 @@ const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
 
+/* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
+static inline bool tq_ends_the_pass(tq_status status)
+{
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
+}
+
 /* ---- chains.c ---- */
 
 /* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
