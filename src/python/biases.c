@@ -117,23 +117,18 @@ static int bias_type(PyObject *dtype, const char *const *types)
 static PyObject *quantize_bias(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"b", "input_scale", "weight_scale", "dtype", NULL};
-    static const char *const argument_names[] = {"b", "input_scale", "weight_scale"};
     static const char *const types[] = {"int32", "int64"};
     PyObject *values[3], *dtype = NULL;
-    PyArrayObject *in[3] = {NULL}, *out = NULL;
+    PyArrayObject *out;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:quantize_bias", names, &values[0], &values[1], &values[2],
                                      &dtype))
         return NULL;
     const int index = bias_type(dtype, types), type = index == 1 ? NPY_INT64 : NPY_INT32;
     const bool is_wide = index == 1;
-    bool ready = index >= 0;
-    for (int i = 0; i < 3 && ready; i++)
-        ready = (in[i] = tq_py_doubles(values[i], argument_names[i])) != NULL;
-    if (ready)
-        tq_py_broadcast(PyModule_GetState(module), in, argument_names, 3, &type, 1, &out, run_bias, &is_wide);
-    for (int i = 0; i < 3; i++)
-        Py_XDECREF(in[i]);
-    return out ? PyArray_Return(out) : NULL;
+    if (index < 0 || tq_py_broadcast_doubles(PyModule_GetState(module), values, (const char *const *)names, 3, &type, 1,
+                                             &out, run_bias, &is_wide) < 0)
+        return NULL;
+    return PyArray_Return(out);
 }
 
 static PyMethodDef functions[] = {
