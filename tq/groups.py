@@ -33,6 +33,10 @@ _INFINITE = 1e30
 # The range with which a constant's codes are the steps in which kernels compare.
 _LEAST_COMPARED = 255 / 256
 
+# Of fused activations that end above 0.  int16 ranges are not widened where all that was seen is 0, and LiteRT refuses
+# an output whose scale makes 2^31 steps or more of a bound.
+_BOUNDS = {"RELU6": 6.0, "RELU_N1_TO_1": 1.0}
+
 
 def is_float(tensor: TensorPart | None) -> bool:
     return tensor is not None and int(tensor.type) == 0
@@ -452,13 +456,20 @@ class Groups:
             self._ends[tensor] = found if math.isfinite(found) else 0.0
         return self._ends[tensor]
 
+    def _least_scale(self, op: OperatorPart) -> float:
+        """Of an output: the kernel's limit, and of a fused activation whose bound must be less than 2^31 steps."""
+        limit = INTEGER[self._name(op)].limit
+        bound = _BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), 0.0)
+        least = limit.least(self._scales(op)) if limit is not None and limit.least is not None else 0.0
+        return max(least, bound * 2.0**-30)
+
     def _widen(self, op: OperatorPart) -> bool:
         """Grows an output's scale to what the kernel takes."""
-        limit = INTEGER[self._name(op)].limit
-        if limit is None or limit.least is None:
+        least = self._least_scale(op)
+        if not least:
             return False
         root = self._root(self._outputs(op)[0])
-        least, have = limit.least(self._scales(op)), self.parameters[root]
+        have = self.parameters[root]
         if have.scale >= least or root in self.given:
             return False
         least *= 1.0001  # float32 rounds the scale

@@ -115,8 +115,8 @@ _SOFTMAX = Limit(
 )
 _SUMS_OF_PRODUCTS = _at_least(
     "with int8, s_input * s_weights must be less than 256 of the output's scale, which grows where the output was"
-    " always 0: beyond, XNNPACK refuses the model",
-    lambda s: s.inputs[0] * s.weights / 250 if s.type == "int8" else 0.0,
+    " always 0: beyond, XNNPACK refuses the model; with int16 at most the output's scale: beyond, sums wrap",
+    lambda s: s.inputs[0] * s.weights / (250 if s.type == "int8" else 1),
 )
 
 _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V
