@@ -319,6 +319,17 @@ def test_biases_are_added_and_unshared():
         sqnr(model, bytes(correct_biases(model, data, samples)), samples)
 
 
+def test_biases_of_64_bits():
+    """Inputs that were always 0 have a scale in which biases take more than 32 bits."""
+    model = layer("FULLY_CONNECTED", normal(6, 10), (3, 10), (3, 6))
+    samples = [np.zeros((3, 10), np.float32)]
+    data = tq.quantize_model(model, "int16x8", calibration=samples)
+    made = tq.Model(correct_biases(model, data, samples))
+    before, after = (opened.operators[1].inputs[2].data for opened in (tq.Model(data), made))
+    assert np.abs(before).max() > 2**31
+    np.testing.assert_array_equal(before, after)
+
+
 def test_bias_correction_refuses():
     data = tq.quantize_model(FLOAT, "int8", calibration=PICTURES)
     with pytest.raises(ValueError, match="no layer in common"):
