@@ -116,6 +116,16 @@ def test_a_bound_beyond_what_is_computed_widens_no_range(recipe):
     check(model, data)
 
 
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+@pytest.mark.parametrize(("name", "bound"), [("MAXIMUM", 2.5), ("MINIMUM", -1.5)])
+def test_a_bound_that_is_what_comes_out(name, bound, recipe):
+    """Beside the fixed scale of an operator before it, which holds no such number."""
+    bounds = np.float32([bound, 0.5, bound, 0.25, bound, bound, 0.5, bound])
+    data = quantized(model := build(("LOGISTIC", [], (1, 8), {}), (name, [bounds], (1, 8), {})), recipe)
+    assert floats(data) == []
+    check(model, data)
+
+
 @pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "computed"])
 @pytest.mark.parametrize(("recipe", "activation"), [("int8", "RELU"), ("int16x8", "RELU6")])
 def test_outputs_that_were_always_zero(name, recipe, activation):

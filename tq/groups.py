@@ -356,7 +356,9 @@ class Groups:
             elif rule not in _SHARE:
                 others = True
         if len(fixed) == 1 and not others:
-            return self._of_scale(*next(iter(fixed)))
+            made = self._of_scale(*next(iter(fixed)))
+            if not self._is_exceeded(made, tensors):
+                return made
         ranges = [self._needed(tensor) for tensor in tensors if self.ranges.knows(tensor)]
         ranges += [*spans, *(self._range_of(tensor) for tensor in constants)]
         ranges += [self._of_scale(*rule)[2:] for rule in fixed if not ranges]
@@ -365,6 +367,13 @@ class Groups:
             high = max(abs(low), abs(high))
             low = -high
         return self._of_range(low, high, root in self.centered)
+
+    def _is_exceeded(self, made: Parameters, tensors: Sequence[TensorPart]) -> bool:
+        """Whether a bound, whose number is no reason for a range, was what came out, and has no code."""
+        writers = ((tensor, self.producers.get(tensor)) for tensor in tensors)
+        outputs = [t for t, op in writers if op is not None and self._name(op) in _BOUNDING and self.ranges.knows(t)]
+        needed = [self._needed(tensor) for tensor in outputs]
+        return any(low < made.low - made.scale or high > made.high + made.scale for low, high in needed)
 
     def _needed(self, tensor: TensorPart) -> tuple[float, float]:
         """The range for which there must be codes."""
