@@ -523,10 +523,11 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     }
     if (graph->busy)
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u is running", graph->index);
-    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "tensor %u is a constant", tensor);
     if (tq_shape_equal(&graph->tensors[tensor].shape, shape))
         return TQ_OK;
+    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "Attempting to resize a fixed-size tensor: tensor %u is a constant",
+                       tensor);
     tq_slot *slot = &graph->slots[tensor];
     slot->resized = true;
     slot->given = *shape;
