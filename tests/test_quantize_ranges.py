@@ -172,6 +172,16 @@ def test_bounds_of_outputs_that_were_always_zero(name):
         assert np.abs(outputs(data, resolver)).max() < 1e-3, resolver
 
 
+def test_sums_that_were_always_zero():
+    """LiteRT's optimized kernel loses upper bits where the inputs' scales are 2^7 of the output's or more."""
+    other = -np.linspace(1.01, 2, 256, dtype=np.float32).reshape(1, 256)
+    model = build(("ADD", [other], (1, 256), {"fused_activation_function": "RELU"}), shape=(1, 256))
+    data = quantized(model)
+    assert floats(data) == []
+    for resolver in RESOLVERS:
+        assert np.abs(outputs(data, resolver)).max() == 0, resolver
+
+
 @pytest.mark.parametrize("name", ["SOFTMAX", "LOG_SOFTMAX"])
 def test_logits_that_hardly_differ(name):
     """LiteRT's reference kernel ends the process where their scale has no multiplier."""

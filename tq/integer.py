@@ -77,9 +77,10 @@ def _keeps(s: Scales) -> bool:
 _SUM = Limit(
     "the whole range of a computed operand must be more than a step of the sum, which it is not beside a mask of -1e9;"
     " and twice an input's"
-    " scale at most 2^14 of the output's: beyond, LiteRT ends the process",
+    " scale at most 2^14 of the output's: beyond, LiteRT ends the process; with int8, the output's scale grows to more"
+    " than 2^-7 of both inputs' together: below, LiteRT's optimized kernel loses upper bits",
     lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
-    lambda s: max(s.inputs) * 2.0**-10,
+    lambda s: sum(s.inputs) * 1.001 * 2.0**-7 if s.type == "int8" else max(s.inputs) * 2.0**-10,
 )
 _SQUARE = _at_least(
     "the square of an input's scale may be at most 2^12 of the output's: beyond, LiteRT ends the process",
