@@ -32,9 +32,9 @@ def overlap(a, b):
 
 
 def chosen(boxes, scores, room, limit, least, sigma):
-    """Places and scores, greatest first."""
+    """Places, greatest scores first."""
     waiting = {i: (score, 0) for i, score in enumerate(scores) if score > least}
-    places, found = [], []
+    places = []
     scale = np.float32(-0.5 / np.float64(sigma)) if sigma > 0 else np.float32(0)
     while waiting and len(places) < room:
         i = max(waiting, key=lambda k: waiting[k][0])
@@ -51,10 +51,9 @@ def chosen(boxes, scores, room, limit, least, sigma):
                 break
         if not gone and score == before:
             places.append(i)
-            found.append(score)
         elif not gone and score > least:
             waiting[i] = (score, len(places))
-    return places, found
+    return places
 
 
 @deviation(
@@ -70,7 +69,7 @@ def chosen_again(node):
         return None
     boxes, scores, room, limit, least, *sigma = (operand.value for operand in node.inputs)
     with np.errstate(all="ignore"):
-        places, found = chosen(boxes, scores, int(room), limit, least, sigma[0] if sigma else np.float32(0))
+        places = chosen(boxes, scores, int(room), limit, least, sigma[0] if sigma else np.float32(0))
         if all(overlap(boxes[i], boxes[i]) >= limit for i in places):
             return None
     able = scores[scores > least]
