@@ -131,7 +131,8 @@ static void mark_orphans(tq_graph_run *graph)
     }
 }
 
-/* Whether the step may write its outputs: each is an ordinary tensor that no other step writes. */
+/* Whether the step may write its outputs: each is an ordinary tensor that no other step writes.  A variable's shape is
+   what the operators that keep their state in it were prepared for. */
 static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -143,6 +144,8 @@ static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *err
             return tq_output_fail(node, i, error, "is a constant; an operator cannot write to it");
         if (slot->is_input)
             return tq_output_fail(node, i, error, "is an input of the subgraph; an operator cannot write to it");
+        if (node->out[i]->storage == TQ_STORAGE_VARIABLE)
+            return tq_output_fail(node, i, error, "is a variable; an operator cannot have it as an output");
         if (slot->producer >= 0)
             return tq_output_fail(node, i, error, "is written by operator %d already", slot->producer);
         for (int k = 0; k < node->in_count; k++)
@@ -369,10 +372,11 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     }
     if (graph->busy)
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u is running", graph->index);
-    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "tensor %u is a constant", tensor);
     if (tq_shape_equal(&graph->tensors[tensor].shape, shape))
         return TQ_OK;
+    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "Attempting to resize a fixed-size tensor: tensor %u is a constant",
+                       tensor);
     tq_slot *slot = &graph->slots[tensor];
     slot->resized = true;
     slot->given = *shape;
