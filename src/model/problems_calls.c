@@ -58,8 +58,8 @@ static bool fits(uint8_t rule, uint32_t count, uint32_t of_operator)
 
 static void check_endless(tq_walk *walk, const tq_node *node, const callee_row *row, const tq_subgraph *condition)
 {
-    bool is_condition = row->field == TQ_WhileOptions_cond_subgraph_index
-                        || row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
+    bool is_condition = row->field == TQ_WhileOptions_cond_subgraph_index ||
+                        row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
     int32_t output = condition->outputs.count ? tq_vector_i32(&condition->outputs, 0) : -1;
     tq_table tensor = tq_vector_table(&condition->tensors, (size_t)(uint32_t)output);
     tq_bytes bytes;

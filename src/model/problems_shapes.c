@@ -29,9 +29,8 @@ static void check_number(tq_walk *walk, const tq_node *node, const char *option,
 
 static void check_pack(tq_walk *walk, const tq_node *node)
 {
-    check_number(walk, node,
-                 "values_count",
-                 tq_get_int(&node->options.table, TQ_PackOptions_values_count), node->inputs.count, "inputs");
+    check_number(walk, node, "values_count", tq_get_int(&node->options.table, TQ_PackOptions_values_count),
+                 node->inputs.count, "inputs");
 }
 
 static void check_split(tq_walk *walk, const tq_node *node)
@@ -49,9 +48,8 @@ static void check_split_v(tq_walk *walk, const tq_node *node)
 {
     tq_integers sizes;
     int64_t dimension = split_dimension(walk, node, 0, 2), sum = 0, open = 0;
-    check_number(walk, node,
-                 "num_splits",
-                 tq_get_int(&node->options.table, TQ_SplitVOptions_num_splits), node->outputs.count, "outputs");
+    check_number(walk, node, "num_splits", tq_get_int(&node->options.table, TQ_SplitVOptions_num_splits),
+                 node->outputs.count, "outputs");
     if (!tq_node_integers(walk, node, 1, &sizes))
         return;
     if (sizes.count != node->outputs.count)
@@ -80,8 +78,8 @@ static void check_unpack(tq_walk *walk, const tq_node *node)
     int64_t number = tq_get_int(&node->options.table, TQ_UnpackOptions_num);
     int64_t axis = tq_get_int(&node->options.table, TQ_UnpackOptions_axis);
     axis += axis < 0 ? (int64_t)data.shape.count : 0;
-    int64_t dimension = data.known && axis >= 0 && axis < (int64_t)data.shape.count
-                        ? tq_known_dimension(&data, (uint32_t)axis) : -1;
+    bool is_there = data.known && axis >= 0 && axis < (int64_t)data.shape.count;
+    int64_t dimension = is_there ? tq_known_dimension(&data, (uint32_t)axis) : -1;
     check_number(walk, node, "num", number, node->outputs.count, "outputs");
     if (dimension >= 0 && dimension != number)
         tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),

@@ -53,8 +53,8 @@ static void check_repeats(tq_walk *walk, const tq_node *node)
 static void check_resize(tq_walk *walk, const tq_node *node)
 {
     tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
-    int64_t batch = data.shape.count == 4 ? tq_known_dimension(&data, 0) : -1,
-            depth = batch < 0 ? -1 : tq_known_dimension(&data, 3);
+    int64_t batch = data.shape.count == 4 ? tq_known_dimension(&data, 0) : -1;
+    int64_t depth = batch < 0 ? -1 : tq_known_dimension(&data, 3);
     if (batch >= 0 && depth >= 0)
         check_growth(walk, node, (uint64_t)batch * (uint64_t)depth);
 }
