@@ -344,7 +344,7 @@ int tq_py_code(PyObject *value, tq_code *code)
 {
     tq_py_type type;
     PyArray_Descr *descr;
-    if (!tq_py_type_of_dtype(value, "int8", true, &type, &descr))
+    if (!tq_py_type_of_dtype(value, "int8", TQ_PY_CODE_TYPES, &type, &descr))
         return -1;
     Py_DECREF(descr);
     for (*code = 0; strcmp(tq_code_name(*code), type.name) != 0;)

@@ -74,7 +74,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
     tq_py_column scale = {.array = NULL}, zero_point = {.array = NULL};
     tq_py_output output = {.array = NULL};
     PyObject *result = NULL;
-    if (!tq_py_type_of_dtype(v[DTYPE], "int8", true, &out_type, &descr)) {
+    if (!tq_py_type_of_dtype(v[DTYPE], "int8", TQ_PY_CODE_TYPES, &out_type, &descr)) {
         Py_DECREF(input);
         return NULL;
     }
@@ -125,7 +125,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
     tq_py_column scale = {.array = NULL}, zero_point = {.array = NULL};
     tq_py_output output = {.array = NULL};
     PyObject *result = NULL;
-    if (!tq_py_type_of_dtype(v[DTYPE], "float32", false, &out_type, &descr)) {
+    if (!tq_py_type_of_dtype(v[DTYPE], "float32", "float32, float16 or bfloat16", &out_type, &descr)) {
         Py_DECREF(input);
         return NULL;
     }
