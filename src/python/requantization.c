@@ -16,11 +16,12 @@ typedef struct {
     PyObject_HEAD
     PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
+    PyObject *descr; /* of the results: dtype, with its byte order */
     PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same as requantize() reads it fastest; NULL: what it takes for none */
     tq_requantize_sets sets;
 } RequantizationObject;
 
-/* The most values that one of them has; -1 with an exception. */
+/* How many sets of parameters there are: as many as values of those that have not one; -1 with an exception. */
 static npy_intp count_sets(PyObject *const v[TQ_RQ_ARGUMENTS])
 {
     static const struct {
@@ -29,6 +30,7 @@ static npy_intp count_sets(PyObject *const v[TQ_RQ_ARGUMENTS])
     } rows[] = {{TQ_RQ_MULTIPLIER, "multiplier"},
                 {TQ_RQ_ZERO_POINT, "zero_point"},
                 {TQ_RQ_INPUT_ZERO_POINT, "input_zero_point"}};
+    const char *first = NULL; /* who says so */
     npy_intp sets = 1;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (!v[rows[i].argument])
@@ -36,8 +38,17 @@ static npy_intp count_sets(PyObject *const v[TQ_RQ_ARGUMENTS])
         PyArrayObject *array = tq_py_array(v[rows[i].argument], rows[i].name, false);
         if (!array)
             return -1;
-        sets = PyArray_SIZE(array) > sets ? PyArray_SIZE(array) : sets;
+        npy_intp count = PyArray_SIZE(array);
         Py_DECREF(array);
+        if (count == 1 || count == sets)
+            continue;
+        if (first) {
+            PyErr_Format(PyExc_ValueError, "%s has %zd values and %s has %zd: each needs one, or as many as the others",
+                         first, (Py_ssize_t)sets, rows[i].name, (Py_ssize_t)count);
+            return -1;
+        }
+        first = rows[i].name;
+        sets = count;
     }
     return sets;
 }
@@ -59,6 +70,7 @@ static bool keep(RequantizationObject *self, const tq_py_requantization *r, npy_
     self->zero_point = frozen(&r->zero_point, sets, NPY_INT32);
     self->input_zero_point = frozen(&r->input_zero_point, sets, NPY_INT32);
     self->dtype = PyObject_GetAttrString((PyObject *)r->descr, "name");
+    self->descr = Py_NewRef((PyObject *)r->descr);
     self->rounding = PyUnicode_FromString(tq_py_requantize_rules[r->rule]);
     return self->multiplier && self->zero_point && self->input_zero_point && self->dtype && self->rounding;
 }
@@ -160,6 +172,7 @@ static void dealloc(RequantizationObject *self)
     Py_XDECREF(self->input_zero_point);
     Py_XDECREF(self->axis);
     Py_XDECREF(self->dtype);
+    Py_XDECREF(self->descr);
     Py_XDECREF(self->rounding);
     for (int i = 0; i < TQ_RQ_ARGUMENTS; i++)
         Py_XDECREF(self->arguments[i]);
@@ -170,7 +183,7 @@ static void dealloc(RequantizationObject *self)
 
 static PyObject *keywords_of(RequantizationObject *self)
 {
-    return Py_BuildValue("{sOsOsOsO}", "input_zero_point", self->input_zero_point, "dtype", self->dtype, "axis",
+    return Py_BuildValue("{sOsOsOsO}", "input_zero_point", self->input_zero_point, "dtype", self->descr, "axis",
                          self->axis, "rounding", self->rounding);
 }
 
