@@ -12,6 +12,8 @@
 #include "python/operands.h"
 #include "python/tensor.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <structmember.h>
 
 typedef struct {
@@ -361,6 +363,21 @@ static int check_keywords(const char *function, PyObject *kwargs)
     return 0;
 }
 
+/* Codes of the other sign, in elements of the size that these have, are bytes that were read as the wrong type. */
+static int check_sign(QuantizationObject *self, PyObject *x)
+{
+    tq_py_type found;
+    const char *name = self->dtype != Py_None ? PyUnicode_AsUTF8(self->dtype) : NULL;
+    if (!name || !PyArray_Check(x) || !tq_py_type_of_array((PyArrayObject *)x, &found) || found.low == found.high)
+        return PyErr_Occurred() ? -1 : 0;
+    long bits = strtol(strpbrk(name, "0123456789"), NULL, 10);
+    if (tq_element_size(found.element) != (size_t)(bits + 7) / 8 || (found.low == 0) == (*name == 'u'))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "q has dtype %R: this quantization is of %s codes (tq.dequantize takes any)",
+                 (PyObject *)PyArray_DESCR((PyArrayObject *)x), name);
+    return -1;
+}
+
 /* function(x, scale, zero_point, axis or block_size ..., **kwargs) of this module. */
 static PyObject *apply(QuantizationObject *self, const char *function, PyObject *args, PyObject *kwargs)
 {
@@ -374,6 +391,8 @@ static PyObject *apply(QuantizationObject *self, const char *function, PyObject 
     if (*function == 'q' && self->dtype == Py_None)
         return PyErr_Format(PyExc_TypeError, "the tensor's elements are no codes, so that its quantization says no dtype: "
                                              "call tq.quantize with one");
+    if (*function == 'd' && check_sign(self, x) < 0)
+        return NULL;
     PyObject *keywords = kwargs ? PyDict_Copy(kwargs) : PyDict_New();
     PyObject *scale = argument_of(self, "scale", self->scale, x);
     PyObject *zero_point = scale ? argument_of(self, "zero_point", self->zero_point, x) : NULL;
@@ -502,7 +521,8 @@ static PyMethodDef methods[] = {
      "tq.quantize with this scale, zero point, dtype and axis or blocks (along the last dimension)."},
     {"dequantize", (PyCFunction)(void (*)(void))dequantize, METH_VARARGS | METH_KEYWORDS,
      "dequantize($self, q, /, *, dtype='float32', out=None, num_threads=None)\n--\n\n"
-     "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension)."},
+     "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension).  TypeError: an array of\n"
+     "the other sign than the codes', such as uint8 where they are int8, which are other numbers in the same bytes."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -515,8 +535,8 @@ PyDoc_STRVAR(doc,
 "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
 "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
 "arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
-"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a dtype that has no codes; TypeError:\n"
-"scales that are no real numbers, zero points that are no integers.");
+"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a\n"
+"dtype that has no codes; TypeError: scales that are no real numbers, zero points that are no integers.");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (char *)doc},
