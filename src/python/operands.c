@@ -400,7 +400,9 @@ int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, const char *c
     for (int i = 0; i < count; i++)
         Py_DECREF(types[i]);
     if (!iterator) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError)) {
+        if (!PyErr_Occurred()) { /* NumPy says nothing where it had no memory */
+            PyErr_NoMemory();
+        } else if (PyErr_ExceptionMatches(PyExc_ValueError)) {
             PyErr_Clear();
             refuse_broadcast(inputs, names, input_count);
         }

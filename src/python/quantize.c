@@ -25,7 +25,7 @@ const char tq_py_quantize_doc[] =
 #define QUANTIZE_RULE(symbol, name, text) "    '" name "': " text ".\n"
 #include "quant/rounding.def"
     "out: a writable array of x's shape and the result's dtype. It may be x itself where element sizes\n"
-    "    are equal; any other overlap is refused.\n"
+    "    are equal; other overlaps of contiguous arrays are refused.\n"
     "num_threads: at most so many; None: as many as pay, up to TQ_NUM_THREADS or the processors.\n\n"
     "Returns a new array, or out. Too large and infinity give the highest code, too small and -infinity\n"
     "the lowest, NaN the zero point. Raises TypeError for types and ValueError for values that do not fit.\n\n"
