@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from math import ldexp
 from typing import Any
 
 from numpy.typing import DTypeLike
@@ -112,7 +113,10 @@ def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
     if isinstance(value, tuple):
         if len(value) != 2:
             raise ValueError(f"multiplier has {len(value)} parts; it must be a number, or (multiplier, shift)")
-        return _integer(value[0], "multiplier[0]", 0, _INT32[1]), _integer(value[1], "multiplier[1]", -31, 1024)
+        parts = _integer(value[0], "multiplier[0]", 0, _INT32[1]), _integer(value[1], "multiplier[1]", -31, 1024)
+        if rounding == "float32-even" and ldexp(parts[0], parts[1] - 31) >= _FLOAT32_OVERFLOW:
+            raise ValueError(f"multiplier is {value!r}; it must be finite as float32")
+        return parts
     try:
         real = float(value) if not isinstance(value, str | bytes | bytearray) else None
     except OverflowError:

@@ -277,6 +277,8 @@ def _set_graph_io(graph: SubgraphPart, io: str) -> None:
         if tensor is not None and readers and all(op.name == "QUANTIZE" for op in readers):
             codes = [item for op in readers for item in op.outputs if item is not None]
             wanted["inputs"][tensor] = _io_type("input", tensor, codes, io)
+            if tensor in graph.outputs:  # handed through
+                wanted["outputs"][tensor] = wanted["inputs"][tensor]
     for tensor in graph.outputs:
         producer = tensor.producer if tensor is not None else None
         if tensor is not None and producer is not None and producer.name == "DEQUANTIZE":

@@ -96,7 +96,7 @@ static void clear(tq_observed *observed, size_t channels)
 /* The elements from begin to end. */
 static void observe_part(const tq_reals *x, size_t begin, size_t end, tq_observed *observed)
 {
-    for (tq_run r = tq_first_run(x->view, begin, end); r.count; tq_next_run(&r, x->view, end))
+    for (tq_axis_run r = tq_axis_run_first(x->view, begin, end); r.count; tq_axis_run_next(&r, x->view, end))
         if (x->is_double)
             run_doubles[tq_isa()]((const double *)x->data + r.at, r.count, &observed[r.channel]);
         else

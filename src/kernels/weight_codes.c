@@ -128,7 +128,7 @@ typedef struct codes_job {
 
 static void wide_codes(const codes_job *job, const float *w, const float *factors, size_t begin, size_t end, int16_t *q)
 {
-    for (tq_run r = tq_first_run(job->walk.view, begin, end); r.count; tq_next_run(&r, job->walk.view, end))
+    for (tq_axis_run r = tq_axis_run_first(job->walk.view, begin, end); r.count; tq_axis_run_next(&r, job->walk.view, end))
         for (size_t i = r.at; i < r.at + r.count; i++)
             q[i] = (int16_t)code_of(w[i], factors[r.channel], &job->coder);
 }

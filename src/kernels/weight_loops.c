@@ -56,7 +56,7 @@ TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t
             }
         return;
     }
-    for (tq_run r = tq_first_run(view, begin, end); r.count; tq_next_run(&r, view, end))
+    for (tq_axis_run r = tq_axis_run_first(view, begin, end); r.count; tq_axis_run_next(&r, view, end))
         bounds[r.channel] = greatest(w + r.at, r.count, bounds[r.channel]);
 }
 
@@ -145,7 +145,7 @@ TQ_BODY void bytes_body(tq_weight_coder k, bool divides, const float *w, tq_axis
         }
         return;
     }
-    for (tq_run r = tq_first_run(view, begin, end); r.count; tq_next_run(&r, view, end))
+    for (tq_axis_run r = tq_axis_run_first(view, begin, end); r.count; tq_axis_run_next(&r, view, end))
         if (k.is_near)
             near_bytes(k, divides, w + r.at, r.count, factors[r.channel], q + (r.at - begin));
         else

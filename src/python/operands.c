@@ -431,3 +431,18 @@ int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, const char *c
     }
     return result;
 }
+
+int tq_py_broadcast_doubles(tq_state *state, PyObject *const *values, const char *const *names, int count,
+                            const int *out_types, int out_count, PyArrayObject **outputs, tq_py_loop loop,
+                            const void *context)
+{
+    PyArrayObject *inputs[TQ_PY_OPERANDS] = {NULL};
+    int ready = 0, failed = -1;
+    while (ready < count && (inputs[ready] = tq_py_doubles(values[ready], names[ready])))
+        ready++;
+    if (ready == count)
+        failed = tq_py_broadcast(state, inputs, names, count, out_types, out_count, outputs, loop, context);
+    for (int i = 0; i < ready; i++)
+        Py_DECREF(inputs[i]);
+    return failed;
+}

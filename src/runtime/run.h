@@ -146,6 +146,12 @@ const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
 
+/* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
+static inline bool tq_ends_the_pass(tq_status status)
+{
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
+}
+
 /* ---- chains.c ---- */
 
 /* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
@@ -159,14 +165,23 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
 /* Gives an input another shape; the graph must be allocated again.  TQ_BAD_INDEX, TQ_BAD_ARGUMENT. */
 tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error);
 
-/* Runs the operators that run once; graphs without any: does nothing. */
-tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
-
 /* Prepares one operator that waited, with memory for its outputs. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Gives a tensor memory of its own, of `bytes` bytes, unless it has enough. */
 tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error);
+
+/* ---- fold.c: operators of constants ---- */
+
+/* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
+   one that fails, is left to run. */
+void tq_step_fold(tq_graph_run *graph, tq_step *step);
+
+/* Computes the operators that were put off and that the inputs of this one come from. */
+void tq_step_compute_inputs(tq_graph_run *graph, tq_step *step);
+
+/* Computes all operators that were put off. */
+tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
 
 /* ---- kept.c: what is made of constants once for all interpreters of the model ---- */
 
@@ -216,9 +231,10 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 /* Variables back to their start: zero, and INT8 ones to their zero point; and what operators remember. */
 void tq_graph_reset_variables(tq_graph_run *graph);
 
-/* TQ_INTERRUPTED where the caller wants a stop. */
 /* node->eval, in the mode of denormals that its numerics has. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
+
+/* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)

@@ -69,7 +69,7 @@ def steep_sum(m):
 
 @deviation(
     "ADD",
-    when="INT8 or UINT8, an input scale is at least 2^7 times the output's",
+    when="INT8 or UINT8, the inputs' scales add up to 2^7 times the output's or more",
     litert="loses the upper bits of what it adds up in 16",
     tq="the sum, saturated",
     numerics=("optimized",),
@@ -78,7 +78,7 @@ def steep_sum(m):
 def steep_add(node):
     if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
         return None
-    if max(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
+    if sum(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
         return None
     with np.errstate(over="ignore"):
         return [(bounded(node, real(node.inputs[0]) + real(node.inputs[1])), 1)]
