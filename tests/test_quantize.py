@@ -510,7 +510,9 @@ def test_shapes_that_do_not_fit():
     refuses(ValueError, f"block_size is {2**70}: it must divide", tq.quantize, x, 1.0, block_size=2**70)
     for size in (0, -1):
         refuses(ValueError, "block_size is", tq.quantize, x, 1.0, block_size=size)
-    refuses(ValueError, r"scale has shape \(2, 3\): .* the shape \(2, 3, 2\)", tq.quantize, x, np.ones((2, 3)), block_size=2)
+    refuses(
+        ValueError, r"scale has shape \(2, 3\): .* the shape \(2, 3, 2\)", tq.quantize, x, np.ones((2, 3)), block_size=2
+    )
     refuses(ValueError, "num_threads is 0", tq.quantize, x, 1.0, num_threads=0)
 
 
