@@ -12,7 +12,7 @@ const char tq_py_quantize_doc[] =
     "Real numbers to integer codes: clamp(round(x / scale) + zero_point), as TensorFlow Lite does it.\n\n"
     "x: anything that NumPy takes for an array, of any shape, strides and byte order. float32, float16 and\n"
     "    bfloat16 are exact; float64 and integers are first rounded to float32, which is what a TFLite\n"
-    "    model receives.\n"
+    "    model receives. A masked array's mask is not looked at, as by numpy.asarray.\n"
     "scale: positive float32, not denormal. One; or with axis one a channel; or with block_size an array\n"
     "    of x's shape whose axis counts blocks. Other floats are rounded to float32.\n"
     "zero_point: a code of dtype; one, or as many as scales.\n"
