@@ -187,6 +187,16 @@ def test_bad_input(q, error, words):
         layer.requantize(q)
 
 
+@pytest.mark.parametrize("name", ["zero_point", "input_zero_point"])
+def test_values_that_are_all_the_same_are_as_many_as_channels(name):
+    layer = pickle.loads(pickle.dumps(tq.Requantization(0.5, axis=1, **{name: [3, 3]})))
+    assert getattr(layer, name).tolist() == [3, 3] and layer.multiplier.shape == ()
+    q = np.arange(-20, 20, dtype=np.int32).reshape(20, 2)
+    assert np.array_equal(layer.requantize(q), tq.requantize(q, 0.5, **{name: 3}))
+    with pytest.raises(ValueError, match=rf"{name} has shape \(2,\): it needs one value, or 5"):
+        layer.requantize(np.zeros((4, 5), np.int32))
+
+
 def test_an_input_zero_point_must_be_a_code_of_the_input():
     layer = tq.Requantization(0.5, input_zero_point=300)
     assert layer.requantize(np.int32([310])).tolist() == [5]
