@@ -12,7 +12,7 @@ const char tq_py_quantize_doc[] =
     "Real numbers to integer codes: clamp(round(x / scale) + zero_point), as TensorFlow Lite does it.\n\n"
     "x: anything that NumPy takes for an array, of any shape, strides and byte order. float32, float16 and\n"
     "    bfloat16 are exact; float64 and integers are first rounded to float32, which is what a TFLite\n"
-    "    model receives.\n"
+    "    model receives. A masked array's mask is not looked at, as by numpy.asarray.\n"
     "scale: positive float32, not denormal. One; or with axis one a channel; or with block_size an array\n"
     "    of x's shape whose axis counts blocks. Other floats are rounded to float32.\n"
     "zero_point: a code of dtype; one, or as many as scales.\n"
@@ -25,7 +25,7 @@ const char tq_py_quantize_doc[] =
 #define QUANTIZE_RULE(symbol, name, text) "    '" name "': " text ".\n"
 #include "quant/rounding.def"
     "out: a writable array of x's shape and the result's dtype. It may be x itself where element sizes\n"
-    "    are equal; any other overlap is refused.\n"
+    "    are equal; other overlaps of contiguous arrays are refused.\n"
     "num_threads: at most so many; None: as many as pay, up to TQ_NUM_THREADS or the processors.\n\n"
     "Returns a new array, or out. Too large and infinity give the highest code, too small and -infinity\n"
     "the lowest, NaN the zero point. Raises TypeError for types and ValueError for values that do not fit.\n\n"
@@ -74,7 +74,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
     tq_py_column scale = {.array = NULL}, zero_point = {.array = NULL};
     tq_py_output output = {.array = NULL};
     PyObject *result = NULL;
-    if (!tq_py_type_of_dtype(v[DTYPE], "int8", true, &out_type, &descr)) {
+    if (!tq_py_type_of_dtype(v[DTYPE], "int8", TQ_PY_CODE_TYPES, &out_type, &descr)) {
         Py_DECREF(input);
         return NULL;
     }
@@ -125,7 +125,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
     tq_py_column scale = {.array = NULL}, zero_point = {.array = NULL};
     tq_py_output output = {.array = NULL};
     PyObject *result = NULL;
-    if (!tq_py_type_of_dtype(v[DTYPE], "float32", false, &out_type, &descr)) {
+    if (!tq_py_type_of_dtype(v[DTYPE], "float32", "float32, float16 or bfloat16", &out_type, &descr)) {
         Py_DECREF(input);
         return NULL;
     }
