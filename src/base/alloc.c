@@ -4,8 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/sanitized.h"
 /* Not under the address sanitizer, which sees past the end of what malloc gives alone. */
-#if !defined(_WIN32) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(_WIN32) && !TQ_SANITIZED
 #include <sys/mman.h>
 #endif
 

@@ -6,17 +6,14 @@
 #include "kernels/kernels.h"
 
 #include "kernels/half.h"
+#include "kernels/inline.h"
 #include "quant/rounding.h"
 
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"
 #undef ELEMENT
 
-#define INLINE static inline __attribute__((always_inline))
-#if !defined(__GNUC__)
-#undef INLINE
-#define INLINE static inline
-#endif
+#define INLINE TQ_INLINE
 
 /* One element: parameters of entry `at`. */
 

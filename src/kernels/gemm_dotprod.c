@@ -11,7 +11,7 @@
 #undef TARGET
 #undef INLINE
 #define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
-#define INLINE static inline __attribute__((always_inline)) TARGET
+#define INLINE TQ_INLINE TARGET
 
 #define ELEMENT(name, type, low, high) typedef type element_##name;
 #include "kernels/elements.def"

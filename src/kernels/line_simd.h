@@ -106,12 +106,7 @@ enum line_part { LINE_WHOLE, LINE_LEFT, LINE_RIGHT };
    and compilers keep that order (a gain of a fiftieth over each vector from end to end). */
 enum { LINE_SUM = 1, LINE_CODE = 3, LINE_WORDS = 5 };
 #define LINE_VECTORS (CACHE_LINE / VECTOR_BYTES) /* of a cache line */
-/* Rows of so many elements have their distances in the instructions; under sanitizers that copy takes compilers long. */
-#ifdef __SANITIZE_ADDRESS__
-#define LINE_ROW 0
-#else
-#define LINE_ROW 64
-#endif
+#define LINE_ROW 64 /* rows of so many elements have their distances in the instructions */
 #define LINE_UNROLLED 32 /* as many steps as there are, and more */
 
 /* The lines of a row's elements, from the one on with which all rows are taken to begin. */
@@ -305,7 +300,7 @@ INLINE size_t line_head(const void *x, size_t size)
                                                                   size_t rows, size_t stride,                          \
                                                                   const tq_requantize_params *p, size_t first)         \
     {                                                                                                                  \
-        if (LINE_ROW && n == LINE_ROW && stride == LINE_ROW)                                                           \
+        if (n == LINE_ROW && stride == LINE_ROW)                                                                       \
             return lines_of_##kernel(x0, y0, LINE_ROW, rows, LINE_ROW, p, first);                                      \
         return lines_of_##kernel(x0, y0, n, rows, stride, p, first);                                                   \
     }

@@ -5,12 +5,13 @@
 #include <immintrin.h>
 
 #include "kernels/half.h"
+#include "kernels/inline.h"
 
 #define ISA avx2
 #define LANES 8
 #define REGISTERS 16
 #define TARGET __attribute__((target("avx2,fma,f16c")))
-#define INLINE static inline __attribute__((always_inline)) TARGET
+#define INLINE TQ_INLINE TARGET
 
 typedef __m256 vf;
 typedef __m256i vi;

@@ -6,12 +6,13 @@
 #include <immintrin.h>
 
 #include "kernels/half.h"
+#include "kernels/inline.h"
 
 #define ISA avx512
 #define LANES 16
 #define REGISTERS 32
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
-#define INLINE static inline __attribute__((always_inline)) TARGET
+#define INLINE TQ_INLINE TARGET
 
 typedef __m512 vf;
 typedef __m512i vi;

@@ -6,12 +6,13 @@
 #include <arm_neon.h>
 
 #include "kernels/half.h"
+#include "kernels/inline.h"
 
 #define ISA neon
 #define LANES 4
 #define REGISTERS 32
 #define TARGET
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE TQ_INLINE
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;

@@ -21,14 +21,8 @@
 #include "model/tensor.h"
 #include "python/convert.h"
 #include "python/dtypes.h"
-#include "python/quantization.h"
+#include "python/parameter_values.h"
 #include "python/tensor.h"
-
-static PyObject *empty(int type)
-{
-    npy_intp none = 0;
-    return PyArray_SimpleNew(1, &none, type);
-}
 
 /* The name as a C string: LiteRT's ends at a NUL. */
 static PyObject *name_of(const tq_table *tensor)
@@ -98,7 +92,7 @@ static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, si
     if (tq_get_int(&other, TQ_Tensor_external_buffer))
         return tq_py_parameter_values(tensor, index, type);
     if (!other.at || tq_tensor_bytes(&tensor->model->model, &other, &bytes, NULL) != TQ_OK)
-        return empty(type);
+        return tq_py_empty_array(type);
     if (bytes.data)
         size = bytes.size;
     else if (tq_tensor_size(&other, &size, NULL) != TQ_OK || size > LARGEST_ZEROS)
@@ -232,7 +226,7 @@ int tq_py_add_details(PyObject *module, tq_state *state)
     (void)module;
     PyObject *parameters = state->parameters_template = PyDict_New();
     PyObject *details = state->details_template = PyDict_New();
-    PyObject *no_f32 = empty(NPY_FLOAT32), *no_i32 = empty(NPY_INT32);
+    PyObject *no_f32 = tq_py_empty_array(NPY_FLOAT32), *no_i32 = tq_py_empty_array(NPY_INT32);
     state->no_scale = Py_BuildValue("(di)", 0.0, 0);
     int failed = !parameters || !details || !no_f32 || !no_i32 || !state->no_scale;
     struct {

@@ -96,8 +96,8 @@ static PyObject *cell_object(TreeObject *tree, const tq_field *field, const tq_c
     Py_RETURN_NONE;
 }
 
-/* The cell that holds what a field stands for: the bytes of a buffer and of custom options may stand
-   outside, in another slot. */
+/* The cell that holds a field's value.  It may be another slot's: a buffer's bytes and custom options may stand outside
+   the flatbuffer. */
 static tq_cell *cell_of(const tq_node *node, const tq_field *field)
 {
     tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;

@@ -27,7 +27,7 @@ typedef enum tq_fake_quant_rule {
 typedef struct tq_nudged {
     float low, high;      /* the nudged range */
     float scale, inverse; /* s and 1 / s; both 0 for the range [0, 0] */
-    float zero;           /* floor(-low / s + 0.5): what rule tensorflow subtracts */
+    float zero;           /* floor(-low / s + 0.5), which rule tensorflow subtracts */
     float steps;          /* (qmax - qmin) / (max - min): what it multiplies by, per channel */
 } tq_nudged;
 

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
+#include "base/sanitized.h"
 
 enum { TQ_ALIGNMENT = 64 };
 
@@ -48,7 +49,7 @@ tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t s
 tq_status tq_blocks_cut(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error);
 
 /* Under the address sanitizer nothing is: it sees past the end of what malloc gives alone. */
-#if defined(__SANITIZE_ADDRESS__)
+#if TQ_SANITIZED
 enum { TQ_CUT_BYTES = 0 };
 #else
 enum { TQ_CUT_BYTES = 1024 };
