@@ -51,17 +51,35 @@ def best_times(functions, seconds=0.15, rounds=7):
     return times
 
 
+def turns(first, functions, calls=300):
+    """The best time of `first` over each function's, where their calls take turns: neither finds in the caches what it
+    left there, as it does in best_times."""
+    ratios = {}
+    for name, f in functions.items():
+        times = [float("inf"), float("inf")]
+        for _ in range(calls):
+            for k, call in enumerate((first, f)):
+                start = time.perf_counter()
+                call()
+                times[k] = min(times[k], time.perf_counter() - start)
+        ratios[name] = times[0] / times[1]
+    return ratios
+
+
 def memcpy(moved):
     source, target = np.ones(moved // 2, np.uint8), np.zeros(moved // 2, np.uint8)
     return lambda: np.copyto(target, source)
 
 
-def requantizing(acc, multiplier, out, rule="double"):
-    return lambda: tq.requantize(acc, multiplier, ZERO, axis=1, rounding=rule, out=out, num_threads=1)
+RULES = ("double", "single", "up", "float64-away", "float32-even")
 
 
-def prepared(acc, multiplier, out, rule="double"):
-    layer = tq.Requantization(multiplier, ZERO, axis=1, rounding=rule)
+def requantizing(acc, multiplier, out, rule="double", zero_point=ZERO, axis=1):
+    return lambda: tq.requantize(acc, multiplier, zero_point, axis=axis, rounding=rule, out=out, num_threads=1)
+
+
+def prepared(acc, multiplier, out, rule="double", zero_point=ZERO, axis=1):
+    layer = tq.Requantization(multiplier, zero_point, axis=axis, rounding=rule)
     return lambda: layer.requantize(acc, out=out, num_threads=1)
 
 
@@ -157,18 +175,17 @@ def cases(n, missing):
     acc = rng.integers(-30000, 30000, (n // channels, channels)).astype(np.int32)
     multiplier = rng.uniform(0.001, 0.005, channels)
     r = np.empty(acc.shape, np.int8)
-    rules = ("double", "single", "up", "float64-away", "float32-even")
     yield (
         "requantize int32 to int8, 64 channels",
         5 * n,
         {"tq": requantizing(acc, multiplier, r), "numpy": lambda: numpy_requantize(acc, multiplier, r)}
-        | {f"tq {rule}": requantizing(acc, multiplier, r, rule) for rule in rules[1:]},
+        | {f"tq {rule}": requantizing(acc, multiplier, r, rule) for rule in RULES[1:]},
     )
     yield (
         "the same, prepared (Requantization)",
         5 * n,
         {"tq": prepared(acc, multiplier, r), "numpy": lambda: numpy_requantize(acc, multiplier, r)}
-        | {f"tq {rule}, prepared": prepared(acc, multiplier, r, rule) for rule in rules[1:]},
+        | {f"tq {rule}, prepared": prepared(acc, multiplier, r, rule) for rule in RULES[1:]},
     )
 
     import ml_dtypes
@@ -193,8 +210,12 @@ def cases(n, missing):
     )
 
 
+def line(*cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def header(*columns):
-    print("| " + " | ".join(columns) + " |")
+    line(*columns)
     print("|" + "|".join(" --- " if i == 0 else " ---: " for i, _ in enumerate(columns)) + "|")
 
 
@@ -206,7 +227,7 @@ def show_peers(sizes):
         for title, moved, functions in cases(n, missing):
             times = best_times({"memcpy": memcpy(moved), **functions})
             ratios = [f"{times[name] / times['tq']:.2f}" if name in times else "" for name in others]
-            print("| " + " | ".join([title, str(n), f"{times['tq'] * 1e6:.2f}", *ratios]) + " |", flush=True)
+            line(title, str(n), f"{times['tq'] * 1e6:.2f}", *ratios)
             rules += [(n, name, times["memcpy"] / t) for name, t in times.items() if name.startswith("tq ")]
     print()
     header("requantize by other rules", "elements", "x memcpy")
@@ -216,7 +237,30 @@ def show_peers(sizes):
         print("\nNot installed:", ", ".join(sorted(missing)))
 
 
-def axis_times(n, row):
+def show_turns(n=1 << 20):
+    """Requantize and memcpy, a call of each by turns."""
+    rng = np.random.default_rng(4)
+    flat = rng.integers(-30000, 30000, n).astype(np.int32)
+    codes, copy = np.empty(n, np.int8), memcpy(5 * n)
+
+    def row(title, shape, multiplier, rule, zero_point=ZERO, axis=1):
+        acc, out = flat.reshape(shape), codes.reshape(shape)
+        ratios = turns(copy, {f: f(acc, multiplier, out, rule, zero_point, axis) for f in (requantizing, prepared)})
+        line(f'"{rule}", {title}', *(f"{ratio:.2f}" for ratio in ratios.values()))
+
+    print()
+    header(f"requantize, {n} elements, x memcpy, calls by turns", "requantize", "prepared")
+    channels, multiplier = (n // 64, 64), rng.uniform(0.001, 0.005, 64)
+    for rule in RULES:
+        for zero_point in (0, ZERO, -128):
+            row(f"64 channels, zero point {zero_point}", channels, multiplier, rule, zero_point)
+    row("multipliers of 0.0005 to 0.001", channels, rng.uniform(0.0005, 0.001, 64), "double")
+    row("multipliers of 0.0002 to 0.0004", channels, rng.uniform(0.0002, 0.0004, 64), "double")
+    row("64 rows", (64, n // 64), multiplier, "double", axis=0)
+    row("one multiplier", (n,), 0.003, "double", axis=None)
+
+
+def axis_functions(n, row):
     rng = np.random.default_rng(1)
     x = rng.normal(0, 3, (n // row, row)).astype(np.float32)
     q, y = np.empty(x.shape, np.int8), np.empty(x.shape, np.float32)
@@ -227,35 +271,44 @@ def axis_times(n, row):
     blocks = len(x) // channels
     x3, q3, y3, codes3 = (a[: blocks * channels].reshape(blocks, channels, row) for a in (x, q, y, codes))
     middle = first[:channels]
-    return best_times(
-        {
-            "q": lambda: tq.quantize(x, SCALE, out=q, num_threads=1),
-            "q0": lambda: tq.quantize(x, first, axis=0, out=q, num_threads=1),
-            "qm": lambda: tq.quantize(x3, middle, axis=1, out=q3, num_threads=1),
-            "q1": lambda: tq.quantize(x, last, axis=1, out=q, num_threads=1),
-            "q0z": lambda: tq.quantize(x, first, zeros[0], axis=0, out=q, num_threads=1),
-            "q1z": lambda: tq.quantize(x, last, zeros[1], axis=1, out=q, num_threads=1),
-            "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
-            "d0": lambda: tq.dequantize(codes, first, axis=0, out=y, num_threads=1),
-            "dm": lambda: tq.dequantize(codes3, middle, axis=1, out=y3, num_threads=1),
-            "d1": lambda: tq.dequantize(codes, last, axis=1, out=y, num_threads=1),
-            "d0z": lambda: tq.dequantize(codes, first, zeros[0], axis=0, out=y, num_threads=1),
-            "d1z": lambda: tq.dequantize(codes, last, zeros[1], axis=1, out=y, num_threads=1),
-        }
-    )
+    return {
+        "q": lambda: tq.quantize(x, SCALE, out=q, num_threads=1),
+        "q0": lambda: tq.quantize(x, first, axis=0, out=q, num_threads=1),
+        "qm": lambda: tq.quantize(x3, middle, axis=1, out=q3, num_threads=1),
+        "q1": lambda: tq.quantize(x, last, axis=1, out=q, num_threads=1),
+        "q0z": lambda: tq.quantize(x, first, zeros[0], axis=0, out=q, num_threads=1),
+        "q1z": lambda: tq.quantize(x, last, zeros[1], axis=1, out=q, num_threads=1),
+        "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
+        "d0": lambda: tq.dequantize(codes, first, axis=0, out=y, num_threads=1),
+        "dm": lambda: tq.dequantize(codes3, middle, axis=1, out=y3, num_threads=1),
+        "d1": lambda: tq.dequantize(codes, last, axis=1, out=y, num_threads=1),
+        "d0z": lambda: tq.dequantize(codes, first, zeros[0], axis=0, out=y, num_threads=1),
+        "d1z": lambda: tq.dequantize(codes, last, zeros[1], axis=1, out=y, num_threads=1),
+    }
 
 
-def show_axes(n=1 << 20):
+def axis_ratios(functions, by_turns):
+    """How fast each is beside the one per tensor, of the same first letter."""
+    if by_turns:
+        ratios = {}
+        for base in "qd":
+            ratios |= turns(functions[base], {k: f for k, f in functions.items() if k[0] == base})
+        return ratios
+    times = best_times(functions)
+    return {k: times[k[0]] / times[k] for k in times}
+
+
+def show_axes(by_turns, n=1 << 20):
     """Per-axis parameters against per-tensor ones, by the length of a row and the axis; the last two columns have zero
     points (int64) that differ."""
     print()
     columns = ("row", "first axis", "middle axis", "last axis", "first, zero points", "last, zero points")
-    header(f"per axis, {n} elements, against per tensor", *columns)
+    header(f"per axis, {n} elements, against per tensor{', calls by turns' if by_turns else ''}", *columns)
     for row in (16, 64, 65, 100, 256, 1000, 4096, 100000):
-        times = axis_times(n, row)
+        ratios = axis_ratios(axis_functions(n, row), by_turns)
         for name, what in (("q", "quantize"), ("d", "dequantize")):
-            ratios = [f"{times[name] / times[name + axis]:.2f}" for axis in ("0", "m", "1", "0z", "1z")]
-            print("| " + " | ".join([what, str(row), *ratios]) + " |", flush=True)
+            cells = [f"{ratios[name + axis]:.2f}" for axis in ("0", "m", "1", "0z", "1z")]
+            line(what, str(row), *cells)
 
 
 def channel_times(n, channels):
@@ -278,7 +331,7 @@ def show_channels(n=1 << 20):
     for channels in (3, 24, 32, 40, 64, 96, 128, 160, 192, 256, 512, 1000):
         times = channel_times(n, channels)
         ratios = [f"{times['memcpy'] / times[name]:.2f}" for name in columns]
-        print("| " + " | ".join(["", str(channels), *ratios]) + " |", flush=True)
+        line("", str(channels), *ratios)
 
 
 def thread_times(n, threads):
@@ -312,8 +365,10 @@ def main():
     isas = sorted({row["isa"] for row in _core.kernel_variants() if row["chosen"]})
     print(f"{cpu_name()}; kernels: {', '.join(isas)}; NumPy {np.__version__}\n")
     show_peers([int(n) for n in options.sizes.split(",")])
+    show_turns()
     show_channels()
-    show_axes()
+    for by_turns in (False, True):
+        show_axes(by_turns)
     show_threads(options.threads)
 
 

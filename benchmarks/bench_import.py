@@ -80,45 +80,23 @@ def bench_import(rounds):
 
 def write_model(path, layout):
     """A model of two tensors, the second a constant of 1 GB that takes no room on the disk."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    import flatbuffers
-    from models import Buffer, make_model, operator, tensor
+    import tq
 
-    made = {}
-
-    class LastBuffer(Buffer):
-        """A buffer whose data was put at the very end of the file, so that it can grow."""
-
-        def Pack(self, builder):
-            import ai_edge_litert.schema_py_generated as schema
-
-            schema.BufferStart(builder)
-            if layout == "vector":
-                schema.BufferAddData(builder, made["data"])
-            else:
-                schema.BufferAddOffset(builder, 4096)
-                schema.BufferAddSize(builder, GIGABYTE)
-            return schema.BufferEnd(builder)
-
-    model = make_model(
-        [tensor("x", [1, 4]), tensor("w", [1 << 14, 1 << 16], "INT8", buffer=1, scale=0.5), tensor("y", [1, 4])],
-        [operator("FULLY_CONNECTED", [0, 1], [2])], [0], [2],
-    )  # fmt: skip
-    model.buffers.append(LastBuffer())
-    builder = flatbuffers.Builder(4096)
-    builder.StartVector(1, 0, 16)
-    made["data"] = builder.EndVector()
-    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
-    content = bytearray(builder.Output())
-    if layout == "vector":
-        length_at = len(content) - made["data"]
-        content[length_at : length_at + 4] = GIGABYTE.to_bytes(4, "little")
-        end = length_at + 4 + GIGABYTE
-    else:
-        end = 4096 + GIGABYTE
+    with tq.ModelBuilder() as b:
+        buffer = b.add_buffer(bytes(64)) if layout == "vector" else b.add_buffer(offset=4096, size=GIGABYTE)
+        x = b.input("x", [1, 4])
+        w = b.tensor("w", [1 << 14, 1 << 16], "INT8", scale=0.5, buffer=buffer)
+        y = b.tensor("y", [1, 4])
+        b.operator("FULLY_CONNECTED", [x, w], [y])
+        b.output(y)
+        content = bytearray(b.to_bytes())
+    start = 4096
+    if layout == "vector":  # it is the last: grow it, with its count before it
+        start = tq.Model(bytes(content)).buffers[buffer].offset
+        content[start - 4 : start] = GIGABYTE.to_bytes(4, "little")
     with open(path, "wb") as file:
         file.write(content)
-        file.truncate(end)
+        file.truncate(start + GIGABYTE)
 
 
 def bench_touch():

@@ -30,8 +30,7 @@ import numpy as np
 
 if __name__ == "__main__":
     sys.modules["differential"] = sys.modules["__main__"]  # what the generators import is this module
-    if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
-        sys.path.append(str(Path(__file__).parents[1]))
+    import built  # noqa: F401
 
 import deviations
 import generators

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))  # a safe path leaves the script's own folder out
+import built  # noqa: F401
 from models import build_model, operator, signature, tensor
 
 OUT = Path(__file__).resolve().parent.parent / "tq" / "demo.tflite"

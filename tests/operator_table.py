@@ -7,13 +7,7 @@ The operators are the rows of src/ops/ops.def; the types are those whose random 
 (tests/generators), in the words of the generators.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":
-    if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
-        sys.path.append(str(Path(__file__).parents[1]))
-
+import built  # noqa: F401
 import generators
 
 import tq

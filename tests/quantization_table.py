@@ -7,13 +7,7 @@ The operators and their rules are the rows of tq/integer.py and tq/recipes.py; w
 compare with LiteRT (tests/generators).
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":
-    if not any(p.suffix in (".so", ".pyd") for folder in sys.path for p in Path(folder).glob("tq/_core.*")):
-        sys.path.append(str(Path(__file__).parents[1]))
-
+import built  # noqa: F401
 import generators
 
 from tq.carried import CALLING

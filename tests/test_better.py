@@ -302,13 +302,14 @@ def test_biases_are_added_and_unshared():
     b.output("end")
     model = b.to_bytes()
     samples = [[np.abs(item[0])] for item in images(model)]
-    for recipe in ("int8", "dynamic_int8"):
+    types = {"int8": "INT32", "int16x8": "INT64", "dynamic_int8": "FLOAT32"}  # LiteRT reads INT16's biases as INT64
+    for recipe, type_ in types.items():
         data = tq.quantize_model(model, recipe, calibration=samples, min_elements=0)
         made = tq.Model(correct_biases(model, data, samples))
         layers = [op for op in made.operators if op.name == "FULLY_CONNECTED"]
         biases = [op.inputs[2] for op in layers]
         assert len({tensor.index for tensor in biases}) == 3
-        assert {tensor.type.name for tensor in biases} == {"INT32" if recipe == "int8" else "FLOAT32"}
+        assert {tensor.type.name for tensor in biases} == {type_}
         assert not made.problems
         if recipe == "int8":
             np.testing.assert_allclose(
@@ -316,6 +317,17 @@ def test_biases_are_added_and_unshared():
                 layers[2].inputs[0].quantization.scale * layers[2].inputs[1].quantization.scale,
             )
         sqnr(model, bytes(correct_biases(model, data, samples)), samples)
+
+
+def test_biases_of_64_bits():
+    """Inputs that were always 0 have a scale in which biases take more than 32 bits."""
+    model = layer("FULLY_CONNECTED", normal(6, 10), (3, 10), (3, 6))
+    samples = [np.zeros((3, 10), np.float32)]
+    data = tq.quantize_model(model, "int16x8", calibration=samples)
+    made = tq.Model(correct_biases(model, data, samples))
+    before, after = (opened.operators[1].inputs[2].data for opened in (tq.Model(data), made))
+    assert np.abs(before).max() > 2**31
+    np.testing.assert_array_equal(before, after)
 
 
 def test_bias_correction_refuses():

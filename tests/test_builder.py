@@ -526,11 +526,20 @@ def test_who_else_reads_the_output_keeps_it():
         assert np.array_equal(a[1], c[1])
 
 
+def quantized_and_handed_on():
+    b = tq.ModelBuilder()
+    x, q = b.input("x", [4]), b.tensor("q", [4], "int8", scale=0.1)
+    b.operator("QUANTIZE", [x], [q])
+    b.output(q, x)
+    return b.to_bytes()
+
+
 BAD_TYPES = [
     (zoo.MODELS["conv"], "int16", None, "input 'image' of type INT8 cannot become INT16"),
     (float_interface("int16"), "int8", None, "cannot become INT8: the model quantizes it to INT16"),
     (float_interface("int16"), None, "int8", "cannot become INT8: the model makes it from INT16"),
     (chain(), "int8", None, "only QUANTIZE may read it, which RELU does"),
+    (quantized_and_handed_on(), "int8", None, "it is an output, too, which would have to change with it"),
     (chain(), None, "int8", "only DEQUANTIZE of integer codes may make it; NEG makes it"),
     (build_model([tensor("x", [1], "INT8")], inputs=[0]), "uint8", None, "needs one scale and one zero point"),
     (chain(), "bool", None, "cannot become BOOL"),

@@ -19,8 +19,8 @@ from tq.interpreter import Interpreter, OpResolverType
 # ---- construction ----
 
 
-@pytest.mark.parametrize("as_path", [str, lambda path: path])
-def test_paths_are_str_or_path_like(tmp_path, as_path):
+@pytest.mark.parametrize("as_path", [str, lambda path: path, bytes])
+def test_paths_are_str_bytes_or_path_like(tmp_path, as_path):
     path = tmp_path / "m.tflite"
     path.write_bytes(permute())
     made = Interpreter(model_path=as_path(path))

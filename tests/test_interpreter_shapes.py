@@ -53,16 +53,42 @@ def test_strict_resizing():
 
 
 @pytest.mark.parametrize(
-    ("index", "size"),
-    [(9, [1, 4]), (-1, [1, 4]), (0, [[1, 4]]), (0, [1, -4]), (0, [1.5]), (0, [2**31, 1]), (1, [4, 5])],
+    ("index", "size", "error"),
+    [
+        (9, [1, 4], RuntimeError),
+        (-1, [1, 4], RuntimeError),
+        (0, [1, -4], RuntimeError),
+        (1, [4, 5], RuntimeError),  # a constant
+        (0, [2**16, 2**16, 2**16, 2**16], RuntimeError),
+        (0, [[1, 4]], ValueError),
+        (0, 4, ValueError),
+        (0, ["a"], ValueError),
+        (0, None, TypeError),
+        (0, [2**31, 1], OverflowError),
+        (0, np.int64([2**32 + 1, 4]), OverflowError),  # which LiteRT takes for 1
+    ],
 )
-def test_sizes_that_cannot_be(index, size):
+def test_sizes_that_cannot_be(index, size, error):
     made = allocated(permute())
-    with pytest.raises((ValueError, RuntimeError)):
+    with pytest.raises(error):
         made.resize_tensor_input(index, size)
     made.set_tensor(0, X)
     made.invoke()
     np.testing.assert_array_equal(made.get_tensor(2), X[:, ::-1])
+
+
+@pytest.mark.parametrize("size", [(3, 4), range(3, 5), [3.0, 4.7], np.uint8([3, 4]), np.float32([3, 4]), ["3", "4"]])
+def test_sizes_are_what_numpy_makes_int32(size):
+    made = allocated(permute())
+    made.resize_tensor_input(0, size)
+    assert made.get_input_details()[0]["shape"].tolist() == [3, 4]
+
+
+def test_a_constant_may_keep_its_shape():
+    made = allocated(permute())
+    made.resize_tensor_input(1, [4, 4])
+    made.set_tensor(0, X)
+    made.invoke()
 
 
 def test_a_size_beyond_memory_is_an_error():

@@ -162,5 +162,5 @@ def test_without_matplotlib(per_tensor, monkeypatch):
     for name in [n for n in sys.modules if n.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'tq\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pip install matplotlib"):
         per_tensor.plot()

@@ -116,9 +116,21 @@ def test_a_bound_beyond_what_is_computed_widens_no_range(recipe):
     check(model, data)
 
 
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+@pytest.mark.parametrize(("name", "bound"), [("MAXIMUM", 2.5), ("MINIMUM", -1.5)])
+def test_a_bound_that_is_what_comes_out(name, bound, recipe):
+    """Beside the fixed scale of an operator before it, which holds no such number."""
+    bounds = np.float32([bound, 0.5, bound, 0.25, bound, bound, 0.5, bound])
+    data = quantized(model := build(("LOGISTIC", [], (1, 8), {}), (name, [bounds], (1, 8), {})), recipe)
+    assert floats(data) == []
+    check(model, data)
+
+
 @pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "computed"])
-def test_outputs_that_were_always_zero(name):
-    """XNNPACK refuses a model where the scales of input and weights are too great for the output's."""
+@pytest.mark.parametrize(("recipe", "activation"), [("int8", "RELU"), ("int16x8", "RELU6")])
+def test_outputs_that_were_always_zero(name, recipe, activation):
+    """XNNPACK refuses a model where the scales of input and weights are too great for the output's; LiteRT one in which
+    a fused activation's bound is 2^31 steps or more, and wraps int16's sums where they are multiplied by much."""
     shape, bias = (1, 4, 4, 8), np.full(8, -1000, np.float32)
     rows = {
         "CONV_2D": ([normal(8, 3, 3, 8), bias], shape, CONV),
@@ -127,25 +139,47 @@ def test_outputs_that_were_always_zero(name):
     }
     if name in rows:
         constants, output, options = rows[name]
-        model = build((name, constants, output, {"fused_activation_function": "RELU"} | options), shape=shape)
+        model = build((name, constants, output, {"fused_activation_function": activation} | options), shape=shape)
     else:
         b = tq.ModelBuilder()
         x, y = b.input("x", shape), b.tensor("y", shape if name == "TRANSPOSE_CONV" else (4, 4))
         if name == "TRANSPOSE_CONV":
             made = b.constant("shape", i32(*shape)), b.constant("w", normal(8, 3, 3, 8)), x, b.constant("bias", bias)
-            b.operator(name, made, [y], **CONV, fused_activation_function="RELU")
+            b.operator(name, made, [y], **CONV, fused_activation_function=activation)
         else:
             a, w = b.tensor("a", (4, 32)), b.tensor("w", (4, 32))
             for item in (a, w):
                 b.operator("RESHAPE", [x, b.constant(f"shape of {item.name}", i32(4, 32))], [item], new_shape=[4, 32])
             made = [a, w, b.constant("bias", bias[:4])]
-            b.operator("FULLY_CONNECTED", made, [y], fused_activation_function="RELU")
+            b.operator("FULLY_CONNECTED", made, [y], fused_activation_function=activation)
         b.output(y)
         model = b.to_bytes()
+    data = quantized(model, recipe)
+    assert floats(data) == []
+    for resolver in RESOLVERS:
+        worst = np.abs(outputs(data, resolver)).max()
+        assert worst < (1e-3 if recipe == "int8" else 1e-30), resolver  # int8: some codes of a tiny scale, sums wrap
+
+
+@pytest.mark.parametrize("name", ["ADD", "MUL"])
+def test_bounds_of_outputs_that_were_always_zero(name):
+    """LiteRT refuses a bound of 2^31 steps or more."""
+    zeros = np.zeros((1, 8), np.float32)
+    model = build((name, [zeros], (1, 8), {"fused_activation_function": "RELU6"}))
+    data = tq.quantize_model(model, "int16x8", calibration=[zeros])
+    assert floats(data) == []
+    for resolver in RESOLVERS:
+        assert np.abs(outputs(data, resolver)).max() < 1e-3, resolver
+
+
+def test_sums_that_were_always_zero():
+    """LiteRT's optimized kernel loses upper bits where the inputs' scales are 2^7 of the output's or more."""
+    other = -np.linspace(1.01, 2, 256, dtype=np.float32).reshape(1, 256)
+    model = build(("ADD", [other], (1, 256), {"fused_activation_function": "RELU"}), shape=(1, 256))
     data = quantized(model)
     assert floats(data) == []
     for resolver in RESOLVERS:
-        assert np.abs(outputs(data, resolver)).max() < 1e-3, resolver  # some codes of a tiny scale: sums wrap
+        assert np.abs(outputs(data, resolver)).max() == 0, resolver
 
 
 @pytest.mark.parametrize("name", ["SOFTMAX", "LOG_SOFTMAX"])

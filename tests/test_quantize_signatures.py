@@ -171,6 +171,28 @@ def test_io_is_for_each_signature(recipe, io):
         np.testing.assert_array_equal(one, other)
 
 
+def handed_through():
+    """An input that is an output, too: of the subgraph and of its signature."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 8]), b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 8)), None], [y])
+    b.output(y, x)
+    b.signature("serve", {"x": x}, {"y": y, "same": x})
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize(("recipe", "io"), [("int8", "int8"), ("int8", "uint8"), ("int16x8", "int16")])
+def test_io_of_inputs_that_are_outputs(recipe, io):
+    calibration = [numbers(np.random.default_rng(k)) for k in range(4)]
+    made = tq.Model(data := tq.quantize_model(handed_through(), recipe, calibration=calibration, io=io))
+    assert [t.type.name for t in (*made.inputs, *made.outputs)] == [io.upper()] * 3 and not made.problems
+    assert [t.name for t in (*made.inputs, *made.outputs)] == ["x", "y", "x"]
+    value = made.inputs[0].quantization.quantize(calibration[0])
+    calls = [("serve", {"x": value})]
+    for found in oracle.ask("signatures", [(data, resolver, calls) for resolver in ("BUILTIN_REF", "TQ")]):
+        np.testing.assert_array_equal(found[0]["same"], value)
+
+
 def test_what_had_no_samples_stays_float():
     seen = {key: values for key, values in by_key().items() if key == "score"}
     graphs = tq.Model(tq.quantize_model(model(), "int8", calibration=seen)).subgraphs

@@ -149,6 +149,15 @@ def test_refuses(data, text):
     assert "perator 0 (" in message
 
 
+def test_a_state_is_no_operators_output():
+    """Another operator's prepare would give it another shape than that which the state's operator was prepared for."""
+    with tq.edit(rnn()) as e:
+        (y,) = e.outputs
+        e.main.add_operator("CONCATENATION", [y, y], [e.tensors["state"]], axis=1)
+        data = e.to_bytes()
+    assert "operator 1 (CONCATENATION): output 0 'state' is a variable" in refused(data)
+
+
 def invoke(interpreter, x):
     interpreter.set_tensor(0, x)
     interpreter.invoke()

@@ -65,6 +65,7 @@ class ExternalBuffer(NamedTuple):
 class Buffer:
     """One of the model's buffers."""
 
+    model: Model
     index: int
     nbytes: int
     offset: int | None  # of the first byte in the file; None without data

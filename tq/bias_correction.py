@@ -179,14 +179,24 @@ def _add(graph: SubgraphPart, operator: OperatorPart, shift: Array) -> None:
         data = np.zeros(len(shift), np.float32) if bias is None else np.asarray(bias.data)
         made = graph.add_tensor(name, data=(data + shift).astype(np.float32))
     else:
-        kind = np.dtype(np.int32) if bias is None else np.asarray(bias.data).dtype
-        ends = np.iinfo(np.int32)
-        codes = np.zeros(len(shift)) if bias is None else np.asarray(bias.data, np.float64)
-        codes = np.clip(codes + np.rint(shift / scale.astype(np.float64)), float(ends.min), float(ends.max))
-        made = graph.add_tensor(name, data=codes.astype(kind), scale=scale if len(scale) > 1 else scale[:1])
+        kind = _bias_dtype(operator) if bias is None else np.asarray(bias.data).dtype
+        ends = np.iinfo(kind)
+        codes = [0] * len(shift) if bias is None else np.asarray(bias.data).tolist()
+        steps = np.rint(np.clip(shift / scale.astype(np.float64), -(2.0**62), 2.0**62)).tolist()
+        moved = [min(max(code + int(step), ends.min), ends.max) for code, step in zip(codes, steps, strict=True)]
+        made = graph.add_tensor(name, data=np.array(moved, kind), scale=scale if len(scale) > 1 else scale[:1])
     operator.inputs = [*inputs[:2], made, *inputs[3:]]
     if bias is not None and bias.index not in graph._users():
         graph._remove_tensors({bias})
+
+
+def _bias_dtype(operator: OperatorPart) -> np.dtype[Any]:
+    """Of codes that an operator without a bias gets: LiteRT reads those of INT16 operators as INT64, whatever the
+    tensor's type is, unless the option says INT32."""
+    x = operator.inputs[0]
+    said = getattr(operator.options.get("quantized_bias_type"), "name", "")
+    is_wide = x is not None and x.type_name == "INT16" and said != "INT32"
+    return np.dtype(np.int64 if is_wide else np.int32)
 
 
 def _bias_scale(operator: OperatorPart, bias: TensorPart | None, weights: TensorPart) -> NDArray[np.float32] | None:

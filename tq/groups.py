@@ -33,6 +33,10 @@ _INFINITE = 1e30
 # The range with which a constant's codes are the steps in which kernels compare.
 _LEAST_COMPARED = 255 / 256
 
+# Of fused activations that end above 0.  int16 ranges are not widened where all that was seen is 0, and LiteRT refuses
+# an output whose scale makes 2^31 steps or more of a bound.
+_BOUNDS = {"RELU6": 6.0, "RELU_N1_TO_1": 1.0}
+
 
 def is_float(tensor: TensorPart | None) -> bool:
     return tensor is not None and int(tensor.type) == 0
@@ -352,7 +356,9 @@ class Groups:
             elif rule not in _SHARE:
                 others = True
         if len(fixed) == 1 and not others:
-            return self._of_scale(*next(iter(fixed)))
+            made = self._of_scale(*next(iter(fixed)))
+            if not self._is_exceeded(made, tensors):
+                return made
         ranges = [self._needed(tensor) for tensor in tensors if self.ranges.knows(tensor)]
         ranges += [*spans, *(self._range_of(tensor) for tensor in constants)]
         ranges += [self._of_scale(*rule)[2:] for rule in fixed if not ranges]
@@ -361,6 +367,13 @@ class Groups:
             high = max(abs(low), abs(high))
             low = -high
         return self._of_range(low, high, root in self.centered)
+
+    def _is_exceeded(self, made: Parameters, tensors: Sequence[TensorPart]) -> bool:
+        """Whether a bound, whose number is no reason for a range, was what came out, and has no code."""
+        writers = ((tensor, self.producers.get(tensor)) for tensor in tensors)
+        outputs = [t for t, op in writers if op is not None and self._name(op) in _BOUNDING and self.ranges.knows(t)]
+        needed = [self._needed(tensor) for tensor in outputs]
+        return any(low < made.low - made.scale or high > made.high + made.scale for low, high in needed)
 
     def _needed(self, tensor: TensorPart) -> tuple[float, float]:
         """The range for which there must be codes."""
@@ -452,13 +465,20 @@ class Groups:
             self._ends[tensor] = found if math.isfinite(found) else 0.0
         return self._ends[tensor]
 
+    def _least_scale(self, op: OperatorPart) -> float:
+        """Of an output: the kernel's limit, and of a fused activation whose bound must be less than 2^31 steps."""
+        limit = INTEGER[self._name(op)].limit
+        bound = _BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), 0.0)
+        least = limit.least(self._scales(op)) if limit is not None and limit.least is not None else 0.0
+        return max(least, bound * 2.0**-30)
+
     def _widen(self, op: OperatorPart) -> bool:
         """Grows an output's scale to what the kernel takes."""
-        limit = INTEGER[self._name(op)].limit
-        if limit is None or limit.least is None:
+        least = self._least_scale(op)
+        if not least:
             return False
         root = self._root(self._outputs(op)[0])
-        least, have = limit.least(self._scales(op)), self.parameters[root]
+        have = self.parameters[root]
         if have.scale >= least or root in self.given:
             return False
         least *= 1.0001  # float32 rounds the scale

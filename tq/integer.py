@@ -77,9 +77,10 @@ def _keeps(s: Scales) -> bool:
 _SUM = Limit(
     "the whole range of a computed operand must be more than a step of the sum, which it is not beside a mask of -1e9;"
     " and twice an input's"
-    " scale at most 2^14 of the output's: beyond, LiteRT ends the process",
+    " scale at most 2^14 of the output's: beyond, LiteRT ends the process; with int8, the output's scale grows to more"
+    " than 2^-7 of both inputs' together: below, LiteRT's optimized kernel loses upper bits",
     lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
-    lambda s: max(s.inputs) * 2.0**-10,
+    lambda s: sum(s.inputs) * 1.001 * 2.0**-7 if s.type == "int8" else max(s.inputs) * 2.0**-10,
 )
 _SQUARE = _at_least(
     "the square of an input's scale may be at most 2^12 of the output's: beyond, LiteRT ends the process",
@@ -115,8 +116,8 @@ _SOFTMAX = Limit(
 )
 _SUMS_OF_PRODUCTS = _at_least(
     "with int8, s_input * s_weights must be less than 256 of the output's scale, which grows where the output was"
-    " always 0: beyond, XNNPACK refuses the model",
-    lambda s: s.inputs[0] * s.weights / 250 if s.type == "int8" else 0.0,
+    " always 0: beyond, XNNPACK refuses the model; with int16 at most the output's scale: beyond, sums wrap",
+    lambda s: s.inputs[0] * s.weights / (250 if s.type == "int8" else 1),
 )
 
 _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V

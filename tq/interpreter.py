@@ -97,9 +97,9 @@ def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
     if not path and not content:
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return _core.Model(os.fspath(path) if path else content)
+        return _core.Model(os.fsdecode(path) if path else content)
     except OSError as error:
-        raise ValueError(f"Could not open '{os.fspath(path)}'. {error.strerror or error}") from error
+        raise ValueError(f"Could not open '{os.fsdecode(path)}'. {error.strerror or error}") from error
     except _core.ModelError as error:
         refused = _core.ModelError(f"The model is not a valid Flatbuffer buffer: {error}")
         refused.code, refused.offset = error.code, error.offset
@@ -134,7 +134,7 @@ class Interpreter(_core.Interpreter):
 
     def __init__(
         self,
-        model_path: str | os.PathLike[str] | None = None,
+        model_path: str | bytes | os.PathLike[Any] | None = None,
         model_content: Any = None,
         experimental_delegates: Any = None,
         num_threads: int | None = None,
@@ -241,21 +241,34 @@ class Interpreter(_core.Interpreter):
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
         """Gives an input another shape; allocate_tensors has to be called again.
 
-        strict: only dimensions that the file's shape_signature has as -1 may change.  RuntimeError where others would;
-        ValueError for an index or a shape that cannot be.
+        tensor_size: the dimensions; floats are cut off, as in LiteRT.
+        strict: only dimensions that the file's shape_signature has as -1 may change.
+        ValueError, TypeError, OverflowError: what is no list of int32.  tq.RunError, a RuntimeError: an index or a
+        shape that cannot be, a constant, or dimensions that `strict` keeps.
         """
-        size = np.asarray(tensor_size)
+        size = np.array(tensor_size, np.int32)
         if size.ndim != 1:
             raise ValueError(f"Shape should be 1D instead of {size.ndim}.")
-        if size.size and not np.issubdtype(size.dtype, np.integer):
-            raise ValueError(f"Shape must be type int32 (was {size.dtype}).")
+        if isinstance(tensor_size, np.ndarray) and tensor_size.dtype.kind in "iu" and (size != tensor_size).any():
+            raise OverflowError(f"the shape {tensor_size.tolist()} is out of bounds for int32")
         shape = tuple(size.tolist())
         if strict:
             self._check_strict(input_index, shape)
-        self._resize(input_index, shape)
+        self._resize_input(input_index, shape, 0)
+
+    def _resize_input(self, index: int, shape: tuple[int, ...], subgraph: int) -> None:
+        try:
+            self._resize(index, shape, subgraph)
+        except ValueError as error:  # where LiteRT raises RuntimeError
+            refused = _core.RunError(str(error))
+            refused.code, refused.offset = getattr(error, "code", "BAD_ARGUMENT"), None
+            raise refused from None
 
     def _check_strict(self, index: int, shape: tuple[int, ...]) -> None:
-        details = self._get_tensor_details(index, 0)
+        try:
+            details = self._get_tensor_details(index, 0)
+        except ValueError as error:
+            raise _core.RunError(str(error)) from None
         now, signature = details["shape"].tolist(), details["shape_signature"].tolist()
         if len(shape) != len(now):
             raise _core.RunError(
@@ -446,7 +459,7 @@ class SignatureRunner:
                 )
         values = {self._inputs[name]: np.asarray(value) for name, value in kwargs.items()}
         for index, value in values.items():
-            run._resize(index, value.shape, subgraph)
+            run._resize_input(index, value.shape, subgraph)
         run._allocate(subgraph)
         for index, value in values.items():
             run.set_tensor(index, value, subgraph)

@@ -60,11 +60,12 @@ def _same_numbers(a: TensorPart, b: TensorPart) -> bool:
 
 
 class _Side:
-    """The inputs or the outputs of a subgraph."""
+    """The inputs or the outputs of a subgraph; for a tensor that is handed through, `also` the others."""
 
-    def __init__(self, graph: SubgraphPart, field: str) -> None:
+    def __init__(self, graph: SubgraphPart, field: str, also: tuple[str, ...] = ()) -> None:
         self.graph = graph
         self.field = field
+        self.fields = (field, *also)
 
     def refusal(self, tensor: TensorPart, wanted: str, why: str) -> ValueError:
         return ValueError(
@@ -74,10 +75,11 @@ class _Side:
     def replace(self, old: TensorPart, new: TensorPart) -> None:
         """Makes `new` the interface's tensor, under the old one's name, in signatures too."""
         places = {old.index: new.index}
-        renumber(self.graph._node, self.field, places)
-        for signature in self.graph._editor._signatures_of(self.graph):
-            for item in signature._nodes(self.field):
-                renumber_one(item, "tensor_index", places)
+        for field in self.fields:
+            renumber(self.graph._node, field, places)
+            for signature in self.graph._editor._signatures_of(self.graph):
+                for item in signature._nodes(field):
+                    renumber_one(item, "tensor_index", places)
         old.name, new.name = f"{old.name}_{_name(old.type).lower()}", old.name
 
     def insert(self, tensor: TensorPart, wanted: str) -> None:
@@ -104,11 +106,14 @@ class _Side:
         self.graph._remove_tensors({tensor for tensor in tensors if tensor.index not in users})
 
 
+def _is_output(tensor: TensorPart) -> bool:
+    return tensor.index in [item.index for item in tensor.subgraph.outputs if item]
+
+
 def _only_through(tensor: TensorPart, name: str) -> list[OperatorPart]:
-    """The operators that read an input, if all of them have that name and nothing else reads it."""
+    """The operators that read an input, if all of them have that name."""
     readers = tensor.consumers
-    is_output = tensor.index in [item.index for item in tensor.subgraph.outputs if item]
-    return readers if readers and not is_output and all(op.name == name for op in readers) else []
+    return readers if all(op.name == name for op in readers) else []
 
 
 def _targets(readers: list[OperatorPart]) -> list[TensorPart]:
@@ -129,6 +134,8 @@ def _skip_readers(side: _Side, tensor: TensorPart, readers: list[OperatorPart]) 
 
 
 def _change_float_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
+    if _is_output(tensor) and "outputs" not in side.fields:
+        raise side.refusal(tensor, wanted, "it is an output, too, which would have to change with it")
     readers = _only_through(tensor, "QUANTIZE")
     targets = _targets(readers)
     if not targets or any(_name(target.type) not in _CODES for target in targets):
@@ -154,7 +161,7 @@ def _change_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
     if have == _FLOAT:
         _change_float_input(side, tensor, wanted)
         return
-    skipped = _only_through(tensor, "DEQUANTIZE" if wanted == _FLOAT else "QUANTIZE")
+    skipped = [] if _is_output(tensor) else _only_through(tensor, "DEQUANTIZE" if wanted == _FLOAT else "QUANTIZE")
     targets = _targets(skipped)
     fits = [_name(target.type) == wanted and (wanted == _FLOAT or _same_numbers(tensor, target)) for target in targets]
     if targets and all(fits):
@@ -242,7 +249,13 @@ def set_io_types(graph: SubgraphPart, inputs: Any = None, outputs: Any = None) -
     to type; None leaves them.  ValueError names the input or output that cannot have the type, and why; what came
     before it has changed then.
     """
+    ends = _wanted(graph, "outputs", outputs)
     for tensor, wanted in _wanted(graph, "inputs", inputs):
-        _change_input(_Side(graph, "inputs"), tensor, wanted)
-    for tensor, wanted in _wanted(graph, "outputs", outputs):
+        is_float = _name(tensor.type) == _FLOAT
+        if is_float and (tensor, wanted) in ends:  # handed through: one tensor, which changes once
+            ends.remove((tensor, wanted))
+            _change_input(_Side(graph, "inputs", ("outputs",)), tensor, wanted)
+        else:
+            _change_input(_Side(graph, "inputs"), tensor, wanted)
+    for tensor, wanted in ends:
         _change_output(_Side(graph, "outputs"), tensor, wanted)

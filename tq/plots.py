@@ -23,7 +23,7 @@ def _new_axes() -> "Axes":
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib, which is not installed: pip install 'tq[plot]'") from error
+        raise ImportError("drawing needs matplotlib, which is not installed: pip install matplotlib") from error
     _, ax = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
     return ax
 

@@ -277,6 +277,8 @@ def _set_graph_io(graph: SubgraphPart, io: str) -> None:
         if tensor is not None and readers and all(op.name == "QUANTIZE" for op in readers):
             codes = [item for op in readers for item in op.outputs if item is not None]
             wanted["inputs"][tensor] = _io_type("input", tensor, codes, io)
+            if tensor in graph.outputs:  # handed through
+                wanted["outputs"][tensor] = wanted["inputs"][tensor]
     for tensor in graph.outputs:
         producer = tensor.producer if tensor is not None else None
         if tensor is not None and producer is not None and producer.name == "DEQUANTIZE":
@@ -316,7 +318,8 @@ def _places(editor: Editor, rules: Sequence[Rule]) -> dict[OperatorPart, int]:
 
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
-        return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
+        why = "no operator has an integer kernel, and a range with an end for what it reads and writes"
+        return f"recipe {options.recipe.name!r} finds nothing to quantize: {why}"
     least = f" of at least {options.min_elements} elements" if options.recipe.weights != "float16" else ""
     return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"
 

@@ -267,7 +267,7 @@ class Progress:
             tqdm: Any = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
             if wanted:
-                raise ImportError("progress=True needs tqdm: pip install 'tq[progress]'") from None
+                raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from None
             return
         total = len(data) if isinstance(data, Sequence) and not isinstance(data, str) else None
         self._bar = tqdm(total=total, desc="calibrating", unit=" samples", delay=0 if wanted else 0.5)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two files that read a tree share: tree_read.c, for what the rows know, and unknown.c.
+ * What the files that read a tree share: tree_read.c, for what the rows know, unknown.c and claims.c.
  */
 #ifndef TQ_FLATBUFFER_TREE_READ_H
 #define TQ_FLATBUFFER_TREE_READ_H

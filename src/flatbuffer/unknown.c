@@ -4,7 +4,7 @@
  * tree.h says by what rule, and what it cannot keep.
  */
 #include "base/region.h"
-#include "flatbuffer/tree_read.h"
+#include "flatbuffer/claims.h"
 
 #include <stdlib.h>
 
@@ -146,136 +146,12 @@ tq_status tq_read_unknown_slots(tq_reading *r, const tq_table *table, tq_node *n
     return status;
 }
 
-/* ---- what is known covers ---- */
-
-typedef struct span {
-    uint64_t start, end;
-} span;
-
-typedef struct claims {
-    span *spans; /* by rising start; NULL while they are counted */
-    size_t count, room;
-    uint64_t end; /* of the last of them */
-} claims;
-
-static void claim(claims *c, uint64_t start, uint64_t length)
-{
-    if (start + length > c->end)
-        c->end = start + length;
-    if (c->spans && c->count == c->room)
-        return; /* the bytes have changed since the spans were counted */
-    if (c->spans)
-        c->spans[c->count] = (span){start, start + length};
-    c->count++;
-}
-
-static void claim_node(claims *c, tq_bytes file, const tq_node *node);
-
-/* A run that a cell borrows from the file, and `ahead` bytes before it. */
-static void claim_run(claims *c, tq_bytes file, const uint8_t *bytes, uint64_t length, unsigned ahead)
-{
-    if (bytes)
-        claim(c, (uint64_t)(bytes - file.data) - ahead, ahead + length);
-}
-
-static void claim_cell(claims *c, tq_bytes file, const tq_cell *cell)
-{
-    switch ((tq_cell_kind)cell->kind) {
-    case TQ_CELL_VECTOR:
-        claim_run(c, file, cell->bytes, cell->length + cell->is_text, 4);
-        break;
-    case TQ_CELL_STRINGS:
-        claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
-        for (uint32_t i = 0; i < cell->count; i++)
-            claim_run(c, file, cell->strings[i].data, (uint64_t)cell->strings[i].size + 1, 4);
-        break;
-    case TQ_CELL_TABLES:
-        claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
-        for (uint32_t i = 0; i < cell->count; i++)
-            claim_node(c, file, cell->tables[i]);
-        break;
-    case TQ_CELL_TABLE:
-        claim_node(c, file, cell->table);
-        break;
-    case TQ_CELL_OUTSIDE:
-        claim_run(c, file, cell->bytes, cell->length, 0);
-        break;
-    case TQ_CELL_INLINE:
-        break;
-    }
-}
-
-/* Recursion is as deep as that which read the tree. */
-static void claim_node(claims *c, tq_bytes file, const tq_node *node)
-{
-    tq_table table;
-    if (tq_table_find(file, (size_t)node->at, &table, NULL) == TQ_OK) {
-        claim(c, table.vtable, table.vtable_size);
-        claim(c, table.at, tq_load_u16(file.data + table.vtable + 2));
-    }
-    for (uint32_t i = 0; i < node->count; i++)
-        claim_cell(c, file, &node->cells[i]);
-}
-
-static int compare_spans(const void *a, const void *b)
-{
-    const span *x = a, *y = b;
-    return (x->start > y->start) - (x->start < y->start);
-}
-
-/* Leaves spans that do not touch. */
-static void merge(claims *c)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < c->count; i++) {
-        if (kept && c->spans[i].start <= c->spans[kept - 1].end) {
-            if (c->spans[i].end > c->spans[kept - 1].end)
-                c->spans[kept - 1].end = c->spans[i].end;
-        } else {
-            c->spans[kept++] = c->spans[i];
-        }
-    }
-    c->count = kept;
-}
-
-static tq_status find_claims(tq_reading *r, claims *out)
-{
-    claims counted = {NULL, 0, 0, 0}, found = {NULL, 0, 0, 0};
-    claim(&counted, 0, 8); /* the root's offset and the file's identifier */
-    claim_node(&counted, r->file, r->tree->root);
-    tq_status status = tq_allocate(&r->tree->region.allocator, counted.count, sizeof *found.spans, &found.spans, r->error);
-    if (status != TQ_OK)
-        return status;
-    found.room = counted.count;
-    claim(&found, 0, 8);
-    claim_node(&found, r->file, r->tree->root);
-    qsort(found.spans, found.count, sizeof *found.spans, compare_spans);
-    merge(&found);
-    *out = found;
-    return TQ_OK;
-}
-
-/* The first byte at or after `at` that is covered, at most r->end. */
-static uint64_t next_claim(const tq_reading *r, const claims *c, uint64_t at)
-{
-    size_t low = 0, high = c->count; /* the first span that ends past `at` */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->spans[middle].end <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    uint64_t next = low < c->count ? c->spans[low].start : r->end;
-    return next < at ? at : next < r->end ? next : r->end;
-}
-
 /* ---- what an offset leads to ---- */
 
 /* Whether a text stands at `at`: a count, as many bytes of which none is a control character, and a NUL. */
-static bool find_text(tq_reading *r, const claims *c, uint64_t at, tq_cell *cell)
+static bool find_text(tq_reading *r, const tq_claims *c, uint64_t at, tq_cell *cell)
 {
-    uint64_t end = next_claim(r, c, at);
+    uint64_t end = tq_next_claim(r, c, at);
     if (end < at + 4)
         return false;
     uint32_t count = tq_load_u32(r->file.data + at);
@@ -293,12 +169,12 @@ static bool find_text(tq_reading *r, const claims *c, uint64_t at, tq_cell *cell
 }
 
 /* Whether the bytes at `at` have the form of a table, all of which lies in bytes that nothing covers. */
-static bool find_table(const tq_reading *r, const claims *c, uint64_t at, tq_table *out)
+static bool find_table(const tq_reading *r, const tq_claims *c, uint64_t at, tq_table *out)
 {
     if (at % 4 || tq_table_find(r->file, (size_t)at, out, NULL) != TQ_OK || out->vtable % 2)
         return false;
     uint16_t size = tq_load_u16(r->file.data + out->vtable + 2);
-    if (size < 4 || at + size > next_claim(r, c, at))
+    if (size < 4 || at + size > tq_next_claim(r, c, at))
         return false;
     for (unsigned slot = 0; slot < tq_slot_count(out); slot++) {
         size_t field = tq_slot_at(out, slot);
@@ -317,7 +193,7 @@ static tq_status read_unknown_table(tq_reading *r, const tq_table *table, unsign
 }
 
 /* Whether all elements at `at` are offsets to tables; or to texts, where `texts` is set. */
-static bool find_offsets(tq_reading *r, const claims *c, uint64_t at, uint32_t count, bool texts)
+static bool find_offsets(tq_reading *r, const tq_claims *c, uint64_t at, uint32_t count, bool texts)
 {
     uint64_t end = at + 4 + 4 * (uint64_t)count;
     for (uint32_t i = 0; i < count; i++) {
@@ -371,9 +247,9 @@ static uint32_t count_at(const tq_reading *r, uint64_t at, uint64_t end)
     return count <= end - at - 4 ? count : 0;
 }
 
-static tq_status follow_offsets(tq_reading *r, const claims *c, uint64_t at, unsigned depth, tq_cell *cell, bool *found)
+static tq_status follow_offsets(tq_reading *r, const tq_claims *c, uint64_t at, unsigned depth, tq_cell *cell, bool *found)
 {
-    uint64_t end = next_claim(r, c, at);
+    uint64_t end = tq_next_claim(r, c, at);
     uint32_t count = end >= at + 4 ? count_at(r, at, end) : 0;
     if (!count || 4 * (uint64_t)count > end - at - 4)
         return TQ_OK;
@@ -399,12 +275,12 @@ static bool find_target(const tq_reading *r, const tq_guess *guess, uint64_t *ou
 }
 
 /* Reads what a guess leads to if its form is proof enough: a text, a table, a vector of these. */
-static tq_status follow(tq_reading *r, const claims *c, const tq_guess *guess, tq_cell *cell, bool *found)
+static tq_status follow(tq_reading *r, const tq_claims *c, const tq_guess *guess, tq_cell *cell, bool *found)
 {
     uint64_t target;
     tq_table table;
     *found = false;
-    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || next_claim(r, c, target) == target)
+    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || tq_next_claim(r, c, target) == target)
         return TQ_OK;
     if (!guess->is_union && find_text(r, c, target, cell)) {
         *found = true;
@@ -420,7 +296,7 @@ static tq_status follow(tq_reading *r, const claims *c, const tq_guess *guess, t
 }
 
 /* The guesses whose targets prove themselves; `open` gets those that are left. */
-static tq_status follow_proven(tq_reading *r, const claims *c, tq_guess **open)
+static tq_status follow_proven(tq_reading *r, const tq_claims *c, tq_guess **open)
 {
     tq_status status = TQ_OK;
     while (status == TQ_OK && r->guesses) {
@@ -457,7 +333,7 @@ static bool is_next(const tq_reading *r, uint64_t end, uint64_t at)
 
 /* Builders leave no gaps: a vector starts behind what is known, or behind the last such vector, whatever
    the width of that one's elements. */
-static bool follows_something(const tq_reading *r, const claims *c, uint64_t at, uint64_t last, uint32_t last_count)
+static bool follows_something(const tq_reading *r, const tq_claims *c, uint64_t at, uint64_t last, uint32_t last_count)
 {
     size_t low = 0, high = c->count; /* the first span that starts past `at` */
     while (low < high) {
@@ -497,13 +373,13 @@ static tq_status put_scalars(tq_reading *r, const place *p, uint32_t count, uint
     return tq_node_put(r->tree, p->guess->node, &cell, r->error);
 }
 
-static tq_status follow_places(tq_reading *r, const claims *c, const place *places, size_t count)
+static tq_status follow_places(tq_reading *r, const tq_claims *c, const place *places, size_t count)
 {
     uint64_t last = 0;
     uint32_t last_count = 0;
     tq_status status = TQ_OK;
     for (size_t i = 0; status == TQ_OK && i < count; i++) {
-        uint64_t at = places[i].target, end = next_claim(r, c, at);
+        uint64_t at = places[i].target, end = tq_next_claim(r, c, at);
         uint32_t elements = end > at ? count_at(r, at, end) : 0;
         if (!elements || (at != last && !follows_something(r, c, at, last, last_count)))
             continue;
@@ -518,7 +394,7 @@ static tq_status follow_scalars(tq_reading *r, tq_guess *open)
 {
     size_t count = 0;
     place *places;
-    claims c;
+    tq_claims c;
     for (tq_guess *guess = open; guess; guess = guess->next)
         count++;
     if (!count)
@@ -531,7 +407,7 @@ static tq_status follow_scalars(tq_reading *r, tq_guess *open)
         if (open->depth < UNKNOWN_DEPTH && find_target(r, open, &places[count].target))
             places[count++].guess = open;
     qsort(places, count, sizeof *places, compare_places);
-    status = find_claims(r, &c);
+    status = tq_find_claims(r, &c);
     if (status == TQ_OK) {
         status = follow_places(r, &c, places, count);
         tq_release(&r->tree->region.allocator, c.spans);
@@ -543,21 +419,13 @@ static tq_status follow_scalars(tq_reading *r, tq_guess *open)
 tq_status tq_resolve_guesses(tq_reading *r)
 {
     tq_guess *open = NULL;
-    claims c;
+    tq_claims c;
     if (!r->guesses)
         return TQ_OK;
-    tq_status status = find_claims(r, &c);
+    tq_status status = tq_find_claims(r, &c);
     if (status != TQ_OK)
         return status;
     status = follow_proven(r, &c, &open);
     tq_release(&r->tree->region.allocator, c.spans);
     return status == TQ_OK ? follow_scalars(r, open) : status;
-}
-
-uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file)
-{
-    claims c = {NULL, 0, 0, 0};
-    claim(&c, 0, 8);
-    claim_node(&c, file, tree->root);
-    return c.end < file.size ? c.end : file.size;
 }

@@ -1,29 +1,19 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "flatbuffer/writer.h"
-
-#include <stdatomic.h>
-#include <stdlib.h>
-
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk over a tree that both plans and writes: tables with what they lead to, then the large runs.
+ */
 #include "base/checked.h"
-#include "base/threads.h"
+#include "flatbuffer/writer_parts.h"
 
 /* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past the end of one
    (XNN_EXTRA_BYTES), which the converter's files allow for (flatbuffer_export.cc). */
 enum { DEPTH = 64, TABLE_LIMIT = UINT16_MAX, LARGE_ALIGNMENT = 8, OUTSIDE_ALIGNMENT = 16, TRAILING = 16 };
 
-enum { MADE_A_THREAD = 1 << 17 }; /* bytes; making fewer costs less than waking another thread */
-
-typedef struct tq_vtable {
-    uint64_t hash, at;
-    uint16_t size;
-    uint8_t bytes[];
-} vtable;
-
 /* One walk over the tree both plans, without a sink, and writes. */
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
-    bool has_large;      /* large runs stand where they belong already */
+    bool has_large;      /* large runs are in place already: tq_make_runs made them */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -44,7 +34,7 @@ static bool is_large(const tq_cell *cell)
     return cell->kind == TQ_CELL_OUTSIDE || (cell->kind == TQ_CELL_VECTOR && cell->align > LARGE_ALIGNMENT);
 }
 
-/* A run that has a maker is made where it is to stand, or on the way there. */
+/* A run that has a maker is made in the sink's memory, or, where the sink has none, in memory that is then put. */
 static tq_status put_made(writing *w, const tq_cell *cell)
 {
     const size_t size = (size_t)cell->length;
@@ -95,7 +85,7 @@ static tq_status put_vector(writing *w, uint32_t count, const void *data, uint64
     return status == TQ_OK && is_text ? put(w, "", 1) : status;
 }
 
-/* Where a vector starts that comes next: before its count, which stands just before element 0. */
+/* Pads to where the next vector starts, so that element 0, behind the 4 bytes of the count, is aligned. */
 static tq_status begin_vector(writing *w, unsigned align)
 {
     return pad(w, align < 4 ? 4 : align, 4);
@@ -117,68 +107,6 @@ static tq_status append(tq_plan *plan, tq_cell ***list, size_t *count, size_t *r
         *room = larger;
     }
     (*list)[(*count)++] = cell;
-    return TQ_OK;
-}
-
-/* ---- vtables ---- */
-
-static uint64_t hash_bytes(const uint8_t *bytes, size_t size)
-{
-    uint64_t hash = size;
-    for (; size >= 8; bytes += 8, size -= 8)
-        hash = (hash ^ tq_load_u64(bytes)) * UINT64_C(0x9E3779B97F4A7C15), hash ^= hash >> 29;
-    for (; size; bytes++, size--)
-        hash = (hash ^ *bytes) * UINT64_C(0x9E3779B97F4A7C15), hash ^= hash >> 29;
-    return hash;
-}
-
-static vtable **find_vtable(tq_plan *plan, uint64_t hash, const uint8_t *bytes, size_t size)
-{
-    size_t place = (size_t)hash & (plan->vtable_room - 1);
-    for (;; place = (place + 1) & (plan->vtable_room - 1)) {
-        vtable *found = plan->vtables[place];
-        if (!found || (found->hash == hash && found->size == size && memcmp(found->bytes, bytes, size) == 0))
-            return &plan->vtables[place];
-    }
-}
-
-static tq_status grow_vtables(tq_plan *plan, tq_error *error)
-{
-    if (4 * plan->vtable_count < 3 * plan->vtable_room)
-        return TQ_OK;
-    size_t old_room = plan->vtable_room;
-    vtable **old = plan->vtables, **places;
-    tq_status status = tq_region_get(&plan->region, old_room ? 2 * old_room : 256, sizeof *places, &places, error);
-    if (status != TQ_OK)
-        return status;
-    plan->vtables = places;
-    plan->vtable_room = old_room ? 2 * old_room : 256;
-    for (size_t i = 0; i < old_room; i++)
-        if (old[i])
-            *find_vtable(plan, old[i]->hash, old[i]->bytes, old[i]->size) = old[i];
-    return TQ_OK;
-}
-
-/* The one vtable of these bytes; a new one has at == 0. */
-static tq_status intern_vtable(tq_plan *plan, const uint8_t *bytes, uint16_t size, vtable **out, tq_error *error)
-{
-    tq_status status = grow_vtables(plan, error);
-    if (status != TQ_OK)
-        return status;
-    uint64_t hash = hash_bytes(bytes, size);
-    vtable **place = find_vtable(plan, hash, bytes, size);
-    if (!*place) {
-        vtable *made;
-        status = tq_region_get(&plan->region, 1, sizeof *made + size, &made, error);
-        if (status != TQ_OK)
-            return status;
-        made->hash = hash;
-        made->size = size;
-        memcpy(made->bytes, bytes, size);
-        *place = made;
-        plan->vtable_count++;
-    }
-    *out = *place;
     return TQ_OK;
 }
 
@@ -228,20 +156,20 @@ static tq_status find_layout(writing *w, tq_node *node)
         return tq_fail(w->error, TQ_TOO_LARGE, TQ_NO_OFFSET, "a table of %u fields", slots);
     uint16_t size = (uint16_t)(4 + 2 * slots);
     tq_status status = TQ_OK;
-    vtable *found;
+    tq_vtable *found;
     if (size > sizeof small)
         status = tq_region_get(&w->plan->region, 1, size, &bytes, w->error);
     if (status == TQ_OK)
         status = lay_out(node, bytes, size, w->error);
     if (status == TQ_OK)
-        status = intern_vtable(w->plan, bytes, size, &found, w->error);
+        status = tq_vtable_intern(w->plan, bytes, size, &found, w->error);
     if (status == TQ_OK)
         node->vtable = found;
     return status;
 }
 
 /* The first table that has a vtable writes it. */
-static tq_status put_vtable(writing *w, vtable *v)
+static tq_status put_vtable(writing *w, tq_vtable *v)
 {
     if (v->at && v->at < w->at)
         return TQ_OK;
@@ -378,83 +306,7 @@ static tq_status put_flatbuffer(writing *w)
 
 /* ---- large vectors and what stands outside ---- */
 
-/* A cell's bytes, and whether they came first: only the first of several equal runs is written. */
-typedef struct run {
-    uint64_t hash, length;
-    const uint8_t *bytes;
-    size_t place;
-    uint32_t count;
-    uint8_t align, is_made;
-} run;
-
-static int compare_runs(const void *a, const void *b)
-{
-    const run *x = a, *y = b;
-    if (x->hash != y->hash)
-        return x->hash < y->hash ? -1 : 1;
-    if (x->length != y->length)
-        return x->length < y->length ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
-}
-
-static bool same_run(const run *a, const run *b, bool share_equal)
-{
-    if (a->hash != b->hash || a->length != b->length || a->count != b->count || a->align != b->align)
-        return false;
-    if (a->bytes == b->bytes || !a->length)
-        return a->is_made == b->is_made;
-    return share_equal && !a->is_made && !b->is_made && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
-}
-
-/* first[i]: the place of the first cell that has the bytes of cell i. */
-static tq_status find_first(tq_plan *plan, tq_cell **cells, size_t count, size_t *first, tq_error *error)
-{
-    run *runs;
-    tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *runs, &runs, error);
-    if (status != TQ_OK)
-        return status;
-    for (size_t i = 0; i < count; i++) {
-        const tq_cell *cell = cells[i];
-        bool is_read = plan->share_equal && !cell->is_made; /* what is yet to be made equals itself alone */
-        uint64_t hash = is_read ? hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
-        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align, cell->is_made};
-        first[i] = i;
-    }
-    qsort(runs, count, sizeof *runs, compare_runs);
-    for (size_t i = 1, head = 0; i < count; i++) {
-        if (same_run(&runs[head], &runs[i], plan->share_equal))
-            first[runs[i].place] = runs[head].place;
-        else
-            head = i;
-    }
-    tq_release(&plan->region.allocator, runs);
-    return TQ_OK;
-}
-
-/* Gives the cells their places, each after the last, and the size up to the end of all. */
-static tq_status place_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align, uint64_t *end, tq_error *error)
-{
-    size_t *first = NULL;
-    tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *first, &first, error);
-    if (status == TQ_OK)
-        status = find_first(plan, cells, count, first, error);
-    for (size_t i = 0; status == TQ_OK && i < count; i++) {
-        tq_cell *cell = cells[i];
-        unsigned own = cell->align > align ? cell->align : align;
-        if (first[i] != i) {
-            cell->at = cells[first[i]]->at;
-            continue;
-        }
-        *end += (own - (*end + ahead) % own) % own;
-        cell->at = *end;
-        if (!tq_add_u64(*end, ahead + cell->length, end))
-            status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the file passes 2^64 bytes");
-    }
-    tq_release(&plan->region.allocator, first);
-    return status;
-}
-
-/* Places rise, but for those that are shared. */
+/* Cells stand in the order of their places, but for those that share an earlier one's. */
 static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vector)
 {
     tq_status status = TQ_OK;
@@ -484,13 +336,13 @@ static tq_status plan_all(tq_plan *plan, uint64_t limit, tq_error *error)
     tq_status status = put_flatbuffer(&w);
     plan->flatbuffer_size = w.at;
     if (status == TQ_OK)
-        status = place_runs(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
+        status = tq_place_runs(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
     if (status == TQ_OK && plan->flatbuffer_size > limit)
         status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the flatbuffer would have %llu bytes; at most %llu fit",
                          (unsigned long long)plan->flatbuffer_size, (unsigned long long)limit);
     plan->size = plan->flatbuffer_size;
     if (status == TQ_OK)
-        status = place_runs(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
+        status = tq_place_runs(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
     if (status == TQ_OK && plan->large_count + plan->outside_count && !tq_add_u64(plan->size, TRAILING, &plan->size))
         status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the file passes 2^64 bytes");
     return status;
@@ -510,79 +362,6 @@ tq_status tq_plan_open(tq_tree *tree, uint64_t limit, bool share_equal, tq_plan 
     return status;
 }
 
-/* Cells, and where in memory their bytes begin to stand. */
-typedef struct making {
-    tq_cell **cells;
-    size_t count;
-    unsigned ahead;
-    uint8_t *whole;
-    atomic_size_t failed; /* the first cell that did; count: none */
-} making;
-
-static tq_status make_one(const making *m, size_t i, tq_error *error)
-{
-    const tq_cell *cell = m->cells[i];
-    uint8_t *out = m->whole + cell->at + m->ahead;
-    if (cell->is_made)
-        return cell->maker->make(cell->maker, out, error);
-    if (cell->length)
-        memcpy(out, cell->bytes, (size_t)cell->length);
-    return TQ_OK;
-}
-
-static void make_some(void *context, size_t begin, size_t end)
-{
-    making *m = context;
-    for (size_t i = begin; i < end; i++) {
-        size_t first = atomic_load(&m->failed);
-        if (first < i || make_one(m, i, NULL) == TQ_OK)
-            continue;
-        while (i < first && !atomic_compare_exchange_weak(&m->failed, &first, i))
-            ;
-    }
-}
-
-/* Makes or copies the large runs of a list, in memory that holds the whole, several at a time.  Places rise, as in put_runs.
-   Fails as the first that does. */
-static tq_status make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
-{
-    making m = {.ahead = ahead, .whole = whole};
-    uint64_t end = 0, size = 0;
-    tq_status status = tq_region_get(&plan->region, count, sizeof *m.cells, &m.cells, error);
-    if (status != TQ_OK)
-        return status;
-    for (size_t i = 0; i < count; i++) {
-        tq_cell *cell = cells[i];
-        if (cell->at < end)
-            continue;
-        m.cells[m.count++] = cell;
-        size += cell->is_made ? cell->length : cell->length / 4; /* making reads several bytes for one */
-        end = cell->at + ahead + cell->length;
-    }
-    atomic_init(&m.failed, m.count);
-    tq_parallel_for(m.count, 1, tq_threads_for(0, (size_t)size, MADE_A_THREAD), make_some, &m);
-    size_t failed = atomic_load(&m.failed);
-    return failed < m.count ? make_one(&m, failed, error) : TQ_OK; /* once more, to be told why */
-}
-
-static tq_status write_all(writing *w);
-
-tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
-{
-    writing w = {.plan = plan, .sink = sink, .error = error};
-    uint8_t *whole = sink->reserve ? sink->reserve(sink->context, (size_t)plan->size) : NULL;
-    if (!whole)
-        return write_all(&w);
-    tq_memory_sink memory = {whole, (size_t)plan->size};
-    tq_sink inside = tq_sink_to_memory(&memory);
-    tq_status status = make_runs(plan, plan->large, plan->large_count, 4, whole, error);
-    if (status == TQ_OK)
-        status = make_runs(plan, plan->outside, plan->outside_count, 0, whole, error);
-    w.sink = &inside;
-    w.has_large = true;
-    return status == TQ_OK ? write_all(&w) : status;
-}
-
 static tq_status write_all(writing *where)
 {
     writing w = *where;
@@ -593,4 +372,20 @@ static tq_status write_all(writing *where)
     if (status == TQ_OK)
         status = put_runs(&w, plan->outside, plan->outside_count, false);
     return status == TQ_OK ? put(&w, zeros, plan->size - w.at) : status; /* TRAILING, or none */
+}
+
+tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
+{
+    writing w = {.plan = plan, .sink = sink, .error = error};
+    uint8_t *whole = sink->reserve ? sink->reserve(sink->context, (size_t)plan->size) : NULL;
+    if (!whole)
+        return write_all(&w);
+    tq_memory_sink memory = {whole, (size_t)plan->size};
+    tq_sink inside = tq_sink_to_memory(&memory);
+    tq_status status = tq_make_runs(plan, plan->large, plan->large_count, 4, whole, error);
+    if (status == TQ_OK)
+        status = tq_make_runs(plan, plan->outside, plan->outside_count, 0, whole, error);
+    w.sink = &inside;
+    w.has_large = true;
+    return status == TQ_OK ? write_all(&w) : status;
 }

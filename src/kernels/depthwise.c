@@ -1,178 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Depthwise convolutions: packing, and how pixels and channels are cut into tiles.
+ * Depthwise convolutions: how pixels and channels are cut into tiles.
  *
  * Kernels read whole vectors of channels, so they may read past a pixel's last channel: into the next pixel, or, at the
  * end of the input, into a copy of its last pixels that has room behind it.  A depth multiplier above 1 is taken away
  * by repeating the input's channels.
  */
-#include "kernels/depthwise.h"
-
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/sizes.h"
 #include "base/threads.h"
-#include "kernels/features.h"
-#include "kernels/products.h"
+#include "kernels/depthwise_parts.h"
 
-#define ALIGN 64
-#define SLACK 128 /* bytes that a vector may reach past a pixel */
 #define BLOCK_BYTES (16 << 10) /* of a block's pointers */
 #define BLOCK_ROWS 64
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
 #define WORK_A_THREAD (1 << 15)
-
-/* ---- bodies ---- */
-
-static const struct {
-    const tq_depthwise_kernel *kernel;
-    const char *name;
-    uint8_t in, feature;
-} bodies[] = {
-#define TQ_f32_fused TQ_ELEMENTS
-#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, feature_##isa},
-#include "kernels/depthwise.def"
-};
-
-/* Whether features that rows may use reach row i. */
-static bool reaches(uint32_t usable, size_t i)
-{
-    const bool both = bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
-    return usable >> bodies[i].feature & 1 && both; /* that row needs VNNI too */
-}
-
-/* small_weights: they fit 8 bits. */
-static const tq_depthwise_kernel *find_body(unsigned in, bool small_weights)
-{
-    const tq_depthwise_kernel *found = NULL;
-    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        if (bodies[i].in == in && reaches(tq_kernels_usable(), i) &&
-            (bodies[i].kernel->weight_bytes > 1 || small_weights))
-            found = bodies[i].kernel;
-    return found;
-}
-
-static const tq_depthwise_kernel *find_kernel(tq_element in, bool fused, bool small_weights)
-{
-    return find_body(in == TQ_f32 && fused ? TQ_f32_fused : in, small_weights);
-}
-
-bool tq_depthwise_variant(size_t i, tq_variant *row)
-{
-    if (i >= sizeof bodies / sizeof *bodies)
-        return false;
-    const tq_depthwise_kernel *kernel = bodies[i].kernel;
-    *row = (tq_variant){bodies[i].name, kernel->isa, reaches(tq_kernels_features() | TQ_CPU_SCALAR, i),
-                        find_body(bodies[i].in, true) == kernel};
-    return true;
-}
-
-/* ---- the plan and packing ---- */
-
-static size_t vectors_of(const tq_depthwise *d)
-{
-    return d->channels / d->kernel->lanes + (d->channels % d->kernel->lanes != 0);
-}
-
-static size_t vector_bytes(const tq_depthwise *d)
-{
-    return tq_round_up(d->taps, d->kernel->group) * d->kernel->lanes * d->kernel->weight_bytes;
-}
-
-tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
-                            int flags, tq_error *error)
-{
-    const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
-    tq_depthwise d = {.in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
-    d.kernel = find_kernel(in, fused, true);
-    uint64_t weights;
-    if (channels > UINT32_MAX || taps > UINT32_MAX ||
-        !tq_mul_u64(tq_round_up(taps, 4), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
-        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
-                       taps);
-    const size_t padded = vectors_of(&d) * d.kernel->lanes; /* and taps, for any of the kernels */
-    d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), ALIGN) +
-                     tq_round_up(padded * (wide ? 8 : 4), ALIGN) +
-                     tq_round_up(channels * tq_element_size(in) + SLACK, ALIGN);
-    *depthwise = d;
-    return TQ_OK;
-}
-
-static int32_t weight_at(const tq_gemm_weights *w, size_t at)
-{
-    int32_t code = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
-    return code - w->zero_point;
-}
-
-static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
-{
-    const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
-    const int32_t zero_point = w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
-    int64_t sum = 0;
-    for (size_t t = 0; t < d->taps; t++) {
-        int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
-        if (d->kernel->weight_bytes == 1)
-            ((int8_t *)to)[t / group * stride + t % group] = (int8_t)weight;
-        else
-            ((int16_t *)to)[t / group * stride + t % group] = (int16_t)weight;
-        sum += weight;
-    }
-    int64_t given = !w->bias ? 0
-                    : w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[c]
-                                                       : ((const int32_t *)w->bias)[c];
-    uint64_t folded = (uint64_t)given - (uint64_t)(sum * zero_point);
-    if (d->wide)
-        ((uint64_t *)bias)[c] = folded;
-    else
-        ((uint32_t *)bias)[c] = (uint32_t)folded;
-}
-
-/* Returns whether all weights are finite. */
-static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
-{
-    float sum = 0; /* of zeros, and NaN else */
-    const size_t rows = w->tap_rows ? w->tap_rows : 1, columns = d->taps / rows;
-    for (size_t t = 0; t < d->taps; t++) {
-        const size_t from = t % rows * columns + t / rows;
-        float weight = ((const float *)w->data)[from * w->k_stride + c * w->channel_stride];
-        to[t * d->kernel->lanes] = weight;
-        sum += weight * 0.0f;
-    }
-    bias[c] = w->bias ? ((const float *)w->bias)[c] : 0;
-    return sum == 0;
-}
-
-void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory)
-{
-    if (depthwise->kernel->weight_bytes == 1 && weights->zero_point != 0)
-        depthwise->kernel = find_kernel(depthwise->in, depthwise->fused, false);
-    const tq_depthwise_kernel *k = depthwise->kernel;
-    const size_t lane = (size_t)k->group * k->weight_bytes, each = vector_bytes(depthwise);
-    char *to = memory, *bias = to + tq_round_up(vectors_of(depthwise) * each, ALIGN);
-    char *padding = bias + tq_round_up(vectors_of(depthwise) * k->lanes * (depthwise->wide ? 8 : 4), ALIGN);
-    memset(memory, 0, (size_t)depthwise->packed_bytes);
-    depthwise->strange = false;
-    for (size_t c = 0; c < depthwise->channels; c++) {
-        char *first = to + c / k->lanes * each + c % k->lanes * lane;
-        if (depthwise->in == TQ_f32)
-            depthwise->strange |=
-                !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
-                !depthwise->fused;
-        else
-            pack_integer_channel(depthwise, weights, c, first, bias);
-    }
-    const int32_t zero = weights->row_zero_point;
-    if (tq_element_size(depthwise->in) == 1)
-        memset(padding, (uint8_t)zero, depthwise->channels + SLACK);
-    else if (depthwise->in == TQ_i16)
-        for (size_t c = 0; c < depthwise->channels; c++)
-            ((int16_t *)(void *)padding)[c] = (int16_t)zero;
-    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
-    depthwise->row_zero_point = zero;
-}
-
-/* ---- running ---- */
 
 struct run {
     const tq_depthwise *d;
@@ -196,18 +39,18 @@ static size_t block_rows(const tq_depthwise *d)
 
 static size_t job_bytes(const tq_depthwise *d)
 {
-    return tq_round_up(block_rows(d) * d->taps * sizeof(void *), ALIGN);
+    return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
 }
 
 /* The last pixels, which a vector that begins in them may leave. */
 static size_t tail_pixels(const tq_depthwise *d)
 {
-    return SLACK / (d->channels * tq_element_size(d->in)) + 1;
+    return TQ_DEPTHWISE_SLACK / (d->channels * tq_element_size(d->in)) + 1;
 }
 
 static size_t tail_bytes(const tq_depthwise *d)
 {
-    return tq_round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + SLACK, ALIGN);
+    return tq_round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN);
 }
 
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
@@ -219,7 +62,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
     if (!depthwise->channels || !depthwise->taps)
         return 0;
     total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + tail_bytes(depthwise);
-    return total + tq_round_up((size_t)expanded, ALIGN);
+    return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
 static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixels, size_t stride, char *to)
@@ -290,7 +133,7 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
     const size_t lanes = d->kernel->lanes;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < d->channels; c++) {
-            const char *vector = (const char *)d->weights + c / lanes * vector_bytes(d);
+            const char *vector = (const char *)d->weights + c / lanes * tq_depthwise_vector_bytes(d);
             const float *w = (const float *)(const void *)vector + c % lanes;
             float sum = 0;
             for (size_t t = 0; t < d->taps; t++)
@@ -314,7 +157,8 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
     const size_t n = tq_min_size(width, d->channels - channel);
     const bool in_place = d->in == TQ_f32 && n == width;
-    _Alignas(ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    const char *weights = (const char *)d->weights + vector * tq_depthwise_vector_bytes(d);
+    _Alignas(TQ_DEPTHWISE_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_depthwise_tile tile = {
         .row = row,
         .step = run->block,
@@ -322,8 +166,8 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
         .rows = rows,
         .vectors = vectors,
         .offset = channel * tq_element_size(d->in),
-        .weights = (const char *)d->weights + vector * vector_bytes(d),
-        .vector_bytes = vector_bytes(d),
+        .weights = weights,
+        .vector_bytes = tq_depthwise_vector_bytes(d),
         .bias = (const char *)d->bias + channel * 4,
         .sums = in_place ? run->out + (out_row * run->out_stride + channel) * sizeof(float) : (char *)sums,
         .sums_stride = (in_place ? run->out_stride : width) * 4,
@@ -343,7 +187,7 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     for (size_t t = 0; t < d->taps; t += WIDE_TAPS) {
         tile.row = row + t * run->block;
         tile.taps = tq_min_size(WIDE_TAPS, d->taps - t);
-        tile.weights = (const char *)d->weights + vector * vector_bytes(d) + t * lanes * d->kernel->weight_bytes;
+        tile.weights = weights + t * lanes * d->kernel->weight_bytes;
         d->kernel->tile(&tile);
         for (size_t i = 0; i < rows * width; i++)
             wide[i] += (uint64_t)(int64_t)((const int32_t *)(const void *)sums)[i];
@@ -355,7 +199,7 @@ static void run_job(const struct run *run, size_t job)
 {
     const tq_depthwise *d = run->d;
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
-    const size_t end = run->count * (job + 1) / run->jobs, vectors = vectors_of(d);
+    const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
     const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
     for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
         size_t count = tq_min_size(run->block, end - first);
@@ -403,7 +247,7 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
         run.stride = depthwise->channels * size;
-        at += tq_round_up(pixels * run.stride, ALIGN);
+        at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);
     }
     const size_t tail = tq_min_size(tail_pixels(depthwise), pixels);
     run.tail = run.data + (pixels - tail) * run.stride;

@@ -85,7 +85,7 @@ typedef void (*run_double_fn)(const double *x, size_t n, tq_observed *o);
 static const run_float_fn run_floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_float);
 static const run_double_fn run_doubles[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_double);
 
-#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must get, for its records to pay */
+#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must have for records of its own to be worth it */
 
 static void clear(tq_observed *observed, size_t channels)
 {
@@ -96,7 +96,7 @@ static void clear(tq_observed *observed, size_t channels)
 /* The elements from begin to end. */
 static void observe_part(const tq_reals *x, size_t begin, size_t end, tq_observed *observed)
 {
-    for (tq_run r = tq_first_run(x->view, begin, end); r.count; tq_next_run(&r, x->view, end))
+    for (tq_axis_run r = tq_axis_run_first(x->view, begin, end); r.count; tq_axis_run_next(&r, x->view, end))
         if (x->is_double)
             run_doubles[tq_isa()]((const double *)x->data + r.at, r.count, &observed[r.channel]);
         else

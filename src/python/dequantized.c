@@ -6,7 +6,7 @@
 #include "model/quantization.h"
 #include "python/data.h"
 #include "python/errors.h"
-#include "python/quantization.h"
+#include "python/parameter_values.h"
 #include "python/tensor.h"
 #include "quant/dequantize.h"
 

@@ -21,14 +21,8 @@
 #include "model/tensor.h"
 #include "python/convert.h"
 #include "python/dtypes.h"
-#include "python/quantization.h"
+#include "python/parameter_values.h"
 #include "python/tensor.h"
-
-static PyObject *empty(int type)
-{
-    npy_intp none = 0;
-    return PyArray_SimpleNew(1, &none, type);
-}
 
 /* The name as a C string: LiteRT's ends at a NUL. */
 static PyObject *name_of(const tq_table *tensor)
@@ -98,7 +92,7 @@ static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, si
     if (tq_get_int(&other, TQ_Tensor_external_buffer))
         return tq_py_parameter_values(tensor, index, type);
     if (!other.at || tq_tensor_bytes(&tensor->model->model, &other, &bytes, NULL) != TQ_OK)
-        return empty(type);
+        return tq_py_empty_array(type);
     if (bytes.data)
         size = bytes.size;
     else if (tq_tensor_size(&other, &size, NULL) != TQ_OK || size > LARGEST_ZEROS)
@@ -127,7 +121,8 @@ static PyObject *block_arrays(PartObject *tensor, int64_t type, const tq_quantiz
 
 /* A few bytes can make each of many tensors name the same large one, so those that do share the arrays:
    `shared` keeps them by type, scales and zero points. */
-static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, PartObject *tensor, int64_t type, const tq_quantization *q)
+static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, PartObject *tensor, int64_t type,
+                         const tq_quantization *q)
 {
     PyObject *key = Py_BuildValue("(Lii)", (long long)type, q->scales_tensor, q->zero_points_tensor);
     PyObject *arrays = key ? Py_XNewRef(PyDict_GetItemWithError(shared, key)) : NULL;
@@ -160,7 +155,8 @@ static int set_quantized(PartObject *tensor, PyObject *dict, PyObject *shared, c
 }
 
 /* A copy of the template, in which everything is empty or 0, with what the file says. */
-static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view, const tq_quantization *q)
+static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view,
+                               const tq_quantization *q)
 {
     PyObject *dict = PyDict_Copy(state->parameters_template);
     int failed = !dict;
@@ -168,7 +164,8 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shar
         failed |= tq_py_set(dict, state->key.min, tq_py_array_f32(&q->min));
     if (!failed && q->max.count)
         failed |= tq_py_set(dict, state->key.max, tq_py_array_f32(&q->max));
-    bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS || q->kind == TQ_QUANTIZATION_BLOCKWISE;
+    bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS ||
+                 q->kind == TQ_QUANTIZATION_BLOCKWISE;
     if (!failed && shown)
         failed |= set_quantized((PartObject *)tensor, dict, shared, view, q);
     if (failed)
@@ -232,7 +229,7 @@ int tq_py_add_details(PyObject *module, tq_state *state)
     (void)module;
     PyObject *parameters = state->parameters_template = PyDict_New();
     PyObject *details = state->details_template = PyDict_New();
-    PyObject *no_f32 = empty(NPY_FLOAT32), *no_i32 = empty(NPY_INT32);
+    PyObject *no_f32 = tq_py_empty_array(NPY_FLOAT32), *no_i32 = tq_py_empty_array(NPY_INT32);
     state->no_scale = Py_BuildValue("(di)", 0.0, 0);
     int failed = !parameters || !details || !no_f32 || !no_i32 || !state->no_scale;
     struct {

@@ -149,15 +149,12 @@ static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:quantize_multiplier", names, &value, &rounding))
         return NULL;
     int rule = rounding_of(rounding);
-    PyArrayObject *real = rule < 0 ? NULL : tq_py_doubles(value, "real");
-    if (!real)
-        return NULL;
     tq_fixed_loop loop = rule == TQ_REQUANTIZE_SINGLE ? tq_fixed_quantize_single : tq_fixed_quantize;
     PyArrayObject *out[2];
-    int failed = tq_py_broadcast(PyModule_GetState(module), &real, (const char *const *)names, 1, types, 2, out,
-                                 run_quantize, &loop);
-    Py_DECREF(real);
-    return failed ? NULL : Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
+    if (rule < 0 || tq_py_broadcast_doubles(PyModule_GetState(module), &value, (const char *const *)names, 1, types, 2,
+                                            out, run_quantize, &loop) < 0)
+        return NULL;
+    return Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
 }
 
 /* A real multiplier, or the pair that quantize_multiplier gives. */

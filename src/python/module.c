@@ -6,6 +6,7 @@
 #include "python/state.h"
 
 #include "python/arrays.h"
+#include "python/biases.h"
 #include "python/buffer.h"
 #include "python/details_list.h"
 #include "python/errors.h"
@@ -28,6 +29,7 @@
 #include "python/subgraph.h"
 #include "python/tensor.h"
 #include "python/tree.h"
+#include "python/tree_weights.h"
 #include "python/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
@@ -81,11 +83,13 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_fixed_point,
     tq_py_add_parameters,
     tq_py_add_weights,
+    tq_py_add_biases,
     tq_py_add_fake_quant,
     tq_py_add_observers,
     tq_py_add_measures,
     tq_py_add_arrays,
     tq_py_add_tree,
+    tq_py_add_tree_weights,
     tq_py_add_interpreter,
 };
 

@@ -53,12 +53,18 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
 /* A `dtype` argument: a name, or anything NumPy makes a dtype of; NULL is int8. */
 int tq_py_code(PyObject *value, tq_code *code);
 
-/* Runs `loop` over broadcast inputs (which errors call by their names) into new arrays, without the GIL; int32 and so on as the arrays'
-   and out_types say.  0-d results stay arrays.  At most TQ_PY_OPERANDS operands. */
+/* Runs `loop` without the GIL over inputs, which are broadcast, into new arrays.  Inputs have the types of their arrays
+   and outputs out_types; errors call inputs by their names.  Results without dimensions stay arrays.  There are at most
+   TQ_PY_OPERANDS inputs and outputs together. */
 #define TQ_PY_OPERANDS 8
 typedef tq_status (*tq_py_loop)(char **data, const npy_intp *strides, npy_intp n, const void *context,
                                 tq_error *error);
 int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, const char *const *names, int input_count,
                     const int *out_types, int out_count, PyArrayObject **outputs, tq_py_loop loop, const void *context);
+
+/* The same of arguments, which are read as float64. */
+int tq_py_broadcast_doubles(tq_state *state, PyObject *const *values, const char *const *names, int count,
+                            const int *out_types, int out_count, PyArrayObject **outputs, tq_py_loop loop,
+                            const void *context);
 
 #endif

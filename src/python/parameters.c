@@ -63,15 +63,11 @@ static PyObject *choose_arrays(PyObject *module, PyObject *min, PyObject *max, c
     static const int types[] = {NPY_FLOAT32, NPY_INT32};
     static const char *const names[] = {"min", "max"};
     tq_state *state = PyModule_GetState(module);
-    PyArrayObject *in[2] = {tq_py_doubles(min, "min"), NULL}, *out[2];
-    PyObject *made = NULL;
-    if (in[0])
-        in[1] = tq_py_doubles(max, "max");
-    if (in[1] && tq_py_broadcast(state, in, names, 2, types, 2, out, run_choose, target) == 0)
-        made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
-    Py_XDECREF(in[0]);
-    Py_XDECREF(in[1]);
-    return made;
+    PyObject *const values[] = {min, max};
+    PyArrayObject *out[2];
+    if (tq_py_broadcast_doubles(state, values, names, 2, types, 2, out, run_choose, target) < 0)
+        return NULL;
+    return make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
 }
 
 PyDoc_STRVAR(choose_doc,
@@ -133,17 +129,12 @@ static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = {"input_scale", "weight_scale", NULL};
     static const int types[] = {NPY_FLOAT32, NPY_INT32};
     tq_state *state = PyModule_GetState(module);
-    PyObject *input, *weight, *made = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:bias_quantization_params", names, &input, &weight))
+    PyObject *values[2];
+    PyArrayObject *out[2];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:bias_quantization_params", names, &values[0], &values[1]) ||
+        tq_py_broadcast_doubles(state, values, (const char *const *)names, 2, types, 2, out, run_bias, NULL) < 0)
         return NULL;
-    PyArrayObject *in[2] = {tq_py_doubles(input, "input_scale"), NULL}, *out[2];
-    if (in[0])
-        in[1] = tq_py_doubles(weight, "weight_scale");
-    if (in[1] && tq_py_broadcast(state, in, (const char *const *)names, 2, types, 2, out, run_bias, NULL) == 0)
-        made = make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
-    Py_XDECREF(in[0]);
-    Py_XDECREF(in[1]);
-    return made;
+    return make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
 }
 
 /* The families of rules, each a table of name and text. */

@@ -20,20 +20,20 @@ static inline size_t tq_axis_view_size(tq_axis_view view)
 }
 
 /* The runs of one channel between two elements, in order; the last has count 0.  begin <= end:
-       for (tq_run r = tq_first_run(view, begin, end); r.count; tq_next_run(&r, view, end))          */
-typedef struct tq_run {
+       for (tq_axis_run r = tq_axis_run_first(view, begin, end); r.count; tq_axis_run_next(&r, view, end))          */
+typedef struct tq_axis_run {
     size_t at, count, channel;
-} tq_run;
+} tq_axis_run;
 
-static inline tq_run tq_first_run(tq_axis_view view, size_t begin, size_t end)
+static inline tq_axis_run tq_axis_run_first(tq_axis_view view, size_t begin, size_t end)
 {
     if (begin == end)
-        return (tq_run){begin, 0, 0};
+        return (tq_axis_run){begin, 0, 0};
     size_t left = view.inner - begin % view.inner;
-    return (tq_run){begin, left < end - begin ? left : end - begin, begin / view.inner % view.channels};
+    return (tq_axis_run){begin, left < end - begin ? left : end - begin, begin / view.inner % view.channels};
 }
 
-static inline void tq_next_run(tq_run *run, tq_axis_view view, size_t end)
+static inline void tq_axis_run_next(tq_axis_run *run, tq_axis_view view, size_t end)
 {
     run->at += run->count;
     run->count = view.inner < end - run->at ? view.inner : end - run->at;

@@ -102,7 +102,7 @@ typedef struct quantizing {
 static void quantize_part(void *context, size_t begin, size_t end)
 {
     const quantizing *q = context;
-    for (tq_run r = tq_first_run(q->view, begin, end); r.count; tq_next_run(&r, q->view, end)) {
+    for (tq_axis_run r = tq_axis_run_first(q->view, begin, end); r.count; tq_axis_run_next(&r, q->view, end)) {
         const tq_nudged *n = &q->nudged[r.channel];
         if (n->scale == 0)
             memset(q->y + r.at, 0, r.count * sizeof *q->y);
@@ -111,7 +111,8 @@ static void quantize_part(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
+void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view,
+                   const float *x, int threads,
                    float *y)
 {
     quantizing q = {tflite_run, nudged, view, x, y};
@@ -161,7 +162,7 @@ static void derive_chunks(void *context, size_t begin, size_t end)
     for (size_t c = begin; c < end; c++) {
         size_t last = d->size - c * d->chunk < d->chunk ? d->size : (c + 1) * d->chunk;
         end_sums *sums = d->table + c * d->view.channels;
-        for (tq_run r = tq_first_run(d->view, c * d->chunk, last); r.count; tq_next_run(&r, d->view, last))
+        for (tq_axis_run r = tq_axis_run_first(d->view, c * d->chunk, last); r.count; tq_axis_run_next(&r, d->view, last))
             derive_run(&d->nudged[r.channel], d->dy + r.at, d->x + r.at, d->dx + r.at, r.count, &sums[r.channel]);
     }
 }

@@ -202,11 +202,6 @@ static tq_status report_tensor(tq_graph_run *graph, const tq_tensor *tensor, con
     return TQ_OK;
 }
 
-static bool is_memory(tq_status status)
-{
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT;
-}
-
 static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq_error *error)
 {
     tq_tensor *tensor = &graph->tensors[i];
@@ -226,7 +221,7 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq
         slot->file_constant = tensor->in_file = tq_is_constant(tensor);
         return TQ_OK;
     }
-    if (is_memory(status)) {
+    if (tq_ends_the_pass(status)) {
         if (error)
             *error = problem;
         return status;

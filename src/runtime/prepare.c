@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making a graph ready: every operator is prepared in its order, what is constant is computed, and the rest
+ * Making a graph ready: every operator is prepared in its order, what is constant is computed (fold.c), and the rest
  * gets memory.  All that is wrong is found in one pass: an operator that depends on a broken one is left out.
  */
 #include <stdio.h>
@@ -131,7 +131,8 @@ static void mark_orphans(tq_graph_run *graph)
     }
 }
 
-/* Whether the step may write its outputs: each is an ordinary tensor that no other step writes. */
+/* Whether the step may write its outputs: each is an ordinary tensor that no other step writes.  A variable's shape is
+   what the operators that keep their state in it were prepared for. */
 static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -143,6 +144,8 @@ static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *err
             return tq_output_fail(node, i, error, "is a constant; an operator cannot write to it");
         if (slot->is_input)
             return tq_output_fail(node, i, error, "is an input of the subgraph; an operator cannot write to it");
+        if (node->out[i]->storage == TQ_STORAGE_VARIABLE)
+            return tq_output_fail(node, i, error, "is a variable; an operator cannot have it as an output");
         if (slot->producer >= 0)
             return tq_output_fail(node, i, error, "is written by operator %d already", slot->producer);
         for (int k = 0; k < node->in_count; k++)
@@ -218,166 +221,17 @@ static tq_status settle_outputs(tq_graph_run *graph, tq_step *step, tq_error *er
     return TQ_OK;
 }
 
-static bool is_foldable(const tq_step *step)
-{
-    const tq_node *node = &step->node;
-    if ((node->op->flags & TQ_OP_IMPURE) || node->out_count == 0)
-        return false;
-    for (int i = 0; i < node->in_count && !node->foldable; i++)
-        if (node->in[i] && !tq_is_constant(node->in[i]))
-            return false;
-    for (int i = 0; i < node->out_count; i++)
-        if (node->out[i] && node->out[i]->storage == TQ_STORAGE_VARIABLE)
-            return false;
-    return node->foldable || node->in_count > 0;
-}
-
-static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error)
-{
-    tq_node *node = &step->node;
-    for (int i = 0; i < node->out_count; i++)
-        if (node->out[i] && node->out[i]->has_shape)
-            TQ_TRY(tq_slot_allocate(graph, node->out[i]->index, node->out[i]->bytes, error));
-    TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
-    node->scratch = step->scratch->data;
-    TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
-    if (node->shape_later)
-        TQ_TRY(node->shape_later(node, error));
-    if (step->pack)
-        step->pack(node);
-    return tq_node_eval(node, error);
-}
-
-/* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */
-static void fold(tq_graph_run *graph, tq_step *step)
-{
-    tq_node *node = &step->node;
-    bool done = compute_now(graph, step, NULL) == TQ_OK;
-    for (int i = 0; i < node->out_count; i++) {
-        if (!node->out[i])
-            continue;
-        tq_slot *slot = &graph->slots[node->out[i]->index];
-        if (done) {
-            node->out[i]->storage = TQ_STORAGE_CONSTANT;
-            slot->later = false;
-        } else if (!slot->later) {
-            tq_block_release(slot->block);
-            slot->block = NULL;
-            node->out[i]->data = NULL;
-        } else {
-            node->out[i]->has_shape = false;
-        }
-    }
-    tq_block_release(step->scratch);
-    step->scratch = NULL;
-    node->scratch = node->kept = NULL;
-    if (done) {
-        tq_blocks_release(&step->memory);
-        step->phase = TQ_NODE_FOLDED;
-        tq_step_share_folded(graph, step);
-    }
-}
-
-/* ---- computing a constant when the first run begins ----
-
-   Models with weights of 16 bits or sparse ones compute megabytes of floats from them.  Preparing then need not wait for
-   that, where no operator looks at the values in prepare. */
-
-enum {
-    ONCE_BYTES = 1024, /* less is computed at once */
-    ONCE_DEPTH = 4     /* operators that wait for one another; DENSIFY and DEQUANTIZE are two */
-};
-
-static bool is_float(const tq_tensor *tensor)
-{
-    return tensor->type == TQ_TensorType_FLOAT32 || tensor->type == TQ_TensorType_FLOAT16;
-}
-
-/* The step that an input waits for, or NULL. */
-static tq_step *waits_for(const tq_graph_run *graph, const tq_tensor *input)
-{
-    int32_t producer = input ? graph->slots[input->index].producer : -1;
-    return producer >= 0 && graph->steps[producer].phase == TQ_NODE_ONCE ? &graph->steps[producer] : NULL;
-}
-
-static uint8_t depth_of(const tq_graph_run *graph, const tq_step *step)
-{
-    uint8_t depth = 0;
-    for (int i = 0; i < step->node.in_count; i++) {
-        const tq_step *before = waits_for(graph, step->node.in[i]);
-        depth = before && before->depth > depth ? before->depth : depth;
-    }
-    return depth + 1;
-}
-
-static bool can_wait(const tq_graph_run *graph, const tq_step *step)
-{
-    const tq_node *node = &step->node;
-    const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
-    return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !step->scratch_bytes && !step->kept_bytes && out &&
-           depth_of(graph, step) <= ONCE_DEPTH && out->has_shape && is_float(out) && out->bytes >= ONCE_BYTES && !graph->slots[out->index].is_output;
-}
-
-/* Computes what the inputs of a step wait for; ONCE_DEPTH deep at most. */
-static void compute_inputs(tq_graph_run *graph, tq_step *step)
-{
-    for (int i = 0; i < step->node.in_count; i++) {
-        tq_step *before = waits_for(graph, step->node.in[i]);
-        if (!before)
-            continue;
-        compute_inputs(graph, before);
-        before->phase = TQ_NODE_READY;
-        before->node.out[0]->storage = TQ_STORAGE_ARENA;
-        fold(graph, before);
-    }
-}
-
-static void fold_now_or_later(tq_graph_run *graph, tq_step *step)
-{
-    if (can_wait(graph, step)) {
-        step->depth = depth_of(graph, step);
-        step->phase = TQ_NODE_ONCE;
-        step->node.out[0]->storage = TQ_STORAGE_CONSTANT;
-        graph->has_once = true;
-        return;
-    }
-    compute_inputs(graph, step);
-    fold(graph, step);
-}
-
-tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
-{
-    for (uint32_t k = 0; graph->has_once && k < graph->step_count; k++) {
-        tq_step *step = &graph->steps[k];
-        graph->at = k;
-        if (step->phase != TQ_NODE_ONCE)
-            continue;
-        bool again;
-        if (tq_part_begin(step->part, &again)) {
-            tq_status status = step->node.eval(&step->node, error);
-            tq_part_end(step->part, status == TQ_OK);
-            TQ_TRY(status);
-        }
-        step->phase = TQ_NODE_FOLDED;
-    }
-    graph->has_once = false;
-    return TQ_OK;
-}
-
-/* ---- one operator, continued ---- */
-
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     if (!(step->node.op->flags & TQ_OP_LATER))
-        compute_inputs(graph, step);
+        tq_step_compute_inputs(graph, step);
     graph->in_prepare = true;
     step->phase = TQ_NODE_READY;
     tq_status status = step->node.op->prepare(&step->node, error);
     graph->in_prepare = false;
     TQ_TRY(status);
     TQ_TRY(settle_outputs(graph, step, error));
-    if (is_foldable(step))
-        fold_now_or_later(graph, step);
+    tq_step_fold(graph, step);
     return TQ_OK;
 }
 
@@ -389,11 +243,6 @@ static void wait_for_data(tq_graph_run *graph, tq_step *step)
             graph->slots[step->node.out[i]->index].later = true;
             step->node.out[i]->storage = TQ_STORAGE_DYNAMIC;
         }
-}
-
-static bool is_memory(tq_status status)
-{
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
 }
 
 static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
@@ -416,7 +265,7 @@ static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
         }
         status = prepare_now(graph, step, &problem);
     }
-    if (is_memory(status)) {
+    if (tq_ends_the_pass(status)) {
         if (error)
             *error = problem;
         return status;
@@ -523,10 +372,11 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     }
     if (graph->busy)
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u is running", graph->index);
-    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "tensor %u is a constant", tensor);
     if (tq_shape_equal(&graph->tensors[tensor].shape, shape))
         return TQ_OK;
+    if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "Attempting to resize a fixed-size tensor: tensor %u is a constant",
+                       tensor);
     tq_slot *slot = &graph->slots[tensor];
     slot->resized = true;
     slot->given = *shape;

@@ -14,6 +14,7 @@ applies to a node counts.
 
 from deviations import (  # noqa: F401  (each enters its rows)
     binary,
+    boxes,
     hybrid,
     movement,
     normalization,

@@ -157,6 +157,8 @@ def boxes(m, count):
     found = np.concatenate([middle - size, middle + size], axis=1)
     if m.chance(0.3):
         found = found[:, [2, 3, 0, 1]]
+    if m.chance(0.15):
+        found[m.rng.integers(0, count, 2)] = m.pick(0, 0.5)  # without area, as padding
     return found.astype(np.float32)
 
 

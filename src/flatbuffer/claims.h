@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which bytes of a file are known: all that the tables, vectors and strings of a tree cover.
+ *
+ * unknown.c asks, since bytes that something known covers are not what an unknown offset leads to.
+ */
+#ifndef TQ_FLATBUFFER_CLAIMS_H
+#define TQ_FLATBUFFER_CLAIMS_H
+
+#include "flatbuffer/tree_read.h"
+
+typedef struct tq_span {
+    uint64_t start, end;
+} tq_span;
+
+typedef struct tq_claims {
+    tq_span *spans; /* by rising start, none touching another; NULL while they are counted */
+    size_t count, room;
+    uint64_t end; /* of the last of them */
+} tq_claims;
+
+/* The claims of what has been read so far; the caller releases out->spans to the tree's allocator. */
+tq_status tq_find_claims(tq_reading *r, tq_claims *out);
+
+/* The first byte at or after `at` that is covered, at most r->end. */
+uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at);
+
+#endif

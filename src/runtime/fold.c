@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operators whose inputs are all constant are computed once, and their outputs are constants from then on.
+ *
+ * Most are computed as soon as they are prepared.  Models with weights of 16 bits, or sparse ones, compute megabytes of
+ * floats from them, which preparing need not wait for: these are computed when the first run begins, or as soon as an
+ * operator looks at their values in prepare.
+ */
+#include "ops/check.h"
+#include "runtime/run.h"
+
+/* ---- computing at once ---- */
+
+static bool is_foldable(const tq_step *step)
+{
+    const tq_node *node = &step->node;
+    if ((node->op->flags & TQ_OP_IMPURE) || node->out_count == 0)
+        return false;
+    for (int i = 0; i < node->in_count && !node->foldable; i++)
+        if (node->in[i] && !tq_is_constant(node->in[i]))
+            return false;
+    for (int i = 0; i < node->out_count; i++)
+        if (node->out[i] && node->out[i]->storage == TQ_STORAGE_VARIABLE)
+            return false;
+    return node->foldable || node->in_count > 0;
+}
+
+static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_node *node = &step->node;
+    for (int i = 0; i < node->out_count; i++)
+        if (node->out[i] && node->out[i]->has_shape)
+            TQ_TRY(tq_slot_allocate(graph, node->out[i]->index, node->out[i]->bytes, error));
+    TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
+    node->scratch = step->scratch->data;
+    TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
+    if (node->shape_later)
+        TQ_TRY(node->shape_later(node, error));
+    if (step->pack)
+        step->pack(node);
+    return tq_node_eval(node, error);
+}
+
+/* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */
+static void fold(tq_graph_run *graph, tq_step *step)
+{
+    tq_node *node = &step->node;
+    bool done = compute_now(graph, step, NULL) == TQ_OK;
+    for (int i = 0; i < node->out_count; i++) {
+        if (!node->out[i])
+            continue;
+        tq_slot *slot = &graph->slots[node->out[i]->index];
+        if (done) {
+            node->out[i]->storage = TQ_STORAGE_CONSTANT;
+            slot->later = false;
+        } else if (!slot->later) {
+            tq_block_release(slot->block);
+            slot->block = NULL;
+            node->out[i]->data = NULL;
+        } else {
+            node->out[i]->has_shape = false;
+        }
+    }
+    tq_block_release(step->scratch);
+    step->scratch = NULL;
+    node->scratch = node->kept = NULL;
+    if (done) {
+        tq_blocks_release(&step->memory);
+        step->phase = TQ_NODE_FOLDED;
+        tq_step_share_folded(graph, step);
+    }
+}
+
+/* ---- computing when the first run begins ---- */
+
+enum {
+    ONCE_BYTES = 1024, /* less is computed at once */
+    ONCE_DEPTH = 4     /* operators that wait for one another; DENSIFY and DEQUANTIZE are two */
+};
+
+static bool is_float(const tq_tensor *tensor)
+{
+    return tensor->type == TQ_TensorType_FLOAT32 || tensor->type == TQ_TensorType_FLOAT16;
+}
+
+/* The step that an input waits for, or NULL. */
+static tq_step *waits_for(const tq_graph_run *graph, const tq_tensor *input)
+{
+    int32_t producer = input ? graph->slots[input->index].producer : -1;
+    return producer >= 0 && graph->steps[producer].phase == TQ_NODE_ONCE ? &graph->steps[producer] : NULL;
+}
+
+static uint8_t depth_of(const tq_graph_run *graph, const tq_step *step)
+{
+    uint8_t depth = 0;
+    for (int i = 0; i < step->node.in_count; i++) {
+        const tq_step *before = waits_for(graph, step->node.in[i]);
+        depth = before && before->depth > depth ? before->depth : depth;
+    }
+    return depth + 1;
+}
+
+static bool can_wait(const tq_graph_run *graph, const tq_step *step)
+{
+    const tq_node *node = &step->node;
+    const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
+    return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !step->scratch_bytes && !step->kept_bytes && out &&
+           depth_of(graph, step) <= ONCE_DEPTH && out->has_shape && is_float(out) && out->bytes >= ONCE_BYTES &&
+           !graph->slots[out->index].is_output;
+}
+
+/* Recursion is ONCE_DEPTH deep at most. */
+void tq_step_compute_inputs(tq_graph_run *graph, tq_step *step)
+{
+    for (int i = 0; i < step->node.in_count; i++) {
+        tq_step *before = waits_for(graph, step->node.in[i]);
+        if (!before)
+            continue;
+        tq_step_compute_inputs(graph, before);
+        before->phase = TQ_NODE_READY;
+        before->node.out[0]->storage = TQ_STORAGE_ARENA;
+        fold(graph, before);
+    }
+}
+
+void tq_step_fold(tq_graph_run *graph, tq_step *step)
+{
+    if (!is_foldable(step))
+        return;
+    if (can_wait(graph, step)) {
+        step->depth = depth_of(graph, step);
+        step->phase = TQ_NODE_ONCE;
+        step->node.out[0]->storage = TQ_STORAGE_CONSTANT;
+        graph->has_once = true;
+        return;
+    }
+    tq_step_compute_inputs(graph, step);
+    fold(graph, step);
+}
+
+tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
+{
+    for (uint32_t k = 0; graph->has_once && k < graph->step_count; k++) {
+        tq_step *step = &graph->steps[k];
+        graph->at = k;
+        if (step->phase != TQ_NODE_ONCE)
+            continue;
+        bool again;
+        if (tq_part_begin(step->part, &again)) {
+            tq_status status = step->node.eval(&step->node, error);
+            tq_part_end(step->part, status == TQ_OK);
+            TQ_TRY(status);
+        }
+        step->phase = TQ_NODE_FOLDED;
+    }
+    graph->has_once = false;
+    return TQ_OK;
+}
