@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from compiled import compiled, link
+from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [
@@ -37,8 +37,7 @@ def run(*command):
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_under_sanitizers(compiler, objects, tmp_path):
-    flags = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    variants, products = build(compiler, objects, tmp_path, *flags)
+    variants, products = build(compiler, objects, tmp_path, *SANITIZED)
     run(str(variants))
     assert run(str(products), "150") >= 150
 
