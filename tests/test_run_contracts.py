@@ -49,6 +49,11 @@ CODES = {"type": "INT8", "scale": 0.05, "zero_point": 3}
 CODE_MATMUL = {"a": CODES, "b": CODES, "y": CODES}
 
 
+def faked(bits):
+    parts = {"x": {"shape": [2, 3], "fed": True}, "y": {"shape": [2, 3]}}
+    return one("FAKE_QUANT", {"min": -1.0, "max": 1.0, "num_bits": bits}, parts, {})
+
+
 def pool(**changes):
     defaults = {"filter_height": 2, "filter_width": 2, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
     return one("MAX_POOL_2D", defaults, {"x": {"shape": [1, 4, 4, 2], "fed": True}}, changes)
@@ -192,6 +197,7 @@ def refused(data):
         (depthwise(w={"shape": [2, 3, 3, 8]}), "'w' has a first dimension of 2"),
         (depthwise(w={"shape": [1, 3, 3, 6]}), "'w' gives 6 channels; a positive multiple of the input's 4"),
         (depthwise(options={"dilation_w_factor": 0}), "the dilation along width is 0"),
+        *((faked(bits), f"num_bits is {bits}; it must be from 2 to 16") for bits in (-2, 0, 1, 17, 2**31 - 1)),
     ],
 )  # fmt: skip
 def test_refuses(data, text):

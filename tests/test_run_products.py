@@ -271,3 +271,24 @@ def test_infinite_weight_scales(kind, numerics):
     )
     assert (mine[0][y] == theirs[0][y]).all()
     assert (mine[0][y][..., 1] == 2 * zero).all() and (mine[0][y][..., 0] != 2 * zero).any()
+
+
+def test_a_zero_point_of_weights_beside_16_bits():
+    """In all three numerics; a scale for each unit leaves it out, as for INT8."""
+    rng = np.random.default_rng(5)
+    x, w = rng.integers(-(2**15), 2**15, (3, 40), np.int16), rng.integers(-128, 128, (4, 40), np.int8)
+    for scales in ([0.02], [0.02] * 4):
+        b = tq.ModelBuilder()
+        place, y = b.input("x", x.shape, "int16", scale=0.01), b.tensor("y", [3, 4], "int16", scale=0.5)
+        weights = b.constant("w", w, scale=scales, zero_point=[5] * len(scales), quantized_dimension=0)
+        b.operator("FULLY_CONNECTED", [place, weights, None], [y])
+        b.output(y)
+        real = np.float64(np.float32(0.01)) * np.float64(np.float32(0.02)) / np.float64(np.float32(0.5))
+        exact = x.astype(np.int64) @ (w.astype(np.int64) - (5 if len(scales) == 1 else 0)).T * real
+        for numerics in ("reference", "optimized", "xnnpack"):
+            run = tq.Interpreter(model=b.to_model(), numerics=numerics)
+            run.allocate_tensors()
+            run.set_tensor(0, x)
+            run.invoke()
+            got = run.get_tensor(run.get_output_details()[0]["index"])
+            np.testing.assert_allclose(got, np.clip(np.round(exact), -32768, 32767), atol=1)

@@ -190,14 +190,10 @@ class SubgraphPart(Part):
             tensor._put(field, value)
         if scale is not None and zero_point is None:
             zero_point = np.zeros(np.size(scale), np.int64)
-        if min is not None or max is not None or scale is not None or zero_point is not None:
-            for field, value in {"min": min, "max": max, "scale": scale, "zero_point": zero_point}.items():
-                if value is not None:
-                    setattr(tensor.quantization, field, value)
-        if quantized_dimension:
-            tensor.quantization.quantized_dimension = quantized_dimension
-        if details is not None:
-            tensor.quantization.details = details
+        given = {"min": min, "max": max, "scale": scale, "zero_point": zero_point, "details": details}
+        for field, value in {**given, "quantized_dimension": quantized_dimension or None}.items():
+            if value is not None:
+                setattr(tensor.quantization, field, value)
         if quantization is not None:
             tensor.quantization = quantization
         if content is not None:

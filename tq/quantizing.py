@@ -318,7 +318,8 @@ def _places(editor: Editor, rules: Sequence[Rule]) -> dict[OperatorPart, int]:
 
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
-        return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator has an integer kernel"
+        why = "no operator has an integer kernel, and a range with an end for what it reads and writes"
+        return f"recipe {options.recipe.name!r} finds nothing to quantize: {why}"
     least = f" of at least {options.min_elements} elements" if options.recipe.weights != "float16" else ""
     return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"
 

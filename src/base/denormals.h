@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether this thread's floating point takes denormal numbers for 0, in what it reads and in what it gives: a mode of
- * the processor.  tq_denormals_mode() is what holds now, to be set again, on any thread, by tq_denormals_restore.
- * On processors that are not known here it is what it is.
+ * the processor.  tq_denormals_mode() returns the mode of this thread, and tq_denormals_restore sets it, on any thread.
+ * On processors that this file does not know nothing is changed.
  */
 #ifndef TQ_BASE_DENORMALS_H
 #define TQ_BASE_DENORMALS_H
@@ -33,7 +33,7 @@ static inline tq_denormals tq_denormals_mode(void)
 #endif
 }
 
-/* Nothing is written where nothing changes: it would make the processor wait. */
+/* The mode is written only where it changes: a write makes the processor wait. */
 static inline void tq_denormals_restore(tq_denormals mode)
 {
     if (tq_denormals_mode() == mode)

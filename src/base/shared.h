@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several users, in any threads, make once and then read: parts, found by their keys.  A part lives as long as
- * someone uses it.
+ * A table of parts, each found by its key: what one user makes and all others, in any threads, read.  A part lives as
+ * long as someone uses it.
  *
- * No call waits for ever: in a child of fork(), where the thread that was at work does not exist, another takes over.
+ * No call waits for ever.  In a child of fork() the thread that was making a part does not exist: another takes over.
  */
 #ifndef TQ_BASE_SHARED_H
 #define TQ_BASE_SHARED_H
@@ -15,7 +15,8 @@
 
 typedef struct tq_shared tq_shared; /* a table of parts */
 
-/* Keys may have any size; those that differ only behind so many bytes are looked for one after the other. */
+/* So many bytes of a key are hashed.  Keys may be longer; those that are equal so far share a hash, and are compared one
+   by one. */
 enum { TQ_KEY_HASHED = 80 };
 
 typedef struct tq_part {
@@ -34,7 +35,7 @@ typedef struct tq_part {
 tq_status tq_shared_open(const tq_allocator *allocator, tq_shared **out, tq_error *error);
 void tq_shared_close(tq_shared *shared); /* no part has users; NULL: nothing */
 
-/* Whether there is no part, as for a model's first user, who need not look for any. */
+/* Whether there is no part at all: a model's first user need not look for any. */
 bool tq_shared_is_empty(const tq_shared *shared);
 
 /* The part of a key, with one user more; NULL: there is none. */
@@ -48,8 +49,8 @@ tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner
 /* One user less; NULL: nothing. */
 void tq_shared_drop(tq_shared *shared, tq_part *part);
 
-/* Whether the caller is to make the part, and then to call tq_part_end; else it is made.  Waits while another thread
-   makes it.  *again: someone has begun before, and not come to an end. */
+/* True: the caller is to make the part, and then to call tq_part_end.  False: it is made.  Waits while another thread
+   makes it.  *again: someone began to make it before, and did not finish. */
 bool tq_part_begin(tq_part *part, bool *again);
 void tq_part_end(tq_part *part, bool made);
 

@@ -13,13 +13,13 @@
 
 #define TQ_MAX_THREADS 64
 
-/* Makes the pool survive fork().  tq_parallel_for does it too, but a program that may fork while another
-   thread makes its first call does it before there are two: handlers that are registered while a fork runs
-   are not run by it. */
+/* Makes the pool survive fork().  tq_parallel_for calls this too, but a program that may fork while another thread
+   makes its first call must do it before there are two threads: a fork does not run handlers that are registered
+   while it runs. */
 void tq_threads_init(void);
 
-/* How often fork() stood between the process that first called tq_threads_init and this one: a number that no process
-   which this one has its memory from had.  Costs a load, where the system's number of a process costs a call. */
+/* How many forks lie between the process that first called tq_threads_init and this one.  It tells this process from
+   every one that it inherited memory from, for the cost of a load; getpid() would cost a system call. */
 long tq_forks(void);
 
 /* Does the elements [begin, end).  Different ranges run at the same time. */

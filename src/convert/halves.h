@@ -2,7 +2,7 @@
  *
  * Float constants of a model that is being changed, as float16.
  *
- * They are made when the model is written, where they are to stand: as weights.h makes codes.
+ * They are made when the model is written, in the place where they are to stand, as weights.h makes codes.
  */
 #ifndef TQ_CONVERT_HALVES_H
 #define TQ_CONVERT_HALVES_H

@@ -115,7 +115,8 @@ static tq_status find(const tq_node *buffer, weights **out, tq_error *error)
     return TQ_OK;
 }
 
-/* Gives a QuantizationParameters the scales of the weights whose codes a Buffer has so.  TQ_BAD_ARGUMENT: it has not. */
+/* Gives a QuantizationParameters the scales of the codes that tq_convert_weights gave a Buffer.  TQ_BAD_ARGUMENT: it gave
+   it none. */
 static tq_status take_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error)
 {
     weights *k = NULL;

@@ -2,8 +2,8 @@
  *
  * Constant weights of a model that is being changed, as codes.
  *
- * Codes and scales are made when the model is written, the codes where they are to stand: weights come from memory once,
- * codes are never copied, and never stand in memory twice.
+ * Codes and scales are made when the model is written, codes in the place where they are to stand.  So weights are read
+ * from memory once, and codes are neither copied nor stored twice.
  */
 #ifndef TQ_CONVERT_WEIGHTS_H
 #define TQ_CONVERT_WEIGHTS_H
@@ -23,12 +23,13 @@ typedef struct tq_weight_source {
    does. */
 tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_source *source, tq_error *error);
 
-/* Makes a Tensor that of the codes which a Buffer, the index-th, has so: its buffer, its type, and parameters of those scales
-   with zero points of 0, along an axis.  Other parameters go.  TQ_BAD_ARGUMENT: it has not. */
+/* Makes a Tensor one of the codes that tq_convert_weights gave a Buffer, the model's index-th: sets its buffer, its type,
+   and quantization parameters of those scales along an axis, with zero points of 0.  Other parameters are removed.
+   TQ_BAD_ARGUMENT: the buffer has no such codes. */
 tq_status tq_convert_tensor(tq_tree *tree, tq_node *tensor, const tq_node *buffer, uint32_t index, uint8_t type, int32_t axis,
                             tq_error *error);
 
-/* The same scales, now; they live as long as the tree. */
+/* The scales of such a Buffer, which are made now if they are not yet; they live as long as the tree. */
 tq_status tq_convert_scales_now(const tq_node *buffer, const float **scales, size_t *count, tq_error *error);
 
 #endif

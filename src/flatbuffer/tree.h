@@ -17,9 +17,9 @@
  *             which starts where something else ends, since builders leave no gaps.  Vectors are
  *             copied with as many bytes as may belong to them, up to 8 an element.
  * What this gets wrong: an unknown offset to an empty vector, or to something that a known field
- * shares, is kept as the number that it was, and leads elsewhere in what is written; a number that is
- * the very distance to what another unknown field leads to becomes an offset.  A union of a type that is not known is a table; where its
- * bytes are none, the union is lost, and tree->lost counts it.
+ * shares, is kept as the number that it was, and leads elsewhere in what is written; a number that happens
+ * to be the distance to what another unknown field leads to becomes an offset.  A union whose type is not
+ * known is taken for a table; where its bytes cannot be one, the union is lost, and tree->lost counts it.
  */
 #ifndef TQ_FLATBUFFER_TREE_H
 #define TQ_FLATBUFFER_TREE_H
@@ -38,9 +38,9 @@ typedef enum tq_cell_kind {
 
 typedef struct tq_node tq_node;
 
-/* Makes a run of bytes when it is written, as often as that is, so that it stands nowhere before: all `length` bytes of
-   its cell, at `out`.  It is one member of what it knows, which lives as long as the tree.  Large vectors are made before
-   tables and what stands among them, where the sink is memory, and several at a time.  One that fails may be asked again. */
+/* Makes all `length` bytes of its cell, at `out`, each time that the tree is written, so that they need no memory before.
+   It is a member of a record of what it needs, which lives as long as the tree.  Where the sink is memory, large
+   vectors are made first, several at a time on threads.  One that fails may be asked again. */
 typedef struct tq_maker {
     tq_status (*make)(struct tq_maker *self, uint8_t *out, tq_error *error);
 } tq_maker;
@@ -88,16 +88,15 @@ tq_status tq_tree_open(tq_table_id root, const tq_allocator *allocator, tq_tree 
 
 /* A tree of all that `root`, a verified table of `file`, leads to.  Unknown offsets lead below `end`,
    which is file.size unless other data follow the flatbuffer in the file.
-   Memory: at most 160 * file.size + 16 MiB, for a file whose tables are shared as much as can be; a few
-   kilobytes beyond what the file has in tables, for others.  Fails
-   as the verifier does where it did not look (Model.buffers), or where the bytes have changed. */
+   Memory: for most files a few kilobytes more than their tables take; at most 160 * file.size + 16 MiB, where tables
+   are shared as much as they can be.  Fails as the verifier does: it did not look at Model.buffers, and the bytes may
+   have changed since. */
 tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end,
                        const tq_allocator *allocator, tq_tree *out, tq_error *error);
 
 void tq_tree_close(tq_tree *tree);
 
-/* The end of the last byte of `file` that anything in the tree, as it was read, stands in or borrows:
-   what follows belongs to no table. */
+/* Where in `file` the last byte ends that the tree was read from or borrows: what follows belongs to no table. */
 uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file);
 
 /* ---- nodes ---- */

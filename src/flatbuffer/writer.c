@@ -13,7 +13,7 @@ enum { DEPTH = 64, TABLE_LIMIT = UINT16_MAX, LARGE_ALIGNMENT = 8, OUTSIDE_ALIGNM
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
-    bool has_large;      /* large runs stand where they belong already */
+    bool has_large;      /* large runs are in place already: tq_make_runs made them */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -34,7 +34,7 @@ static bool is_large(const tq_cell *cell)
     return cell->kind == TQ_CELL_OUTSIDE || (cell->kind == TQ_CELL_VECTOR && cell->align > LARGE_ALIGNMENT);
 }
 
-/* A run that has a maker is made where it is to stand, or on the way there. */
+/* A run that has a maker is made in the sink's memory, or, where the sink has none, in memory that is then put. */
 static tq_status put_made(writing *w, const tq_cell *cell)
 {
     const size_t size = (size_t)cell->length;
@@ -85,7 +85,7 @@ static tq_status put_vector(writing *w, uint32_t count, const void *data, uint64
     return status == TQ_OK && is_text ? put(w, "", 1) : status;
 }
 
-/* Where a vector starts that comes next: before its count, which stands just before element 0. */
+/* Pads to where the next vector starts, so that element 0, behind the 4 bytes of the count, is aligned. */
 static tq_status begin_vector(writing *w, unsigned align)
 {
     return pad(w, align < 4 ? 4 : align, 4);
@@ -306,7 +306,7 @@ static tq_status put_flatbuffer(writing *w)
 
 /* ---- large vectors and what stands outside ---- */
 
-/* Places rise, but for those that are shared. */
+/* Cells stand in the order of their places, but for those that share an earlier one's. */
 static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vector)
 {
     tq_status status = TQ_OK;

@@ -11,7 +11,7 @@
 /* Of a pattern that is too long for the first-level cache, a strip is done at a time, of some patterns. */
 #define STRIP 2048           /* elements, whose parameters take 16 KiB or so */
 #define STRIP_ROWS 16
-/* The like for kernels that go on from row to row (stream_simd.h): they are slower by strips. */
+/* The same for kernels that go on from row to row (stream_simd.h), which strips make slower. */
 #define STREAM_WHOLE 3072
 #define STREAM_STRIP 2048 /* of one column that varies; half of it for two */
 #define TURNED_ROWS 16 /* at least */

@@ -3,13 +3,14 @@
  * From an array and its parameters to calls of row and lanes kernels; what quantize, dequantize and requantize have
  * in common.
  *
- * Parameter sets become columns (kernels.h).  Where each set covers a long contiguous run, row kernels do
- * run after run.  Where runs are short and the pattern repeats, the columns are spread out, one entry an
- * element, over the pattern or enough repetitions of it to fill a loop, and lanes kernels do pattern after
- * pattern; where runs are of one element, a strip of all patterns after another.  Where they are short and the
- * pattern does not repeat, they are folded: parameters are spread out some elements at a time.  Columns of sets
- * that are used once are made some sets at a time, since fresh memory takes longer than the sets.  Converting input
- * or output goes through a buffer that stays in the first-level cache.
+ * Parameter sets become columns (kernels.h).  There are three ways from there:
+ *   rows      each set covers a long contiguous run: row kernels do run after run;
+ *   lanes     runs are short and their pattern repeats: columns are spread out, one entry an element, over the pattern
+ *             or enough repetitions of it to fill a loop, and lanes kernels do pattern after pattern; of runs of one
+ *             element, a strip of all patterns after another;
+ *   folded    runs are short and the pattern does not repeat: parameters are spread out some elements at a time.
+ * Columns of sets that are used once are made some sets at a time: fresh memory for all would take longer than making
+ * them.  Input or output that is converted goes through a buffer that stays in the first-level cache.
  */
 #ifndef TQ_KERNELS_ARRAY_WALK_H
 #define TQ_KERNELS_ARRAY_WALK_H
@@ -60,11 +61,11 @@ typedef struct tq_walk {
     void (*point)(tq_walk_params *, char *const *); /* lets parameters point at columns */
 } tq_walk;
 
-/* Which kernels win: lanes where runs are short, folded unless their pattern comes often. */
+/* The way that is fastest: lanes or, unless their pattern comes often, folded where runs are short, else rows. */
 typedef enum tq_way { TQ_WAY_ROWS, TQ_WAY_STRIPS, TQ_WAY_PATTERNS, TQ_WAY_FOLDED } tq_way;
 tq_way tq_layout_way(const tq_layout *layout, bool streams);
 
-/* The columns that are made beforehand, in entries: those of all sets, if they are used often, and those spread out. */
+/* The entries of columns that are made beforehand: of all sets, if they are used often, and of those spread out. */
 typedef struct tq_walk_needs {
     size_t sets, pattern; /* pattern: entries of a pattern, 0 for rows */
     size_t pitch;         /* entries of a group, with what kernels read */
@@ -80,8 +81,8 @@ tq_layout tq_layout_joined(tq_layout layout, bool many);
 /* Whether the output leaves the caches before it is read. */
 bool tq_job_is_large(const tq_array_job *job);
 
-/* Does the whole array, which is not empty.  The walk says of itself: params, layout, streams, source, fill, point; the
-   rest is made here.  Columns are freed. */
+/* Does the whole array, which is not empty.  The caller sets the walk's params, layout, streams, source, fill and point;
+   the rest is set here.  Columns are freed. */
 tq_status tq_walk_run(tq_walk *walk, const tq_array_job *job, tq_operation operation, tq_columns *columns,
                       tq_error *error);
 

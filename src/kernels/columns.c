@@ -59,8 +59,8 @@ tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error)
     return allocate(c, 0, entries, error);
 }
 
-/* `count` values from `from`, `run` times each.  Whole vectors are written, and what is too much is written over by
-   the next value, or is padding. */
+/* `count` values from `from`, `run` times each.  Only whole vectors are written: the next value overwrites what one has
+   too much, and padding takes the last's. */
 #define SPILL 8
 #define REPEAT(name, type)                                                                         \
     static void name(type *restrict to, const type *restrict from, size_t count, size_t run)       \
@@ -92,7 +92,7 @@ void tq_columns_pad(tq_columns *c)
     }
 }
 
-/* `more` entries behind `entries` of them, which begin again: all that is there, and so twice as many each time. */
+/* Puts `more` entries behind `entries`, which repeat them.  Each step copies all that is there, and so doubles it. */
 static void go_on(char *column, size_t size, size_t entries, size_t more)
 {
     size_t done = entries * size;

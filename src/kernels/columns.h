@@ -2,8 +2,8 @@
  *
  * Columns of parameters, as kernels read them (kernels.h): one entry a set, or spread out, one an element.
  *
- * A kernel's rule reads some columns only.  The others, not `needed`, are there and hold any numbers for sets and
- * zeros where they are spread out: that is faster than values, and as good.
+ * A kernel's rule reads some of the columns only, those that are `needed`.  The others exist, but nobody computes their
+ * values: they hold any numbers, or zeros where they are spread out.
  */
 #ifndef TQ_KERNELS_COLUMNS_H
 #define TQ_KERNELS_COLUMNS_H
@@ -38,14 +38,15 @@ void tq_columns_free(tq_columns *c);
 /* Fills what lanes kernels may read past the end. */
 void tq_columns_pad(tq_columns *c);
 
-/* Each group's channels, each `inner` times, and that `repeats` times; and `more` entries that go on with the first. */
+/* Spreads out each group: every channel `inner` times, the whole `repeats` times, and behind it `more` entries that
+   repeat the first. */
 tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error);
 
-/* Columns one behind the other, of so many entries, in memory that is there; the bytes that they take. */
+/* Lays columns of so many entries one behind the other in memory that is there; returns the bytes that they take. */
 size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[]);
 
-/* Columns of a few sets, where each is used once, or for as long as they are here: up to `room`, and padding, in any
-   phase. */
+/* Columns of a few sets at a time, up to `room` of them with padding, in any phase: for sets that are used once, or only
+   while their columns are here. */
 typedef struct tq_few_sets {
     _Alignas(64) char memory[TQ_SETS_BYTES];
     char *data[TQ_COLUMNS];
@@ -54,13 +55,13 @@ typedef struct tq_few_sets {
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
 
-/* Lets columns, of 4 bytes an entry, begin in another phase.  What is constant stays. */
+/* Moves columns of 4 bytes an entry to another phase; those that hold a constant keep it. */
 void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase);
 
-/* Columns that all sets have alike, from the first set: `entries` of them, if there is room for so many. */
+/* Fills the columns in which all sets are alike with the first set's values: `entries` of them, if there is room. */
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries);
 
-/* Goes on with the first of `sets` entries, as far as kernels read. */
+/* Repeats the first of `sets` entries behind the last, as far as kernels read. */
 void tq_few_sets_pad(tq_few_sets *f, const tq_columns *c, size_t sets);
 
 /* Columns of up to TQ_FOLD elements, of runs that are too short for a row kernel each. */

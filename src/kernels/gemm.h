@@ -74,16 +74,16 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                        tq_error *error);
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory);
 
-/* Sum over taps and depth of the raw weight codes of each channel, where weights are i8 (else of code - 128):
-   for rows with zero points of their own. */
+/* For each channel the sum of its raw weight codes (of code - 128 where they are u8) over taps and depth: for rows with
+   zero points of their own. */
 static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
 {
     return gemm->sums;
 }
 
-/* Bytes of `memory`, and a copy of a packed product of i8 rows in which cells of padding hold `code` in place of the
-   row zero point: for rows with zero points of their own.  Packed with the row zero point 0, its sums are then those of
-   all cells' codes. */
+/* A copy, in `memory` of so many bytes, of a packed product of i8 rows in which padding holds `code` and not the row
+   zero point: for rows with zero points of their own.  If it was packed with the row zero point 0, its sums are of the
+   codes of all cells. */
 uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
 tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 
@@ -96,7 +96,7 @@ typedef struct tq_gemm_store {
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit codes' fast way (fixed_simd.h) */
     const tq_multiplier *multiplier;
-    const float *slope, *offset, *offset_negative; /* of the rule float32-even, slope is the multiplier, and is all */
+    const float *slope, *offset, *offset_negative; /* by the rule float32-even, slope is the multiplier, and the others are not read */
     const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
     const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
     bool exact; /* the fast way cannot be trusted */

@@ -59,8 +59,8 @@ static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
     return scalar && !other_scalar ? words : bytes;
 }
 
-/* Vectors of channels would be all but empty: sums of one channel, which wait for each other, or of a few that take
-   more time to begin than to add up. */
+/* Vectors of channels would be all but empty: there is one channel, whose additions wait for each other, or so few, of
+   rows so short, that a tile takes more time to begin than to add up. */
 static bool is_narrow(const tq_gemm *g)
 {
     const bool few = g->channels == 1 || (g->channels && g->channels <= 4 && g->depth <= 4);

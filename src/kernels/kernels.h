@@ -6,9 +6,9 @@
  * elements after the one before, with `in` and `out` either disjoint or, for elements of one size, the same.
  * Parameters come as columns (arrays), one entry a parameter set.  A row kernel uses entry first + r for all
  * of row r; a lanes kernel uses entry first + i for element i of every row, and may read TQ_COLUMN_PADDING
- * entries past the last it needs.  For those of quantize and dequantize, where rows follow each other (stride is n),
- * these must go on with the first entries.  Of quantize's scales and zero points nothing past the last is read where
- * there is one row or rows are apart, of TQ_COLUMN_PADDING elements and more.
+ * entries past the last that it needs.  In lanes kernels of quantize and dequantize whose rows follow each other
+ * (stride is n), these entries must repeat the first ones.  Lanes kernels of quantize read no scale or zero point past
+ * the last where rows have TQ_COLUMN_PADDING elements or more, and there is one row, or the rows lie apart.
  */
 #ifndef TQ_KERNELS_KERNELS_H
 #define TQ_KERNELS_KERNELS_H
@@ -42,8 +42,8 @@ int32_t tq_element_low(tq_element element);
 int64_t tq_element_high(tq_element element);
 
 #define TQ_COLUMN_PADDING 64 /* the widest block of a kernel: four vectors of sixteen lanes */
-/* The longest rows whose parameters vary that are done several at a time: of longer ones those and the next, which are
-   asked for, do not fit the first-level cache, and loading more parameters is faster. */
+/* The longest rows with parameters of their own that are done several at a time.  Several longer ones, and the next that
+   are being fetched, do not fit the first-level cache: loading parameters again is faster then. */
 #define TQ_GROUPED 640
 
 /* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
@@ -114,7 +114,7 @@ void tq_kernels_force(int feature);
 const tq_kernel *tq_kernels(size_t *count);
 uint32_t tq_kernels_features(void);
 
-/* The features that rows may use on this thread: the chosen ones, or scalar and the one that is forced. */
+/* The features that rows may use on this thread: the chosen ones, or, where one is forced, that and scalar. */
 uint32_t tq_kernels_usable(void);
 
 /* A row of a table of kernels, as lists of them show it. */

@@ -85,7 +85,7 @@ typedef void (*run_double_fn)(const double *x, size_t n, tq_observed *o);
 static const run_float_fn run_floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_float);
 static const run_double_fn run_doubles[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_double);
 
-#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must get, for its records to pay */
+#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must have for records of its own to be worth it */
 
 static void clear(tq_observed *observed, size_t channels)
 {

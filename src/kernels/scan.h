@@ -26,7 +26,7 @@ static inline size_t tq_scan_taps(const tq_scan *w)
     return (size_t)w->filter_h * (size_t)w->filter_w;
 }
 
-/* Every output pixel reads the input pixel of its own number, and no other. */
+/* Whether each output pixel reads the input pixel of the same number, and no other. */
 static inline bool tq_scan_is_plain(const tq_scan *w)
 {
     return w->filter_h == 1 && w->filter_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_h == 0 &&

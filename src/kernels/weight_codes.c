@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Work is cut into ranges of elements, which begin where rows of channels do if every element is of another channel than
- * its neighbours.  A thread does a range.
+ * Work is cut into ranges of elements, one a thread.  Where neighbours belong to different channels, ranges begin where
+ * rows of channels do.
  */
 #include "kernels/weight_codes.h"
 
@@ -17,7 +17,7 @@
 
 enum {
     BYTES_A_THREAD = 1 << 19, /* of floats: below it, waking another costs more than it brings */
-    LEAST_CHANNEL_RUN = 64,   /* elements of each channel that a thread must get, for bounds of its own to pay */
+    LEAST_CHANNEL_RUN = 64,   /* elements of each channel that a thread must have for bounds of its own to be worth it */
     GRAIN = 1024,             /* elements; a multiple of what a byte packs */
     PIECE = 4096,             /* elements that are packed at a time */
 };

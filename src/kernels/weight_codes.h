@@ -23,9 +23,9 @@ void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_we
 void tq_weight_packed_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
                             const float *factors, int threads, uint8_t *packed);
 
-/* Bounds, scales and codes in one walk, so that weights come from memory once, and in the factors' place what the other
-   two would leave there.  q8 and packed as above, one of them NULL.  False, and what was written means nothing: the
-   layout has channels in several pieces, or tq_weight_scales would fail. */
+/* Bounds, scales, factors and codes in one walk, so that weights come from memory once; the results are those of
+   tq_weight_bounds, tq_weight_scales and the functions above.  One of q8 and packed is NULL.  False, and what was written
+   means nothing, where a channel lies in several pieces or tq_weight_scales would fail. */
 bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_weight_layout *layout, int threads,
                     float *factors, float *scales, int8_t *q8, uint8_t *packed);
 

@@ -30,7 +30,7 @@ TQ_BODY float float_of(int32_t bits)
 
 /* ---- bounds ---- */
 
-/* Of floats without their sign, the greater has the greater bits, and a NaN those of all: it comes in and stays. */
+/* Without the sign bit, a greater float has greater bits, and a NaN the greatest: a maximum of bits keeps a NaN. */
 TQ_BODY int32_t magnitude_bits(float x)
 {
     return bits_of(x) & 0x7FFFFFFF;
@@ -62,8 +62,8 @@ TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t
 
 /* ---- codes ---- */
 
-/* Half with the sign of x; but the number below 1/2, which reaches the next integer from exactly 1/2 on.  What is added so
-   and loses its fraction was rounded ties away from zero. */
+/* The number just below 1/2, with the sign of x.  Adding it and cutting off the fraction rounds ties away from zero; 1/2
+   itself would carry the number just below a tie to the next integer. */
 TQ_BODY float half_like(float x)
 {
     return float_of((bits_of(x) & INT32_MIN) | 0x3EFFFFFF);

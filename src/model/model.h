@@ -28,7 +28,7 @@ typedef struct tq_model {
     tq_vector external_groups, external_buffers;
     uint64_t *external_index; /* id << 32 | place in external_buffers, sorted; NULL without them */
     tq_allocator allocator;
-    tq_shared *shared; /* what those who run it make of its constants, once for all of them */
+    tq_shared *shared; /* what interpreters make of its constants, once for all of them */
 } tq_model;
 
 typedef struct tq_subgraph {

@@ -4,8 +4,8 @@
  *
  * The walk takes time in proportion to the file (n log n for names that must differ) and reads at most
  * 4 * size + 16 MiB of constant data; past that it says so once and goes on without the data.  It
- * allocates 9 bytes a tensor, 9 a subgraph, 16 a level of nested calls and 4 a name.  Of one code it reports the first 1000 finds, and
- * then, as the last entry, how many more there are.
+ * allocates 9 bytes a tensor, 9 a subgraph, 16 a level of nested calls and 4 a name.  Of one code it reports the
+ * first 1000 finds and, as the last entry, how many more there are.
  */
 #ifndef TQ_MODEL_PROBLEMS_H
 #define TQ_MODEL_PROBLEMS_H

@@ -16,7 +16,7 @@ tq_status tq_shape_count(const tq_vector *shape, uint64_t *out, tq_error *error)
    TQ_BAD_TYPE for unknown types and those without a fixed element size. */
 tq_status tq_tensor_size(const tq_table *tensor, uint64_t *out, tq_error *error);
 
-/* Whether LiteRT would treat the tensor as a constant: its buffer stores data, be it of no bytes. */
+/* Whether LiteRT would treat the tensor as a constant: its buffer stores data, even if that has no bytes. */
 bool tq_tensor_is_constant(const tq_model *model, const tq_table *tensor);
 
 /* The bytes of the tensor's buffer in the file; data NULL: none.  Not for external buffers.

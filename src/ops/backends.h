@@ -22,11 +22,11 @@ tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
 /* What LiteRT does in place of running the node with these numerics; NULL: it runs it, as far as is known. */
 const char *tq_backend_fault(const tq_node *node, tq_numerics numerics);
 
-/* Whether the delegate computes the node's output once, before it looks at the nodes that follow, which then see a
-   constant in it (tq_tensor.unpacked): a DEQUANTIZE or DENSIFY of a constant. */
+/* Whether the delegate computes the node's output once, before it looks at later nodes, which then see a constant
+   (tq_tensor.unpacked): so it does with a DEQUANTIZE or DENSIFY of a constant. */
 bool tq_backend_unpacks(const tq_node *node);
 
-/* What LiteRT does with an output of the graph that such a node makes, unless a node that XNNPACK refuses reads it too. */
+/* What LiteRT does with such a node's output where it is one of the graph's, and no node that XNNPACK refuses reads it. */
 extern const char tq_backend_unwritten[];
 
 /* What XNNPACK makes of a node that it takes, where that works element by element: no such thing, a function of one

@@ -13,7 +13,7 @@
 
 #define TQ_OPERANDS 3
 
-/* n elements of the output, contiguous, as are those of an input, but for one that stands still. */
+/* n contiguous elements of the output.  An input's are contiguous too, unless it stands still on one element. */
 typedef struct tq_stretch {
     const void *in[TQ_OPERANDS];
     bool still[TQ_OPERANDS];
@@ -77,7 +77,7 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
         }                                                                \
     }
 
-/* The same as one loop, which no compiler vectorizes, at a ninth of the code: for rows that few models have. */
+/* The same as one plain loop, which compilers do not vectorize, with a ninth of the code: for rows that few models use. */
 #define TQ_STRETCH_2_SMALL(name, A, B, R, PARAMS, expression)            \
     static void name(const tq_stretch *stretch)                          \
     {                                                                    \
@@ -94,7 +94,7 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
         }                                                                \
     }
 
-/* For rows without parameters: something to copy. */
+/* The PARAMS of rows without parameters. */
 typedef struct tq_no_params {
     char none;
 } tq_no_params;

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* An odd polynomial over an even one, of which both are 1 at 0, and x kept to where they give 1. */
+/* An odd polynomial of x over an even one.  x is cut to where the ratio reaches 1. */
 static inline float tq_curve_tanh(float x)
 {
     const float most = 7.90738964080810547f;

@@ -57,24 +57,26 @@ static tq_status check_options(const tq_node *node, tq_error *error)
                       (long long)activation);
 }
 
-/* ---- INT16 weights: rare, and plain ---- */
+/* ---- INT16 inputs with INT16 weights, or with a zero point of INT8 ones: rare, and plain ---- */
 
 typedef struct words {
     tq_product_plan plan;
     tq_multiplier *multiplier; /* [units] */
+    tq_requantize_rule rule;
     int32_t low, high;
 } words;
 
 static int64_t sum_of_words(const tq_node *node, const words *p, size_t row, size_t unit)
 {
+    const tq_tensor *weights = node->in[1], *bias = node->in_count > 2 ? node->in[2] : NULL;
     const int16_t *x = (const int16_t *)node->in[0]->data + row * p->plan.depth;
-    const int16_t *w = (const int16_t *)node->in[1]->data + unit * p->plan.depth;
-    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
-    const int32_t zero = node->in[1]->quantization.count == 1 ? tq_zero_point_at(node->in[1], 0) : 0;
+    const bool wide = weights->type == TQ_TensorType_INT16;
+    const void *w = (const char *)weights->data + unit * p->plan.depth * (wide ? sizeof(int16_t) : 1);
+    const int32_t zero = weights->quantization.count == 1 ? tq_zero_point_at(weights, 0) : 0;
     /* |x * w| < 2^32 and rows have less than 2^31 elements; the bias may wrap */
     int64_t sum = 0;
     for (size_t k = 0; k < p->plan.depth; k++)
-        sum += (int64_t)x[k] * (w[k] - zero);
+        sum += (int64_t)x[k] * ((wide ? ((const int16_t *)w)[k] : ((const int8_t *)w)[k]) - zero);
     return bias ? (int64_t)((uint64_t)sum + (uint64_t)tq_integer_at(bias, unit)) : sum;
 }
 
@@ -91,7 +93,7 @@ static void eval_word_units(void *context, size_t begin, size_t end)
     for (size_t unit = begin; unit < end; unit++)
         for (size_t row = 0; row < p->plan.rows; row++) {
             int64_t sum = sum_of_words(job->node, p, row, unit);
-            int32_t code = tq_requantize_i64(sum, &p->multiplier[unit], TQ_REQUANTIZE_DOUBLE, 0, p->low, p->high);
+            int32_t code = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
             out[row * p->plan.channels + unit] = (int16_t)code;
         }
 }
@@ -104,20 +106,21 @@ static tq_status eval_words(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-static tq_status prepare_words(tq_node *node, tq_error *error)
+/* rule: of INT16 weights DOUBLE, of a product in float32 where they have one scale. */
+static tq_status prepare_words(tq_node *node, tq_requantize_rule rule, tq_error *error)
 {
     words *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    p->rule = rule;
     TQ_TRY(fit(node, &p->plan, error));
-    TQ_TRY(tq_check_product(node, p->plan.channels, 0, TQ_T(INT16), error));
     tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
-    const bool many = node->in[1]->quantization.count > 1;
+    const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule == TQ_REQUANTIZE_DOUBLE;
     for (size_t c = 0; c < p->plan.channels; c++) {
         const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], many ? c : 0);
-        double product = many ? (double)in * (double)weight : (double)(in * weight);
-        p->multiplier[c] = tq_multiplier_of(product / (double)tq_scale_at(node->out[0], 0), TQ_REQUANTIZE_DOUBLE);
+        double product = narrow ? (double)(in * weight) : (double)in * (double)weight;
+        p->multiplier[c] = tq_multiplier_of(product / (double)tq_scale_at(node->out[0], 0), rule);
     }
     node->eval = eval_words;
     return TQ_OK;
@@ -162,8 +165,11 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
         return tq_prepare_fully_connected_hybrid(node, error);
     TQ_TRY(check_options(node, error));
     TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
-    if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16)
-        return prepare_words(node, error);
+    const size_t units = (size_t)node->in[1]->shape.dims[0];
+    if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16) {
+        TQ_TRY(tq_check_product(node, units, 0, TQ_T(INT16), error));
+        return prepare_words(node, TQ_REQUANTIZE_DOUBLE, error);
+    }
     const bool sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
     const bool sparse_codes = sparse && node->in[0]->type == TQ_TensorType_INT8;
     const bool optimized = !sparse_codes && has_optimized_kernel(node);
@@ -176,7 +182,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
         .product_in_f32 = (sparse_codes || optimized) && node->in[1]->quantization.count == 1,
         .ignores_zero_point = node->in[1]->quantization.count > 1,
     };
-    TQ_TRY(tq_check_product(node, (size_t)node->in[1]->shape.dims[0], 0, TQ_CODES_UP_TO_8, error));
+    TQ_TRY(tq_check_product(node, units, 0, TQ_CODES_UP_TO_8, error));
     if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in[1]->quantization.count == 1)
         TQ_TRY(tq_check_bias_scale(node, error));
     const bool sub_byte = node->in[1]->type == TQ_TensorType_INT4 || node->in[1]->type == TQ_TensorType_INT2;
@@ -187,6 +193,8 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     TQ_TRY(tq_product_is_wide(
         node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type), &plan.wide, error));
     plan.wide = plan.wide && !optimized;
+    if (plan.wide && !plan.ignores_zero_point && tq_zero_point_at(node->in[1], 0) != 0)
+        return prepare_words(node, plan.rule, error);
     TQ_TRY(fit(node, &plan, error));
     plan.channel_stride = plan.depth;
     plan.row_stride = plan.depth;

@@ -74,8 +74,8 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error);
 tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error);
 tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error);
 
-/* Of FULLY_CONNECTED and what is one in other words: `rows` rows of `cols` elements, each quantized on its own, by
-   `units` rows of input 1; output 0 has its shape. */
+/* For FULLY_CONNECTED and operators that compute the same: `rows` rows of `cols` elements, each quantized on its own, by
+   `units` rows of input 1.  Output 0 has its shape. */
 tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
                                  bool asymmetric, tq_error *error);
 

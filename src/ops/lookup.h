@@ -22,12 +22,12 @@ typedef float (*tq_real_fn)(float x, const void *params);
 typedef struct tq_lookup {
     tq_map map;
     uint8_t codes[256];                  /* by the code's low 8 bits */
-    uint8_t rest[256];                   /* for what is left over after whole blocks, where there are blocks */
+    uint8_t rest[256];                   /* for the elements after the last whole block, where there are blocks */
     size_t block;                        /* elements */
     int16_t points[TQ_LOOKUP_STEPS + 1]; /* INT16 */
 } tq_lookup;
 
-/* Prepares a node whose input and output have 8 bits: its table holds code(q), which `params` serve only now. */
+/* Prepares a node whose input and output have 8 bits: fills its table with code(q).  `params` are not read after that. */
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error);
 
 /* Bounds the table of such a node to a fused activation's codes, once prepared. */
@@ -41,8 +41,8 @@ tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code
 /* Prepares an INT8, UINT8 or INT16 node by a real function, by the scales of its input and output. */
 tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error);
 
-/* The 513 points of `real` over [input_low, input_high], for outputs scale * [-32768, 32767].  In float64: SOFTMAX's
-   are computed so; float32 is the rule. */
+/* The 513 points of `real` over [input_low, input_high], for outputs scale * [-32768, 32767], computed in float64 as
+   SOFTMAX's are; those of other operators are computed in float32. */
 void tq_lookup_points_f32(tq_real_fn real, const void *params, float input_low, float input_high, float output_scale,
                           int16_t *points);
 void tq_lookup_points_f64(double (*real)(double x), double input_low, double input_high, double output_scale,

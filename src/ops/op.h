@@ -42,10 +42,10 @@ typedef enum tq_numerics {
 } tq_numerics;
 
 enum {
-    TQ_OP_IMPURE = 1, /* its outputs are not a function of its inputs alone: never computed in prepare */
+    TQ_OP_IMPURE = 1, /* its outputs do not follow from its inputs alone: they are never computed in prepare */
     TQ_OP_PACKED = 2, /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
     TQ_OP_SPARSE = 4, /* the same for sparse constants */
-    TQ_OP_LATER = 8,  /* prepare reads no floats that its inputs hold: those of constants may be computed in the first run */
+    TQ_OP_LATER = 8,  /* prepare looks at no float of its inputs: constants may be computed in the first run */
     TQ_OP_SAME = 16 /* its output is input 0's bytes, and may lie where these do: eval then has nothing to do */
 };
 
@@ -98,18 +98,18 @@ tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
-/* Fills node->kept, which is zeroed, before the first eval of the first interpreter that gets there; where eval could
-   run, so that node->scratch is there too. */
+/* Fills node->kept, which is zeroed, before its first eval: in whichever interpreter of the model comes there first.
+   node->scratch may be used. */
 typedef void (*tq_pack_fn)(tq_node *node);
 
 enum { TQ_FORM = 14 };
 
-/* `bytes` of node->kept for eval: once, in prepare.  What `pack` makes must follow from the node's row in the file, its
-   numerics, the values of its constant inputs, and the numbers of `form`, TQ_FORM at most: all that shapes, the machine
-   or a caller could make different in another interpreter. */
+/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes, so it must follow from the node
+   in the file, its numerics, the values of its constant inputs and the numbers of `form` (TQ_FORM at most) alone; `form`
+   has all else that could differ in another interpreter, by shapes, machine or caller. */
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
 
-/* TQ_INTERRUPTED where the caller wants a stop: for evals whose time grows with the square of their inputs, now and then,
+/* TQ_INTERRUPTED where the caller wants a stop.  Evals whose time grows with the square of their inputs ask now and then,
    outside of parallel loops. */
 tq_status tq_node_poll(const tq_node *node, tq_error *error);
 

@@ -17,8 +17,8 @@ void tq_code_range(int32_t type, int32_t *low, int32_t *high);
    zero_point)). */
 void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
 
-/* The same for float operators: the least and greatest finite float without one, so that infinities become
-   finite, as in the reference; with XNNPACK they are none. */
+/* The same for float operators.  Without an activation the bounds are the least and greatest finite float, so that
+   infinities become finite, as in the reference; with XNNPACK there are none. */
 void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high);
 
 /* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */

@@ -2,10 +2,10 @@
  *
  * The walk that all reductions share: which input elements belong to which output.
  *
- * Neighbouring dimensions that are both reduced, or both kept, are one; those of 1 are none.  What is left
- * alternates.  The innermost is either kept, and then a whole row of outputs is folded at once, element
- * by element; or reduced, and then a run of inputs folds into one output.  In either form an output sees its
- * inputs in the order in which they lie, which is the reference's, so float sums round alike.
+ * Dimensions of 1 are dropped, and neighbours that are both reduced, or both kept, are merged, so that reduced and
+ * kept dimensions alternate.  If the innermost is kept, a whole row of outputs is folded at once, element by element;
+ * if it is reduced, a run of inputs is folded into one output.  Either way an output meets its inputs in the order in
+ * which they lie.  That is the reference's order, so that float sums round alike.
  */
 #ifndef TQ_OPS_REDUCE_H
 #define TQ_OPS_REDUCE_H

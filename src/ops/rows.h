@@ -51,7 +51,7 @@ static inline tq_rows tq_rows_of_step(const tq_sequence *sequence, size_t step, 
     return tq_rows_take(data, sequence->batch_size, width, batches, rule, codes, scales);
 }
 
-/* start + row r of a matrix times the row of batch b.  sums: of the matrix's rows, for codes. */
+/* start + (row r of a matrix) . (the row of batch b).  sums: for codes, the sum of each of the matrix's rows. */
 static inline float tq_rows_product(float start, const tq_tensor *matrix, const int32_t *sums, const tq_rows *rows,
                                     size_t b, size_t r)
 {

@@ -17,7 +17,7 @@ enum { XNNPACK_DIMENSIONS = 6 }; /* of its tensors, at most */
 /* Whether input i holds values: all do but the axes, shapes and paddings that steer an operator. */
 bool tq_seen_is_value(const tq_node *node, int i);
 
-/* Fused; NONE of operators that fuse none. */
+/* The fused activation; NONE for operators that fuse none. */
 int64_t tq_seen_activation(const tq_node *node);
 
 static inline int32_t type_of(const tq_tensor *t)
@@ -81,7 +81,7 @@ static inline bool is_float_or_codes(const tq_tensor *t)
     return is_float(t) || is_codes(t);
 }
 
-/* Of a tensor with one scale; 0 of others. */
+/* The scale of a tensor with one scale; 0 for others. */
 static inline float scale_of(const tq_tensor *t)
 {
     tq_quantization q = tq_tensor_quantization(&t->table);

@@ -32,7 +32,7 @@ typedef struct tq_strided {
 /* A copy of one element of `bytes` bytes. */
 void tq_strided_begin(tq_strided *copy, size_t bytes);
 
-/* `count` times what was described so far, further in than all dimensions before it. */
+/* Adds a dimension of `count` steps inside all dimensions added before it. */
 void tq_strided_dim(tq_strided *copy, size_t count, ptrdiff_t from, ptrdiff_t to);
 
 /* Merges dimensions.  Call once, after the last one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A transposed convolution by the matrix kernel.  Outputs whose places leave the same rest when divided by the strides
- * meet the same taps, one every stride; such a phase is a convolution of stride 1 with those taps, last first.  Its
- * sums run as the reference's do: by input cell, then by channel.  With TQ_GEMM_FUSED they run as XNNPACK's: by tap.
+ * meet the same taps, one every stride.  Such a set of outputs, a phase, is a convolution of stride 1 with those taps,
+ * last first.  Sums run in the reference's order, by input cell, then by channel; with TQ_GEMM_FUSED in XNNPACK's, by tap.
  */
 #ifndef TQ_OPS_TRANSPOSED_H
 #define TQ_OPS_TRANSPOSED_H

@@ -40,9 +40,9 @@ typedef struct tq_py_type {
 /* The type of an array, native byte order assumed; false without an exception if tq has none for it. */
 bool tq_py_type_of_array(PyArrayObject *array, tq_py_type *type);
 
-/* The type that `dtype` (a string, a NumPy dtype or type, an ml_dtypes type; NULL means fallback) asks for,
-   of fallback's kind, integers or floats, and the descriptor (new reference) of the array that holds it: int8 and
-   uint8 for narrow integers named by a string, ml_dtypes' own for its types.  needed: what errors ask for. */
+/* The type that `dtype` asks for: a string, a NumPy dtype or type, or an ml_dtypes type; NULL means fallback.  It must
+   be of fallback's kind, integers or floats; needed: what errors ask for.  *descr: the descriptor (new reference) of the
+   array that holds such values: ml_dtypes' own for its types, int8 or uint8 for narrow integers that a string names. */
 bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, const char *needed, tq_py_type *type,
                          PyArray_Descr **descr);
 
@@ -58,8 +58,9 @@ static inline uint8_t tq_py_code_mask(const tq_py_type *type)
 
 /* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.
 
-   Of integers: narrow ml_dtypes integers become int8 or uint8, but stay masked as codes; Python's own int32; other
-   types are a TypeError that says which are `needed`.  Of real numbers: integers and long doubles become float64. */
+   As integers: narrow ml_dtypes integers become int8 or uint8, whose upper bits stay masked where they are codes;
+   Python's integers become int32; other types are a TypeError that says which are `needed`.
+   As real numbers: integers and long doubles become float64. */
 PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
@@ -96,7 +97,7 @@ typedef struct tq_py_parameters {
     npy_intp sets;          /* groups * channels; 1 without an axis */
     npy_intp blocks;        /* along the axis */
     PyArrayObject *array;   /* input */
-    PyArrayObject *out;     /* what results are written to while parameters are read, if it was there before */
+    PyArrayObject *out;     /* the caller's `out`, or NULL: results are written to it while parameters are read */
 } tq_py_parameters;
 
 bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size, PyObject *out);

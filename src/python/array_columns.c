@@ -49,7 +49,7 @@ static bool is_scale(float scale)
 
 #define SCALE_RULE "a scale must be finite, above 0 and not denormal as float32 (at least 2**-126)"
 
-/* Refuses the first that is no scale; `wide` has them before they were rounded, or is NULL. */
+/* Refuses the first value that is no scale.  wide: the values before they were rounded to float32, or NULL. */
 static bool check_scales(tq_py_column *c, npy_intp count, const double *wide)
 {
     const float *scale = c->data;
@@ -64,7 +64,7 @@ static bool check_scales(tq_py_column *c, npy_intp count, const double *wide)
     return true;
 }
 
-/* Rounds to float32 here and not in NumPy, which would warn of what is refused anyway. */
+/* Rounds to float32.  NumPy would do so too, but warn of values that are refused anyway. */
 static bool many_scales(tq_py_column *c, PyArrayObject *wide)
 {
     npy_intp count = PyArray_SIZE(wide);

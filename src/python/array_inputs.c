@@ -68,7 +68,7 @@ PyArrayObject *tq_py_contiguous(PyObject *object, const char *argument, bool int
     return array;
 }
 
-/* Lists of Python's integers, and empty ones, are int64 and float64 to NumPy: neither is what they are. */
+/* NumPy makes int64 of lists of Python's integers and float64 of empty lists, which says nothing of what they are. */
 static bool has_no_width(PyArrayObject *array, PyObject *object)
 {
     return (PyTypeNum_ISINTEGER(PyArray_TYPE(array)) || PyArray_SIZE(array) == 0) && !PyArray_Check(object) &&

@@ -6,8 +6,8 @@
 
 #include "python/errors.h"
 
-/* Whether some of an array's own elements may share memory: a dimension whose step does not reach past what
-   the smaller steps span.  Never so for what slicing and transposing make. */
+/* Whether elements of the array may share memory: whether a dimension's step does not reach past what all smaller steps
+   span.  Arrays that slicing and transposing make never do. */
 static bool overlaps_itself(PyArrayObject *array)
 {
     npy_intp steps[NPY_MAXDIMS], lengths[NPY_MAXDIMS], spanned = PyArray_ITEMSIZE(array);

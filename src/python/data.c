@@ -233,7 +233,7 @@ static PyObject *densify_bytes(PartObject *tensor, tq_bytes bytes)
     int rank = shape_of(tensor, shape);
     if (rank < 0)
         return NULL;
-    /* Checked before the dense array is made: its size is then backed by a readable description. */
+    /* Checked before the dense array is made, so that a file cannot ask for a large one that it does not describe. */
     if (!tq_type(type) || tq_type(type)->bits < 8) {
         tq_fail(&error, TQ_BAD_TYPE, TQ_NO_OFFSET, "type %d has no dense form of whole bytes", (int)type);
         return tq_py_raise_at(tensor, &error);

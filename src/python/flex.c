@@ -117,7 +117,7 @@ PyDoc_STRVAR(decode_doc,
 "Raises ModelError, with the byte's offset in the buffer, where it is malformed, nests more than\n"
 "32 deep, or shares its parts so often that it would grow without bound.");
 
-/* Where the number is that a map, the root, has under a key: (byte, width), or None. */
+/* Where in the buffer the number stands that the root, a map, has under a key: (byte, width), or None. */
 static PyObject *find_number(tq_flex_reader *reader, const tq_flex *root, tq_bytes wanted)
 {
     tq_flex item;

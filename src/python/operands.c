@@ -8,8 +8,8 @@
 #include "python/array_args.h"
 #include "quant/numbers.h"
 
-/* Whether NumPy has a way of its own to see an array in it.  Sequences and numbers are tried after DLPack, as
-   tensors of other libraries pretend to be those too. */
+/* Whether NumPy makes an array of it by a way of its own.  What speaks DLPack and is only a sequence or number besides is
+   not: tensors of other libraries pretend to be those too, and come by DLPack. */
 static bool is_numpys(PyObject *value)
 {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyList_CheckExact(value) ||
@@ -25,7 +25,7 @@ static PyArrayObject *from_dlpack(PyObject *value)
     return (PyArrayObject *)array;
 }
 
-/* Python's integers beyond NumPy's, of which it makes objects, as float64.  Steals `objects`. */
+/* Python's integers that are too wide for NumPy, which makes objects of them, as float64.  Steals `objects`. */
 static PyArrayObject *doubles_of_integers(PyArrayObject *objects)
 {
     PyArrayObject *dense = (PyArrayObject *)PyArray_FromArray(objects, NULL, NPY_ARRAY_C_CONTIGUOUS);
@@ -70,7 +70,7 @@ static PyArrayObject *from_objects(PyArrayObject *objects, PyObject *value, cons
     return NULL;
 }
 
-/* NumPy's words of a list whose parts differ in shape, or that is too deep, with the argument's name before them. */
+/* Puts the argument's name before what NumPy says of a list whose parts differ in shape, or that is too deep. */
 static void name_the_reason(const char *name)
 {
     PyObject *type, *reason, *trace;
@@ -303,7 +303,7 @@ int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
     for (int i = 0; i < PyArray_NDIM(array); i++)
         *(i < at ? &view->outer : i == at ? &view->channels : &view->inner) *= (size_t)PyArray_DIM(array, i);
     if (PyArray_SIZE(array) == 0)
-        view->outer = 0; /* or loops would count their way through runs of nothing */
+        view->outer = 0; /* else loops would count through empty runs */
     return 0;
 }
 

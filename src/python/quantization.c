@@ -129,7 +129,8 @@ static PyMemberDef members[] = {
     MEMBER_OF(range_max, "float32 array: the greatest value that codes can stand for, one a scale."),
     MEMBER_OF(details, "dict of the details union's fields and its table's name under 'type', or None."),
     MEMBER_OF(dtype, "str: the type of its codes, such as 'int8' or 'int4'; None where elements are no codes."),
-    {"quantized_dimension", T_INT, offsetof(QuantizationObject, quantized_dimension), READONLY, "Which dimension per-axis scales belong to."},
+    {"quantized_dimension", T_INT, offsetof(QuantizationObject, quantized_dimension), READONLY,
+     "Which dimension per-axis scales belong to."},
     {"block_size", T_INT, offsetof(QuantizationObject, block_size), READONLY, "Elements that share a scale; 0: no blocks."},
     {NULL, 0, 0, 0, NULL},
 };

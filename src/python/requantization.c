@@ -17,7 +17,7 @@ typedef struct {
     PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
     PyObject *descr; /* of the results: dtype, with its byte order */
-    PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same as requantize() reads it fastest; NULL: what it takes for none */
+    PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same in the form that requantize() reads fastest; NULL: none was given */
     tq_requantize_sets sets;
 } RequantizationObject;
 
@@ -120,7 +120,7 @@ static bool make_sets(RequantizationObject *self, const tq_py_requantization *r,
     return status == TQ_OK;
 }
 
-/* Accumulators of the shape (sets,), which ask of the arguments all that any array does. */
+/* Accumulators of the shape (sets,): the arguments are checked by what they would do to these. */
 static PyObject *trial_input(npy_intp sets)
 {
     return PyArray_ZEROS(1, &sets, NPY_INT32, 0);

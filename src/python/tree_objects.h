@@ -14,7 +14,7 @@ typedef struct {
     tq_tree tree;
     bool is_open;
     bool is_busy;       /* being written, without the GIL: may be read, but not changed */
-    uint64_t end;       /* of what the tree borrows from the model's file; what follows is no part of it */
+    uint64_t end;       /* of the bytes that the tree borrows from the model's file */
     uint64_t changes;   /* how often something was set */
     PyObject *model;    /* whose bytes the tree borrows, or NULL */
     PyObject *borrowed; /* list of memoryviews: what else it borrows from */

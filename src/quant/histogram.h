@@ -15,7 +15,7 @@
 #include "quant/observe.h"
 #include "quant/params.h"
 
-/* A power of two keeps the exponent a matter of the values' exponents. */
+/* With a power of two, the exponent follows from the values' exponents. */
 #define TQ_HISTOGRAM_LEAST_BINS 16
 #define TQ_HISTOGRAM_MOST_BINS (1 << 20)
 
@@ -28,8 +28,8 @@ int tq_histogram_exponent(double min, double max, uint32_t bins);
 /* Merges bins so that counts made for exponent `from` become those for `to` >= from. */
 void tq_histogram_fold(uint64_t *counts, uint32_t bins, int from, int to);
 
-/* 2^-e in two factors, as 2^1074 is no double.  Values times both are exact, except where the quotient
-   is far below 1, and there only its sign matters. */
+/* 2^-e as two factors, since 2^1074 is no double.  A value times both is exact, but where the quotient is far below 1,
+   and there only its sign matters. */
 typedef struct tq_histogram_unit {
     double first, second;
 } tq_histogram_unit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a custom operator is that tq does not run.
+ * What those custom operators are that tq does not run.
  */
 #ifndef TQ_RUNTIME_FOREIGN_H
 #define TQ_RUNTIME_FOREIGN_H

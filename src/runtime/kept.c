@@ -3,13 +3,13 @@
  * What is made of constants once for all interpreters of a model: packed weights, floats computed from weights of 16 bits
  * and sparse ones, and constants that do not stand in the file as operators read them.
  *
- * The model has the table (base/shared.h).  A key says what is made, and of what: the operator or the tensor, what it
- * asked for, and the addresses of the constants.  Where two interpreters have a constant at one address, it is one
- * constant; and whoever uses a part has the constants that it is made of, so that while it lives nothing else can lie
- * there.
+ * The model has the table of these parts (base/shared.h).  A part's key says what is made, and of what: the operator or
+ * the tensor, what it asked for, and the addresses of the constants.  Addresses are enough: two interpreters that have a
+ * constant at one address have the same constant, and whoever uses a part also holds the constants that it is made of, so
+ * that nothing else can come to lie there while the part lives.
  *
- * New parts of a graph lie in one block, untouched until they are made.  The interpreter that came first has it, and those
- * that borrow a part count it too: what memory an interpreter may take depends on no other.
+ * New parts of a graph lie in one block, untouched until they are made.  The block belongs to the interpreter that came
+ * first.  Those that borrow a part count its bytes too, so that what an interpreter may take depends on no other.
  */
 #include <string.h>
 
@@ -66,7 +66,7 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     put(&k, step->phase == TQ_NODE_ONCE);
     put(&k, (int64_t)wanted(step));
     put(&k, node->numerics);
-    /* what depends on shapes, or on more inputs than there is room for, is nobody else's */
+    /* what depends on shapes, or on more inputs than a key has room for, is not shared */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
     put_inputs(&k, node);
     for (int i = 0; i < step->form_count; i++)
@@ -107,7 +107,7 @@ static bool waits_for_new(const tq_graph_run *graph, const tq_step *step)
     return false;
 }
 
-/* Uses the part that is there of the step's key, if any. */
+/* Uses the part of the step's key, if the table has one. */
 static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_error *error)
 {
     if (tq_shared_is_empty(graph->run->model->shared))

@@ -2,9 +2,9 @@
  *
  * Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020.
  *
- * Each item in turn looks at those that have a place, in the order of their offsets, for those that live with it.  So that
- * it need not look at all, time is cut into blocks, which list those that live in them.  A short item, one that lives in
- * two blocks at most, looks at their lists.
+ * Each item in turn looks for those that live at the same time and have a place already, in the order of their offsets.
+ * So that it need not look at all items, time is cut into blocks, each with a list of the items that live in it; a short
+ * item, one that lives in two blocks at most, looks at their lists alone.
  */
 #include "runtime/places.h"
 
@@ -18,8 +18,8 @@ enum {
     CHUNK = 32,          /* items whose lifetimes are looked at in one go */
     LEAST_ITEMS = 256,   /* of fewer, looking at all is fast enough */
     LEAST_SHIFT = 6,     /* log2 of a block's length, at least */
-    ROOM = 8,            /* for so many entries in lists an item, all in all */
-    MOST_LOOKS = 1 << 27 /* what 2^14 items make that all look at all before them */
+    ROOM = 8,            /* room for so many entries an item, in all lists together */
+    MOST_LOOKS = 1 << 27 /* the work of 2^14 items each of which looks at all before it */
 };
 
 /* Items that have a place, by offset: a column for each of their numbers, which vectors run along.  Columns can be read
@@ -83,7 +83,7 @@ static bool by_offset(const void *items, uint32_t a, uint32_t b)
     return ((const tq_item *)items)[a].offset < ((const tq_item *)items)[b].offset;
 }
 
-/* Brings those that wait into `all`, the last first, so that what stands there moves once. */
+/* Inserts the items that wait into `all`, the last first, so that what stands there moves only once. */
 static void settle(search *s)
 {
     columns *c = &s->all;
@@ -124,7 +124,7 @@ static uint32_t find_alive(const columns *c, uint32_t begin, const tq_item *it, 
 
 /* ---- the smallest gap that fits ---- */
 
-/* Between items that come by in the order of their offsets. */
+/* The search for a gap, while items come by in the order of their offsets. */
 typedef struct gap {
     uint64_t size;            /* wanted */
     uint64_t free_from;       /* where the items so far end */
@@ -169,7 +169,7 @@ static uint64_t look(cursor *c, const tq_item *it)
     return c->list->offset[c->found[c->at]];
 }
 
-/* The same for two lists, as if they were one.  Who is in both comes by twice, which changes nothing. */
+/* The same for two lists, as if they were one.  An item that is in both comes by twice, which changes nothing. */
 static void pass_both(gap *g, const columns lists[2], const tq_item *it)
 {
     cursor a = {.list = &lists[0]}, b = {.list = &lists[1]};
@@ -197,7 +197,7 @@ static uint64_t count_blocks(search *s, uint32_t count)
     uint64_t entries = 0;
     uint32_t alive = 0;
     memset(s->blocks, 0, (s->block_count + 1) * sizeof *s->blocks);
-    for (uint32_t i = 0; i < count; i++) { /* changes, which may be below 0: they wrap, and their sums do not */
+    for (uint32_t i = 0; i < count; i++) { /* changes: a negative one wraps, and so does its sum back */
         s->blocks[block_of(s, s->items[i].first)].count++;
         s->blocks[block_of(s, s->items[i].last) + 1].count--;
     }
@@ -209,8 +209,8 @@ static uint64_t count_blocks(search *s, uint32_t count)
     return entries;
 }
 
-/* The looks that all items make together, were all in their lists from the start; to insert one moves half of a list,
-   which costs as much as a quarter of its looks. */
+/* How many looks all items take together, if all were in their lists from the start.  Inserting an item moves half a list,
+   which costs as much as a quarter of looking at it. */
 static uint64_t count_looks(const search *s, uint32_t count)
 {
     uint64_t looks = 0;
@@ -223,7 +223,7 @@ static uint64_t count_looks(const search *s, uint32_t count)
     return looks;
 }
 
-/* The length of blocks that spares most looks, in steps of four; none where that is not half of them. */
+/* The length of blocks, a power of four, that saves most looks; none where it saves less than half of them. */
 static void choose_blocks(search *s, uint32_t count, uint32_t span)
 {
     uint64_t fewest = (uint64_t)count * count / 2;

@@ -148,7 +148,7 @@ static int64_t integer_key(const tq_hashtable *t, uint32_t place)
     return ((const int64_t *)t->key_block->data)[place];
 }
 
-/* Below 0, 0 or above 0, as the key at a place comes before another, is it, or comes behind it. */
+/* Compares the key at a place with another: below 0, 0 or above 0, as for memcmp. */
 static int compare_key(const tq_hashtable *t, uint32_t place, tq_bytes string, int64_t integer)
 {
     if (t->key_type != TQ_TensorType_STRING) {

@@ -40,11 +40,11 @@ typedef struct tq_step {
     tq_pack_fn pack;
     int64_t form[TQ_FORM];
     int form_count;
-    tq_part *part;          /* what it keeps, or of TQ_NODE_ONCE its output; NULL: none */
+    tq_part *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
     uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
     tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
-    bool to_pack;           /* nobody has said yet that `part` is made */
-    uint8_t depth;          /* of TQ_NODE_ONCE: one more than that of those it waits for */
+    bool to_pack;           /* `part` may not be made yet */
+    uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
 } tq_step;
@@ -52,9 +52,9 @@ typedef struct tq_step {
 /* A tensor's bookkeeping. */
 typedef struct tq_slot {
     tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
-    tq_part *part;      /* of a constant that is not as the file has it, or was computed in prepare: what `block` is of */
+    tq_part *part;      /* of a constant that is made of others or of the file's: what `block` is part of */
     tq_part *before;    /* that of the last time its operator was prepared, while it is prepared again */
-    uint64_t borrowed;  /* bytes of `part`, of one that was computed, where another interpreter's pool has its block */
+    uint64_t borrowed;  /* of a computed constant: bytes of `part`, where its block is of another interpreter's pool */
     uint64_t offset;    /* in the arena */
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
@@ -63,9 +63,9 @@ typedef struct tq_slot {
     bool is_input, is_output;
     bool is_orphan; /* nothing writes it */
     bool unread;    /* by any operator that XNNPACK refuses */
-    bool unwritten; /* an output, too: LiteRT's delegate would not write it, had it unpacked it */
+    bool unwritten; /* it is an output, which LiteRT's delegate would not write if it had unpacked it */
     bool file_constant; /* the file has its value */
-    bool problem;       /* the file contradicts itself about it, as the report says */
+    bool problem;       /* the file contradicts itself about it: the report says how */
     bool later;         /* its shape waits for data */
     bool broken;        /* nothing is known of it: it has a problem, or an operator before it */
     bool in_arena;      /* data lies at `offset` of the arena */
@@ -96,7 +96,7 @@ typedef struct tq_graph_run {
     uint32_t end;    /* of the operators that the last run ran */
 } tq_graph_run;
 
-/* What a caller may have a run told or asked. */
+/* What a run asks its caller. */
 typedef struct tq_run_hooks {
     void *context;
     /* A custom operator that the caller registered; NULL: none. */
@@ -185,8 +185,8 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
 
 /* ---- kept.c: what is made of constants once for all interpreters of the model ---- */
 
-/* Gives operators what they keep, and those that run once their outputs: parts that another interpreter has, or new
-   ones, in one block. */
+/* Gives operators memory for what they keep, and those that run once memory for their outputs: parts that another
+   interpreter has already, or new ones, all in one block. */
 tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error);
 
 /* The same for an operator that is prepared late. */
@@ -199,14 +199,14 @@ void tq_step_pack(tq_step *step);
 void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
 void tq_step_drop_held(tq_graph_run *graph, tq_step *step);
 
-/* Has what an operator computed in prepare in common with other interpreters, where it follows from the file alone.
-   Before it is prepared again, the graph holds what it had, so that constants made of it find it in its place. */
+/* Shares what an operator computed in prepare with other interpreters, where it follows from the file alone.  Before the
+   operator is prepared again, the graph holds the shared part, so that constants made of it still find it in its place. */
 void tq_step_share_folded(tq_graph_run *graph, tq_step *step);
 void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot);
 void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
 
-/* Room of `bytes` bytes for a constant that is not as `stored` in the file has it.  *make: the caller is to fill it,
-   and to call tq_part_end for the slot's part. */
+/* Room of `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make: the caller is to fill it, and to
+   call tq_part_end for the slot's part; else it is filled. */
 tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
 
@@ -215,8 +215,8 @@ tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *st
 /* Lifetimes and offsets of what the arena holds. */
 tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
-/* Whether a tensor has the value that its operator wrote in the last run: that ran, and nothing that ran after
-   the tensor's last reader took its memory. */
+/* Whether a tensor still has the value of the last run: its operator ran, and no operator behind its last reader has
+   taken its memory. */
 bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor);
 
 /* ---- invoke.c ---- */
@@ -228,7 +228,7 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
     return tq_graph_invoke_range(graph, 0, graph->step_count, error);
 }
 
-/* Variables back to their start: zero, and INT8 ones to their zero point; and what operators remember. */
+/* Sets variables, and what operators remember, to their start: variables to zero, INT8 ones to their zero point. */
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 /* node->eval, in the mode of denormals that its numerics has. */

@@ -4,7 +4,7 @@
 import numpy as np
 
 from deviations.products import patches
-from deviations.table import NOT_XNNPACK, deviation
+from deviations.table import NOT_XNNPACK, UNPROMISED, deviation
 from deviations.values import activated, f32, kind, known, option
 
 FAINT = f32(1e-35)
@@ -87,6 +87,14 @@ def is_layer(node):
     return scale.ndim == 1 and scale.size in (1, node.inputs[1].shape[0])
 
 
+def has_lowest(node):
+    """Whether a weight is -128 beside a float input; of UINT8, 128 is, which hybrid kernels read as INT8."""
+    x, w = node.inputs[:2]
+    if not known(x, w) or kind(x) != "float32" or kind(w) not in ("int8", "uint8"):
+        return False
+    return bool((np.ascontiguousarray(w.value).view(np.int8) == -128).any())
+
+
 def odd_layer(m):
     x = m.input("float32", [2, 16], np.where(np.arange(32).reshape(2, 16) == 3, np.inf, 1.0))
     w = m.constant("int8", m.integers("int8", [8, 16], -100, 100), scale=0.01, zero_point=0)
@@ -122,7 +130,7 @@ def lowest_weight(m):
     numerics=NOT_XNNPACK,
 )
 def lowest_weights(node):
-    return [layer(node)] if is_layer(node) and (node.inputs[1].value == -128).any() else None
+    return [layer(node)] if is_layer(node) and has_lowest(node) else None
 
 
 def lowest_code(m):
@@ -298,7 +306,9 @@ def lowest_filter(m):
     numerics=NOT_XNNPACK,
 )
 def lowest_filters(node):
-    return [convolution(node)] if is_hybrid(node) and (node.inputs[1].value == -128).any() else None
+    if not has_lowest(node):
+        return None
+    return [convolution(node)] if is_hybrid(node) else [UNPROMISED]  # of UINT8, as old models have them
 
 
 def grouped(m):

@@ -314,6 +314,37 @@ def rows_of_scales(node):
     return [activated(node, bias.value + hybrid_products(node, x.value, asymmetric=False))]
 
 
+def least_weights(m):
+    x = m.input("float32", [1, 32], -np.linspace(1, 2, 32).reshape(1, 32))
+    parts = [m.constant("int8", np.full((4, n), code), scale=0.01, zero_point=0) for n, code in ((32, -128), (4, 1))]
+    parts += [m.constant("float32", np.float32([0.5, 0, -0.5, 1])), m.variable("float32", [1, 4])]
+    m.operator("RNN", [x, *parts], [m.output("float32")], fused_activation_function="NONE", version=3)
+
+
+@deviation(
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+    "LSTM",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    when="FLOAT32 with INT8 weights of which one is -128",
+    litert="takes it for 128 beside a negative code",
+    tq="-128",
+    example=least_weights,
+)
+def least_codes(node):
+    weights = [o for o in node.inputs[1:] if o is not None and kind(o) in ("int8", "uint8") and len(o.shape) == 2]
+    codes = [o.value for o in weights if o.value is not None]
+    if kind(node.inputs[0]) != "float32" or not any((np.asarray(v).view(np.int8) == -128).any() for v in codes):
+        return None
+    if node.name != "RNN" or kind(node.inputs[1]) != "int8" or node.options["asymmetric_quantize_inputs"]:
+        return [UNPROMISED] * len(node.outputs)
+    x, _, _, bias, _ = node.inputs  # from a state of zero
+    return [activated(node, bias.value + hybrid_products(node, x.value, asymmetric=False))]
+
+
 def sparse_states(m):
     """Two invokes on the same input: the first starts from a state of zero."""
     from generators.sparse import sparse_weights

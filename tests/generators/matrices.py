@@ -31,11 +31,12 @@ def given(m):
     return make
 
 
-def weights(m, kind, shape, axis, per_channel, gain=None):
+def weights(m, kind, shape, axis, per_channel, gain=None, shifted=False):
     """A constant of weights: symmetric where the type is signed; uint8 has a zero point.
 
     Codes of -128 do not occur beside float inputs, where LiteRT gets their sign wrong.
-    gain: about how much larger the product is than its input; None: whatever comes.  Some are inputs of the model."""
+    gain: about how much larger the product is than its input; None: whatever comes.  Some are inputs of the model.
+    shifted: some that have one scale have a zero point."""
     type = KINDS[kind][1]
     put = m.constant
     if gain is None and not kind.startswith("hybrid") and type in ("float32", "int8", "uint8") and m.chance(0.05):
@@ -61,6 +62,8 @@ def weights(m, kind, shape, axis, per_channel, gain=None):
     else:
         values = m.rng.choice([low, high], shape)
     zero = m.zero_point("uint8") if type == "uint8" else 0
+    if shifted and not per_channel and m.chance(0.1):
+        zero = m.integer(-100, 100)
     middle = m.scale()
     if gain is not None:
         spread = max(float(np.std(values.astype(float) - zero)), 0.5)
@@ -211,7 +214,9 @@ def fully_connected(m, kind):
     if m.chance(0.1):
         depth *= 9
     x = source(m, kind, [*lead, depth])
-    w = weights(m, kind, [count, depth], 0, w_type not in ("uint8", "int16") and kind != "hybrid" and m.chance(0.5))
+    per_channel = w_type not in ("uint8", "int16") and kind != "hybrid" and m.chance(0.5)
+    shifted = kind in ("int8", "int16", "int16-bias32", "int16-weights16")
+    w = weights(m, kind, [count, depth], 0, per_channel, shifted=shifted)
     options = {
         "keep_num_dims": keep,
         "fused_activation_function": m.activation(),
