@@ -197,6 +197,11 @@ def refused(data):
         (depthwise(w={"shape": [2, 3, 3, 8]}), "'w' has a first dimension of 2"),
         (depthwise(w={"shape": [1, 3, 3, 6]}), "'w' gives 6 channels; a positive multiple of the input's 4"),
         (depthwise(options={"dilation_w_factor": 0}), "the dilation along width is 0"),
+        (one("SHAPE", {"out_type": "INT64"}, {"x": {"shape": [3], "fed": True}, "y": {"type": "INT32"}}, {}),
+         "output 0 'y' has type INT32; it needs to be INT64"),
+        (one("ARG_MIN", {"output_type": "INT32"}, {"x": {"shape": [3], "fed": True}, "axis": {"shape": [],
+         "type": "INT32", "data": np.int32(0)}, "y": {"type": "INT64"}}, {}),
+         "output 0 'y' has type INT64; it needs to be INT32"),
         *((faked(bits), f"num_bits is {bits}; it must be from 2 to 16") for bits in (-2, 0, 1, 17, 2**31 - 1)),
     ],
 )  # fmt: skip

@@ -171,12 +171,14 @@ tq_status tq_prepare_arg_min_max(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(INT32) |
                                        TQ_T(INT64) | TQ_T(BOOL), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
-    TQ_TRY(tq_check_output(node, 0, TQ_T(INT32) | TQ_T(INT64), error));
+    const bool greatest = node->row.code == TQ_BuiltinOperator_ARG_MAX;
+    int64_t said = tq_get_int(&node->options.table, greatest ? TQ_ArgMaxOptions_output_type : TQ_ArgMinOptions_output_type);
+    TQ_TRY(tq_check_index_output(node, 0, said, error));
     if (tq_tensor_count(node->in[1]) != 1)
         return tq_input_fail(node, 1, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[1]));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     s->element = tq_element_bytes(node->in[0]->type);
-    s->run = choose(node->in[0]->type, node->row.code == TQ_BuiltinOperator_ARG_MAX);
+    s->run = choose(node->in[0]->type, greatest);
     node->eval = eval_search;
     return tq_shape_from_values(node, 1u << 1, search_shape, error);
 }

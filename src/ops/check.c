@@ -119,6 +119,12 @@ tq_status tq_check_output(const tq_node *node, int i, unsigned types, tq_error *
     return tq_output_fail(node, i, error, "has type %s; it needs to be %s", tq_type_name(type), names);
 }
 
+tq_status tq_check_index_output(const tq_node *node, int i, int64_t said, tq_error *error)
+{
+    const bool narrow = said == TQ_TensorType_INT32, wide = said == TQ_TensorType_INT64;
+    return tq_check_output(node, i, (wide ? 0 : TQ_T(INT32)) | (narrow ? 0 : TQ_T(INT64)), error);
+}
+
 tq_status tq_check_input_like(const tq_node *node, int i, int as, tq_error *error)
 {
     if (node->in[i]->type == node->in[as]->type)

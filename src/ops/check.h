@@ -26,6 +26,9 @@ tq_status tq_check_counts(const tq_node *node, int in_min, int in_max, int out_m
 tq_status tq_check_input(const tq_node *node, int i, unsigned types, tq_error *error);
 tq_status tq_check_output(const tq_node *node, int i, unsigned types, tq_error *error);
 
+/* Output i has the type that an option names, INT32 or INT64; either of them where it names neither. */
+tq_status tq_check_index_output(const tq_node *node, int i, int64_t said, tq_error *error);
+
 /* Input or output i has the type of input `as`. */
 tq_status tq_check_input_like(const tq_node *node, int i, int as, tq_error *error);
 tq_status tq_check_output_like(const tq_node *node, int i, int as, tq_error *error);

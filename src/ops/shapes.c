@@ -102,7 +102,7 @@ static tq_status eval_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_shape(tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
-    TQ_TRY(tq_check_output(node, 0, TQ_T(INT32) | TQ_T(INT64), error));
+    TQ_TRY(tq_check_index_output(node, 0, tq_get_int(&node->options.table, TQ_ShapeOptions_out_type), error));
     tq_shape shape = {1, {node->in[0]->shape.rank}};
     node->eval = eval_shape;
     node->foldable = true;

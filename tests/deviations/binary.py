@@ -330,3 +330,27 @@ def compared_words(node):
     if not is_known(node) or kind(node.inputs[0]) != "int16" or len(node.inputs[0].scale):
         return None
     return [node.inputs[0].value != node.inputs[1].value]
+
+
+def far_shifts(m):
+    x = m.input("int32", [6], np.full(6, -1), scale=None)
+    m.operator(
+        "STABLEHLO_SHIFT_LEFT", [x, m.constant("int32", [-1, 0, 5, 31, 32, 40])], [m.output("int32", scale=None)]
+    )
+
+
+@deviation(
+    "STABLEHLO_SHIFT_LEFT",
+    when="a number of places below 0, or of 32 and more",
+    litert="shifts by what C++ does not define; on x86 by the number's last 5 bits",
+    tq="0",
+    example=far_shifts,
+    numerics=("optimized", "xnnpack"),
+)
+def shifted_far(node):
+    x, places = (operand.value for operand in node.inputs)
+    if x is None or places is None or not ((places < 0) | (places > 31)).any():
+        return None
+    near = np.where((places < 0) | (places > 31), 63, places).astype(np.int64)
+    wide = np.where(near == 63, 0, x.astype(np.int64) << np.where(near == 63, 0, near))
+    return [wide.astype(x.dtype)]

@@ -228,3 +228,27 @@ def odd_rows_of_nibbles(node):
     if width % (2 if kind(table) == "int4" else 4) == 0 or not len(table.scale):
         return None
     return [looked_up(ids, table)]
+
+
+def padded_to_nothing(m):
+    x = m.input("float32", [2, 3])
+    options = {"edge_padding_low": [0, -3], "edge_padding_high": [1, 0], "interior_padding": [0, 0]}
+    m.operator("STABLEHLO_PAD", [x, m.constant("float32", np.float32(7))], [m.output("float32")], **options)
+
+
+@deviation(
+    "STABLEHLO_PAD",
+    when="a result that has a dimension of 0, and others",
+    litert="gives all dimensions as 0",
+    tq="the others as they are",
+    example=padded_to_nothing,
+)
+def nothing_padded(node):
+    x, options = node.inputs[0], node.options
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    low, high, between = (np.asarray(options[name]) for name in names)
+    if x.value is None or not len(x.value.shape) == len(low) == len(high) == len(between):
+        return None
+    sizes = np.array(x.value.shape)
+    shape = np.maximum(sizes + low + high + np.maximum(sizes - 1, 0) * between, 0)
+    return [np.zeros(shape, x.value.dtype)] if 0 in shape and shape.any() else None

@@ -212,3 +212,30 @@ def slices_to_nothing(node):
     if not any(e == 0 and not m for e, m in zip(ends, masked, strict=True)):
         return None
     return [x[tuple(slice(b, None if m else e) for b, e, m in zip(begin, ends, masked, strict=True))]]
+
+
+def wide_window(m):
+    options = {"padding": "VALID", "stride_h": 1, "stride_w": 1, "filter_height": 3, "filter_width": 2}
+    x = m.input("float32", [1, 2, 5, 4])
+    m.operator("MAX_POOL_2D", [x], [m.output("float32", [1, 0, 4, 4])], **options)
+
+
+@deviation(
+    "AVERAGE_POOL_2D",
+    "MAX_POOL_2D",
+    when="VALID, a window that is higher or wider than the image",
+    litert="XNNPACK gives one place",
+    tq="none",
+    example=wide_window,
+    numerics=("xnnpack",),
+)
+def beyond_the_image(node):
+    x, options = node.inputs[0], node.options
+    if str(getattr(options["padding"], "name", options["padding"])) != "VALID" or not is_known(node):
+        return None
+    sizes = [
+        max((size - options[f"filter_{axis}"]) // options[f"stride_{axis[0]}"] + 1, 0)
+        for size, axis in zip(x.shape[1:3], ("height", "width"), strict=True)
+    ]
+    shape = (x.shape[0], *sizes, x.shape[3])
+    return [np.zeros(shape, x.value.dtype)] if 0 in sizes else None
