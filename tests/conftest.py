@@ -25,6 +25,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    # The longest test begins first, or one of several processes ends with it alone.
+    items.sort(key=lambda item: item.name != "test_on_aarch64")
     if config.getoption("--slow"):
         return
     for item in items:
