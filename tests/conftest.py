@@ -39,3 +39,12 @@ def corpus():
     if not files:
         pytest.skip(f"no models in {CORPUS}; TQ_MODELS names another folder")
     return files
+
+
+@pytest.fixture(scope="session")
+def objects(tmp_path_factory):
+    """The folder of compiled.py, which all processes of a run share."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    return Path(os.environ.get("TQ_OBJECTS") or folder / "objects")

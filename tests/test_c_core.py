@@ -7,10 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parent.parent
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
-FLAGS = ["-std=c11", "-g", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", *SANITIZE]
 # What a Python built with sanitizers preloads must not reach a program that has its own.
 NO_PRELOAD = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
 
@@ -18,7 +17,7 @@ NO_PRELOAD = {key: value for key, value in os.environ.items() if key != "LD_PREL
 def core_sources():
     """What reads files, and what plans memory.
 
-    Not the kernels, which take minutes to compile with sanitizers and have a test of their own.
+    Not the kernels, which have a test of their own.
     """
     rooms = ("base", "flatbuffer", "model", "quant")
     planning = [ROOT / "src" / "runtime" / name for name in ("memory.c", "places.c")]
@@ -32,24 +31,19 @@ def compiler_with_sanitizers(name, folder):
         pytest.skip(f"there is no {name}")
     probe = folder / "probe.c"
     probe.write_text("int main(void) { return 0; }\n")
-    built = subprocess.run([path, *SANITIZE, probe, "-o", folder / "probe"], capture_output=True, text=True)
+    built = subprocess.run([path, *SANITIZED, probe, "-o", folder / "probe"], capture_output=True, text=True)
     if built.returncode or subprocess.run([folder / "probe"], env=NO_PRELOAD, capture_output=True).returncode:
         pytest.skip(f"{name} cannot build and run with the sanitizers")
     return path
 
 
-@pytest.mark.parametrize("name", ["cc", "clang"])
-def test_core(name, tmp_path):
-    compiler = compiler_with_sanitizers(name, tmp_path)
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+def test_core(name, objects, tmp_path):
+    compiler_with_sanitizers(name, tmp_path)
     others = ("threads.c", "variants.c", "products.c")  # programs of their own
     own = [path for path in sorted((ROOT / "tests" / "c").glob("*.c")) if path.name not in others]
-    sources = [*core_sources(), *own]
-    program = tmp_path / "test_core"
-    includes = [f"-I{ROOT / 'src'}", f"-I{ROOT}", f"-I{ROOT / 'tests' / 'c'}"]
-    built = subprocess.run(
-        [compiler, *FLAGS, *includes, *sources, "-lm", "-pthread", "-o", program], capture_output=True, text=True
-    )
-    assert built.returncode == 0, built.stderr
+    made = compiled(objects, name, SANITIZED, [*core_sources(), *own])
+    program = link(name, SANITIZED, made, tmp_path / "test_core")
     ran = subprocess.run([program], capture_output=True, text=True, env=NO_PRELOAD, timeout=300)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.endswith(" checks, 0 failed\n")

@@ -304,7 +304,7 @@ def test_explain_the_example(rounding, code):
 @pytest.mark.parametrize("rounding", RULES)
 @given(
     acc=int32s,
-    real=st.one_of(st.floats(2**-20, 2.0), st.floats(-2.0, 2.0)),
+    real=st.one_of(st.floats(2**-20, 2.0), st.floats(0.0, 2.0)),
     zero_point=st.integers(-128, 127),
 )
 def test_explanations_add_up(rounding, acc, real, zero_point):
@@ -356,6 +356,10 @@ def test_explain_takes_a_pair_zero_points_and_dtypes():
             "multiplier is 1e+39; it must be",
         ),
         (lambda: tq.explain_requantize(5, (2**31, 0)), ValueError, "multiplier[0] is 2147483648"),
+        (lambda: tq.explain_requantize(5, -0.5), ValueError, "multiplier is -0.5; it must be finite and not negative"),
+        (lambda: tq.explain_requantize(5, (-1, 0)), ValueError, "multiplier[0] is -1; it must be from 0 to"),
+        (lambda: tq.explain_requantize(0, (2**30, 129), rounding="float32-even"), ValueError, "finite as float32"),
+        (lambda: tq.explain_requantize(5, b"1"), TypeError, "multiplier is b'1'; it must be a number"),
         (lambda: tq.explain_requantize(5, (1.5, 0)), TypeError, "multiplier[0] is 1.5; it must be an integer"),
         (lambda: tq.explain_requantize(5, 0.5, 1.5), TypeError, "zero_point is 1.5; it must be an integer"),
         (lambda: tq.explain_requantize(5, 0.5, 2**70), ValueError, "zero_point is 1180591620717411303424"),

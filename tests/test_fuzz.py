@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 import zoo
+from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parents[1]
 CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if path.parent.name != "python"]
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
 
 
 def sources(*names):
@@ -25,7 +25,7 @@ def sources(*names):
     return [ROOT / "tests" / "fuzz" / name for name in names] + [path for path in CORE if path.parent.name in rooms]
 
 
-def compile_with(compiler, flags, files, out):
+def compile_with(compiler, flags, files, objects, out):
     """Compiles, or skips where the compiler or its sanitizer runtime is missing."""
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not on the PATH")
@@ -38,18 +38,15 @@ def compile_with(compiler, flags, files, out):
     tried = subprocess.run([compiler, *flags, probe, "-o", probe.with_suffix("")], capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(f"{compiler} has no runtime for {' '.join(flags)}")
-    warnings = ["-Wall", "-Wextra", "-Werror"]
-    command = [compiler, "-std=c11", "-O1", "-g", *warnings, *flags, f"-I{ROOT / 'src'}", f"-I{ROOT}", *files]
-    done = subprocess.run([*command, "-o", out, "-lm", "-pthread"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return out
+    return link(compiler, flags, compiled(objects, compiler, flags, files), out)
 
 
 @pytest.fixture(scope="module", params=["gcc", "clang"])
-def replay(request, tmp_path_factory):
+def replay(request, objects, tmp_path_factory):
     """Runs the replayer; returns how many cases it ran."""
     out = tmp_path_factory.mktemp(request.param) / "replay"
-    program = compile_with(request.param, SANITIZE, sources("fuzz_model.c", "fuzz_rewrite.c", "replay.c"), out)
+    files = sources("fuzz_model.c", "fuzz_rewrite.c", "replay.c")
+    program = compile_with(request.param, SANITIZED, files, objects, out)
 
     def run(*arguments, seconds=300):
         done = subprocess.run(
@@ -119,10 +116,10 @@ def test_damaged_corpus(replay, corpus):
 
 
 @pytest.mark.slow
-def test_libfuzzer(seeds, tmp_path):
+def test_libfuzzer(seeds, objects, tmp_path):
     """Twenty seconds of coverage-guided search from the made models."""
-    flags = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    program = compile_with("clang", flags, sources("fuzz_model.c", "fuzz_rewrite.c"), tmp_path / "fuzz")
+    flags = ["-O1", "-g1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+    program = compile_with("clang", flags, sources("fuzz_model.c", "fuzz_rewrite.c"), objects, tmp_path / "fuzz")
     found = tmp_path / "corpus"
     found.mkdir()
     command = [program, found, seeds[0].parent, "-max_total_time=20", "-max_len=4096", f"-artifact_prefix={tmp_path}/"]

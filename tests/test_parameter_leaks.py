@@ -2,6 +2,8 @@
 """Fixed point, parameters, observers and fake quantization give back what they take, also where they refuse."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -100,3 +102,43 @@ def test_refusals(name):
         raise AssertionError("not refused")
 
     assert_no_leak(refused, 300)
+
+
+NO_MEMORY = """
+import _testcapi
+import numpy as np
+import tq
+
+x, acc, scale = np.ones((8, 64), np.float32), np.ones((80, 64), np.int32), np.full(64, 0.5)
+layer = tq.Requantization(scale, 3, axis=1)
+calls = [
+    lambda: tq.quantize(x, scale, np.arange(64), axis=1),
+    lambda: tq.dequantize([1, 2], 0.5),
+    lambda: tq.requantize(acc, scale, axis=1),
+    lambda: layer.requantize(acc),
+    lambda: tq.choose_quantization_params([0, 1], 2),
+    lambda: tq.quantize_multiplier(scale),
+    lambda: tq.quantize_weights(x, 0),
+    lambda: tq.fake_quant(x, 0, 1),
+    lambda: tq.mse(x, x, 0),
+]
+failed = 0
+for call in calls:
+    call()
+    for i in range(60):
+        _testcapi.set_nomemory(i, i + 1)
+        try:
+            call()
+        except MemoryError:
+            failed += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+assert failed > len(calls)
+"""
+
+
+def test_allocations_that_fail():
+    """Each of Python's and NumPy's that a call makes: a MemoryError, and nothing worse."""
+    pytest.importorskip("_testcapi")
+    done = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -510,7 +510,9 @@ def test_shapes_that_do_not_fit():
     refuses(ValueError, f"block_size is {2**70}: it must divide", tq.quantize, x, 1.0, block_size=2**70)
     for size in (0, -1):
         refuses(ValueError, "block_size is", tq.quantize, x, 1.0, block_size=size)
-    refuses(ValueError, r"scale has shape \(2, 3\): .* or 12", tq.quantize, x, np.ones((2, 3)), block_size=2)
+    refuses(
+        ValueError, r"scale has shape \(2, 3\): .* the shape \(2, 3, 2\)", tq.quantize, x, np.ones((2, 3)), block_size=2
+    )
     refuses(ValueError, "num_threads is 0", tq.quantize, x, 1.0, num_threads=0)
 
 
@@ -535,6 +537,33 @@ def test_types_that_are_refused():
     refuses(TypeError, "at most 3 positional", tq.quantize, x, 1.0, 0, "int8")
     refuses(TypeError, "no argument 'scales'", tq.quantize, x, 1.0, scales=3)
     refuses(TypeError, "'scale' twice", tq.quantize, x, 1.0, scale=3)
+
+
+@pytest.mark.parametrize("flag", ["no", None, 2, 0.0, np.float32(1)])
+def test_flags_that_are_no_flags(flag):
+    refuses(TypeError, "narrow_range is a .*: it must be True or False", tq.quantize, [1.0], 1.0, narrow_range=flag)
+
+
+def test_flags():
+    for flag, low in ((True, -127), (np.True_, -127), (1, -127), (False, -128), (np.False_, -128), (0, -128)):
+        assert tq.quantize([-999.0], 1.0, narrow_range=flag).tolist() == [low]
+
+
+def test_types_that_errors_ask_for_are_the_functions_own():
+    every = "it must be int8, uint8, int16, uint16, int32, int4, uint4 or int2$"
+    narrow = "it must be int4, uint4 or int2$"
+    for dtype in ("float32", np.float64, None, "\ud800", "q"):
+        refuses(TypeError, every, tq.quantize, [1.0], 1.0, dtype=dtype)
+        refuses(TypeError, narrow, tq.pack, [1], dtype)
+        refuses(TypeError, "it must be int8, uint8, int16 or int32$", tq.requantize, [1], 1.0, dtype=dtype)
+    for dtype in ("int8", "int32", "uint16"):  # of which int32's range is wider than an int is
+        refuses(TypeError, f"dtype is {dtype}: {narrow}", tq.pack, [1], dtype)
+        refuses(TypeError, f"dtype is {dtype}: {narrow}", tq.unpack, b"1", 2, dtype)
+
+
+def test_shapes_of_scales_of_blocks_that_errors_ask_for():
+    wanted = r"scale has shape \(1, 2\): it needs one value, or the shape \(2, 1\): the input's, with axis 1 counting"
+    refuses(ValueError, wanted, tq.quantize, np.ones((2, 3)), [[0.1, 0.2]], block_size=3)
 
 
 def test_outs_that_are_refused():

@@ -79,6 +79,16 @@ def test_one_set_for_all():
     assert tq.Requantization([0.5, 0.25], axis=0).requantize(np.int32([10, 10])).tolist() == [5, 3]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_no_channels(dtype):
+    layer = pickle.loads(pickle.dumps(tq.Requantization([], 3, axis=-1, dtype=dtype)))
+    assert layer.multiplier.shape == (0,) and "0 multipliers" in repr(layer)
+    found = layer.requantize(np.zeros((5, 0), np.int32))
+    assert found.shape == (5, 0) and found.dtype == dtype
+    with pytest.raises(ValueError, match=r"multiplier has shape \(0,\): it needs one value, or 5"):
+        layer.requantize(np.zeros((5, 5), np.int32))
+
+
 def test_out_and_threads():
     rng = np.random.default_rng(0)
     multiplier = rng.uniform(0.001, 0.005, 64)
@@ -126,6 +136,8 @@ def test_copies_and_pickles(again):
     assert repr(other) == repr(layer) and np.array_equal(other.multiplier, layer.multiplier)
     q = np.random.default_rng(0).integers(-30000, 30000, (200, 64)).astype(np.int32)
     assert np.array_equal(other.requantize(q), layer.requantize(q))
+    swapped = again(tq.Requantization(0.5, dtype=">i2"))
+    assert swapped.dtype == "int16" and swapped.requantize(q).dtype == ">i2"
 
 
 @pytest.mark.parametrize(
@@ -135,14 +147,20 @@ def test_copies_and_pickles(again):
         ((-1.0,), {}, ValueError, "multiplier is -1.0: a multiplier must be finite and not negative"),
         ((np.nan,), {}, ValueError, "multiplier is nan"),
         (([1, 2],), {}, ValueError, "give axis"),
-        (([1, 2], [1, 2, 3]), {"axis": 0}, ValueError, r"multiplier has shape \(2,\): it needs one value, or 3"),
+        (([1, 2], [1, 2, 3]), {"axis": 0}, ValueError, "multiplier has 2 values and zero_point has 3: each needs one"),
+        (
+            (1, [1, 2]),
+            {"axis": 0, "input_zero_point": []},
+            ValueError,
+            "zero_point has 2 values and input_zero_point has 0",
+        ),
         (([[1, 2]],), {"axis": 0}, ValueError, "multiplier has shape"),
         ((1.0, 300), {}, ValueError, "zero_point is 300: it must be a code of int8"),
         ((1.0, 0.5), {}, TypeError, "zero_point"),
         ((1.0,), {"axis": "x"}, TypeError, "axis is a str"),
         ((1.0,), {"axis": 100}, ValueError, "axis is 100"),
         ((1.0,), {"rounding": "q"}, ValueError, "rounding is 'q'"),
-        ((1.0,), {"dtype": "float32"}, TypeError, "dtype is 'float32'"),
+        ((1.0,), {"dtype": "float32"}, TypeError, "dtype is 'float32': it must be int8, uint8, int16 or int32$"),
         ((1.0,), {"dtype": "int4"}, TypeError, "dtype is int4"),
         ((), {}, TypeError, "multiplier"),
         ((1.0, 0, 0), {}, TypeError, "at most 2 positional"),
@@ -167,6 +185,16 @@ def test_bad_input(q, error, words):
     layer = tq.Requantization([0.5, 0.25], axis=1)
     with pytest.raises(error, match=words):
         layer.requantize(q)
+
+
+@pytest.mark.parametrize("name", ["zero_point", "input_zero_point"])
+def test_values_that_are_all_the_same_are_as_many_as_channels(name):
+    layer = pickle.loads(pickle.dumps(tq.Requantization(0.5, axis=1, **{name: [3, 3]})))
+    assert getattr(layer, name).tolist() == [3, 3] and layer.multiplier.shape == ()
+    q = np.arange(-20, 20, dtype=np.int32).reshape(20, 2)
+    assert np.array_equal(layer.requantize(q), tq.requantize(q, 0.5, **{name: 3}))
+    with pytest.raises(ValueError, match=rf"{name} has shape \(2,\): it needs one value, or 5"):
+        layer.requantize(np.zeros((4, 5), np.int32))
 
 
 def test_an_input_zero_point_must_be_a_code_of_the_input():

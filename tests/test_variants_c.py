@@ -2,13 +2,12 @@
 """tests/c/variants.c and products.c: the kernels without Python, under sanitizers, by each compiler, and on an emulated
 processor."""
 
-import os
 import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from compiled import compiled, link
 
 ROOT = Path(__file__).parent.parent
 SOURCES = [
@@ -17,31 +16,16 @@ SOURCES = [
     *(ROOT / "src" / f"base/{name}.c" for name in ("alloc", "cpu", "pages", "status", "threads")),
 ]
 PROGRAMS = ("variants", "products")
-FLAGS = ["-std=c11", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src'}", f"-I{ROOT}"]
 
 
-def build(compiler, folder, *flags):
-    """Paths of the programs.  Each file by a compiler of its own: some of them take a minute each under sanitizers."""
+def build(compiler, objects, folder, *flags, static=False):
+    """Paths of the programs."""
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
-
-    def command(*arguments):
-        done = subprocess.run([compiler, *FLAGS, *flags, *map(str, arguments)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-
-    def compiled(source):
-        made = folder / f"{source.stem}.o"
-        command("-c", source, "-o", made)
-        return made
-
-    mains = [ROOT / "tests/c" / f"{name}.c" for name in PROGRAMS]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compiled, [*mains, *SOURCES]))
-    programs = []
-    for main in objects[: len(mains)]:
-        programs.append(folder / main.stem)
-        command(main, *objects[len(mains) :], "-lm", "-pthread", "-o", programs[-1])
-    return programs
+    mains = compiled(objects, compiler, flags, [ROOT / "tests/c" / f"{name}.c" for name in PROGRAMS])
+    core = compiled(objects, compiler, flags, SOURCES)
+    linked = [*flags, "-static"] if static else flags
+    return [link(compiler, linked, [main, *core], folder / name) for main, name in zip(mains, PROGRAMS, strict=True)]
 
 
 def run(*command):
@@ -52,24 +36,25 @@ def run(*command):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_under_sanitizers(compiler, tmp_path):
-    variants, products = build(compiler, tmp_path, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+def test_under_sanitizers(compiler, objects, tmp_path):
+    flags = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    variants, products = build(compiler, objects, tmp_path, *flags)
     run(str(variants))
     assert run(str(products), "150") >= 150
 
 
-def test_on_aarch64(tmp_path):
+def test_on_aarch64(objects, tmp_path):
     if not shutil.which("qemu-aarch64"):
         pytest.skip("no qemu-aarch64")
-    variants, products = build("aarch64-linux-gnu-gcc", tmp_path, "-static")
+    variants, products = build("aarch64-linux-gnu-gcc", objects, tmp_path, "-O2", static=True)
     assert run("qemu-aarch64", str(variants)) > 10000
     assert run("qemu-aarch64", str(products), "300") > 300
 
 
 @pytest.mark.slow
-def test_products_at_length(tmp_path):
+def test_products_at_length(objects, tmp_path):
     """Optimized, as they are shipped."""
-    _, products = build("gcc", tmp_path, "-O3")
+    _, products = build("gcc", objects, tmp_path, "-O3")
     assert run(str(products)) >= 1500
 
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq: reads, checks, explains and runs TensorFlow Lite models.
+"""tq: reads, checks, explains, runs, quantizes, edits and builds TensorFlow Lite models.
 
     m = tq.Model("model.tflite")
     print(m)                              # every operator and tensor, with its quantization
     m.tensors["conv/weights"].data        # a NumPy view, nothing copied
     m.get_tensor_details()                # TFLite's dicts, with the min and max that TFLite drops
+    tq.Interpreter("model.tflite")        # in the place of tf.lite.Interpreter
+    tq.quantize(x, scale, zero_point)     # TFLite's arithmetic, on arrays
+    tq.quantize_model("float.tflite", "int8", calibration=samples)
+    tq.edit("model.tflite")               # and tq.ModelBuilder()
 
 The schema's enums are here by name: tq.TensorType, tq.BuiltinOperator, tq.Padding ...
 """

@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from math import ldexp
 from typing import Any
 
 from numpy.typing import DTypeLike
@@ -112,17 +113,22 @@ def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
     if isinstance(value, tuple):
         if len(value) != 2:
             raise ValueError(f"multiplier has {len(value)} parts; it must be a number, or (multiplier, shift)")
-        return _integer(value[0], "multiplier[0]", *_INT32), _integer(value[1], "multiplier[1]", -31, 1024)
+        parts = _integer(value[0], "multiplier[0]", 0, _INT32[1]), _integer(value[1], "multiplier[1]", -31, 1024)
+        if rounding == "float32-even" and ldexp(parts[0], parts[1] - 31) >= _FLOAT32_OVERFLOW:
+            raise ValueError(f"multiplier is {value!r}; it must be finite as float32")
+        return parts
     try:
-        real = float(value) if not isinstance(value, str) else None
+        real = float(value) if not isinstance(value, str | bytes | bytearray) else None
     except OverflowError:
         real = float("inf")
     except (TypeError, ValueError):
         real = None
     if real is None:
         raise TypeError(f"multiplier is {value!r}; it must be a number, or (multiplier, shift)")
-    if rounding == "float32-even" and abs(real) >= _FLOAT32_OVERFLOW:
-        raise ValueError(f"multiplier is {real!r}; it must be finite as float32")
+    most = _FLOAT32_OVERFLOW if rounding == "float32-even" else float("inf")
+    if not 0 <= real < most:
+        finite = "finite as float32" if rounding == "float32-even" else "finite"
+        raise ValueError(f"multiplier is {real!r}; it must be {finite} and not negative")
     return real
 
 
@@ -143,9 +149,9 @@ def explain_requantize(
     """Each step of requantizing one value: `requantize` and the operators do the same to arrays.
 
     acc: an int32 accumulator, or a code whose zero point is `input_zero_point`. multiplier: the real multiplier
-    (input scale * weight scale / output scale), or the pair that quantize_multiplier gives. zero_point: the output's,
-    within dtype. dtype: the output's. rounding: a name of tq.rules()["requantize"]. TypeError and ValueError name the
-    argument that is no number or does not fit.
+    (input scale * weight scale / output scale), finite and not negative, or the pair that quantize_multiplier gives of
+    it. zero_point: the output's, within dtype. dtype: the output's. rounding: a name of tq.rules()["requantize"].
+    TypeError and ValueError name the argument that is no number or does not fit.
 
     >>> print(explain_requantize(7984, 0.0014402704, 3))
     rounding 'double'

@@ -33,7 +33,8 @@ static tq_status verify_vector(walk *w, size_t at, size_t element_size, tq_vecto
         return status;
     uint64_t bytes = (uint64_t)out->count * element_size;
     if (bytes > w->left.bytes)
-        return tq_fail(w->error, TQ_BYTE_BUDGET, at, "vectors and strings reached so far hold more bytes than the budget; are they shared?");
+        return tq_fail(w->error, TQ_BYTE_BUDGET, at,
+                       "vectors and strings reached so far hold more bytes than the budget; are they shared?");
     w->left.bytes -= bytes;
     return TQ_OK;
 }
@@ -107,7 +108,9 @@ static tq_status verify_field(walk *w, const tq_table *table, const tq_field *fi
         return TQ_OK;
     unsigned size = tq_scalar_size[field->scalar];
     if (!tq_bytes_hold(w->file, at, size))
-        return tq_fail(w->error, TQ_FIELD_RANGE, at, "a field of %u bytes passes the end of the file (%llu bytes)", size, (unsigned long long)w->file.size);
+        return tq_fail(w->error, TQ_FIELD_RANGE, at,
+                       "a field of %u bytes passes the end of the file (%llu bytes)",
+                       size, (unsigned long long)w->file.size);
     if (field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM)
         return TQ_OK;
     size_t target;
@@ -120,7 +123,9 @@ static tq_status verify_table(walk *w, tq_table_id id, size_t at, unsigned depth
     if (depth >= w->left.depth)
         return tq_fail(w->error, TQ_DEPTH_BUDGET, at, "tables nest more than %u deep", depth);
     if (w->left.tables == 0)
-        return tq_fail(w->error, TQ_TABLE_BUDGET, at, "more tables are reached than a file of %llu bytes can hold; are they shared?", (unsigned long long)w->file.size);
+        return tq_fail(w->error, TQ_TABLE_BUDGET, at,
+                       "more tables are reached than a file of %llu bytes can hold; are they shared?",
+                       (unsigned long long)w->file.size);
     w->left.tables--;
     tq_table table;
     tq_status status = tq_table_find(w->file, at, &table, w->error);
@@ -133,7 +138,8 @@ tq_status tq_verify(tq_bytes file, tq_table_id root, const tq_budget *budget, tq
 {
     walk w = {file, budget ? *budget : tq_budget_for(file.size), error};
     if (file.size < 8)
-        return tq_fail(error, TQ_TOO_SMALL, 0, "the file has %llu bytes; a flatbuffer needs at least 8", (unsigned long long)file.size);
+        return tq_fail(error, TQ_TOO_SMALL, 0,
+                       "the file has %llu bytes; a flatbuffer needs at least 8", (unsigned long long)file.size);
     size_t at;
     tq_status status = tq_offset_follow(file, 0, &at, error);
     if (status == TQ_OK)

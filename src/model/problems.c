@@ -167,7 +167,8 @@ bool tq_walk_spend(tq_walk *walk, uint64_t bytes, tq_place place)
     }
     if (!walk->counts[TQ_PROBLEM_UNCHECKED])
         tq_report(walk, TQ_PROBLEM_UNCHECKED, place,
-                  "from here on some constants stay unchecked: the file shares them so often that checking reads more than 4 times its size");
+                  "from here on some constants stay unchecked: the file shares them so often that checking reads more "
+                  "than 4 times its size");
     return false;
 }
 

@@ -58,7 +58,8 @@ static bool fits(uint8_t rule, uint32_t count, uint32_t of_operator)
 
 static void check_endless(tq_walk *walk, const tq_node *node, const callee_row *row, const tq_subgraph *condition)
 {
-    bool is_condition = row->field == TQ_WhileOptions_cond_subgraph_index || row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
+    bool is_condition = row->field == TQ_WhileOptions_cond_subgraph_index ||
+                        row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
     int32_t output = condition->outputs.count ? tq_vector_i32(&condition->outputs, 0) : -1;
     tq_table tensor = tq_vector_table(&condition->tensors, (size_t)(uint32_t)output);
     tq_bytes bytes;
@@ -79,8 +80,10 @@ static void check_callee(tq_walk *walk, const tq_node *node, const callee_row *r
         return;
     }
     tq_subgraph subgraph = tq_model_subgraph(walk->model, (size_t)index);
-    if (!fits(row->inputs, subgraph.inputs.count, node->inputs.count) || !fits(row->outputs, subgraph.outputs.count, node->outputs.count))
-        tq_report(walk, TQ_PROBLEM_CALL_ARITY, place, "%s: subgraph %lld takes %u tensors and gives %u; the operator has %u inputs and %u outputs",
+    if (!fits(row->inputs, subgraph.inputs.count, node->inputs.count) ||
+        !fits(row->outputs, subgraph.outputs.count, node->outputs.count))
+        tq_report(walk, TQ_PROBLEM_CALL_ARITY, place,
+                  "%s: subgraph %lld takes %u tensors and gives %u; the operator has %u inputs and %u outputs",
                   name, (long long)index, subgraph.inputs.count, subgraph.outputs.count, node->inputs.count, node->outputs.count);
     check_endless(walk, node, row, &subgraph);
 }

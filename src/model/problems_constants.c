@@ -33,7 +33,8 @@ static bool check_range(tq_walk *walk, tq_problem_code code, tq_place place, con
         int64_t value = tq_integer(values, i);
         if (value >= low && value <= high)
             continue;
-        tq_report(walk, code, place, "value %llu is %lld; it needs to be from %lld to %lld", (unsigned long long)i, (long long)value,
+        tq_report(walk, code, place,
+                  "value %llu is %lld; it needs to be from %lld to %lld", (unsigned long long)i, (long long)value,
                   (long long)low, (long long)high);
         return true;
     }
@@ -129,7 +130,8 @@ static void check_gather(tq_walk *walk, const tq_node *node)
     if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_node_integers(walk, node, 1, &indices))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
-    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &indices, 0, dimension < 0 ? INT64_MAX : dimension - 1);
+    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &indices, 0,
+                dimension < 0 ? INT64_MAX : dimension - 1);
 }
 
 /* The limit of the i-th part of an index: a dimension of a shape, or a value of a constant. */
@@ -176,7 +178,8 @@ static void check_gather_nd(tq_walk *walk, const tq_node *node)
     tq_integers indices;
     tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0), shape = tq_known_shape_of(walk, &node->inputs, 1);
     if (data.known && tq_node_integers(walk, node, 1, &indices))
-        check_tuples(walk, tq_node_place(walk, node, 1), &indices, last_dimension(&shape), &(limits){&data, NULL, data.shape.count});
+        check_tuples(walk, tq_node_place(walk, node, 1), &indices, last_dimension(&shape),
+                     &(limits){&data, NULL, data.shape.count});
 }
 
 /* SCATTER_ND has its output's shape in input 2, SPARSE_TO_DENSE in input 1. */
@@ -187,7 +190,8 @@ static void check_scatter(tq_walk *walk, const tq_node *node, uint32_t shape_inp
     if (!tq_node_integers(walk, node, shape_input, &dims) || !tq_node_integers(walk, node, 0, &indices))
         return;
     bool scalars = shape_input == 1 && shape.shape.count < 2;
-    check_tuples(walk, tq_node_place(walk, node, 0), &indices, scalars ? 1 : last_dimension(&shape), &(limits){NULL, &dims, dims.count});
+    check_tuples(walk, tq_node_place(walk, node, 0), &indices, scalars ? 1 : last_dimension(&shape),
+                 &(limits){NULL, &dims, dims.count});
 }
 
 /* ---- segments ---- */
@@ -202,7 +206,8 @@ static void check_segment_sum(tq_walk *walk, const tq_node *node)
         return;
     int64_t rows_of_data = data.known && data.shape.count ? tq_known_dimension(&data, 0) : -1, before = 0;
     if (rows_of_data >= 0 && (uint64_t)rows_of_data != ids.count)
-        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, place, "there are %llu segment ids; the data has %lld rows", (unsigned long long)ids.count,
+        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, place,
+                  "there are %llu segment ids; the data has %lld rows", (unsigned long long)ids.count,
                   (long long)rows_of_data);
     for (uint64_t i = 0; i < ids.count; i++) {
         int64_t id = tq_integer(&ids, i);
@@ -222,7 +227,8 @@ static void check_unsorted_segments(tq_walk *walk, const tq_node *node)
         return;
     bool known = tq_node_integers(walk, node, 2, &segments) && segments.count == 1;
     /* A negative id drops its row. */
-    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &ids, INT64_MIN, known ? tq_integer(&segments, 0) - 1 : INT64_MAX);
+    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &ids, INT64_MIN,
+                known ? tq_integer(&segments, 0) - 1 : INT64_MAX);
 }
 
 static void check_reverse_sequence(tq_walk *walk, const tq_node *node)

@@ -12,7 +12,8 @@ static void check_groups(tq_walk *walk, const tq_node *node, uint32_t input, uin
     int64_t depth = data.shape.count ? tq_known_dimension(&data, data.shape.count - 1) : -1;
     int64_t channels = at < filter.shape.count ? tq_known_dimension(&filter, at) : -1;
     if (channels == 0 || (channels > 0 && depth >= 0 && (depth % channels || (once && depth != channels))))
-        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node), "the filter takes %lld channels; the input has %lld", (long long)channels,
+        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node),
+                  "the filter takes %lld channels; the input has %lld", (long long)channels,
                   (long long)depth);
 }
 
@@ -23,7 +24,8 @@ static void check_bias(tq_walk *walk, const tq_node *node, uint32_t bias_input, 
     int64_t channels = at < filter.shape.count ? tq_known_dimension(&filter, at) : -1;
     uint64_t count;
     if (channels >= 0 && bias.shape.count && tq_known_count(&bias, &count) && count != (uint64_t)channels)
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_place(walk, node, bias_input), "there are %llu biases; the filter has %lld outputs",
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_place(walk, node, bias_input),
+                  "there are %llu biases; the filter has %lld outputs",
                   (unsigned long long)count, (long long)channels);
 }
 
@@ -34,7 +36,8 @@ static void check_depthwise(tq_walk *walk, const tq_node *node)
     int64_t depth = data.shape.count == 4 ? tq_known_dimension(&data, 3) : -1;
     int64_t channels = filter.shape.count == 4 ? tq_known_dimension(&filter, 3) : -1;
     if (depth >= 0 && channels >= 0 && (depth == 0 || channels % depth))
-        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node), "the filter has %lld channels; the input has %lld, which needs to divide it",
+        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node),
+                  "the filter has %lld channels; the input has %lld, which needs to divide it",
                   (long long)channels, (long long)depth);
     check_bias(walk, node, 2, 3);
 }
@@ -64,7 +67,8 @@ static void check_fully_connected(tq_walk *walk, const tq_node *node)
     uint64_t count = 0;
     bool known = tq_known_count(&data, &count);
     if (depth == 0 || (depth > 0 && known && count % (uint64_t)depth))
-        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node), "the weights take %lld values; the input has %llu, which needs to be a multiple",
+        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node),
+                  "the weights take %lld values; the input has %llu, which needs to be a multiple",
                   (long long)depth, (unsigned long long)count);
     check_bias(walk, node, 2, 0);
 }
@@ -75,7 +79,8 @@ static void check_svdf(tq_walk *walk, const tq_node *node)
     int64_t rank = tq_get_int(&node->options.table, TQ_SVDFOptions_rank);
     int64_t filters = weights.shape.count ? tq_known_dimension(&weights, 0) : -1;
     if (rank > 0 && filters >= 0 && filters % rank)
-        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node), "the rank is %lld; there are %lld filters, which it needs to divide",
+        tq_report(walk, TQ_PROBLEM_GROUPS, tq_node_whole(walk, node),
+                  "the rank is %lld; there are %lld filters, which it needs to divide",
                   (long long)rank, (long long)filters);
 }
 

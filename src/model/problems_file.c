@@ -17,7 +17,8 @@ static void check_operator_code(tq_walk *walk, uint32_t index)
     int64_t version = tq_get_int(&code, TQ_OperatorCode_version);
     tq_bytes name = tq_get_string(&code, TQ_OperatorCode_custom_code);
     if (!tq_builtin(number) || number == TQ_BuiltinOperator_PLACEHOLDER_FOR_GREATER_OP_CODES)
-        tq_report(walk, TQ_PROBLEM_OPCODE_UNKNOWN, place, "the number is %lld, which this schema does not know", (long long)number);
+        tq_report(walk, TQ_PROBLEM_OPCODE_UNKNOWN, place,
+                  "the number is %lld, which this schema does not know", (long long)number);
     if (old > 0 && new > 0 && old != new && !(old == OLD_CODE_LIMIT && new > OLD_CODE_LIMIT))
         tq_report(walk, TQ_PROBLEM_OPCODE_CONFLICT, place,
                   "deprecated_builtin_code is %lld and builtin_code is %lld; the larger counts", (long long)old, (long long)new);
@@ -50,7 +51,8 @@ void tq_check_file(tq_walk *walk)
         tq_report(walk, TQ_PROBLEM_IDENTIFIER, place, "bytes 4 to 7 are '%s'; TFLite needs 'TFL3'", found);
     }
     if (version != SCHEMA_VERSION)
-        tq_report(walk, TQ_PROBLEM_VERSION, place, "the schema version is %lld; TFLite reads %d", (long long)version, SCHEMA_VERSION);
+        tq_report(walk, TQ_PROBLEM_VERSION, place,
+                  "the schema version is %lld; TFLite reads %d", (long long)version, SCHEMA_VERSION);
     if (!model->subgraphs.count)
         tq_report(walk, TQ_PROBLEM_NO_SUBGRAPHS, place, "the model has no subgraph; it needs at least one");
     if (!model->buffers.at)
@@ -102,7 +104,8 @@ static void check_external_buffer(tq_walk *walk, uint32_t index)
     uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset);
     uint64_t length = tq_get_u64(&buffer, TQ_ExternalBuffer_length), end;
     if (group >= walk->model->external_groups.count)
-        tq_report(walk, TQ_PROBLEM_EXTERNAL_GROUP, place, "the group is %lld of %u", (long long)group, walk->model->external_groups.count);
+        tq_report(walk, TQ_PROBLEM_EXTERNAL_GROUP, place,
+                  "the group is %lld of %u", (long long)group, walk->model->external_groups.count);
     if (!tq_add_u64(offset, length, &end) || end > INT64_MAX)
         tq_report(walk, TQ_PROBLEM_EXTERNAL_RANGE, place, "offset %llu and length %llu pass the end of any file",
                   (unsigned long long)offset, (unsigned long long)length);
@@ -118,8 +121,10 @@ void tq_check_external(tq_walk *walk)
     for (uint32_t i = 1; i < model->external_buffers.count; i++) {
         uint64_t id = model->external_index[i] >> 32;
         if (id == model->external_index[i - 1] >> 32)
-            tq_report(walk, TQ_PROBLEM_EXTERNAL_DUPLICATE, tq_place_of(TQ_PLACE_EXTERNAL_BUFFER, (uint32_t)model->external_index[i]),
-                      "the id %llu is that of number %u; ids need to differ", (unsigned long long)id, (uint32_t)model->external_index[i - 1]);
+            tq_report(walk, TQ_PROBLEM_EXTERNAL_DUPLICATE,
+                      tq_place_of(TQ_PLACE_EXTERNAL_BUFFER, (uint32_t)model->external_index[i]),
+                      "the id %llu is that of number %u; ids need to differ", (unsigned long long)id,
+                      (uint32_t)model->external_index[i - 1]);
     }
 }
 
@@ -131,7 +136,8 @@ static void check_metadata_entry(tq_walk *walk, uint32_t index)
     tq_table entry = tq_vector_table(&walk->model->metadata, index);
     int64_t buffer = tq_get_int(&entry, TQ_Metadata_buffer);
     if (buffer >= walk->model->buffers.count)
-        tq_report(walk, TQ_PROBLEM_BUFFER_INDEX, place, "the buffer is %lld of %u", (long long)buffer, walk->model->buffers.count);
+        tq_report(walk, TQ_PROBLEM_BUFFER_INDEX, place,
+                  "the buffer is %lld of %u", (long long)buffer, walk->model->buffers.count);
     if (!tq_get_string(&entry, TQ_Metadata_name).size)
         tq_report(walk, TQ_PROBLEM_METADATA_NAME, place, "the entry needs a name to be found by");
 }

@@ -18,13 +18,15 @@ static void check_list(tq_walk *walk, const tq_vector *list, tq_place_kind kind,
         int32_t tensor = tq_vector_i32(list, i);
         tq_place place = tq_place_in(walk, kind, 0, i);
         if (!in_range(walk, tensor)) {
-            tq_report(walk, TQ_PROBLEM_GRAPH_INDEX, place, "the tensor is %d; the subgraph has %u", tensor, walk->subgraph.tensors.count);
+            tq_report(walk, TQ_PROBLEM_GRAPH_INDEX, place,
+                      "the tensor is %d; the subgraph has %u", tensor, walk->subgraph.tensors.count);
             continue;
         }
         if (walk->flags[tensor] & flag)
             tq_report(walk, TQ_PROBLEM_GRAPH_DUPLICATE, place, "tensor %d is another %s of the subgraph, too", tensor, what);
         if (flag == TQ_TENSOR_INPUT && walk->flags[tensor] & TQ_TENSOR_CONSTANT)
-            tq_report(walk, TQ_PROBLEM_INPUT_CONSTANT, place, "tensor %d has data in the file, which a caller cannot replace", tensor);
+            tq_report(walk, TQ_PROBLEM_INPUT_CONSTANT, place,
+                      "tensor %d has data in the file, which a caller cannot replace", tensor);
         walk->flags[tensor] |= (uint8_t)flag;
     }
 }
@@ -58,9 +60,11 @@ static void check_read(tq_walk *walk, uint32_t op, uint32_t slot, uint32_t tenso
     tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR_INPUT, op, slot);
     uint32_t writer = walk->writers[tensor];
     if (!writer && !is_custom(walk, op)) /* accelerators' operators list scratch memory as inputs */
-        tq_report(walk, TQ_PROBLEM_NEVER_WRITTEN, place, "tensor %u is read, but is no input, constant or variable, and no operator writes it", tensor);
+        tq_report(walk, TQ_PROBLEM_NEVER_WRITTEN, place,
+                  "tensor %u is read, but is no input, constant or variable, and no operator writes it", tensor);
     if (writer > op + 1)
-        tq_report(walk, TQ_PROBLEM_WRITTEN_LATER, place, "tensor %u is read here, and first written by operator %u", tensor, writer - 1);
+        tq_report(walk, TQ_PROBLEM_WRITTEN_LATER, place,
+                  "tensor %u is read here, and first written by operator %u", tensor, writer - 1);
     if (writer != op + 1) /* an operator that reads its own output is another problem, found as it writes */
         walk->flags[tensor] |= TQ_TENSOR_GIVEN;
 }
@@ -76,7 +80,8 @@ static void check_write(tq_walk *walk, uint32_t op, uint32_t slot, uint32_t tens
     else if (flags & TQ_TENSOR_INPUT)
         tq_report(walk, TQ_PROBLEM_INPUT_WRITTEN, place, "tensor %u is an input of the subgraph", tensor);
     if (flags & TQ_TENSOR_WRITTEN)
-        tq_report(walk, TQ_PROBLEM_WRITTEN_TWICE, place, "tensor %u was written before, first by operator %u", tensor, walk->writers[tensor] - 1);
+        tq_report(walk, TQ_PROBLEM_WRITTEN_TWICE, place,
+                  "tensor %u was written before, first by operator %u", tensor, walk->writers[tensor] - 1);
     walk->flags[tensor] |= TQ_TENSOR_WRITTEN;
 }
 
@@ -109,7 +114,8 @@ static void check_given(tq_walk *walk)
 void tq_check_flow(tq_walk *walk)
 {
     if (!walk->subgraph.tensors.at || !walk->subgraph.operators.at)
-        tq_report(walk, TQ_PROBLEM_SUBGRAPH_PARTS, tq_place_in(walk, TQ_PLACE_SUBGRAPH, 0, 0), "there is no list of %s; it may be empty, but not missing",
+        tq_report(walk, TQ_PROBLEM_SUBGRAPH_PARTS, tq_place_in(walk, TQ_PLACE_SUBGRAPH, 0, 0),
+                  "there is no list of %s; it may be empty, but not missing",
                   walk->subgraph.tensors.at ? "operators" : "tensors");
     check_list(walk, &walk->subgraph.inputs, TQ_PLACE_SUBGRAPH_INPUT, TQ_TENSOR_INPUT, "input");
     check_list(walk, &walk->subgraph.outputs, TQ_PLACE_SUBGRAPH_OUTPUT, TQ_TENSOR_OUTPUT, "output");

@@ -14,7 +14,8 @@ static void walk_table(tq_walk *walk, tq_table_id id, const tq_table *table);
 static void check_place(tq_walk *walk, tq_table_id id, const tq_field *field, size_t at, unsigned size, const char *what)
 {
     if (at % size)
-        tq_report(walk, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0), "%s.%s: %s at byte %llu, which is no multiple of %u",
+        tq_report(walk, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+                  "%s.%s: %s at byte %llu, which is no multiple of %u",
                   tq_tables[id].name, field->name, what, (unsigned long long)at, size);
 }
 
@@ -53,10 +54,12 @@ static void check_string(tq_walk *walk, tq_table_id id, const tq_field *field, t
     tq_place place = tq_place_of(TQ_PLACE_MODEL, 0);
     check_place(walk, id, field, at - 4, 4, "a string");
     if (at + string.size >= file.size || file.data[at + string.size])
-        tq_report(walk, TQ_PROBLEM_STRING_END, place, "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name,
+        tq_report(walk, TQ_PROBLEM_STRING_END, place,
+                  "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name,
                   field->name, (unsigned long long)at, (unsigned long long)string.size);
     if (!is_utf8(string))
-        tq_report(walk, TQ_PROBLEM_STRING_ENCODING, place, "%s.%s: the string at byte %llu is not UTF-8", tq_tables[id].name, field->name,
+        tq_report(walk, TQ_PROBLEM_STRING_ENCODING, place,
+                  "%s.%s: the string at byte %llu is not UTF-8", tq_tables[id].name, field->name,
                   (unsigned long long)at);
 }
 
@@ -68,7 +71,8 @@ static void walk_vector(tq_walk *walk, tq_table_id id, tq_field_id field_id, con
         return;
     check_place(walk, id, field, vector.at - 4, 4, "a vector");
     if (vector.count)
-        check_place(walk, id, field, vector.at, tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar], "elements");
+        check_place(walk, id, field, vector.at, tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar],
+                    "elements");
     for (uint32_t i = 0; field->shape == TQ_SHAPE_VEC_TABLE && i < vector.count && !walk->stopped; i++) {
         tq_table item = tq_vector_table(&vector, i);
         if (item.at)

@@ -98,7 +98,8 @@ bool tq_node_integers(tq_walk *walk, const tq_node *node, uint32_t slot, tq_inte
     uint64_t count;
     if (!tensor.at || !type || type->kind != TQ_KIND_INTEGER || type->bits < 8 || tq_get_table(&tensor, TQ_Tensor_sparsity).at)
         return false;
-    if (tq_tensor_bytes(walk->model, &tensor, &bytes, NULL) != TQ_OK || !bytes.data || tq_shape_count(&shape, &count, NULL) != TQ_OK)
+    if (tq_tensor_bytes(walk->model, &tensor, &bytes, NULL) != TQ_OK || !bytes.data ||
+        tq_shape_count(&shape, &count, NULL) != TQ_OK)
         return false;
     unsigned size = type->bits / 8;
     if (count > bytes.size / size || !tq_walk_spend(walk, count * size, tq_node_place(walk, node, slot)))
@@ -162,7 +163,8 @@ static bool may_omit_outputs(int64_t op)
 static void check_index(tq_walk *walk, int32_t tensor, tq_place place)
 {
     if (tensor < -1 || (tensor >= 0 && (uint32_t)tensor >= walk->subgraph.tensors.count))
-        tq_report(walk, TQ_PROBLEM_TENSOR_INDEX, place, "the tensor is %d; the subgraph has %u", tensor, walk->subgraph.tensors.count);
+        tq_report(walk, TQ_PROBLEM_TENSOR_INDEX, place,
+                  "the tensor is %d; the subgraph has %u", tensor, walk->subgraph.tensors.count);
 }
 
 static void check_inputs(tq_walk *walk, const tq_node *node)
@@ -192,7 +194,8 @@ static void check_outputs(tq_walk *walk, const tq_node *node)
     }
     tq_vector intermediates = tq_get_vector(&node->op.table, TQ_Operator_intermediates);
     for (uint32_t slot = 0; slot < intermediates.count; slot++)
-        check_index(walk, tq_vector_i32(&intermediates, slot), tq_place_in(walk, TQ_PLACE_OPERATOR_INTERMEDIATE, node->index, slot));
+        check_index(walk, tq_vector_i32(&intermediates, slot),
+                    tq_place_in(walk, TQ_PLACE_OPERATOR_INTERMEDIATE, node->index, slot));
     tq_vector mutating = tq_get_vector(&node->op.table, TQ_Operator_mutating_variable_inputs);
     if (mutating.count > node->inputs.count)
         tq_report(walk, TQ_PROBLEM_MUTATING_COUNT, tq_node_whole(walk, node),
@@ -237,9 +240,11 @@ static void check_arity(tq_walk *walk, const tq_node *node)
         say_count(outputs, sizeof outputs, row->min_outputs, row->max_outputs);
     }
     if (any_row && !inputs_fit)
-        tq_report(walk, TQ_PROBLEM_INPUT_COUNT, tq_node_whole(walk, node), "the operator has %u inputs; it takes %s", node->inputs.count, inputs);
+        tq_report(walk, TQ_PROBLEM_INPUT_COUNT, tq_node_whole(walk, node),
+                  "the operator has %u inputs; it takes %s", node->inputs.count, inputs);
     else if (any_row && !outputs_fit)
-        tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, tq_node_whole(walk, node), "the operator has %u outputs; with its %u inputs it gives %s",
+        tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, tq_node_whole(walk, node),
+                  "the operator has %u outputs; with its %u inputs it gives %s",
                   node->outputs.count, node->inputs.count, outputs);
 }
 
@@ -272,7 +277,8 @@ static void find_options(tq_walk *walk, tq_node *node)
         if (!value.type)
             continue;
         if (found == TQ_TABLE_NONE) {
-            tq_report(walk, TQ_PROBLEM_UNION_UNKNOWN, place, "the options are of type %u of %s, which this schema does not know", value.type,
+            tq_report(walk, TQ_PROBLEM_UNION_UNKNOWN, place,
+                      "the options are of type %u of %s, which this schema does not know", value.type,
                       tq_union_name(unions[i].members));
             told = true;
         } else if (row && found != expected && node->op.code != TQ_BuiltinOperator_CUSTOM) {
@@ -284,7 +290,8 @@ static void find_options(tq_walk *walk, tq_node *node)
         }
     }
     if (!told && !node->options.table.at && needs_options(node->op.code, expected))
-        tq_report(walk, TQ_PROBLEM_OPTIONS_MISSING, place, "the operator has no %s; all of them have their defaults", tq_tables[expected].name);
+        tq_report(walk, TQ_PROBLEM_OPTIONS_MISSING, place,
+                  "the operator has no %s; all of them have their defaults", tq_tables[expected].name);
 }
 
 void tq_check_operator(tq_walk *walk, uint32_t index)
@@ -295,11 +302,13 @@ void tq_check_operator(tq_walk *walk, uint32_t index)
     node.outputs = tq_get_vector(&node.op.table, TQ_Operator_outputs);
     int64_t code = tq_get_int(&node.op.table, TQ_Operator_opcode_index);
     if (code >= walk->model->operator_codes.count)
-        tq_report(walk, TQ_PROBLEM_OPCODE_INDEX, place, "the operator code is %lld of %u", (long long)code, walk->model->operator_codes.count);
+        tq_report(walk, TQ_PROBLEM_OPCODE_INDEX, place,
+                  "the operator code is %lld of %u", (long long)code, walk->model->operator_codes.count);
     tq_bytes custom;
     tq_error error;
     if (tq_operator_custom_options(&node.op, &custom, &error) != TQ_OK)
-        tq_report(walk, TQ_PROBLEM_CUSTOM_OPTIONS_RANGE, place, "at offset %llu, %s", (unsigned long long)error.offset, error.text);
+        tq_report(walk, TQ_PROBLEM_CUSTOM_OPTIONS_RANGE, place,
+                  "at offset %llu, %s", (unsigned long long)error.offset, error.text);
     check_inputs(walk, &node);
     check_outputs(walk, &node);
     check_arity(walk, &node);

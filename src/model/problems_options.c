@@ -77,7 +77,8 @@ static int64_t value_at(const values *v, uint32_t i)
 }
 
 /* Reports the first value outside [low, high]. */
-static void check_values(tq_walk *walk, tq_problem_code code, tq_place place, const tq_options *options, tq_field_id field, int64_t low,
+static void check_values(tq_walk *walk, tq_problem_code code, tq_place place, const tq_options *options,
+                         tq_field_id field, int64_t low,
                          int64_t high)
 {
     values v = values_of(&options->table, field);
@@ -113,7 +114,8 @@ void tq_check_options(tq_walk *walk, const tq_node *node)
             check_field(walk, place, options, (tq_field_id)i);
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].table == options->id)
-            check_values(walk, TQ_PROBLEM_OPTION_RANGE, place, options, (tq_field_id)ranges[i].field, ranges[i].low, ranges[i].high);
+            check_values(walk, TQ_PROBLEM_OPTION_RANGE, place, options, (tq_field_id)ranges[i].field,
+                         ranges[i].low, ranges[i].high);
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
         if (axes[i].op == node->op.code)
             check_axis(walk, node, &axes[i]);

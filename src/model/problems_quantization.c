@@ -71,12 +71,14 @@ static void check_axis(tq_walk *walk, const quantized *t)
         return;
     }
     if (axis < 0 || (uint32_t)axis >= rank) {
-        tq_report(walk, TQ_PROBLEM_QUANTIZED_DIMENSION, t->place, "quantized_dimension is %d; it needs to be from 0 to %u", axis, rank - 1);
+        tq_report(walk, TQ_PROBLEM_QUANTIZED_DIMENSION, t->place,
+                  "quantized_dimension is %d; it needs to be from 0 to %u", axis, rank - 1);
         return;
     }
     int32_t dimension = tq_vector_i32(&t->shape, (size_t)axis);
     if (scales != 1 && (int64_t)scales != dimension)
-        tq_report(walk, TQ_PROBLEM_SCALE_COUNT, t->place, "there are %u scales; there needs to be 1, or %d for dimension %d", scales,
+        tq_report(walk, TQ_PROBLEM_SCALE_COUNT, t->place,
+                  "there are %u scales; there needs to be 1, or %d for dimension %d", scales,
                   dimension, axis);
 }
 
@@ -85,18 +87,21 @@ static void check_scales(tq_walk *walk, const quantized *t)
     const tq_quantization *q = &t->q;
     if (!q->scale.count) {
         if (q->zero_point.count && q->kind == TQ_QUANTIZATION_NONE)
-            tq_report(walk, TQ_PROBLEM_SCALE_MISSING, t->place, "there are %u zero points and no scale; TFLite ignores them", q->zero_point.count);
+            tq_report(walk, TQ_PROBLEM_SCALE_MISSING, t->place,
+                      "there are %u zero points and no scale; TFLite ignores them", q->zero_point.count);
         return;
     }
     if (q->zero_point.count != q->scale.count)
-        tq_report(walk, TQ_PROBLEM_ZERO_POINT_COUNT, t->place, "there are %u scales and %u zero points; each scale needs one", q->scale.count,
+        tq_report(walk, TQ_PROBLEM_ZERO_POINT_COUNT, t->place,
+                  "there are %u scales and %u zero points; each scale needs one", q->scale.count,
                   q->zero_point.count);
     check_axis(walk, t);
     check_scale_values(walk, t);
     check_zero_point_values(walk, t);
     unsigned kind = t->type ? t->type->kind : TQ_KIND_FLOAT;
     if (kind != TQ_KIND_FLOAT && kind != TQ_KIND_INTEGER)
-        tq_report(walk, TQ_PROBLEM_QUANTIZATION_TYPE, t->place, "a tensor of type %s has %u scales, which its values cannot be multiplied by",
+        tq_report(walk, TQ_PROBLEM_QUANTIZATION_TYPE, t->place,
+                  "a tensor of type %s has %u scales, which its values cannot be multiplied by",
                   t->type->name, q->scale.count);
 }
 
@@ -117,7 +122,8 @@ static void check_ranges(tq_walk *walk, const quantized *t)
     if (min->count != max->count)
         tq_report(walk, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u minima and %u maxima", min->count, max->count);
     else if (min->count > 1 && min->count != t->q.scale.count && (t->q.scale.count || !is_dimension(t, min->count)))
-        tq_report(walk, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u ranges and %u scales; there needs to be 1, or one a channel", min->count,
+        tq_report(walk, TQ_PROBLEM_RANGE_COUNT, t->place,
+                  "there are %u ranges and %u scales; there needs to be 1, or one a channel", min->count,
                   t->q.scale.count);
     uint32_t most = min->count > max->count ? min->count : max->count;
     bool finite = true, ordered = true;
@@ -129,7 +135,8 @@ static void check_ranges(tq_walk *walk, const quantized *t)
         }
         if (ordered && i < min->count && i < max->count && low > high) {
             ordered = false;
-            tq_report(walk, TQ_PROBLEM_RANGE_ORDER, t->place, "range %u is from %g to %g; min needs to be at most max", i, (double)low,
+            tq_report(walk, TQ_PROBLEM_RANGE_ORDER, t->place,
+                      "range %u is from %g to %g; min needs to be at most max", i, (double)low,
                       (double)high);
         }
     }
@@ -152,7 +159,8 @@ static void check_parameter_tensor(tq_walk *walk, const quantized *t, int32_t in
                                    bool (*fits)(const tq_type_row *type))
 {
     if (index < 0 || (uint32_t)index >= walk->subgraph.tensors.count) {
-        tq_report(walk, TQ_PROBLEM_BLOCK_TENSOR, t->place, "the tensor of %s is %d of %u", what, index, walk->subgraph.tensors.count);
+        tq_report(walk, TQ_PROBLEM_BLOCK_TENSOR, t->place,
+                  "the tensor of %s is %d of %u", what, index, walk->subgraph.tensors.count);
         return;
     }
     tq_table tensor = tq_vector_table(&walk->subgraph.tensors, (size_t)index);
@@ -164,7 +172,8 @@ static void check_parameter_tensor(tq_walk *walk, const quantized *t, int32_t in
         tq_report(walk, TQ_PROBLEM_BLOCK_TENSOR, t->place, "tensor %d, which should hold %s, has type %s (%lld)", index, what,
                   type ? type->name : "unknown", (long long)number);
     else if (count && tq_shape_count(&shape, &held, NULL) == TQ_OK && held != count && held != 1)
-        tq_report(walk, TQ_PROBLEM_BLOCK_TENSOR, t->place, "tensor %d, which should hold %s, has %llu values; it needs %llu", index, what,
+        tq_report(walk, TQ_PROBLEM_BLOCK_TENSOR, t->place,
+                  "tensor %d, which should hold %s, has %llu values; it needs %llu", index, what,
                   (unsigned long long)held, (unsigned long long)count);
 }
 
@@ -180,7 +189,8 @@ static bool check_block(tq_walk *walk, const quantized *t, int32_t dimension)
     int32_t size = t->q.block_size;
     if (size > 0 && dimension % size == 0)
         return true;
-    tq_report(walk, TQ_PROBLEM_BLOCK_SIZE, t->place, "the block size is %d; it needs to divide the dimension, %d", size, dimension);
+    tq_report(walk, TQ_PROBLEM_BLOCK_SIZE, t->place,
+              "the block size is %d; it needs to divide the dimension, %d", size, dimension);
     return false;
 }
 
@@ -215,13 +225,15 @@ static void check_multi_axis(tq_walk *walk, const quantized *t)
     uint32_t rank = t->shape.count;
     uint64_t count = 1;
     if (!axes->count || axes->count > rank) {
-        tq_report(walk, TQ_PROBLEM_BLOCK_DIMENSIONS, t->place, "%u quantized dimensions; there need to be from 1 to %u", axes->count, rank);
+        tq_report(walk, TQ_PROBLEM_BLOCK_DIMENSIONS, t->place,
+                  "%u quantized dimensions; there need to be from 1 to %u", axes->count, rank);
         count = 0;
     }
     for (uint32_t i = 0; count && i < axes->count; i++) {
         int32_t axis = tq_vector_i32(axes, i);
         if (axis < 0 || (uint32_t)axis >= rank || (i < PAIRS_LIMIT && named_before(axes, i))) {
-            tq_report(walk, TQ_PROBLEM_BLOCK_DIMENSIONS, t->place, "quantized dimension %u is %d; each needs to be below %u and differ", i, axis,
+            tq_report(walk, TQ_PROBLEM_BLOCK_DIMENSIONS, t->place,
+                      "quantized dimension %u is %d; each needs to be below %u and differ", i, axis,
                       rank);
             count = 0;
             break;
@@ -251,7 +263,8 @@ void tq_check_quantization(tq_walk *walk, uint32_t index, const tq_table *tensor
     check_ranges(walk, &t);
     tq_union details = tq_get_union(&t.q.table, TQ_QuantizationParameters_details);
     if (details.type && tq_union_member(TQ_UNION_QuantizationDetails, details.type) == TQ_TABLE_NONE)
-        tq_report(walk, TQ_PROBLEM_UNION_UNKNOWN, t.place, "the quantization's details are of type %u, which this schema does not know", details.type);
+        tq_report(walk, TQ_PROBLEM_UNION_UNKNOWN, t.place,
+                  "the quantization's details are of type %u, which this schema does not know", details.type);
     if (t.q.kind == TQ_QUANTIZATION_BLOCKWISE)
         check_blockwise(walk, &t);
     if (t.q.kind == TQ_QUANTIZATION_MULTI_AXIS)

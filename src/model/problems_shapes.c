@@ -23,12 +23,14 @@ static int64_t split_dimension(tq_walk *walk, const tq_node *node, uint32_t inpu
 static void check_number(tq_walk *walk, const tq_node *node, const char *option, int64_t value, uint32_t count, const char *of)
 {
     if (value != (int64_t)count)
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "%s is %lld; the operator has %u %s", option, (long long)value, count, of);
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "%s is %lld; the operator has %u %s", option, (long long)value, count, of);
 }
 
 static void check_pack(tq_walk *walk, const tq_node *node)
 {
-    check_number(walk, node, "values_count", tq_get_int(&node->options.table, TQ_PackOptions_values_count), node->inputs.count, "inputs");
+    check_number(walk, node, "values_count", tq_get_int(&node->options.table, TQ_PackOptions_values_count),
+                 node->inputs.count, "inputs");
 }
 
 static void check_split(tq_walk *walk, const tq_node *node)
@@ -37,7 +39,8 @@ static void check_split(tq_walk *walk, const tq_node *node)
     int64_t dimension = split_dimension(walk, node, 1, 0);
     check_number(walk, node, "num_splits", splits, node->outputs.count, "outputs");
     if (splits > 0 && dimension > 0 && dimension % splits)
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "a dimension of %lld cannot be split into %lld equal parts",
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "a dimension of %lld cannot be split into %lld equal parts",
                   (long long)dimension, (long long)splits);
 }
 
@@ -45,11 +48,13 @@ static void check_split_v(tq_walk *walk, const tq_node *node)
 {
     tq_integers sizes;
     int64_t dimension = split_dimension(walk, node, 0, 2), sum = 0, open = 0;
-    check_number(walk, node, "num_splits", tq_get_int(&node->options.table, TQ_SplitVOptions_num_splits), node->outputs.count, "outputs");
+    check_number(walk, node, "num_splits", tq_get_int(&node->options.table, TQ_SplitVOptions_num_splits),
+                 node->outputs.count, "outputs");
     if (!tq_node_integers(walk, node, 1, &sizes))
         return;
     if (sizes.count != node->outputs.count)
-        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_place(walk, node, 1), "there are %llu sizes; the operator has %u outputs",
+        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_place(walk, node, 1),
+                  "there are %llu sizes; the operator has %u outputs",
                   (unsigned long long)sizes.count, node->outputs.count);
     for (uint64_t i = 0; i < sizes.count; i++) {
         int64_t size = tq_integer(&sizes, i);
@@ -62,7 +67,8 @@ static void check_split_v(tq_walk *walk, const tq_node *node)
         sum += size == -1 ? 0 : size; /* below 2^31 a value: no file holds enough to overflow */
     }
     if (dimension >= 0 && (open ? sum > dimension : sum != dimension))
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_place(walk, node, 1), "the sizes sum to %lld; the dimension is %lld", (long long)sum,
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_place(walk, node, 1),
+                  "the sizes sum to %lld; the dimension is %lld", (long long)sum,
                   (long long)dimension);
 }
 
@@ -72,10 +78,12 @@ static void check_unpack(tq_walk *walk, const tq_node *node)
     int64_t number = tq_get_int(&node->options.table, TQ_UnpackOptions_num);
     int64_t axis = tq_get_int(&node->options.table, TQ_UnpackOptions_axis);
     axis += axis < 0 ? (int64_t)data.shape.count : 0;
-    int64_t dimension = data.known && axis >= 0 && axis < (int64_t)data.shape.count ? tq_known_dimension(&data, (uint32_t)axis) : -1;
+    bool is_there = data.known && axis >= 0 && axis < (int64_t)data.shape.count;
+    int64_t dimension = is_there ? tq_known_dimension(&data, (uint32_t)axis) : -1;
     check_number(walk, node, "num", number, node->outputs.count, "outputs");
     if (dimension >= 0 && dimension != number)
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "num is %lld; the dimension is %lld", (long long)number, (long long)dimension);
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "num is %lld; the dimension is %lld", (long long)number, (long long)dimension);
 }
 
 /* ---- blocks ---- */
@@ -87,7 +95,8 @@ static void check_space_to_depth(tq_walk *walk, const tq_node *node)
     for (uint32_t i = 1; data.shape.count == 4 && block > 0 && i < 3; i++) {
         int64_t dimension = tq_known_dimension(&data, i);
         if (dimension > 0 && dimension % block)
-            tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "block_size is %lld; dimension %u is %lld, which it needs to divide",
+            tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                      "block_size is %lld; dimension %u is %lld, which it needs to divide",
                       (long long)block, i, (long long)dimension);
     }
 }
@@ -98,7 +107,8 @@ static void check_depth_to_space(tq_walk *walk, const tq_node *node)
     int64_t block = tq_get_int(&node->options.table, TQ_DepthToSpaceOptions_block_size);
     int64_t depth = data.shape.count == 4 ? tq_known_dimension(&data, 3) : -1;
     if (block > 0 && depth > 0 && depth % (block * block))
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "block_size is %lld; the depth is %lld, which its square needs to divide",
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "block_size is %lld; the depth is %lld, which its square needs to divide",
                   (long long)block, (long long)depth);
 }
 
@@ -131,12 +141,14 @@ static void check_reshape(tq_walk *walk, const tq_node *node)
             counted = false;
     }
     if (open > 1)
-        tq_report(walk, TQ_PROBLEM_CONSTANT_VALUE, tq_node_whole(walk, node), "%llu values of the new shape are -1; only one may be", (unsigned long long)open);
+        tq_report(walk, TQ_PROBLEM_CONSTANT_VALUE, tq_node_whole(walk, node),
+                  "%llu values of the new shape are -1; only one may be", (unsigned long long)open);
     bool scalar = dims.count == 1 && tq_integer(&dims, 0) == 0 && count == 1; /* as old converters wrote scalars */
     if (!counted || open > 1 || scalar)
         return;
     if (open ? (product == 0 ? count != 0 : count % product != 0) : product != count)
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "the new shape has %llu elements%s; the input has %llu",
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "the new shape has %llu elements%s; the input has %llu",
                   (unsigned long long)product, open ? " or a multiple" : "", (unsigned long long)count);
 }
 
@@ -150,7 +162,8 @@ static void check_squeeze(tq_walk *walk, const tq_node *node)
         int64_t dimension = axis >= 0 && axis < (int64_t)data.shape.count ? tq_known_dimension(&data, (uint32_t)axis) : -1;
         if (dimension < 0 || dimension == 1)
             continue;
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "dimension %lld, which is to be squeezed, is %lld and needs to be 1",
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "dimension %lld, which is to be squeezed, is %lld and needs to be 1",
                   (long long)axis, (long long)dimension);
         return;
     }
@@ -166,7 +179,8 @@ static void check_slice(tq_walk *walk, const tq_node *node)
         int64_t dimension = tq_known_dimension(&data, i), first = tq_integer(&begin, i), length = tq_integer(&size, i);
         if (dimension < 0 || first < 0 || length < -1 || (first <= dimension && (length == -1 || length <= dimension - first)))
             continue;
-        tq_report(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), "begin %lld and size %lld leave dimension %u, which is %lld",
+        tq_report(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1),
+                  "begin %lld and size %lld leave dimension %u, which is %lld",
                   (long long)first, (long long)length, i, (long long)dimension);
         return;
     }
@@ -195,11 +209,13 @@ static void check_strided_slice(tq_walk *walk, const tq_node *node)
     tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
     uint64_t walked = known ? walked_dimensions(node, parts[0].count) : 0;
     if (data.known && walked > data.shape.count)
-        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_place(walk, node, 1), "the slice has %llu entries; the input has %u dimensions",
+        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_place(walk, node, 1),
+                  "the slice has %llu entries; the input has %u dimensions",
                   (unsigned long long)walked, data.shape.count);
     uint32_t ellipsis = (uint32_t)tq_get_int(&node->options.table, TQ_StridedSliceOptions_ellipsis_mask);
     if (ellipsis & (ellipsis - 1))
-        tq_report(walk, TQ_PROBLEM_OPTION_RANGE, tq_node_whole(walk, node), "ellipsis_mask is %u; it may have one bit at most", ellipsis);
+        tq_report(walk, TQ_PROBLEM_OPTION_RANGE, tq_node_whole(walk, node),
+                  "ellipsis_mask is %u; it may have one bit at most", ellipsis);
 }
 
 static void check_mirror_pad(tq_walk *walk, const tq_node *node)
@@ -213,7 +229,8 @@ static void check_mirror_pad(tq_walk *walk, const tq_node *node)
         int64_t dimension = tq_known_dimension(&data, (uint32_t)(i / 2)), pad = tq_integer(&pads, i);
         if (dimension < 0 || pad <= dimension - reflect || pad == 0)
             continue;
-        tq_report(walk, TQ_PROBLEM_CONSTANT_VALUE, tq_node_place(walk, node, 1), "pad %llu is %lld; there are %lld values to mirror",
+        tq_report(walk, TQ_PROBLEM_CONSTANT_VALUE, tq_node_place(walk, node, 1),
+                  "pad %llu is %lld; there are %lld values to mirror",
                   (unsigned long long)i, (long long)pad, (long long)(dimension - reflect));
         return;
     }
@@ -228,7 +245,8 @@ static void check_space_to_batch(tq_walk *walk, const tq_node *node)
     if (!data.known || !tq_node_integers(walk, node, 1, &blocks) || !tq_node_integers(walk, node, 2, &pads))
         return;
     if (pads.count != 2 * blocks.count || blocks.count + 1 > data.shape.count) {
-        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_whole(walk, node), "there are %llu block sizes and %llu paddings for %u dimensions",
+        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, tq_node_whole(walk, node),
+                  "there are %llu block sizes and %llu paddings for %u dimensions",
                   (unsigned long long)blocks.count, (unsigned long long)pads.count, data.shape.count);
         return;
     }
@@ -237,7 +255,8 @@ static void check_space_to_batch(tq_walk *walk, const tq_node *node)
         if (dimension < 0 || block < 1 || !tq_pads_at(&pads, i, &pad) || pad > INT32_MAX ||
             (pad + (uint64_t)dimension) % (uint64_t)block == 0)
             continue;
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "block size %lld does not divide dimension %llu, %llu with its padding",
+        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                  "block size %lld does not divide dimension %llu, %llu with its padding",
                   (long long)block, (unsigned long long)i + 1, (unsigned long long)(pad + (uint64_t)dimension));
         return;
     }
@@ -255,7 +274,8 @@ static void check_batch_to_space(tq_walk *walk, const tq_node *node)
         if (block < 1)
             return;
         if (batch % block) {
-            tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node), "block size %lld does not divide what is left of the batch, %lld",
+            tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, tq_node_whole(walk, node),
+                      "block size %lld does not divide what is left of the batch, %lld",
                       (long long)block, (long long)batch);
             return;
         }

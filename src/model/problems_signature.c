@@ -28,7 +28,8 @@ static void check_tensor(tq_walk *walk, const tq_table *map, int64_t subgraph, c
         tq_report(walk, TQ_PROBLEM_SIGNATURE_TENSOR, place, "the tensor is %lld; subgraph %lld has %llu", (long long)tensor,
                   (long long)subgraph, (unsigned long long)tensors);
     else if (!(walk->all_flags[walk->first[subgraph] + (uint64_t)tensor] & side->flag))
-        tq_report(walk, TQ_PROBLEM_SIGNATURE_FOREIGN, place, "tensor %lld is no %s of subgraph %lld", (long long)tensor, side->what,
+        tq_report(walk, TQ_PROBLEM_SIGNATURE_FOREIGN, place,
+                  "tensor %lld is no %s of subgraph %lld", (long long)tensor, side->what,
                   (long long)subgraph);
 }
 

@@ -53,7 +53,8 @@ static void check_repeats(tq_walk *walk, const tq_node *node)
 static void check_resize(tq_walk *walk, const tq_node *node)
 {
     tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
-    int64_t batch = data.shape.count == 4 ? tq_known_dimension(&data, 0) : -1, depth = batch < 0 ? -1 : tq_known_dimension(&data, 3);
+    int64_t batch = data.shape.count == 4 ? tq_known_dimension(&data, 0) : -1;
+    int64_t depth = batch < 0 ? -1 : tq_known_dimension(&data, 3);
     if (batch >= 0 && depth >= 0)
         check_growth(walk, node, (uint64_t)batch * (uint64_t)depth);
 }
@@ -69,7 +70,8 @@ static void check_concatenation(tq_walk *walk, const tq_node *node)
         sum += dimension > 0 ? dimension : 0; /* below 2^31 each, and fewer than 2^32 of them */
     }
     if (sum > INT32_MAX)
-        tq_report(walk, TQ_PROBLEM_OUTPUT_SIZE, tq_node_whole(walk, node), "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1",
+        tq_report(walk, TQ_PROBLEM_OUTPUT_SIZE, tq_node_whole(walk, node),
+                  "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1",
                   (long long)sum);
 }
 
@@ -96,7 +98,8 @@ static void check_pad(tq_walk *walk, const tq_node *node)
         int64_t dimension = tq_known_dimension(&data, i);
         if (!tq_pads_at(&pads, i, &pad) || (pad <= INT32_MAX && pad + (uint64_t)(dimension > 0 ? dimension : 0) <= INT32_MAX))
             continue;
-        tq_report(walk, TQ_PROBLEM_OUTPUT_SIZE, tq_node_place(walk, node, 1), "dimension %u, padded by %llu, is more than 2^31 - 1", i,
+        tq_report(walk, TQ_PROBLEM_OUTPUT_SIZE, tq_node_place(walk, node, 1),
+                  "dimension %u, padded by %llu, is more than 2^31 - 1", i,
                   (unsigned long long)pad);
         return;
     }
@@ -125,8 +128,10 @@ static void check_detections(tq_walk *walk, const tq_node *node)
     tq_bytes bytes;
     tq_flex_reader reader;
     tq_flex root, item;
-    if (!key_is(node->op.custom_name, "TFLite_Detection_PostProcess") || tq_operator_custom_options(&node->op, &bytes, NULL) != TQ_OK ||
-        !bytes.data || !tq_walk_spend(walk, bytes.size, tq_node_whole(walk, node)) || tq_flex_open(bytes, &reader, &root, NULL) != TQ_OK ||
+    if (!key_is(node->op.custom_name, "TFLite_Detection_PostProcess") ||
+        tq_operator_custom_options(&node->op, &bytes, NULL) != TQ_OK ||
+        !bytes.data || !tq_walk_spend(walk, bytes.size, tq_node_whole(walk, node)) ||
+        tq_flex_open(bytes, &reader, &root, NULL) != TQ_OK ||
         root.kind != TQ_FLEX_MAP)
         return;
     for (uint64_t i = 0; i < root.count; i++) {
@@ -138,7 +143,8 @@ static void check_detections(tq_walk *walk, const tq_node *node)
             if (!key_is(key, names[n]) || !flex_integer(&reader, &item, &value))
                 continue;
             if (value < 1 || value > INT32_MAX)
-                tq_report(walk, TQ_PROBLEM_OPTION_RANGE, tq_node_whole(walk, node), "%s is %lld; it needs to be from 1 to 2^31 - 1", names[n],
+                tq_report(walk, TQ_PROBLEM_OPTION_RANGE, tq_node_whole(walk, node),
+                          "%s is %lld; it needs to be from 1 to 2^31 - 1", names[n],
                           (long long)value);
             else if (n < 2 && product <= INT32_MAX)
                 product *= value;

@@ -16,7 +16,8 @@ static void check_type(tq_walk *walk, const tq_table *tensor, tq_place place)
         tq_table variant = tq_vector_table(&variants, i);
         type = tq_get_int(&variant, TQ_VariantSubType_type);
         if (!tq_type(type))
-            tq_report(walk, TQ_PROBLEM_TYPE_UNKNOWN, place, "the type of variant tensor %u is %lld, which this schema does not know", i,
+            tq_report(walk, TQ_PROBLEM_TYPE_UNKNOWN, place,
+                      "the type of variant tensor %u is %lld, which this schema does not know", i,
                       (long long)type);
     }
 }
@@ -26,14 +27,16 @@ static void check_signature(tq_walk *walk, const tq_vector *shape, const tq_vect
     if (!signature->count)
         return;
     if (signature->count != shape->count) {
-        tq_report(walk, TQ_PROBLEM_SIGNATURE_RANK, place, "shape_signature has %u dimensions, shape has %u", signature->count, shape->count);
+        tq_report(walk, TQ_PROBLEM_SIGNATURE_RANK, place,
+                  "shape_signature has %u dimensions, shape has %u", signature->count, shape->count);
         return;
     }
     for (uint32_t i = 0; i < shape->count; i++) {
         int32_t fixed = tq_vector_i32(shape, i), signed_as = tq_vector_i32(signature, i);
         if (signed_as == fixed || signed_as == -1)
             continue;
-        tq_report(walk, TQ_PROBLEM_SIGNATURE_SHAPE, place, "dimension %u is %d in shape_signature and %d in shape; it needs to be equal or -1",
+        tq_report(walk, TQ_PROBLEM_SIGNATURE_SHAPE, place,
+                  "dimension %u is %d in shape_signature and %d in shape; it needs to be equal or -1",
                   i, signed_as, fixed);
         return;
     }
@@ -78,7 +81,8 @@ static void check_external(tq_walk *walk, const tq_table *tensor, bool has_data,
     uint64_t length = tq_get_u64(&buffer, TQ_ExternalBuffer_length), needed;
     bool packed = tq_get_string(&buffer, TQ_ExternalBuffer_packing).size > 0;
     if (!packed && tq_tensor_size(tensor, &needed, NULL) == TQ_OK && length < needed)
-        tq_report(walk, TQ_PROBLEM_EXTERNAL_LENGTH, place, "external buffer %lld has %llu bytes; shape and type need %llu", (long long)id,
+        tq_report(walk, TQ_PROBLEM_EXTERNAL_LENGTH, place,
+                  "external buffer %lld has %llu bytes; shape and type need %llu", (long long)id,
                   (unsigned long long)length, (unsigned long long)needed);
 }
 
@@ -158,7 +162,8 @@ void tq_check_tensor(tq_walk *walk, uint32_t index)
     bool sound = check_shape(walk, &tensor, place);
     tq_status status = tq_tensor_bytes(walk->model, &tensor, &bytes, NULL);
     if (status == TQ_BAD_INDEX) /* a range that does not hold is the buffer's own problem */
-        tq_report(walk, TQ_PROBLEM_BUFFER_INDEX, place, "the buffer is %lld of %u", (long long)tq_get_int(&tensor, TQ_Tensor_buffer),
+        tq_report(walk, TQ_PROBLEM_BUFFER_INDEX, place,
+                  "the buffer is %lld of %u", (long long)tq_get_int(&tensor, TQ_Tensor_buffer),
                   walk->model->buffers.count);
     bool external = tq_get_int(&tensor, TQ_Tensor_external_buffer) != 0, variable = tq_get_int(&tensor, TQ_Tensor_is_variable);
     if (external)

@@ -87,7 +87,8 @@ static void align_buffers(tq_tree *tree)
 tq_status tq_rewrite_open(const tq_model *model, tq_tree *out, tq_error *error)
 {
     tq_tree tree;
-    tq_status status = tq_tree_read(model->file, &model->root, TQ_TABLE_Model, first_outside(model), &model->allocator, &tree, error);
+    tq_status status = tq_tree_read(model->file, &model->root, TQ_TABLE_Model, first_outside(model),
+                                    &model->allocator, &tree, error);
     if (status != TQ_OK)
         return status;
     tree.has_identifier = tq_model_has_identifier(model);

@@ -54,7 +54,9 @@ static tq_status read_order(const tq_vector *order, layout *to, tq_error *error)
     uint32_t levels = to->rank + to->blocks;
     bool seen[TQ_SPARSITY_LEVELS] = {false};
     if (order->count != levels)
-        return FAIL("traversal_order has %u items; %u dimensions and %u blocked ones need %u", order->count, to->rank, to->blocks, levels);
+        return FAIL(
+                    "traversal_order has %u items; %u dimensions and %u blocked ones need %u",
+                    order->count, to->rank, to->blocks, levels);
     for (uint32_t n = 0; n < levels; n++) {
         int32_t dimension = tq_vector_i32(order, n);
         uint32_t end = n < to->rank ? to->rank : levels;
@@ -83,7 +85,9 @@ static tq_status read_blocks(const tq_table *sparsity, const tq_vector *block_ma
         if (stored.format != TQ_DimensionType_DENSE)
             return FAIL("level %u is inside a block and not DENSE", level);
         if (stored.dense_size <= 0 || to->size[dimension] % (uint32_t)stored.dense_size)
-            return FAIL("blocks of %d do not divide dimension %d of size %llu", stored.dense_size, dimension, LLU(to->size[dimension]));
+            return FAIL(
+                        "blocks of %d do not divide dimension %d of size %llu",
+                        stored.dense_size, dimension, LLU(to->size[dimension]));
         to->block_map[b] = (uint32_t)dimension;
         to->block[dimension] = (uint32_t)stored.dense_size;
         to->is_blocked[dimension] = true;
@@ -108,9 +112,13 @@ static tq_status read_layout(const tq_vector *shape, const tq_table *sparsity, l
     tq_vector block_map = tq_get_vector(sparsity, TQ_SparsityParameters_block_map);
     tq_vector dimensions = tq_get_vector(sparsity, TQ_SparsityParameters_dim_metadata);
     if ((uint64_t)shape->count + block_map.count > TQ_SPARSITY_LEVELS)
-        return FAIL("%u dimensions and %u blocked ones; sparse tensors may have %d in all", shape->count, block_map.count, TQ_SPARSITY_LEVELS);
+        return FAIL(
+                    "%u dimensions and %u blocked ones; sparse tensors may have %d in all",
+                    shape->count, block_map.count, TQ_SPARSITY_LEVELS);
     if (dimensions.count != shape->count + block_map.count)
-        return FAIL("dim_metadata has %u items; %u dimensions and %u blocked ones need %u", dimensions.count, shape->count, block_map.count, shape->count + block_map.count);
+        return FAIL(
+                    "dim_metadata has %u items; %u dimensions and %u blocked ones need %u",
+                    dimensions.count, shape->count, block_map.count, shape->count + block_map.count);
     to->rank = shape->count;
     to->blocks = block_map.count;
     read_shape(shape, to);
@@ -282,7 +290,8 @@ static tq_status open_stored(const tq_table *tensor, tq_bytes stored, tq_sparsit
     if (status == TQ_OK)
         status = tq_sparsity_open(tensor, sparsity, error);
     if (status == TQ_OK && sparsity->stored_count > stored.size / *size)
-        return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET, "the sparsity parameters describe %llu values; the buffer's %llu bytes hold %llu",
+        return tq_fail(error, TQ_DATA_SIZE, TQ_NO_OFFSET,
+                       "the sparsity parameters describe %llu values; the buffer's %llu bytes hold %llu",
                        LLU(sparsity->stored_count), LLU(stored.size), LLU(stored.size / *size));
     return status;
 }

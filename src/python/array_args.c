@@ -26,8 +26,8 @@ bool tq_py_bind(const tq_py_signature *s, PyObject *const *args, Py_ssize_t narg
     for (int i = 0; i < s->count; i++)
         values[i] = i < nargs ? args[i] : NULL;
     if (nargs > s->positional) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments, %zd came", s->function,
-                     s->positional, nargs);
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional argument%s, %zd came", s->function,
+                     s->positional, s->positional == 1 ? "" : "s", nargs);
         return false;
     }
     Py_ssize_t named = keywords ? PyTuple_GET_SIZE(keywords) : 0;
@@ -77,12 +77,23 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
     return true;
 }
 
+/* 0 or 1; -1: any other.  All objects have a truth, but that of "no" is True. */
+static int truth_of(PyObject *object)
+{
+    if (PyBool_Check(object) || PyArray_IsScalar(object, Bool))
+        return PyObject_IsTrue(object);
+    if (!PyLong_Check(object) && !PyArray_IsScalar(object, Integer))
+        return -1;
+    Py_ssize_t value = PyNumber_AsSsize_t(object, NULL); /* clips */
+    return value == 0 || value == 1 ? (int)value : -1;
+}
+
 bool tq_py_flag(PyObject *object, const char *argument, bool *flag)
 {
-    int truth = object ? PyObject_IsTrue(object) : 0;
+    int truth = object ? truth_of(object) : 0;
     if (truth < 0) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s is a %s: it must be True or False", argument, Py_TYPE(object)->tp_name);
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "%s is a %s: it must be True or False", argument, Py_TYPE(object)->tp_name);
         return false;
     }
     *flag = truth;

@@ -40,11 +40,14 @@ typedef struct tq_py_type {
 /* The type of an array, native byte order assumed; false without an exception if tq has none for it. */
 bool tq_py_type_of_array(PyArrayObject *array, tq_py_type *type);
 
-/* The type that `dtype` asks for: a string, a NumPy dtype or type, or an ml_dtypes type; NULL means fallback.
-   integers: whether it must be an integer, else a float.  *descr: the descriptor (new reference) of the array that
-   holds such values: ml_dtypes' own for its types, int8 or uint8 for narrow integers that a string names. */
-bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, tq_py_type *type,
+/* The type that `dtype` asks for: a string, a NumPy dtype or type, or an ml_dtypes type; NULL means fallback.  It must
+   be of fallback's kind, integers or floats.  needed: the types that errors ask for.  *descr: the descriptor (new
+   reference) of the array that holds such values: ml_dtypes' own for its types, int8 or uint8 for narrow integers that
+   a string names. */
+bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, const char *needed, tq_py_type *type,
                          PyArray_Descr **descr);
+
+#define TQ_PY_CODE_TYPES "int8, uint8, int16, uint16, int32, int4, uint4 or int2"
 
 /* ---- arrays ---- */
 
@@ -84,7 +87,7 @@ PyObject *tq_py_output_end(tq_py_output *output, PyObject *module, tq_status sta
 /* None or an int that fits. */
 bool tq_py_optional_int(PyObject *object, const char *argument, long low, long high, bool *given, long *value);
 
-/* Truth; NULL is false. */
+/* True or False, or the numbers 1 and 0; NULL is false. */
 bool tq_py_flag(PyObject *object, const char *argument, bool *flag);
 
 /* The layout for axis and block_size (NULL or None: absent), and the shape that parameters have. */

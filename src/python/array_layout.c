@@ -65,9 +65,12 @@ static PyObject *wanted_shapes(const tq_py_parameters *p)
         return PyUnicode_FromString("one value (or give axis, for one value a channel)");
     if (!p->has_blocks)
         return PyUnicode_FromFormat("one value, or %zd, the length of axis %d", (Py_ssize_t)p->sets, p->axis);
-    PyObject *shape = PyObject_GetAttrString((PyObject *)p->array, "shape");
-    PyObject *text = shape ? PyUnicode_FromFormat("one value, or %zd: the input's shape %R with axis %d of %zd blocks",
-                                                  (Py_ssize_t)p->sets, shape, p->axis, (Py_ssize_t)p->blocks)
+    npy_intp dims[NPY_MAXDIMS];
+    memcpy(dims, PyArray_DIMS(p->array), (size_t)PyArray_NDIM(p->array) * sizeof *dims);
+    dims[p->axis] = p->blocks;
+    PyObject *shape = PyArray_IntTupleFromIntp(PyArray_NDIM(p->array), dims);
+    PyObject *text = shape ? PyUnicode_FromFormat("one value, or the shape %R: the input's, with axis %d counting blocks",
+                                                  shape, p->axis)
                            : NULL;
     Py_XDECREF(shape);
     return text;

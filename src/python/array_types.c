@@ -104,37 +104,41 @@ static PyArray_Descr *descr_named(const tq_py_type *type)
     return number >= 0 ? PyArray_DescrFromType(number) : ml_dtypes_descr(type->name);
 }
 
-static bool refuse_dtype(PyObject *dtype, bool integers)
+static bool refuse_dtype(PyObject *dtype, const char *needed)
 {
-    PyErr_Format(PyExc_TypeError, "dtype is %R: it must be %s", dtype,
-                 integers ? "int8, uint8, int16, uint16, int32, int4, uint4 or int2"
-                          : "float32, float16 or bfloat16");
+    PyErr_Format(PyExc_TypeError, "dtype is %R: it must be %s", dtype, needed);
     return false;
 }
 
-bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, bool integers, tq_py_type *type,
+/* A row that `dtype` names; NULL: none. */
+static const tq_py_type *type_of_string(PyObject *dtype)
+{
+    const char *name = PyUnicode_AsUTF8(dtype);
+    if (!name)
+        PyErr_Clear(); /* half a surrogate pair, which names nothing */
+    return name ? type_named(name) : NULL;
+}
+
+bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, const char *needed, tq_py_type *type,
                          PyArray_Descr **descr)
 {
-    const char *name = fallback;
-    if (dtype && PyUnicode_Check(dtype) && !(name = PyUnicode_AsUTF8(dtype)))
-        return false;
-    if (!dtype || PyUnicode_Check(dtype)) {
-        const tq_py_type *row = type_named(name);
-        if (row) {
-            if (tq_py_is_float(row) == integers || row->element == TQ_f64)
-                return refuse_dtype(dtype, integers);
-            *type = *row;
-            return (*descr = descr_named(row)) != NULL;
-        }
+    const tq_py_type *like = type_named(fallback), *row = like;
+    if (dtype)
+        row = PyUnicode_Check(dtype) ? type_of_string(dtype) : NULL;
+    if (row) {
+        if (tq_py_is_float(row) != tq_py_is_float(like) || row->element == TQ_f64)
+            return refuse_dtype(dtype, needed);
+        *type = *row;
+        return (*descr = descr_named(row)) != NULL;
     }
     PyArray_Descr *found = NULL;
     if (dtype == Py_None || !PyArray_DescrConverter(dtype, &found)) {
         PyErr_Clear();
-        return refuse_dtype(dtype, integers);
+        return refuse_dtype(dtype, needed);
     }
-    if (!type_of_descr(found, type) || tq_py_is_float(type) == integers || type->element == TQ_f64) {
+    if (!type_of_descr(found, type) || tq_py_is_float(type) != tq_py_is_float(like) || type->element == TQ_f64) {
         Py_DECREF(found);
-        return refuse_dtype(dtype, integers);
+        return refuse_dtype(dtype, needed);
     }
     *descr = found;
     return true;

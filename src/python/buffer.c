@@ -72,7 +72,8 @@ static PyGetSetDef properties[] = {
     {"nbytes", (getter)get_nbytes, NULL, "How many bytes it has.  ModelError: they lie outside the file.", NULL},
     {"offset", (getter)get_offset, NULL, "Of its first byte in the file, or None without data.", NULL},
     {"data", (getter)get_data, NULL, "Its bytes as a read-only uint8 array, a view, or None without data.", NULL},
-    {"is_inline", (getter)get_is_inline, NULL, "Whether its data stands in the flatbuffer, rather than behind it and found by offset.", NULL},
+    {"is_inline", (getter)get_is_inline, NULL,
+     "Whether its data stands in the flatbuffer, rather than behind it and found by offset.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

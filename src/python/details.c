@@ -121,7 +121,8 @@ static PyObject *block_arrays(PartObject *tensor, int64_t type, const tq_quantiz
 
 /* A few bytes can make each of many tensors name the same large one, so those that do share the arrays:
    `shared` keeps them by type, scales and zero points. */
-static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, PartObject *tensor, int64_t type, const tq_quantization *q)
+static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, PartObject *tensor, int64_t type,
+                         const tq_quantization *q)
 {
     PyObject *key = Py_BuildValue("(Lii)", (long long)type, q->scales_tensor, q->zero_points_tensor);
     PyObject *arrays = key ? Py_XNewRef(PyDict_GetItemWithError(shared, key)) : NULL;
@@ -154,7 +155,8 @@ static int set_quantized(PartObject *tensor, PyObject *dict, PyObject *shared, c
 }
 
 /* A copy of the template, in which everything is empty or 0, with what the file says. */
-static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view, const tq_quantization *q)
+static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view,
+                               const tq_quantization *q)
 {
     PyObject *dict = PyDict_Copy(state->parameters_template);
     int failed = !dict;
@@ -162,7 +164,8 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shar
         failed |= tq_py_set(dict, state->key.min, tq_py_array_f32(&q->min));
     if (!failed && q->max.count)
         failed |= tq_py_set(dict, state->key.max, tq_py_array_f32(&q->max));
-    bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS || q->kind == TQ_QUANTIZATION_BLOCKWISE;
+    bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS ||
+                 q->kind == TQ_QUANTIZATION_BLOCKWISE;
     if (!failed && shown)
         failed |= set_quantized((PartObject *)tensor, dict, shared, view, q);
     if (failed)

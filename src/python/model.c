@@ -351,7 +351,8 @@ static PyGetSetDef properties[] = {
     {"has_identifier", (getter)get_has_identifier, NULL, "Whether bytes 4 to 7 are 'TFL3'.", NULL},
     {"version", (getter)get_version, NULL, "Version of the schema; 3 for every file of the last years.", NULL},
     {"description", (getter)get_description, NULL, "The model's description, '' if it has none.", NULL},
-    {"min_runtime_version", (getter)get_min_runtime_version, NULL, "The oldest TFLite release that can run the model, as its metadata says, or None.", NULL},
+    {"min_runtime_version", (getter)get_min_runtime_version, NULL,
+     "The oldest TFLite release that can run the model, as its metadata says, or None.", NULL},
     {"operator_codes", (getter)get_operator_codes, NULL, "Sequence of OperatorCode: the operators that the model uses.", NULL},
     {"subgraphs", (getter)get_subgraphs, NULL, "Sequence of Subgraph; the first is the main one.", NULL},
     {"tensors", (getter)get_of_main, NULL, "Sequence of Tensor of the main subgraph.", "tensors"},
@@ -361,9 +362,11 @@ static PyGetSetDef properties[] = {
     {"signatures", (getter)get_signatures, NULL, "Sequence of Signature, by index or by key.", NULL},
     {"metadata", (getter)get_metadata, NULL, "dict from name to bytes.", NULL},
     {"buffers", (getter)get_buffers, NULL, "Sequence of Buffer; the first is empty by convention.", NULL},
-    {"external_buffers", (getter)get_external_buffers, NULL, "Sequence of ExternalBuffer: constants in files beside the model.", NULL},
+    {"external_buffers", (getter)get_external_buffers, NULL,
+     "Sequence of ExternalBuffer: constants in files beside the model.", NULL},
     {"_file", (getter)get_file, NULL, "All bytes of the file, a read-only view.", NULL},
-    {"problems", (getter)get_problems, NULL, "list of Problem: what is invalid or suspicious though it can be read.  Walks the model each time.", NULL},
+    {"problems", (getter)get_problems, NULL,
+     "list of Problem: what is invalid or suspicious though it can be read.  Walks the model each time.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -434,11 +437,14 @@ static PyObject *repr(ModelObject *self)
 
 static PyMethodDef methods[] = {
     {"get_tensor_details", (PyCFunction)(void (*)(void))get_tensor_details, METH_VARARGS | METH_KEYWORDS,
-     "get_tensor_details($self, /, subgraph_index=0)\n--\n\nA dict for each tensor of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
+     "get_tensor_details($self, /, subgraph_index=0)\n--\n\n"
+     "A dict for each tensor of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
     {"get_input_details", (PyCFunction)(void (*)(void))get_input_details, METH_VARARGS | METH_KEYWORDS,
-     "get_input_details($self, /, subgraph_index=0)\n--\n\nA dict for each input of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
+     "get_input_details($self, /, subgraph_index=0)\n--\n\n"
+     "A dict for each input of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
     {"get_output_details", (PyCFunction)(void (*)(void))get_output_details, METH_VARARGS | METH_KEYWORDS,
-     "get_output_details($self, /, subgraph_index=0)\n--\n\nA dict for each output of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
+     "get_output_details($self, /, subgraph_index=0)\n--\n\n"
+     "A dict for each output of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
     {"summary", summary, METH_NOARGS,
      "summary($self, /)\n--\n\nOperators with their types, shapes, bytes, parameters and multiply-adds, and the totals."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},

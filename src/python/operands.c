@@ -344,7 +344,7 @@ int tq_py_code(PyObject *value, tq_code *code)
 {
     tq_py_type type;
     PyArray_Descr *descr;
-    if (!tq_py_type_of_dtype(value, "int8", true, &type, &descr))
+    if (!tq_py_type_of_dtype(value, "int8", TQ_PY_CODE_TYPES, &type, &descr))
         return -1;
     Py_DECREF(descr);
     for (*code = 0; strcmp(tq_code_name(*code), type.name) != 0;)
@@ -400,7 +400,9 @@ int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, const char *c
     for (int i = 0; i < count; i++)
         Py_DECREF(types[i]);
     if (!iterator) {
-        if (PyErr_ExceptionMatches(PyExc_ValueError)) {
+        if (!PyErr_Occurred()) { /* NumPy says nothing where it had no memory */
+            PyErr_NoMemory();
+        } else if (PyErr_ExceptionMatches(PyExc_ValueError)) {
             PyErr_Clear();
             refuse_broadcast(inputs, names, input_count);
         }

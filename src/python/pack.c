@@ -28,15 +28,16 @@ const char tq_py_unpack_doc[] =
     ">>> unpack(bytes([241, 7]), 3, 'int4')\n"
     "array([ 1, -1,  7], dtype=int8)";
 
+static const char narrow_types[] = "int4, uint4 or int2";
+
 /* Bits of a type narrower than a byte; 0, with an exception, for others. */
 static int narrow_bits(const tq_py_type *type)
 {
-    int span = type->high - type->low;
-    if (type->element != TQ_i8 && type->element != TQ_u8)
-        span = 0;
+    bool is_byte = type->element == TQ_i8 || type->element == TQ_u8;
+    int span = is_byte ? type->high - type->low : 0; /* int32's would overflow */
     if (span == 15 || span == 3)
         return span == 15 ? 4 : 2;
-    PyErr_Format(PyExc_TypeError, "dtype is %s: it must be int4, uint4 or int2", type->name);
+    PyErr_Format(PyExc_TypeError, "dtype is %s: it must be %s", type->name, narrow_types);
     return 0;
 }
 
@@ -105,7 +106,7 @@ PyObject *tq_py_pack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
     tq_py_type type;
     PyArray_Descr *descr;
     (void)module;
-    if (!tq_py_bind(&signature, args, nargs, keywords, v) || !tq_py_type_of_dtype(v[1], NULL, true, &type, &descr))
+    if (!tq_py_bind(&signature, args, nargs, keywords, v) || !tq_py_type_of_dtype(v[1], "int4", narrow_types, &type, &descr))
         return NULL;
     Py_DECREF(descr);
     int bits = narrow_bits(&type);
@@ -189,7 +190,7 @@ PyObject *tq_py_unpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     PyArray_Descr *descr;
     PyArray_Dims dims = {NULL, 0};
     (void)module;
-    if (!tq_py_bind(&signature, args, nargs, keywords, v) || !tq_py_type_of_dtype(v[2], NULL, true, &type, &descr))
+    if (!tq_py_bind(&signature, args, nargs, keywords, v) || !tq_py_type_of_dtype(v[2], "int4", narrow_types, &type, &descr))
         return NULL;
     int bits = narrow_bits(&type);
     PyArrayObject *bytes = bits ? bytes_of(v[0]) : NULL;

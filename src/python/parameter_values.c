@@ -120,8 +120,10 @@ int tq_py_range(int64_t type, const uint8_t *scales, size_t count, const uint8_t
     return 0;
 }
 
-int tq_py_range_of_arrays(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max)
+int tq_py_range_of_arrays(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min,
+                          PyObject **range_max)
 {
     PyArrayObject *s = (PyArrayObject *)scale, *z = (PyArrayObject *)zero_point;
-    return tq_py_range(type, PyArray_DATA(s), (size_t)PyArray_SIZE(s), PyArray_DATA(z), (size_t)PyArray_SIZE(z), range_min, range_max);
+    return tq_py_range(type, PyArray_DATA(s), (size_t)PyArray_SIZE(s), PyArray_DATA(z), (size_t)PyArray_SIZE(z),
+                       range_min, range_max);
 }

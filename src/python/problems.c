@@ -85,7 +85,8 @@ static PyObject *problem_kinds(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"problem_kinds", problem_kinds, METH_NOARGS, "[(code, severity, text)]: every kind of problem that model.problems can name."},
+    {"problem_kinds", problem_kinds, METH_NOARGS,
+     "[(code, severity, text)]: every kind of problem that model.problems can name."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -129,7 +129,8 @@ static PyMemberDef members[] = {
     MEMBER_OF(range_max, "float32 array: the greatest value that codes can stand for, one a scale."),
     MEMBER_OF(details, "dict of the details union's fields and its table's name under 'type', or None."),
     MEMBER_OF(dtype, "str: the type of its codes, such as 'int8' or 'int4'; None where elements are no codes."),
-    {"quantized_dimension", T_INT, offsetof(QuantizationObject, quantized_dimension), READONLY, "Which dimension per-axis scales belong to."},
+    {"quantized_dimension", T_INT, offsetof(QuantizationObject, quantized_dimension), READONLY,
+     "Which dimension per-axis scales belong to."},
     {"block_size", T_INT, offsetof(QuantizationObject, block_size), READONLY, "Elements that share a scale; 0: no blocks."},
     {NULL, 0, 0, 0, NULL},
 };
@@ -145,7 +146,8 @@ static PyMethodDef methods[] = {
      "tq.quantize with this scale, zero point, dtype and axis or blocks (along the last dimension)."},
     {"dequantize", (PyCFunction)(void (*)(void))tq_py_quantization_dequantize, METH_VARARGS | METH_KEYWORDS,
      "dequantize($self, q, /, *, dtype='float32', out=None, num_threads=None)\n--\n\n"
-     "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension)."},
+     "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension).  TypeError: an array of\n"
+     "the other sign than the codes', such as uint8 where they are int8, which are other numbers in the same bytes."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -158,8 +160,8 @@ PyDoc_STRVAR(doc,
 "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
 "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
 "arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
-"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a dtype that has no codes; TypeError:\n"
-"scales that are no real numbers, zero points that are no integers.");
+"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a\n"
+"dtype that has no codes; TypeError: scales that are no real numbers, zero points that are no integers.");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (char *)doc},

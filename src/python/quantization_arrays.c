@@ -6,7 +6,10 @@
 #include "python/quantization_object.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "python/array_args.h"
 #include "python/convert.h"
 #include "python/operands.h"
 
@@ -89,6 +92,24 @@ static int check_kind(const QuantizationObject *self, bool quantizing)
     return -1;
 }
 
+/* Codes of the other sign, in elements of the size that these have, are bytes that were read as the wrong type. */
+static int check_sign(const QuantizationObject *self, PyObject *q)
+{
+    tq_py_type found;
+    if (self->dtype == Py_None || !PyArray_Check(q) || !tq_py_type_of_array((PyArrayObject *)q, &found) ||
+        found.low == found.high)
+        return 0;
+    const char *name = PyUnicode_AsUTF8(self->dtype), *bits = name ? strpbrk(name, "0123456789") : NULL;
+    if (!bits)
+        return name ? 0 : -1;
+    const size_t size = (size_t)(strtol(bits, NULL, 10) + 7) / 8;
+    if (tq_element_size(found.element) != size || (found.low == 0) == (*name == 'u'))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "q has dtype %R: this quantization is of %s codes (tq.dequantize takes any)",
+                 (PyObject *)PyArray_DESCR((PyArrayObject *)q), name);
+    return -1;
+}
+
 /* The caller's keywords and the quantization's own, a new dict. */
 static PyObject *all_keywords(const QuantizationObject *self, bool quantizing, PyObject *kwargs)
 {
@@ -110,7 +131,8 @@ static PyObject *apply(QuantizationObject *self, bool quantizing, PyObject *args
 {
     PyObject *x;
     if (!PyArg_ParseTuple(args, quantizing ? "O:quantize" : "O:dequantize", &x) ||
-        check_keywords(quantizing, kwargs) < 0 || check_kind(self, quantizing) < 0)
+        check_keywords(quantizing, kwargs) < 0 || check_kind(self, quantizing) < 0 ||
+        (!quantizing && check_sign(self, x) < 0))
         return NULL;
     PyObject *scale = argument_of(self, "scale", self->scale, x);
     PyObject *zero_point = scale ? argument_of(self, "zero_point", self->zero_point, x) : NULL;

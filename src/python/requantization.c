@@ -16,58 +16,79 @@ typedef struct {
     PyObject_HEAD
     PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
+    PyObject *descr; /* of the results: dtype, with its byte order */
     PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same in the form that requantize() reads fastest; NULL: none was given */
     tq_requantize_sets sets;
 } RequantizationObject;
 
-/* The most values that one of them has; -1 with an exception. */
-static npy_intp count_sets(PyObject *const v[TQ_RQ_ARGUMENTS])
+/* How many values came of each parameter, and how many sets of them these are. */
+enum { MULTIPLIER, ZERO_POINT, INPUT_ZERO_POINT, PARAMETERS };
+typedef struct {
+    npy_intp values[PARAMETERS], sets;
+} given_counts;
+
+static bool count_sets(PyObject *const v[TQ_RQ_ARGUMENTS], given_counts *given)
 {
     static const struct {
         int argument;
         const char *name;
-    } rows[] = {{TQ_RQ_MULTIPLIER, "multiplier"},
-                {TQ_RQ_ZERO_POINT, "zero_point"},
-                {TQ_RQ_INPUT_ZERO_POINT, "input_zero_point"}};
-    npy_intp sets = 1;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    } rows[] = {[MULTIPLIER] = {TQ_RQ_MULTIPLIER, "multiplier"},
+                [ZERO_POINT] = {TQ_RQ_ZERO_POINT, "zero_point"},
+                [INPUT_ZERO_POINT] = {TQ_RQ_INPUT_ZERO_POINT, "input_zero_point"}};
+    const char *first = NULL; /* who says how many sets */
+    *given = (given_counts){{1, 1, 1}, 1};
+    for (int i = 0; i < PARAMETERS; i++) {
         if (!v[rows[i].argument])
             continue;
         PyArrayObject *array = tq_py_array(v[rows[i].argument], rows[i].name, false);
         if (!array)
-            return -1;
-        sets = PyArray_SIZE(array) > sets ? PyArray_SIZE(array) : sets;
+            return false;
+        npy_intp count = given->values[i] = PyArray_SIZE(array);
         Py_DECREF(array);
+        if (count == 1 || count == given->sets)
+            continue;
+        if (first) {
+            PyErr_Format(PyExc_ValueError, "%s has %zd values and %s has %zd: each needs one, or as many as the others",
+                         first, (Py_ssize_t)given->sets, rows[i].name, (Py_ssize_t)count);
+            return false;
+        }
+        first = rows[i].name;
+        given->sets = count;
     }
-    return sets;
+    return true;
 }
 
-/* A copy of a column: of one value, or of as many as there are. */
-static PyObject *frozen(const tq_py_column *column, npy_intp sets, int type)
+/* A copy of a column, of as many values as came: columns have one of values that are all the same. */
+static PyObject *frozen(const tq_py_column *column, npy_intp count, int type)
 {
-    PyObject *copy = PyArray_SimpleNew(column->many, &sets, type);
+    PyObject *copy = PyArray_SimpleNew(count != 1, &count, type);
     if (!copy)
         return NULL;
-    memcpy(PyArray_DATA((PyArrayObject *)copy), column->data, (size_t)PyArray_NBYTES((PyArrayObject *)copy));
+    const size_t size = (size_t)PyArray_ITEMSIZE((PyArrayObject *)copy);
+    char *to = PyArray_BYTES((PyArrayObject *)copy);
+    for (npy_intp i = 0; i < count; i++)
+        memcpy(to + (size_t)i * size, (const char *)column->data + (column->many ? (size_t)i * size : 0), size);
     PyArray_CLEARFLAGS((PyArrayObject *)copy, NPY_ARRAY_WRITEABLE);
     return copy;
 }
 
-static bool keep(RequantizationObject *self, const tq_py_requantization *r, npy_intp sets)
+static bool keep(RequantizationObject *self, const tq_py_requantization *r, const given_counts *given)
 {
-    self->multiplier = frozen(&r->multiplier, sets, NPY_FLOAT64);
-    self->zero_point = frozen(&r->zero_point, sets, NPY_INT32);
-    self->input_zero_point = frozen(&r->input_zero_point, sets, NPY_INT32);
+    self->multiplier = frozen(&r->multiplier, given->values[MULTIPLIER], NPY_FLOAT64);
+    self->zero_point = frozen(&r->zero_point, given->values[ZERO_POINT], NPY_INT32);
+    self->input_zero_point = frozen(&r->input_zero_point, given->values[INPUT_ZERO_POINT], NPY_INT32);
     self->dtype = PyObject_GetAttrString((PyObject *)r->descr, "name");
+    self->descr = Py_NewRef((PyObject *)r->descr);
     self->rounding = PyUnicode_FromString(tq_py_requantize_rules[r->rule]);
     return self->multiplier && self->zero_point && self->input_zero_point && self->dtype && self->rounding;
 }
 
-/* One value, or the array of them. */
-static PyObject *argument_of(PyObject *values)
+/* One value, or the array of them: also of those that are all the same, if that says alone how many channels there are. */
+static PyObject *argument_of(PyObject *values, const tq_py_column *column, bool alone)
 {
     PyArrayObject *array = (PyArrayObject *)values;
-    return PyArray_NDIM(array) ? Py_NewRef(values) : PyArray_GETITEM(array, PyArray_DATA(array));
+    bool many = PyArray_NDIM(array) && (column->many || alone);
+    return many ? Py_NewRef(values) : PyArray_GETITEM(array, PyArray_DATA(array));
 }
 
 static bool keep_arguments(RequantizationObject *self, const tq_py_requantization *r)
@@ -78,9 +99,10 @@ static bool keep_arguments(RequantizationObject *self, const tq_py_requantizatio
     if (r->rule != TQ_REQUANTIZE_DOUBLE)
         v[TQ_RQ_ROUNDING] = Py_NewRef(self->rounding);
     v[TQ_RQ_AXIS] = Py_NewRef(self->axis);
-    v[TQ_RQ_MULTIPLIER] = argument_of(self->multiplier);
-    v[TQ_RQ_ZERO_POINT] = argument_of(self->zero_point);
-    v[TQ_RQ_INPUT_ZERO_POINT] = argument_of(self->input_zero_point);
+    const bool alone = !r->multiplier.many;
+    v[TQ_RQ_MULTIPLIER] = argument_of(self->multiplier, &r->multiplier, true);
+    v[TQ_RQ_ZERO_POINT] = argument_of(self->zero_point, &r->zero_point, alone);
+    v[TQ_RQ_INPUT_ZERO_POINT] = argument_of(self->input_zero_point, &r->input_zero_point, alone);
     return v[TQ_RQ_MULTIPLIER] && v[TQ_RQ_ZERO_POINT] && v[TQ_RQ_INPUT_ZERO_POINT];
 }
 
@@ -115,8 +137,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                      &v[TQ_RQ_AXIS], &v[TQ_RQ_ROUNDING]) ||
         !tq_py_optional_int(v[TQ_RQ_AXIS], "axis", -MOST_DIMENSIONS, MOST_DIMENSIONS - 1, &has_axis, &axis))
         return NULL;
-    const npy_intp sets = count_sets(v);
-    if (sets < 0 || !(v[TQ_RQ_Q] = trial_input(sets)))
+    given_counts given;
+    if (!count_sets(v, &given) || !(v[TQ_RQ_Q] = trial_input(given.sets)))
         return NULL;
     PyObject *first = has_axis ? PyLong_FromLong(0) : Py_NewRef(Py_None);
     v[TQ_RQ_AXIS] = first;
@@ -126,8 +148,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self = (RequantizationObject *)type->tp_alloc(type, 0);
         if (self)
             self->axis = has_axis ? PyLong_FromLong(axis) : Py_NewRef(Py_None);
-        if (self && (!self->axis || !keep(self, &r, sets) || !keep_arguments(self, &r) ||
-                     !make_sets(self, &r, (size_t)sets)))
+        if (self && (!self->axis || !keep(self, &r, &given) || !keep_arguments(self, &r) ||
+                     !make_sets(self, &r, (size_t)given.sets)))
             Py_CLEAR(self);
         tq_py_requantization_end(&r);
     }
@@ -160,6 +182,7 @@ static void dealloc(RequantizationObject *self)
     Py_XDECREF(self->input_zero_point);
     Py_XDECREF(self->axis);
     Py_XDECREF(self->dtype);
+    Py_XDECREF(self->descr);
     Py_XDECREF(self->rounding);
     for (int i = 0; i < TQ_RQ_ARGUMENTS; i++)
         Py_XDECREF(self->arguments[i]);
@@ -170,7 +193,7 @@ static void dealloc(RequantizationObject *self)
 
 static PyObject *keywords_of(RequantizationObject *self)
 {
-    return Py_BuildValue("{sOsOsOsO}", "input_zero_point", self->input_zero_point, "dtype", self->dtype, "axis",
+    return Py_BuildValue("{sOsOsOsO}", "input_zero_point", self->input_zero_point, "dtype", self->descr, "axis",
                          self->axis, "rounding", self->rounding);
 }
 

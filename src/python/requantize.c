@@ -50,7 +50,7 @@ static bool read_types(tq_py_requantization *r, PyObject *dtype)
 {
     if (!is_requantizable(&r->in))
         return refuse_type("q's dtype", &r->in);
-    if (!tq_py_type_of_dtype(dtype, "int8", true, &r->out, &r->descr))
+    if (!tq_py_type_of_dtype(dtype, "int8", needed, &r->out, &r->descr))
         return false;
     return is_requantizable(&r->out) || refuse_type("dtype", &r->out);
 }

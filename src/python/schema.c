@@ -156,8 +156,10 @@ static PyMethodDef functions[] = {
     {"schema_unions", schema_unions, METH_NOARGS, "{union: [(table, type)]}, the rows of schema/unions.def."},
     {"schema_builtins", schema_builtins, METH_NOARGS, "[(name, code, options table or None)], the rows of schema/builtins.def."},
     {"statuses", statuses, METH_NOARGS, "[(name, exception, text)]: every way in which the core can fail."},
-    {"callees", callees, METH_NOARGS, "[(operator, options table, field)], the rows of model/callees.def: options that name subgraphs."},
-    {"tensor_types", tensor_types, METH_NOARGS, "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},
+    {"callees", callees, METH_NOARGS,
+     "[(operator, options table, field)], the rows of model/callees.def: options that name subgraphs."},
+    {"tensor_types", tensor_types, METH_NOARGS,
+     "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -114,7 +114,8 @@ static PyGetSetDef properties[] = {
     {"outputs", (getter)get_outputs, NULL, "Tensors that the subgraph computes; None for an index that is out of range.", NULL},
     {"input_indices", (getter)get_input_indices, NULL, "The inputs' tensor indices as stored.", NULL},
     {"output_indices", (getter)get_output_indices, NULL, "The outputs' tensor indices as stored.", NULL},
-    {"debug_metadata_index", (getter)get_debug_metadata_index, NULL, "Index into the debug metadata's subgraphs; -1: none.", NULL},
+    {"debug_metadata_index", (getter)get_debug_metadata_index, NULL,
+     "Index into the debug metadata's subgraphs; -1: none.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

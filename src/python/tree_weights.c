@@ -80,7 +80,8 @@ static PyArrayObject *floats_of(const tq_node *buffer, PyObject *shape)
         fits = dims.ptr[i] >= 0 && tq_mul_u64(size, (uint64_t)dims.ptr[i], &size);
     PyArrayObject *made = NULL;
     if (fits && size && size == cell->length)
-        made = (PyArrayObject *)PyArray_New(&PyArray_Type, dims.len, dims.ptr, NPY_FLOAT32, NULL, (void *)(uintptr_t)cell->bytes, 0,
+        made = (PyArrayObject *)PyArray_New(&PyArray_Type, dims.len, dims.ptr, NPY_FLOAT32, NULL,
+                                            (void *)(uintptr_t)cell->bytes, 0,
                                             NPY_ARRAY_CARRAY_RO, NULL);
     PyDimMem_FREE(dims.ptr);
     return made;

@@ -111,7 +111,8 @@ static void quantize_part(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view, const float *x, int threads,
+void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view,
+                   const float *x, int threads,
                    float *y)
 {
     quantizing q = {tflite_run, nudged, view, x, y};
