@@ -459,8 +459,9 @@ static PyObject *keeper(InterpreterObject *self, const tq_graph_run *graph, cons
 
 static PyObject *view_of(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
 {
-    if (tensor->type == TQ_TensorType_STRING || tensor->packed || tq_element_bytes(tensor->type) == 0)
-        return tq_py_tensor_copy(self, graph, tensor); /* has no array form in memory */
+    const tq_type_row *row = tq_type(tensor->type);
+    if (!row || row->kind == TQ_KIND_STRING || row->kind == TQ_KIND_OPAQUE || tensor->packed)
+        return tq_py_tensor_copy(self, graph, tensor); /* has no array form in memory: a handle is no Python object */
     PyObject *array = array_of(self, tensor, tensor->data);
     PyObject *base = array && tensor->data ? keeper(self, graph, tensor) : NULL;
     if (array && tensor->data && (!base || PyArray_SetBaseObject((PyArrayObject *)array, base) < 0))
