@@ -41,9 +41,8 @@ typedef struct tq_py_type {
 bool tq_py_type_of_array(PyArrayObject *array, tq_py_type *type);
 
 /* The type that `dtype` asks for: a string, a NumPy dtype or type, or an ml_dtypes type; NULL means fallback.  It must
-   be of fallback's kind, integers or floats.  needed: the types that errors ask for.  *descr: the descriptor (new
-   reference) of the array that holds such values: ml_dtypes' own for its types, int8 or uint8 for narrow integers that
-   a string names. */
+   be of fallback's kind, integers or floats; needed: what errors ask for.  *descr: the descriptor (new reference) of the
+   array that holds such values: ml_dtypes' own for its types, int8 or uint8 for narrow integers that a string names. */
 bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, const char *needed, tq_py_type *type,
                          PyArray_Descr **descr);
 
