@@ -10,6 +10,7 @@ being done, so that the parent can tell.
 """
 
 import collections
+import contextlib
 import signal
 import struct
 import sys
@@ -91,6 +92,17 @@ def fill(interpreter, random, extreme):
         interpreter.set_tensor(details["index"], value)
 
 
+def look(interpreter):
+    """Reads every byte of what can be had of every tensor."""
+    for details in interpreter.get_tensor_details():
+        for get in (interpreter.get_tensor, lambda index: interpreter.tensor(index)()):
+            try:
+                value = np.asarray(get(details["index"]))
+            except ValueError:
+                continue
+            value.tolist() if value.dtype == object else value.tobytes()
+
+
 def use(data, random, extreme):
     """Everything that a user does with a model."""
     keep = bool(random.integers(2))
@@ -104,16 +116,15 @@ def use(data, random, extreme):
     for _ in range(2):
         fill(interpreter, random, extreme)
         interpreter.invoke()
-    for details in interpreter.get_tensor_details():
-        try:
-            np.asarray(interpreter.get_tensor(details["index"])).tobytes()
-        except ValueError:
-            continue
+    look(interpreter)
     inputs = interpreter.get_input_details()
     if inputs:
         chosen = inputs[int(random.integers(len(inputs)))]
         shape = [int(random.integers(0, 5)) for _ in chosen["shape"]]
         interpreter.resize_tensor_input(chosen["index"], shape)
+        look(interpreter)
+        with contextlib.suppress(ValueError):
+            fill(interpreter, random, extreme)
         interpreter.allocate_tensors()
         fill(interpreter, random, extreme)
         interpreter.invoke()

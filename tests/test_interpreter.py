@@ -326,3 +326,21 @@ def test_one_interpreter_in_many_threads_is_taken_in_turns():
     for thread in threads:
         thread.join()
     assert not errors
+
+
+def test_a_view_of_a_handle_is_none_of_its_memory():
+    """NumPy took the numbers in it for Python objects."""
+    b = tq.ModelBuilder()
+    x, y, handles = b.input("x", [2]), b.tensor("y", [2]), [b.tensor(f"h{k}", [], "RESOURCE") for k in range(2)]
+    for k, handle in enumerate(handles):
+        b.operator("VAR_HANDLE", [], [handle], container="c", shared_name=f"v{k}")
+        b.operator("ASSIGN_VARIABLE", [handle, x], [])
+    b.operator("READ_VARIABLE", [handles[1]], [y])
+    b.output(y)
+    made = allocated(b.to_bytes())
+    made.set_tensor(0, np.float32([1, 2]))
+    made.invoke()
+    for details in made.get_tensor_details():
+        if details["name"].startswith("h"):
+            view = made.tensor(details["index"])()
+            assert view.flags.owndata and view.tolist() is None

@@ -84,6 +84,24 @@ def test_sizes_are_what_numpy_makes_int32(size):
     assert made.get_input_details()[0]["shape"].tolist() == [3, 4]
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3000])
+def test_a_resized_input_has_no_memory_before_it_is_allocated(rows):
+    """Its old memory is of another size: a view led behind it, and what was set was read as if it had that size."""
+    made = allocated(permute())
+    made.resize_tensor_input(0, [2, 4])
+    made.allocate_tensors()
+    made.resize_tensor_input(0, [rows, 4])
+    for call in (made.get_tensor, lambda index: made.tensor(index)()):
+        with pytest.raises(ValueError, match=r"Tensor data is null\. Run allocate_tensors"):
+            call(0)
+    with pytest.raises(ValueError, match=r"Cannot set tensor: Tensor is unallocated\. Try"):
+        made.set_tensor(0, np.ones((rows, 4), np.float32))
+    made.allocate_tensors()
+    made.set_tensor(0, np.ones((rows, 4), np.float32))
+    made.invoke()
+    assert made.get_tensor(2).shape == made.tensor(0)().shape == (rows, 4)
+
+
 def test_a_constant_may_keep_its_shape():
     made = allocated(permute())
     made.resize_tensor_input(1, [4, 4])

@@ -641,3 +641,16 @@ def test_the_greatest_doubles():
     assert observer.range("minmax") == (-1e308, 1e308)
     wide = tq.HistogramObserver().update([3e38, -3e38])
     assert wide.range("mse", dtype="int16") == (-3e38, 3e38)
+
+
+def test_averages_of_the_greatest_and_the_least_doubles():
+    greatest, least = np.finfo(np.float64).max, 5e-324
+    for averaging in (0.01, 0.5, 1.0):
+        with np.errstate(all="raise"):
+            same = tq.MovingAverageObserver(averaging).update([-greatest, greatest]).update([-greatest, greatest])
+            assert (same.min, same.max) == (-greatest, greatest)
+            low = tq.MovingAverageObserver(averaging).update([-greatest]).update([greatest])
+            high = tq.MovingAverageObserver(averaging).update([greatest]).merge(low)
+            wanted = (1 - averaging) ** 2 + averaging - averaging * (1 - averaging)
+            assert high.max == pytest.approx(wanted * greatest)
+            assert tq.MovingAverageObserver(averaging).update([least]).update([0.0]).max <= least

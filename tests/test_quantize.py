@@ -541,7 +541,7 @@ def test_types_that_are_refused():
 
 @pytest.mark.parametrize("flag", ["no", None, 2, 0.0, np.float32(1)])
 def test_flags_that_are_no_flags(flag):
-    refuses(TypeError, "narrow_range is a .*: it must be True or False", tq.quantize, [1.0], 1.0, narrow_range=flag)
+    refuses(TypeError, "narrow_range is (a .*|2): it must be True or False", tq.quantize, [1.0], 1.0, narrow_range=flag)
 
 
 def test_flags():

@@ -85,6 +85,9 @@ def test_blocks_give_what_the_array_functions_take():
     fitted = tq.quantize_weights(w, 1, "int4", block_size=32, scale=scale)
     np.testing.assert_array_equal(fitted.codes, codes)
     np.testing.assert_array_equal(fitted.scale, scale)
+    scale[1, 1] = 0.1
+    with pytest.raises(ValueError, match=r"scale is 0\.1 in block 3; float16, in which"):
+        tq.quantize_weights(w, 1, "int4", block_size=32, scale=scale)
 
 
 @pytest.mark.parametrize("shape", [(0, 64), (4, 0), (64, 0), (0, 0, 32), (2, 64, 0)])

@@ -235,26 +235,28 @@ class MovingAverageObserver(_RangeObserver):
 
     def _append(self, later: dict[str, Any], name: str = "x") -> None:
         """Where m is the average so far and b the first of n later batches, whose average alone is m':
-        those batches would have moved m to m' + (1 - averaging)^n * (m - b)."""
+        those batches would have moved m to (m' - keep * b) + keep * m, where keep is (1 - averaging)^n. The weights of
+        the values in m' - keep * b sum to 1 - keep, so that no part of it is greater than the greatest value."""
         self._check_channels(len(later["_counts"]), name)
         if self._counts is None:
             for name, value in later.items():
                 if name not in ("axis", "averaging"):
                     setattr(self, name, value)
             return
+        with np.errstate(under="ignore"):
+            self._average(later)
+        self._batches = self._batches + later["_batches"]
+        self._counts = self._counts + later["_counts"]
+
+    def _average(self, later: dict[str, Any]) -> None:
         keep = (1 - self.averaging) ** later["_batches"]
         old, new = self._batches > 0, later["_batches"] > 0
         for name in ("_min", "_max"):
             mine, theirs, first = getattr(self, name), later[name], later["_first" + name]
-            both = (
-                np.where(old & new, theirs, 0)
-                + keep * np.where(old & new, mine, 0)
-                - keep * np.where(old & new, first, 0)
-            )
+            both = np.where(old & new, theirs, 0) - keep * np.where(old & new, first, 0)
+            both += keep * np.where(old & new, mine, 0)
             setattr(self, name, np.where(old & new, both, np.where(old, mine, theirs)))
             setattr(self, "_first" + name, np.where(old, getattr(self, "_first" + name), first))
-        self._batches = self._batches + later["_batches"]
-        self._counts = self._counts + later["_counts"]
 
     quantization = MinMaxObserver.quantization
 

@@ -92,7 +92,9 @@ bool tq_py_flag(PyObject *object, const char *argument, bool *flag)
 {
     int truth = object ? truth_of(object) : 0;
     if (truth < 0) {
-        if (!PyErr_Occurred())
+        if (PyLong_Check(object))
+            PyErr_Format(PyExc_TypeError, "%s is %R: it must be True or False", argument, object);
+        else if (!PyErr_Occurred())
             PyErr_Format(PyExc_TypeError, "%s is a %s: it must be True or False", argument, Py_TYPE(object)->tp_name);
         return false;
     }

@@ -100,6 +100,13 @@ static const char *type_of_dtype(InterpreterObject *self, PyArray_Descr *dtype)
     return "NOTYPE";
 }
 
+/* Whether the memory is not of the shape that the tensor has by now: it was resized, and is still to be allocated. */
+static bool is_stale(const tq_tensor *tensor)
+{
+    const size_t each = tensor->packed || tensor->type == TQ_TensorType_STRING ? 0 : tq_element_bytes(tensor->type);
+    return each && tensor->data && tq_tensor_count(tensor) * each != tensor->bytes;
+}
+
 /* ---- setting ---- */
 
 static int refuse_type(InterpreterObject *self, const tq_tensor *tensor, PyArrayObject *value)
@@ -243,7 +250,7 @@ static int assign_codes(tq_tensor *tensor, PyArrayObject *value)
 {
     if (check_codes(tensor, value) < 0)
         return -1;
-    if (!tensor->data && PyArray_NBYTES(value) > 0) {
+    if (is_stale(tensor) || (!tensor->data && PyArray_NBYTES(value) > 0)) {
         PyErr_SetString(PyExc_ValueError,
                         "Cannot set tensor: Tensor is unallocated. Try calling allocate_tensors() first");
         return -1;
@@ -263,7 +270,7 @@ static bool assign_plainly(InterpreterObject *self, tq_tensor *tensor, PyObject 
 {
     PyArrayObject *value = (PyArrayObject *)object;
     const tq_type_row *row = tq_type(tensor->type);
-    if (!PyArray_Check(object) || !tensor->data || !row || row->bits < 8 || row->kind == TQ_KIND_OPAQUE ||
+    if (!PyArray_Check(object) || !tensor->data || is_stale(tensor) || !row || row->bits < 8 || row->kind == TQ_KIND_OPAQUE ||
         !PyArray_ISCARRAY_RO(value) || PyArray_NDIM(value) != tensor->shape.rank)
         return false;
     for (int i = 0; i < tensor->shape.rank; i++)
@@ -327,7 +334,7 @@ static int check_readable(InterpreterObject *self, tq_graph_run *graph, const tq
         tq_py_raise(tq_state_of((PyObject *)self), &error, NULL);
         return -1;
     }
-    if (!tensor->data && (tensor->bytes || !tensor->has_shape || tq_tensor_count(tensor))) {
+    if (is_stale(tensor) || (!tensor->data && (tensor->bytes || !tensor->has_shape || tq_tensor_count(tensor)))) {
         PyErr_SetString(PyExc_ValueError, graph->ready
                                               ? "Tensor data is null. No operator has given it a value yet"
                                               : "Tensor data is null. Run allocate_tensors() first");
@@ -452,8 +459,9 @@ static PyObject *keeper(InterpreterObject *self, const tq_graph_run *graph, cons
 
 static PyObject *view_of(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
 {
-    if (tensor->type == TQ_TensorType_STRING || tensor->packed || tq_element_bytes(tensor->type) == 0)
-        return tq_py_tensor_copy(self, graph, tensor); /* has no array form in memory */
+    const tq_type_row *row = tq_type(tensor->type);
+    if (!row || row->kind == TQ_KIND_STRING || row->kind == TQ_KIND_OPAQUE || tensor->packed)
+        return tq_py_tensor_copy(self, graph, tensor); /* has no array form in memory: a handle is no Python object */
     PyObject *array = array_of(self, tensor, tensor->data);
     PyObject *base = array && tensor->data ? keeper(self, graph, tensor) : NULL;
     if (array && tensor->data && (!base || PyArray_SetBaseObject((PyArrayObject *)array, base) < 0))

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/half.h"
 #include "kernels/weight_codes.h"
 #include "python/array_args.h"
 #include "python/errors.h"
@@ -101,13 +102,24 @@ static bool is_wide(const weights_job *job)
     return job->plan.target.code == TQ_CODE_int16;
 }
 
+/* What a scale that is given must be, and is not; NULL: it is a scale. */
+static const char *lacks(float scale, bool of_block)
+{
+    if (!isnormal(scale) || scale < 0)
+        return "it must be finite, above 0 and not denormal";
+    if (of_block && tq_half_to_float(tq_float_to_half(scale)) != scale)
+        return "float16, in which scales of blocks are stored, must hold it exactly";
+    return NULL;
+}
+
 static tq_status use_given(weights_job *job, size_t count, tq_error *error)
 {
+    const bool blocks = job->plan.target.blocks;
     for (size_t c = 0; c < count; c++) {
-        if (!isnormal(job->given[c]) || job->given[c] < 0)
-            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
-                           "scale is %g in %s %zu; it must be finite, above 0 and not denormal", (double)job->given[c],
-                           job->plan.target.blocks ? "block" : "channel", c);
+        const char *needed = lacks(job->given[c], blocks);
+        if (needed)
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "scale is %g in %s %zu; %s", (double)job->given[c],
+                           blocks ? "block" : "channel", c, needed);
         job->scales[c] = job->given[c];
         job->bounds[c] = tq_weight_factor(&job->plan.target, job->given[c]);
     }
@@ -200,7 +212,8 @@ PyDoc_STRVAR(quantize_weights_doc,
 "block_size: elements along axis (None: the last) that share a scale; it divides the length. scale then has w's\n"
 "shape with that axis counting blocks, and values that float16 holds exactly, as TFLite's BlockwiseQuantization\n"
 "stores them; a block whose scale float16 rounds to 0 has the codes 0, or the extremes for weights other than 0.\n"
-"scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over 0.\n"
+"scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over 0;\n"
+"of blocks, values of float16.\n"
 "min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the weights'\n"
 "own, and whether that left out the lowest code; toco has axis None.\n"
 "The zero point is 0, but for 'toco': the result's attribute zero_point.\n"
