@@ -232,7 +232,7 @@ def show_peers(sizes):
     print()
     header("requantize by other rules", "elements", "x memcpy")
     for n, name, ratio in rules:
-        print(f"| {name[3:]} | {n} | {ratio:.2f} |")
+        line(name[3:], str(n), f"{ratio:.2f}")
     if missing:
         print("\nNot installed:", ", ".join(sorted(missing)))
 
@@ -287,28 +287,16 @@ def axis_functions(n, row):
     }
 
 
-def axis_ratios(functions, by_turns):
-    """How fast each is beside the one per tensor, of the same first letter."""
-    if by_turns:
-        ratios = {}
-        for base in "qd":
-            ratios |= turns(functions[base], {k: f for k, f in functions.items() if k[0] == base})
-        return ratios
-    times = best_times(functions)
-    return {k: times[k[0]] / times[k] for k in times}
-
-
-def show_axes(by_turns, n=1 << 20):
+def show_axes(n=1 << 20):
     """Per-axis parameters against per-tensor ones, by the length of a row and the axis; the last two columns have zero
     points (int64) that differ."""
     print()
     columns = ("row", "first axis", "middle axis", "last axis", "first, zero points", "last, zero points")
-    header(f"per axis, {n} elements, against per tensor{', calls by turns' if by_turns else ''}", *columns)
+    header(f"per axis, {n} elements, against per tensor", *columns)
     for row in (16, 64, 65, 100, 256, 1000, 4096, 100000):
-        ratios = axis_ratios(axis_functions(n, row), by_turns)
+        times = best_times(axis_functions(n, row))
         for name, what in (("q", "quantize"), ("d", "dequantize")):
-            cells = [f"{ratios[name + axis]:.2f}" for axis in ("0", "m", "1", "0z", "1z")]
-            line(what, str(row), *cells)
+            line(what, str(row), *(f"{times[name] / times[name + axis]:.2f}" for axis in ("0", "m", "1", "0z", "1z")))
 
 
 def channel_times(n, channels):
@@ -354,7 +342,7 @@ def show_threads(threads):
     for n in (1 << 16, 1 << 18, 1 << 20, 1 << 22):
         times = thread_times(n, threads)
         gains = [f"{times[f'{c}1'] / times[f'{c}{threads}']:.2f}" for c in "qdr"]
-        print(f"| | {n} | " + " | ".join(gains) + " |", flush=True)
+        line("", str(n), *gains)
 
 
 def main():
@@ -367,8 +355,7 @@ def main():
     show_peers([int(n) for n in options.sizes.split(",")])
     show_turns()
     show_channels()
-    for by_turns in (False, True):
-        show_axes(by_turns)
+    show_axes()
     show_threads(options.threads)
 
 
