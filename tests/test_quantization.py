@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq.Quantization: made in Python, and applied to arrays."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -195,3 +198,31 @@ def test_codes_of_the_other_sign_are_refused():
     assert unsigned.dequantize(np.uint8([4])).tolist() == unsigned.dequantize(np.uint16([4])).tolist() == [0.5]
     with pytest.raises(TypeError, match="of uint16 codes"):
         unsigned.dequantize(np.int16([4]))
+
+
+def parts(q):
+    arrays = (q.scale, q.zero_point, q.min, q.max, q.range_min, q.range_max)
+    return [a.tobytes() + a.dtype.str.encode() for a in arrays], [a.shape for a in arrays], str(q), repr(q), q.dtype
+
+
+@pytest.mark.parametrize("copied", (copy.copy, copy.deepcopy, lambda q: pickle.loads(pickle.dumps(q))))
+@pytest.mark.parametrize(
+    "q",
+    (
+        tq.Quantization(0.5, 3, dtype="uint8"),
+        tq.Quantization([0.5, 0.25], [1, -1], quantized_dimension=2, min=[-1, -2], max=[1, 2]),
+        tq.Quantization(np.float32([[0.5, 0.25]]), block_size=32, dtype="int4"),
+        tq.Quantization([]),
+        *(part.quantization for part in tq.Model(tq.__path__[0] + "/demo.tflite").tensors[:4]),
+    ),
+)
+def test_copies_and_pickles(q, copied):
+    again = copied(q)
+    assert parts(again) == parts(q)
+    assert (again.kind, again.quantized_dimension, again.block_size) == (q.kind, q.quantized_dimension, q.block_size)
+
+
+def test_what_only_a_file_can_say_is_not_pickled():
+    model = tq.Model(build_model([tensor("x", [2], scale=0.5, zero_point=[1])], [], [0], [0]))
+    with pytest.raises(TypeError, match="no dtype, since its tensor's elements are no codes"):
+        pickle.dumps(model.tensors[0].quantization)

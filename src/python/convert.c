@@ -243,3 +243,15 @@ PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, P
     bool stored = table->at && tq_slot_at(table, field->slot);
     return stored ? field_object(state, (tq_field_id)(field - tq_fields), table) : Py_NewRef(Py_None);
 }
+
+PyObject *tq_py_reduced(PyObject *self, PyObject *positional, PyObject *keywords)
+{
+    PyObject *copyreg = positional && keywords ? PyImport_ImportModule("copyreg") : NULL;
+    PyObject *make = copyreg ? PyObject_GetAttrString(copyreg, "__newobj_ex__") : NULL;
+    PyObject *result = make ? Py_BuildValue("O(OOO)", make, Py_TYPE(self), positional, keywords) : NULL;
+    Py_XDECREF(make);
+    Py_XDECREF(copyreg);
+    Py_XDECREF(positional);
+    Py_XDECREF(keywords);
+    return result;
+}

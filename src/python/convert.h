@@ -53,4 +53,7 @@ int tq_py_append(PyObject *list, PyObject *item);
 /* module.function(argument): how C types reach the parts of tq that are written in Python. */
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
 
+/* What __reduce__ gives of an object that its type makes of these arguments, which are consumed (and may be NULL). */
+PyObject *tq_py_reduced(PyObject *self, PyObject *positional, PyObject *keywords);
+
 #endif

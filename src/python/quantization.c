@@ -149,6 +149,7 @@ static PyMethodDef methods[] = {
      "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension).  TypeError: an array of\n"
      "the other sign than the codes', such as uint8 where they are int8, which are other numbers in the same bytes."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
+    {"__reduce__", (PyCFunction)tq_py_quantization_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -161,7 +162,8 @@ PyDoc_STRVAR(doc,
 "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
 "arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
 "in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a\n"
-"dtype that has no codes; TypeError: scales that are no real numbers, zero points that are no integers.");
+"dtype that has no codes; TypeError: scales that are no real numbers, zero points that are no integers.\n\n"
+"It can be copied and pickled; a tensor's too, without its file, if it has a dtype and no details: else TypeError.");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (char *)doc},

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq.Quantization(...): one that is made in Python, from arguments that are checked and copied.
+ * tq.Quantization(...): one that is made in Python, from arguments that are checked and copied; and those that make
+ * another again, for copies and pickles.
  */
 #include "python/quantization_object.h"
 
 #include "python/array_args.h"
+#include "python/convert.h"
 #include "python/operands.h"
 #include "python/parameter_values.h"
 
@@ -118,4 +120,20 @@ PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *k
                  : scales == 1 ? TQ_QUANTIZATION_PER_TENSOR
                                : TQ_QUANTIZATION_PER_AXIS;
     return (PyObject *)self;
+}
+
+PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (self->details != Py_None || self->dtype == Py_None)
+        return PyErr_Format(PyExc_TypeError,
+                            "a Quantization is copied by its scale, zero_point and dtype: this one has %s",
+                            self->dtype == Py_None ? "no dtype, since its tensor's elements are no codes"
+                                                   : "details, which stand for more in its file");
+    if (!counts_fit(self))
+        return NULL;
+    PyObject *keywords = Py_BuildValue("{sOsisisOsO}", "dtype", self->dtype, "quantized_dimension",
+                                       self->quantized_dimension, "block_size", self->block_size, "min", self->min,
+                                       "max", self->max);
+    return tq_py_reduced((PyObject *)self, PyTuple_Pack(2, self->scale, self->zero_point), keywords);
 }

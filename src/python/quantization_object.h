@@ -24,6 +24,7 @@ PyObject *tq_py_codes_name(int64_t type);
 /* ---- quantization_new.c ---- */
 
 PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused);
 
 /* ---- quantization_arrays.c ---- */
 

@@ -4,6 +4,7 @@
  */
 #include "python/requantization.h"
 
+#include "python/convert.h"
 #include "python/operands.h"
 #include "python/requantize.h"
 
@@ -200,14 +201,7 @@ static PyObject *keywords_of(RequantizationObject *self)
 static PyObject *reduce(RequantizationObject *self, PyObject *unused)
 {
     (void)unused;
-    PyObject *keywords = keywords_of(self), *copyreg = keywords ? PyImport_ImportModule("copyreg") : NULL;
-    PyObject *make = copyreg ? PyObject_GetAttrString(copyreg, "__newobj_ex__") : NULL, *result = NULL;
-    if (make)
-        result = Py_BuildValue("O(O(OO)O)", make, Py_TYPE(self), self->multiplier, self->zero_point, keywords);
-    Py_XDECREF(make);
-    Py_XDECREF(copyreg);
-    Py_XDECREF(keywords);
-    return result;
+    return tq_py_reduced((PyObject *)self, PyTuple_Pack(2, self->multiplier, self->zero_point), keywords_of(self));
 }
 
 /* "3", or "64 multipliers". */
