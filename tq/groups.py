@@ -33,10 +33,6 @@ _INFINITE = 1e30
 # The range with which a constant's codes are the steps in which kernels compare.
 _LEAST_COMPARED = 255 / 256
 
-# Of fused activations that end above 0.  int16 ranges are not widened where all that was seen is 0, and LiteRT refuses
-# an output whose scale makes 2^31 steps or more of a bound.
-_BOUNDS = {"RELU6": 6.0, "RELU_N1_TO_1": 1.0}
-
 
 def is_float(tensor: TensorPart | None) -> bool:
     return tensor is not None and int(tensor.type) == 0
@@ -466,11 +462,12 @@ class Groups:
         return self._ends[tensor]
 
     def _least_scale(self, op: OperatorPart) -> float:
-        """Of an output: the kernel's limit, and of a fused activation whose bound must be less than 2^31 steps."""
+        """Of an output: the kernel's limit; and LiteRT refuses 2^31 steps or more to a fused activation's end, which
+        int16 would have where all that was seen is 0, since its ranges are not widened."""
         limit = INTEGER[self._name(op)].limit
-        bound = _BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), 0.0)
+        _, end = clipping.BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), clipping.ALL)
         least = limit.least(self._scales(op)) if limit is not None and limit.least is not None else 0.0
-        return max(least, bound * 2.0**-30)
+        return max(least, end * 2.0**-30) if math.isfinite(end) else least
 
     def _widen(self, op: OperatorPart) -> bool:
         """Grows an output's scale to what the kernel takes."""
