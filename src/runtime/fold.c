@@ -19,9 +19,6 @@ static bool is_foldable(const tq_step *step)
     for (int i = 0; i < node->in_count && !node->foldable; i++)
         if (node->in[i] && !tq_is_constant(node->in[i]))
             return false;
-    for (int i = 0; i < node->out_count; i++)
-        if (node->out[i] && node->out[i]->storage == TQ_STORAGE_VARIABLE)
-            return false;
     return node->foldable || node->in_count > 0;
 }
 
