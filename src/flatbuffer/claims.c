@@ -103,9 +103,9 @@ tq_status tq_find_claims(tq_reading *r, tq_claims *out)
     return TQ_OK;
 }
 
-uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at)
+size_t tq_claim_past(const tq_claims *c, uint64_t at)
 {
-    size_t low = 0, high = c->count; /* the first span that ends past `at` */
+    size_t low = 0, high = c->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (c->spans[middle].end <= at)
@@ -113,7 +113,13 @@ uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at)
         else
             high = middle;
     }
-    uint64_t next = low < c->count ? c->spans[low].start : r->end;
+    return low;
+}
+
+uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at)
+{
+    const size_t past = tq_claim_past(c, at);
+    uint64_t next = past < c->count ? c->spans[past].start : r->end;
     return next < at ? at : next < r->end ? next : r->end;
 }
 

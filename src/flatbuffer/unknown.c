@@ -332,18 +332,11 @@ static bool is_next(const tq_reading *r, uint64_t end, uint64_t at)
 }
 
 /* Builders leave no gaps: a vector starts behind what is known, or behind the last such vector, whatever
-   the width of that one's elements. */
+   the width of that one's elements.  `at` is not covered itself. */
 static bool follows_something(const tq_reading *r, const tq_claims *c, uint64_t at, uint64_t last, uint32_t last_count)
 {
-    size_t low = 0, high = c->count; /* the first span that starts past `at` */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (c->spans[middle].start <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low && is_next(r, c->spans[low - 1].end, at))
+    const size_t past = tq_claim_past(c, at);
+    if (past && is_next(r, c->spans[past - 1].end, at))
         return true;
     for (unsigned size = 1; last && size <= MOST_ELEMENT; size *= 2)
         if (is_next(r, last + 4 + (uint64_t)last_count * size, at))
