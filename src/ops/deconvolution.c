@@ -162,9 +162,7 @@ static void store_hybrid_codes(const running *r, size_t batch, const void *sums,
 
 static int64_t bias_at(const tq_tensor *bias, size_t o)
 {
-    if (!bias)
-        return 0;
-    return bias->type == TQ_TensorType_INT64 ? ((const int64_t *)bias->data)[o] : ((const int32_t *)bias->data)[o];
+    return bias ? tq_integer_at(bias, o) : 0;
 }
 
 static void store_codes(const running *r, size_t batch, const void *sums, size_t place)
