@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +105,17 @@ def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
         refused = _core.ModelError(f"The model is not a valid Flatbuffer buffer: {error}")
         refused.code, refused.offset = error.code, error.offset
         raise refused from error
+
+
+@contextmanager
+def _resizing() -> Iterator[None]:
+    """LiteRT raises RuntimeError of what cannot be resized."""
+    try:
+        yield
+    except ValueError as error:
+        refused = _core.RunError(str(error))
+        refused.code, refused.offset = getattr(error, "code", "BAD_ARGUMENT"), None
+        raise refused from None
 
 
 class Interpreter(_core.Interpreter):
@@ -257,18 +269,12 @@ class Interpreter(_core.Interpreter):
         self._resize_input(input_index, shape, 0)
 
     def _resize_input(self, index: int, shape: tuple[int, ...], subgraph: int) -> None:
-        try:
+        with _resizing():
             self._resize(index, shape, subgraph)
-        except ValueError as error:  # where LiteRT raises RuntimeError
-            refused = _core.RunError(str(error))
-            refused.code, refused.offset = getattr(error, "code", "BAD_ARGUMENT"), None
-            raise refused from None
 
     def _check_strict(self, index: int, shape: tuple[int, ...]) -> None:
-        try:
+        with _resizing():
             details = self._get_tensor_details(index, 0)
-        except ValueError as error:
-            raise _core.RunError(str(error)) from None
         now, signature = details["shape"].tolist(), details["shape_signature"].tolist()
         if len(shape) != len(now):
             raise _core.RunError(
