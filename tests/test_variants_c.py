@@ -22,8 +22,9 @@ def build(compiler, objects, folder, *flags, static=False):
     """Paths of the programs."""
     if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
-    mains = compiled(objects, compiler, flags, [ROOT / "tests/c" / f"{name}.c" for name in PROGRAMS])
-    core = compiled(objects, compiler, flags, SOURCES)
+    mains = [ROOT / "tests/c" / f"{name}.c" for name in PROGRAMS]
+    made = compiled(objects, compiler, flags, [*mains, *SOURCES])
+    mains, core = made[: len(mains)], made[len(mains) :]
     linked = [*flags, "-static"] if static else flags
     return [link(compiler, linked, [main, *core], folder / name) for main, name in zip(mains, PROGRAMS, strict=True)]
 
