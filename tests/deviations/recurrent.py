@@ -7,6 +7,9 @@ from deviations.hybrid import hybrid_products, quantized
 from deviations.table import UNPROMISED, deviation
 from deviations.values import activated, coded, f32, kind, known, multiplier, multiply, option, real
 
+RECURRENT = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM", "RNN", "SVDF")
+RECURRENT += ("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN")
+
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
@@ -293,13 +296,7 @@ def scales_of_rows(m):
 
 
 @deviation(
-    "BIDIRECTIONAL_SEQUENCE_LSTM",
-    "BIDIRECTIONAL_SEQUENCE_RNN",
-    "LSTM",
-    "RNN",
-    "SVDF",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    *RECURRENT,
     when="FLOAT32 with INT8 weights, a scale for each row",
     litert="takes the scales for 0",
     tq="each row's scale",
@@ -322,13 +319,7 @@ def least_weights(m):
 
 
 @deviation(
-    "BIDIRECTIONAL_SEQUENCE_LSTM",
-    "BIDIRECTIONAL_SEQUENCE_RNN",
-    "LSTM",
-    "RNN",
-    "SVDF",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM",
-    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    *RECURRENT,
     when="FLOAT32 with INT8 weights of which one is -128",
     litert="takes it for 128 beside a negative code",
     tq="-128",

@@ -26,6 +26,20 @@ def is_coded(node, inputs=None):
     return all(o is not None and kind(o) in RANGES and len(o.scale) == 1 for o in operands)
 
 
+def is_same(node):
+    """Whether the padding is SAME; else it is VALID."""
+    return getattr(node.options["padding"], "name", "SAME") == "SAME"
+
+
+def window_counts(node):
+    """How many windows there are down and across an image; below 1: none."""
+    sizes = []
+    for n, axis, name in zip(node.inputs[0].shape[1:3], "hw", ("height", "width"), strict=True):
+        reach, stride = node.options[f"filter_{name}"], node.options[f"stride_{axis}"]
+        sizes.append(-(-n // stride) if is_same(node) else (n + stride - reach) // stride)
+    return sizes
+
+
 def is_known(node):
     return all(o is None or o.value is not None for o in node.inputs)
 

@@ -4,7 +4,7 @@
 import numpy as np
 
 from deviations.table import NOT_XNNPACK, deviation
-from deviations.values import activation, away, is_coded, is_known, kind, limits, scale
+from deviations.values import activation, away, is_coded, is_known, is_same, kind, limits, scale, window_counts
 
 
 def far_pool(m):
@@ -17,11 +17,9 @@ def windows(node):
     """What each output element is made of: [row][column], an array [batch, taps, channels] of INT64."""
     values, options = node.inputs[0].value.astype(np.int64), node.options
     parts = []
-    for n, axis, name in ((values.shape[1], "h", "height"), (values.shape[2], "w", "width")):
+    for n, count, axis, name in zip(values.shape[1:3], window_counts(node), "hw", ("height", "width"), strict=True):
         reach, stride = options[f"filter_{name}"], options[f"stride_{axis}"]
-        same = getattr(options["padding"], "name", "SAME") == "SAME"
-        count = -(-n // stride) if same else (n + stride - reach) // stride
-        before = max((count - 1) * stride + reach - n, 0) // 2 if same else 0
+        before = max((count - 1) * stride + reach - n, 0) // 2 if is_same(node) else 0
         parts.append([slice(max(k * stride - before, 0), k * stride - before + reach) for k in range(count)])
     return [[values[:, y, x].reshape(len(values), -1, values.shape[3]) for x in parts[1]] for y in parts[0]]
 

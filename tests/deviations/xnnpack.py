@@ -4,7 +4,7 @@
 import numpy as np
 
 from deviations.table import UNPROMISED, deviation
-from deviations.values import activation, f32, is_known, kind, limits
+from deviations.values import activation, f32, is_known, is_same, kind, limits, window_counts
 
 NAMES = """
     ABS ADD AVERAGE_POOL_2D BATCH_MATMUL CEIL CONV_2D COS DEPTHWISE_CONV_2D DIV ELU EXP FLOOR FULLY_CONNECTED GELU
@@ -230,12 +230,7 @@ def wide_window(m):
     numerics=("xnnpack",),
 )
 def beyond_the_image(node):
-    x, options = node.inputs[0], node.options
-    if str(getattr(options["padding"], "name", options["padding"])) != "VALID" or not is_known(node):
+    if is_same(node) or not is_known(node):
         return None
-    sizes = [
-        max((size - options[f"filter_{axis}"]) // options[f"stride_{axis[0]}"] + 1, 0)
-        for size, axis in zip(x.shape[1:3], ("height", "width"), strict=True)
-    ]
-    shape = (x.shape[0], *sizes, x.shape[3])
-    return [np.zeros(shape, x.value.dtype)] if 0 in sizes else None
+    x, counts = node.inputs[0], [max(count, 0) for count in window_counts(node)]
+    return [np.zeros((x.shape[0], *counts, x.shape[3]), x.value.dtype)] if 0 in counts else None
