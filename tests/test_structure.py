@@ -43,7 +43,7 @@ def committed():
 
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_rooms_include_only_rooms_above(path):
-    room = path.parent.name if path.parent.parent.name == "src" else ""
+    room = path.relative_to(ROOT / "src").parts[0] if path.parent != ROOT / "src" else ""
     for header in includes(path):
         first = header.split("/")[0]
         if first in ROOMS:

@@ -7,7 +7,7 @@
 #ifndef TQ_OPS_TRANSPOSED_H
 #define TQ_OPS_TRANSPOSED_H
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/op.h"
 #include "ops/window.h"
 

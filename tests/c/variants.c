@@ -3,9 +3,9 @@
  * Every available row of kernels.def against its scalar row, and what stands beside the rows, without Python: for
  * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
-#include "kernels/code_line.h"
-#include "kernels/elementwise.h"
-#include "kernels/fixed_16.h"
+#include "kernels/elementwise/code_line.h"
+#include "kernels/arrays/arrays.h"
+#include "kernels/arrays/fixed_16.h"
 #include "quant/fixed_math_16.h"
 
 #include <math.h>
@@ -264,7 +264,7 @@ static void choose_exceptions(const tq_kernel *row, size_t sets, struct paramete
         }
 }
 
-/* So many elements a set that lines are looked for (kernels/code_line.h): channels along rows, with multipliers that
+/* So many elements a set that lines are looked for (kernels/elementwise/code_line.h): channels along rows, with multipliers that
    have lines, with one that cannot, and with exceptions, a row a set, and one set. */
 static size_t compare_long(const tq_kernel *row)
 {
@@ -405,7 +405,7 @@ static void expect(const int16_t *found, int16_t wanted, int a, const char *what
     exit(1);
 }
 
-/* kernels/fixed_16.h: all numbers, and one more, so that vectors do not fit. */
+/* kernels/arrays/fixed_16.h: all numbers, and one more, so that vectors do not fit. */
 static size_t compare_fixed_16(void)
 {
     static int16_t in[(1 << 16) + 1], out[(1 << 16) + 1];
