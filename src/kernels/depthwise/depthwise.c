@@ -123,7 +123,7 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
         .out = run->out + (out_row * run->out_stride + channel) * run->out_size,
         .out_stride = run->out_stride,
     };
-    tq_store_fn_of(&k->stores, run->store->out, run->d->wide)(&store);
+    tq_store_fn_of(k->stores, run->store->out, run->d->wide)(&store);
 }
 
 /* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "kernels/gemm/products.h"
+#include "kernels/depthwise/depthwise_parts.h"
 
 #if TQ_X86
 #include "kernels/simd_avx512.h"
@@ -16,7 +16,6 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
-#include "kernels/gemm/gemm_store_simd.h"
 
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
 
@@ -102,6 +101,6 @@ const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
     .weight_bytes = 1,
     .flip = 0x80,
     .tile = tile,
-    .stores = GEMM_STORES,
+    .stores = &tq_stores__avx512,
 };
 #endif

@@ -4,6 +4,7 @@
  * end:
  *
  *   IN, DEPTH_ISA               i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
+ *   DEPTH_STORES                tq_stores of products.h
  *   DEPTH_LANES, DEPTH_GROUP    channels of a vector, taps that are multiplied at once (1 or 2)
  *   IN_BYTES, WEIGHT_BYTES      of an element
  *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
@@ -81,7 +82,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
     .group = DEPTH_GROUP,
     .weight_bytes = WEIGHT_BYTES,
     .tile = LOCAL(tile),
-    .stores = GEMM_STORES,
+    .stores = &DEPTH_STORES,
 };
 
 #undef LOCAL

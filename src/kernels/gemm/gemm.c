@@ -97,7 +97,7 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
         .out = call->out + (at->out_row * call->out_stride + first) * call->out_size,
         .out_stride = call->out_stride,
     };
-    tq_store_fn_of(&g->kernel->stores, call->store->out, g->wide)(&store);
+    tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }
 
 static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)

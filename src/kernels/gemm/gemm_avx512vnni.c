@@ -16,7 +16,6 @@
 #undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 #include "kernels/gemm/gemm_rows_simd.h"
-#include "kernels/gemm/gemm_store_simd.h"
 
 #define GEMM_ISA avx512vnni
 
@@ -61,7 +60,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_row_part(p, n, flip) _mm512_xor_si512(load_few(p, n), flip)
 #define flip_of(flip) _mm512_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
-#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = GEMM_STORES, .row_sum = sum_bytes
+#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_i16
@@ -84,6 +83,6 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_dpwssd_epi32(sums, weights, row)
 #define PRODUCT_FIELDS \
-    .stores = GEMM_STORES, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__avx512, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 #endif

@@ -15,7 +15,6 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx2.h"
-#include "kernels/gemm/gemm_store_simd.h"
 
 #define GEMM_ISA avxvnni
 
@@ -59,6 +58,6 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_row_part(p, n, flip) _mm256_xor_si256(load_few(p, n), flip)
 #define flip_of(flip) _mm256_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm256_dpbusd_avx_epi32(sums, row, weights)
-#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = GEMM_STORES, .row_sum = sum_bytes
+#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx2, .row_sum = sum_bytes
 #include "kernels/gemm/gemm_simd.h"
 #endif

@@ -17,7 +17,6 @@
 #include "kernels/elements.def"
 #undef ELEMENT
 #include "kernels/gemm/gemm_vectors_neon.h"
-#include "kernels/gemm/gemm_store_simd.h"
 
 #define GEMM_ISA dotprod
 
@@ -59,6 +58,6 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_row_part(p, n, flip) veorq_s8(load_few(p, n), flip)
 #define flip_of(flip) vdupq_n_s8((int8_t)(flip))
 #define multiply(sums, weights, row) vdotq_s32(sums, weights, row)
-#define PRODUCT_FIELDS .flip_i8 = 0, .flip_u8 = 0x80, .stores = GEMM_STORES, .row_sum = sum_bytes
+#define PRODUCT_FIELDS .flip_i8 = 0, .flip_u8 = 0x80, .stores = &tq_stores__neon, .row_sum = sum_bytes
 #include "kernels/gemm/gemm_simd.h"
 #endif

@@ -9,13 +9,6 @@
 #include "kernels/gemm/gemm_parts.h"
 #include "kernels/isa.h"
 
-/* NaN stays. */
-static inline float bounded(float x, float low, float high)
-{
-    x = x < low ? low : x;
-    return x > high ? high : x;
-}
-
 /* ---- few channels ---- */
 
 enum { NARROW_ROWS = 16 };
@@ -102,7 +95,7 @@ static void run_narrow_rows(const tq_gemm_call *call, sum_fused_fn fused, const 
         else
             sum_rows(row, weights, g->depth, g->lanes, sum);
         for (size_t i = 0; i < count; i++)
-            out[i * stride] = bounded(fused ? sum[i] : sum[i] + bias, low, high);
+            out[i * stride] = tq_bounded(fused ? sum[i] : sum[i] + bias, low, high);
     }
 }
 
@@ -142,6 +135,6 @@ void tq_gemm_skip_padding(const tq_gemm_call *call, const tq_gemm_space *space, 
     for (size_t i = 0; i < count; i++) {
         float *out = (float *)(void *)call->out + (first + i) * call->out_stride;
         for (size_t c = channel; c < channel_end; c++)
-            out[c] = bounded(sum_of_taps(g, taps + i, call->block, c) + bias[c], low, high);
+            out[c] = tq_bounded(sum_of_taps(g, taps + i, call->block, c) + bias[c], low, high);
     }
 }

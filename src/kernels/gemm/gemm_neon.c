@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The neon rows of gemm.def and depthwise.def: SMLAL on 8 channels, floats on 4.
+ * The neon rows of gemm.def: SMLAL on 8 channels, floats on 4.
  */
 #include <string.h>
 
@@ -14,7 +14,6 @@
 #undef ELEMENT
 #include "kernels/gemm/gemm_vectors_neon.h"
 #include "kernels/gemm/gemm_rows_simd.h"
-#include "kernels/gemm/gemm_store_simd.h"
 
 #define GEMM_ISA neon
 
@@ -37,7 +36,7 @@
 #define flip_of(flip) vdupq_n_s16(flip)
 #define multiply(sums, weights, row) multiply_eight(sums, weights, row)
 #define PRODUCT_FIELDS \
-    .stores = GEMM_STORES, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__neon, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_f32
@@ -58,7 +57,7 @@
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) vaddq_f32(sums, vmulq_f32(row, weights))
-#define PRODUCT_FIELDS .stores = GEMM_STORES
+#define PRODUCT_FIELDS .stores = &tq_stores__neon
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_f32_fused
@@ -79,88 +78,6 @@
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) vfmaq_f32(sums, row, weights)
-#define PRODUCT_FIELDS .stores = GEMM_STORES
+#define PRODUCT_FIELDS .stores = &tq_stores__neon
 #include "kernels/gemm/gemm_simd.h"
-
-/* ---- depthwise ---- */
-
-#define DEPTH_ISA neon
-
-#define IN i8
-#define DEPTH_LANES 8
-#define DEPTH_GROUP 1
-#define IN_BYTES 1
-#define WEIGHT_BYTES 2
-#define sums_t eight_sums
-#define weights_t int16x8_t
-#define load_weights(p) vld1q_s16((const int16_t *)(const void *)(p))
-#define first_sums(p) load_eight(p)
-#define last_sums(sums, p) sums
-#define save_sums save_eight
-#define multiply(sums, a, b, weights) \
-    multiply_eight(sums, vmovl_s8(vld1_s8((const int8_t *)(a))), weights)
-#include "kernels/depthwise/depthwise_simd.h"
-
-#define IN u8
-#define DEPTH_LANES 8
-#define DEPTH_GROUP 1
-#define IN_BYTES 1
-#define WEIGHT_BYTES 2
-#define sums_t eight_sums
-#define weights_t int16x8_t
-#define load_weights(p) vld1q_s16((const int16_t *)(const void *)(p))
-#define first_sums(p) load_eight(p)
-#define last_sums(sums, p) sums
-#define save_sums save_eight
-#define multiply(sums, a, b, weights)                                                     \
-    multiply_eight(sums, vreinterpretq_s16_u16(vmovl_u8(vld1_u8((const uint8_t *)(a)))), \
-                   weights)
-#include "kernels/depthwise/depthwise_simd.h"
-
-#define IN i16
-#define DEPTH_LANES 8
-#define DEPTH_GROUP 1
-#define IN_BYTES 2
-#define WEIGHT_BYTES 2
-#define sums_t eight_sums
-#define weights_t int16x8_t
-#define load_weights(p) vld1q_s16((const int16_t *)(const void *)(p))
-#define first_sums(p) load_eight(p)
-#define last_sums(sums, p) sums
-#define save_sums save_eight
-#define multiply(sums, a, b, weights)                                \
-    multiply_eight(sums, vld1q_s16((const int16_t *)(const void *)(a)), \
-                   weights)
-#include "kernels/depthwise/depthwise_simd.h"
-
-#define IN f32
-#define DEPTH_LANES 4
-#define DEPTH_GROUP 1
-#define IN_BYTES 4
-#define WEIGHT_BYTES 4
-#define sums_t vf
-#define weights_t vf
-#define load_weights(p) vld1q_f32((const float *)(const void *)(p))
-#define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(const void *)(p))))
-#define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
-#define multiply(sums, a, b, weights)                                         \
-    vaddq_f32(sums, vmulq_f32(vld1q_f32((const float *)(const void *)(a)),    \
-                              weights))
-#include "kernels/depthwise/depthwise_simd.h"
-
-#define IN f32_fused
-#define DEPTH_LANES 4
-#define DEPTH_GROUP 1
-#define IN_BYTES 4
-#define WEIGHT_BYTES 4
-#define sums_t vf
-#define weights_t vf
-#define load_weights(p) vld1q_f32((const float *)(const void *)(p))
-#define first_sums(p) vld1q_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) BOUNDED(sums)
-#define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
-#define multiply(sums, a, b, weights) \
-    vfmaq_f32(sums, vld1q_f32((const float *)(const void *)(a)), weights)
-#include "kernels/depthwise/depthwise_simd.h"
 #endif

@@ -43,13 +43,6 @@ static void tile_i16(const tq_tile *t)
     memcpy(t->sums, sums, sizeof sums);
 }
 
-/* NaN stays. */
-static inline float bounded(float x, float low, float high)
-{
-    x = x < low ? low : x;
-    return x > high ? high : x;
-}
-
 #define DEFINE_FLOATS(name, first, last, multiply_add)                                          \
     static void name(const tq_tile *t)                                                         \
     {                                                                                          \
@@ -64,7 +57,7 @@ static inline float bounded(float x, float low, float high)
                     sums[c] = multiply_add(row[k], weights[c], sums[c]);                       \
         }                                                                                      \
         for (size_t c = 0; c < LANES; c++)                                                     \
-            ((float *)t->sums)[c] = bounded(last(sums[c], bias[c]), t->floor, t->ceiling);      \
+            ((float *)t->sums)[c] = tq_bounded(last(sums[c], bias[c]), t->floor, t->ceiling);      \
     }
 #define ZERO(bias) 0
 #define SAME(bias) bias
@@ -127,7 +120,7 @@ void tq_store_floats_scalar(const tq_tile_store *t)
     for (size_t r = 0; r < t->rows; r++)
         for (size_t c = 0; c < t->channels; c++) {
             float x = ((const float *)t->sums)[r * t->sums_stride + c];
-            ((float *)t->out)[r * t->out_stride + c] = bounded(x, low, high);
+            ((float *)t->out)[r * t->out_stride + c] = tq_bounded(x, low, high);
         }
 }
 
@@ -148,64 +141,28 @@ static int32_t sum_words(const void *run, size_t n, uint8_t flip)
     return (int32_t)sum;
 }
 
-#define STORES                                                                              \
-    {.i8 = tq_store_codes_scalar, .u8 = tq_store_codes_scalar, .i16 = tq_store_codes_scalar, \
-     .i16_wide = tq_store_wide_scalar, .f32 = tq_store_floats_scalar}
+const tq_stores tq_stores__scalar = {.i8 = tq_store_codes_scalar, .u8 = tq_store_codes_scalar,
+                                     .i16 = tq_store_codes_scalar, .i16_wide = tq_store_wide_scalar,
+                                     .f32 = tq_store_floats_scalar};
 
 const tq_gemm_kernel tq_gemm_i8__scalar = {
     .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 1, .weight_bytes = 1, .rows = 1, .panels = 1,
-    .wide_panels = 1, .flip_i8 = 0, .flip_u8 = 0x80, .tile = find_i8, .stores = STORES,
+    .wide_panels = 1, .flip_i8 = 0, .flip_u8 = 0x80, .tile = find_i8, .stores = &tq_stores__scalar,
     .row_sum = sum_bytes,
 };
 
 const tq_gemm_kernel tq_gemm_i16__scalar = {
     .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 2, .weight_bytes = 1, .rows = 1, .panels = 1,
-    .wide_panels = 1, .tile = find_i16, .stores = STORES, .row_sum = sum_words,
+    .wide_panels = 1, .tile = find_i16, .stores = &tq_stores__scalar, .row_sum = sum_words,
     .copy_i8 = copy_i8, .copy_u8 = copy_u8,
 };
 
 const tq_gemm_kernel tq_gemm_f32__scalar = {
     .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 4, .weight_bytes = 4, .rows = 1, .panels = 1,
-    .wide_panels = 1, .tile = find_f32, .stores = STORES,
+    .wide_panels = 1, .tile = find_f32, .stores = &tq_stores__scalar,
 };
 
 const tq_gemm_kernel tq_gemm_f32_fused__scalar = {
     .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 4, .weight_bytes = 4, .rows = 1, .panels = 1,
-    .wide_panels = 1, .tile = find_f32_fused, .stores = STORES,
+    .wide_panels = 1, .tile = find_f32_fused, .stores = &tq_stores__scalar,
 };
-
-/* ---- depthwise ---- */
-
-#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, first, last, multiply_add, finish)                          \
-    static void depthwise_##in(const tq_depthwise_tile *t)                                                     \
-    {                                                                                                          \
-        for (size_t r = 0; r < t->rows; r++)                                                                   \
-            for (size_t v = 0; v < t->vectors; v++) {                                                          \
-                const weight_t *weights = (const weight_t *)(const void *)(t->weights + v * t->vector_bytes);   \
-                sum_t sums[LANES];                                                                             \
-                const sum_t *bias = (const sum_t *)t->bias + v * LANES;                                        \
-                for (size_t c = 0; c < LANES; c++)                                                             \
-                    sums[c] = first(bias[c]);                                                                  \
-                for (size_t tap = 0; tap < t->taps; tap++, weights += LANES) {                                  \
-                    const char *pixel = (const char *)t->row[tap * t->step + r] + t->offset;                   \
-                    const type *x = (const type *)(const void *)pixel + v * LANES;                             \
-                    for (size_t c = 0; c < LANES; c++)                                                         \
-                        sums[c] = multiply_add(x[c], weights[c], sums[c]);                                     \
-                }                                                                                              \
-                sum_t *to = (sum_t *)(void *)((char *)t->sums + r * t->sums_stride) + v * LANES;               \
-                for (size_t c = 0; c < LANES; c++)                                                             \
-                    to[c] = finish(t, last(sums[c], bias[c]));                                                 \
-            }                                                                                                  \
-    }                                                                                                          \
-    const tq_depthwise_kernel tq_depthwise_##in##__scalar = {                                                  \
-        .isa = "scalar", .lanes = LANES, .group = 1, .weight_bytes = sizeof(weight_t), .tile = depthwise_##in, \
-        .stores = STORES,                                                                                      \
-    };
-#define AS_IT_IS(t, sum) sum
-#define BOUNDED(t, sum) bounded(sum, (t)->floor, (t)->ceiling)
-#define WRAPPING(x, w, sum) ((sum) + (uint32_t)((x) * (w)))
-DEFINE_DEPTHWISE(i8, int8_t, int16_t, uint32_t, SAME, DONE, WRAPPING, AS_IT_IS)
-DEFINE_DEPTHWISE(u8, uint8_t, int16_t, uint32_t, SAME, DONE, WRAPPING, AS_IT_IS)
-DEFINE_DEPTHWISE(i16, int16_t, int16_t, uint32_t, SAME, DONE, WRAPPING, AS_IT_IS)
-DEFINE_DEPTHWISE(f32, float, float, float, ZERO, PLUS, ROUND_TWICE, BOUNDED)
-DEFINE_DEPTHWISE(f32_fused, float, float, float, SAME, DONE, fmaf, BOUNDED)

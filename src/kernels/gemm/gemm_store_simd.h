@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of sums, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit codes by fixed_simd.h (those
- * of the rule float32-even need nothing but a multiplication and a conversion), and by the scalar rule where that says
- * so.
+ * tq_stores of one instruction set, STORE_ISA, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit values
+ * by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar rule
+ * where fixed point cannot decide.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
 #include "kernels/fixed_simd.h"
-
-/* What becomes of float sums, in the tiles of gemm_simd.h and depthwise_simd.h, whose record is t; NaN stays. */
-#define BOUNDED(x) clamp_f32(x, splat_f32(t->floor), splat_f32(t->ceiling))
 
 /* The first n codes of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
    there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
@@ -85,118 +82,15 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
     return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
 }
 
-/* All channels, a block at a time. */
-#define DEFINE_GEMM_WALK(name, block)                         \
-    static TARGET void name(const tq_tile_store *t)           \
-    {                                                         \
-        const size_t n = t->channels;                         \
-        size_t c = 0;                                         \
-        for (; c + 4 * LANES <= n; c += 4 * LANES)            \
-            block(t, c, 4 * LANES, 4);                        \
-        switch ((n - c + LANES - 1) / LANES) {                \
-        case 4: block(t, c, n - c, 4); break;                 \
-        case 3: block(t, c, n - c, 3); break;                 \
-        case 2: block(t, c, n - c, 2); break;                 \
-        case 1: block(t, c, n - c, 1); break;                 \
-        default: break;                                       \
-        }                                                     \
-    }
+#define OUT i8
+#define OUT_LOW INT8_MIN
+#define OUT_HIGH INT8_MAX
+#include "kernels/gemm/gemm_store_8bit_simd.h"
 
-/* A block of 4 * LANES channels of all rows, whose columns may stay in registers; of the last block n are there, and
-   `vectors` have sums.  _even: of the rule float32-even. */
-#define DEFINE_GEMM_STORE(out_t, type, lowest, highest)                                                       \
-    INLINE void gemm_store_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)    \
-    {                                                                                                         \
-        const tq_gemm_store *s = t->store;                                                                    \
-        const int32_t low = s->low, high = s->high;                                                           \
-        const bool clamp = low > (lowest) || high < (highest);                                                \
-        struct store_columns columns[4];                                                                      \
-        for (size_t k = 0; k < vectors; k++)                                                                  \
-            columns[k] = load_columns(s, t->first + c + k * LANES);                                           \
-        size_t r = 0;                                                                                         \
-        const size_t together = n == vectors * LANES ? 4 / vectors : 1; /* rows that fill a block */          \
-        for (; together > 1 && r + together <= t->rows; r += together) {                                      \
-            vi v[4];                                                                                          \
-            for (size_t k = 0; k < 4; k++) {                                                                  \
-                const size_t row = r + k / vectors;                                                           \
-                const int32_t *sums = (const int32_t *)t->sums + row * t->sums_stride + c;                    \
-                v[k] = store_fixed_of(&columns[k % vectors], sums + k % vectors * LANES,                      \
-                                      splat_s32(t->adjust[row]));                                             \
-            }                                                                                                 \
-            const struct fixed_block block = fixed_narrow(v);                                                 \
-            if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {                                              \
-                int32_t fixed[4 * LANES];                                                                     \
-                store4_i32(fixed, v, false);                                                                  \
-                for (size_t k = 0; k < together; k++)                                                         \
-                    store_exactly(t, r + k, c, n, fixed + k * n);                                             \
-                continue;                                                                                     \
-            }                                                                                                 \
-            const vi codes = fixed_codes_##out_t(&block);                                                     \
-            store_rows((char *)t->out + r * t->out_stride + c, t->out_stride,                                 \
-                       clamp ? clamp_##out_t(codes, splat_s8(low), splat_s8(high)) : codes, vectors);         \
-        }                                                                                                     \
-        for (; r < t->rows; r++) {                                                                            \
-            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
-            type *y = (type *)t->out + r * t->out_stride + c;                                                 \
-            const vi adjust = splat_s32(t->adjust[r]);                                                        \
-            vi v[4];                                                                                          \
-            for (size_t k = 0; k < 4; k++)                                                                    \
-                v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust)                    \
-                                   : splat_s32(0x8000);                                                       \
-            const struct fixed_block block = fixed_narrow(v);                                                 \
-            if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {                                              \
-                int32_t fixed[4 * LANES];                                                                     \
-                store4_i32(fixed, v, false);                                                                  \
-                store_exactly(t, r, c, n, fixed);                                                             \
-                continue;                                                                                     \
-            }                                                                                                 \
-            const vi codes = fixed_codes_##out_t(&block);                                                     \
-            store_codes(y, clamp ? clamp_##out_t(codes, splat_s8(low), splat_s8(high)) : codes, n, vectors);  \
-        }                                                                                                     \
-    }                                                                                                         \
-    INLINE void gemm_even_block_##out_t(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)     \
-    {                                                                                                         \
-        const tq_gemm_store *s = t->store;                                                                    \
-        const vf most = splat_f32((float)(s->high - s->zero_point));                                          \
-        const vi zero = splat_s16(s->zero_point), low = splat_s8(s->low), high = splat_s8(s->high);           \
-        vf by[4];                                                                                             \
-        for (size_t k = 0; k < vectors; k++)                                                                  \
-            by[k] = load_f32(s->slope + t->first + c + k * LANES);                                            \
-        size_t r = 0;                                                                                         \
-        const size_t together = n == vectors * LANES ? 4 / vectors : 1;                                       \
-        for (; together > 1 && r + together <= t->rows; r += together) {                                      \
-            vi v[4];                                                                                          \
-            for (size_t k = 0; k < 4; k++) {                                                                  \
-                const size_t row = r + k / vectors, at = k % vectors;                                         \
-                const int32_t *sums = (const int32_t *)t->sums + row * t->sums_stride + c;                    \
-                v[k] = store_even_of(sums + at * LANES, splat_s32(t->adjust[row]), by[at], most);             \
-            }                                                                                                 \
-            store_rows((char *)t->out + r * t->out_stride + c, t->out_stride,                                 \
-                       clamp_##out_t(codes_##out_t(v, zero), low, high), vectors);                            \
-        }                                                                                                     \
-        for (; r < t->rows; r++) {                                                                            \
-            const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride + c;                          \
-            type *y = (type *)t->out + r * t->out_stride + c;                                                 \
-            const vi adjust = splat_s32(t->adjust[r]);                                                        \
-            vi v[4];                                                                                          \
-            for (size_t k = 0; k < 4; k++)                                                                    \
-                v[k] = k < vectors ? store_even_of(sums + k * LANES, adjust, by[k], most) : splat_s32(0);     \
-            store_codes(y, clamp_##out_t(codes_##out_t(v, zero), low, high), n, vectors);                     \
-        }                                                                                                     \
-    }                                                                                                         \
-    DEFINE_GEMM_WALK(gemm_even_##out_t, gemm_even_block_##out_t)                                              \
-    DEFINE_GEMM_WALK(gemm_fixed_##out_t, gemm_store_block_##out_t)                                            \
-    static TARGET void gemm_store_##out_t(const tq_tile_store *t)                                             \
-    {                                                                                                         \
-        if (t->store->exact)                                                                                  \
-            tq_store_codes_scalar(t);                                                                         \
-        else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)                                                \
-            gemm_even_##out_t(t);                                                                             \
-        else                                                                                                  \
-            gemm_fixed_##out_t(t);                                                                            \
-    }
-DEFINE_GEMM_STORE(i8, int8_t, INT8_MIN, INT8_MAX)
-DEFINE_GEMM_STORE(u8, uint8_t, 0, UINT8_MAX)
+#define OUT u8
+#define OUT_LOW 0
+#define OUT_HIGH UINT8_MAX
+#include "kernels/gemm/gemm_store_8bit_simd.h"
 
 /* ---- 16-bit codes: the fixed-point rules as they are, on vectors ---- */
 
@@ -278,8 +172,7 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
     }
 }
 
-#define GEMM_STORES \
-    {                                                                                                     \
-        .i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16, .i16_wide = gemm_store_wide,     \
-        .f32 = gemm_store_f32                                                                             \
-    }
+#define GLUE_STORES_(isa) tq_stores__##isa
+#define GLUE_STORES(isa) GLUE_STORES_(isa)
+const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16,
+                                          .i16_wide = gemm_store_wide, .f32 = gemm_store_f32};

@@ -9,12 +9,22 @@
 #ifndef TQ_KERNELS_PRODUCTS_H
 #define TQ_KERNELS_PRODUCTS_H
 
-#include "kernels/depthwise/depthwise.h"
+#include "kernels/gemm/gemm.h"
 
 /* Compilers that know the instructions of AVX-VNNI. */
 #if TQ_X86 && ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
 #define TQ_X86_AVXVNNI 1
 #endif
+
+/* Float sums between the bounds of tile t, in vectors; NaN stays. */
+#define BOUNDED(x) clamp_f32(x, splat_f32(t->floor), splat_f32(t->ceiling))
+
+/* The same of one sum. */
+static inline float tq_bounded(float x, float low, float high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
 
 #define TQ_TILE_ROWS 8
 #define TQ_TILE_CHANNELS 128 /* sums of a tile: at most TQ_TILE_ROWS * TQ_TILE_CHANNELS */
@@ -53,6 +63,14 @@ typedef struct tq_stores {
     tq_store_fn i8, u8, i16, i16_wide, f32;
 } tq_stores;
 
+extern const tq_stores tq_stores__scalar;
+#if TQ_X86
+extern const tq_stores tq_stores__avx2, tq_stores__avx512;
+#endif
+#if TQ_ARM64
+extern const tq_stores tq_stores__neon;
+#endif
+
 struct tq_gemm_kernel {
     const char *isa;
     uint8_t lanes, group;
@@ -61,7 +79,7 @@ struct tq_gemm_kernel {
     uint8_t wide_panels;             /* of that of one row */
     uint8_t flip_i8, flip_u8;        /* what makes 8-bit elements what the kernel reads */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of that size */
-    tq_stores stores;
+    const tq_stores *stores;
     int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* of elements as kernels see them; integers only */
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */
     void (*copy_u8)(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point);
@@ -82,34 +100,6 @@ static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out
            : wide       ? stores->i16_wide
                         : stores->i16;
 }
-
-/* ---- depthwise ---- */
-
-/* sums[r][c] = bias[c] + products of the taps with their weights, for `vectors` vectors of channels.  Weights are
-   int8, int16 or float: for each vector, for each `group` of taps, for each of its channels, the group's weights; those
-   past the last tap are 0. */
-typedef struct tq_depthwise_tile {
-    const void *const *row; /* row[tap * step + r]: to the first of these channels; whole vectors may be read */
-    size_t step, taps, rows, vectors;
-    size_t offset; /* bytes added to each pointer */
-    const char *weights;
-    size_t vector_bytes; /* of weights */
-    const void *bias;
-    void *sums; /* [rows][vectors * lanes]; and so on as in tq_tile */
-    size_t sums_stride;
-    float floor, ceiling;
-} tq_depthwise_tile;
-
-struct tq_depthwise_kernel {
-    const char *isa;
-    uint8_t lanes, group, weight_bytes;
-    uint8_t flip; /* what the kernel itself makes of 8-bit elements, by exclusive or */
-    void (*tile)(const tq_depthwise_tile *tile);
-    tq_stores stores;
-};
-
-#define DEPTHWISE(in, isa) extern const tq_depthwise_kernel tq_depthwise_##in##__##isa;
-#include "kernels/depthwise/depthwise.def"
 
 /* ---- stores ---- */
 
