@@ -11,29 +11,14 @@
 /* Of a pattern that is too long for the first-level cache, a strip is done at a time, of some patterns. */
 #define STRIP 2048           /* elements, whose parameters take 16 KiB or so */
 #define STRIP_ROWS 16
-/* The same for kernels that go on from row to row (stream_simd.h), which strips make slower. */
-#define STREAM_WHOLE 3072
-#define STREAM_STRIP 2048 /* of one column that varies; half of it for two */
-#define TURNED_ROWS 16 /* at least */
-#define UNEVEN 127 /* elements of a row: of sixteen of them, parameters stay in the first-level cache */
-#define UNEVEN_ROWS 256 /* at least, or making parameters of sixteen takes longer than is saved */
-#define STREAM_STRIP_ROWS 64
+#define LONG_PATTERN 512     /* elements; shorter ones are repeated until whole blocks of kernels fit */
+#define REPEATS_THAT_PAY_BLOCKS 16
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
 #define CODES 8192           /* of the buffer of narrow codes, which are all that is converted then */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
-
-/* Where in a cache line the kernel's array of larger elements has element `at`, in entries of columns: vectors of both
-   lie alike then, and are not each across two lines. */
-static size_t phase_of(const tq_walk *w, size_t at)
-{
-    uintptr_t place = w->out_size >= w->in_size ? (uintptr_t)w->out : (uintptr_t)w->in;
-    if (!w->streams || w->widen || w->narrow || place % 4 != 0)
-        return 0;
-    return (place / 4 + at) % TQ_PHASES;
-}
 
 /* Rows that follow each other, as many elements as fit the buffers through which they are converted. */
 static void run_converted(const tq_walk *w, const char *in, char *out, size_t n, size_t rows, size_t entry)
@@ -119,8 +104,8 @@ static void walk_rows(void *context, size_t begin, size_t end)
    few enough patterns that the strips between are still in the second. */
 static void run_patterns(const tq_walk *w, size_t at, size_t patterns, size_t first)
 {
-    size_t strip = w->streams ? STREAM_STRIP : STRIP, most = w->streams ? STREAM_STRIP_ROWS : STRIP_ROWS;
-    if (w->pattern <= (w->streams ? STREAM_WHOLE : STRIP))
+    size_t strip = STRIP, most = STRIP_ROWS;
+    if (w->pattern <= STRIP)
         strip = w->pattern, most = patterns;
     while (patterns > 0) {
         size_t few = patterns < most ? patterns : most;
@@ -148,83 +133,6 @@ static void walk_patterns(void *context, size_t begin, size_t end)
             run(w, at, n, 1, 0, g * w->pitch + offset);
             at += n;
         }
-    }
-}
-
-/* Sets from `place` of the group that begins at `group`, and on with its first: n of them, as a source's first. */
-struct turned {
-    float scale[STREAM_WHOLE];
-    int32_t zero_point[STREAM_WHOLE];
-};
-
-static void turn(tq_walk_source *from, struct turned *to, size_t channels, size_t group, size_t place, size_t n)
-{
-    size_t before = channels - place, after = n - before;
-    if (from->scale.many) {
-        memcpy(to->scale, from->scale.data + group + place, before * sizeof *to->scale);
-        memcpy(to->scale + before, from->scale.data + group, after * sizeof *to->scale);
-        from->scale.data = to->scale;
-    }
-    if (from->zero_point.many) {
-        memcpy(to->zero_point, from->zero_point.data + group + place, before * sizeof *to->zero_point);
-        memcpy(to->zero_point + before, from->zero_point.data + group, after * sizeof *to->zero_point);
-        from->zero_point.data = to->zero_point;
-    }
-}
-
-/* `rows` rows of n elements, whose sets begin at `place` of a group.  Kernels read nothing behind n sets where they do
-   not go on from row to row and a block is full. */
-static void run_strip(tq_walk *w, tq_few_sets *few, size_t at, size_t n, size_t rows, size_t group, size_t place)
-{
-    tq_walk_source source = *w->source;
-    struct turned turned;
-    size_t channels = w->layout.channels, first = group + place;
-    source.in_place = n >= TQ_COLUMN_PADDING && (rows == 1 || n < channels) && !w->widen && !w->narrow;
-    if (place + n > channels) {
-        turn(&source, &turned, channels, group, place, n);
-        source.in_place = false;
-        first = 0;
-    }
-    tq_few_sets_shift(few, w->columns, phase_of(w, at));
-    w->point(w->params, few->data);
-    w->fill(w->params, few->data, w->columns->needed & ~w->columns->constant, &source, first, n);
-    tq_few_sets_pad(few, w->columns, n);
-    run(w, at, n, rows, channels, 0);
-}
-
-/* The elements of a row before the first that begins a cache line in each, if there are rows enough for them to be done
-   from there to there. */
-static size_t to_turn(const tq_walk *w, size_t at, size_t rows)
-{
-    return rows >= TURNED_ROWS && w->layout.channels % TQ_PHASES == 0 ? (TQ_PHASES - phase_of(w, at)) % TQ_PHASES : 0;
-}
-
-/* Rows of a set an element: a strip of all of them, then the next. */
-static void walk_strips(void *context, size_t begin, size_t end)
-{
-    tq_walk w = *(const tq_walk *)context;
-    tq_walk_params params;
-    tq_few_sets few;
-    size_t channels = w.layout.channels, group = w.layout.outer * channels;
-    begin_few(&w, &params, &few, channels + TQ_COLUMN_PADDING + TQ_PHASES);
-    w.pattern = channels;
-    for (size_t at = begin; at < end;) {
-        size_t sets = at / group * channels, within = at % group, place = within % channels;
-        size_t span = group - within < end - at ? group - within : end - at, left = channels - place;
-        size_t row = left < span ? left : span, rows = row == channels ? span / channels : 1, head = 0, n;
-        size_t strip = w.source->zero_point.many ? STREAM_STRIP / 2 : STREAM_STRIP;
-        if (row <= (w.source->zero_point.many ? STREAM_STRIP : STREAM_WHOLE) && row <= few.room)
-            strip = row;
-        else if ((head = to_turn(&w, at, rows)) > 0) {
-            run_strip(&w, &few, at, head, 1, sets, place);
-            at += head, place += head, rows--;
-        }
-        for (size_t i = 0; i < row; i += n) {
-            n = strip + (TQ_PHASES - phase_of(&w, at + i)) % TQ_PHASES; /* the next begins a line, if rows do alike */
-            n = row - i < n ? row - i : n;
-            run_strip(&w, &few, at + i, n, rows, sets, place + i);
-        }
-        at += row * rows;
     }
 }
 
@@ -268,32 +176,23 @@ static int count_threads(const tq_array_job *job, size_t total)
     return paying < (size_t)most ? (int)paying : most;
 }
 
-/* Rows that begin in different places of a cache line: spread out as a few, they do not. */
-static bool is_uneven(const tq_layout *layout)
-{
-    bool uneven = layout->channels % TQ_PHASES != 0 && layout->channels <= UNEVEN;
-    return uneven && layout->outer >= UNEVEN_ROWS;
-}
-
-tq_way tq_layout_way(const tq_layout *layout, bool streams)
+tq_way tq_layout_way(const tq_layout *layout)
 {
     if (layout->groups * layout->channels == 1 || layout->inner >= SHORT_RUN)
         return TQ_WAY_ROWS;
-    if (streams && layout->inner == 1 && layout->channels >= SHORT_RUN && !is_uneven(layout))
-        return TQ_WAY_STRIPS;
     return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? TQ_WAY_PATTERNS : TQ_WAY_FOLDED;
 }
 
-/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, or, where kernels go on from
-   row to row, whole cache lines, if there is use enough for that; at least, if it is shorter than a block, until a
-   block is full. */
-static size_t count_repeats(size_t once, size_t outer, bool streams)
+/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use enough for
+   that; at least, if it is shorter than a block, until a block is full. */
+static size_t count_repeats(size_t once, size_t outer)
 {
-    size_t whole = streams ? TQ_PHASES : TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
+    size_t whole = TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
     for (size_t n = once; n % 2 == 0 && whole > 1; n /= 2)
         whole /= 2;
     whole *= (full + whole - 1) / whole;
-    if (whole <= outer / REPEATS_THAT_PAY && (!streams || whole * once <= STREAM_STRIP))
+    const size_t paying = once < TQ_COLUMN_PADDING ? REPEATS_THAT_PAY : REPEATS_THAT_PAY_BLOCKS;
+    if (once < LONG_PATTERN && whole <= outer / paying)
         return whole;
     return full < outer ? full : outer;
 }
@@ -306,18 +205,15 @@ static size_t count_turns(const tq_layout *l)
     return turns > 1 ? turns : 1;
 }
 
-tq_walk_needs tq_layout_needs(const tq_layout *l, bool streams)
+tq_walk_needs tq_layout_needs(const tq_layout *l)
 {
     tq_walk_needs needs = {0};
     size_t sets = l->groups * l->channels, once = l->channels * l->inner;
-    tq_way way = tq_layout_way(l, streams);
+    tq_way way = tq_layout_way(l);
     if (way == TQ_WAY_PATTERNS) {
         needs.sets = sets;
-        needs.pattern = needs.pitch = once * count_repeats(once, l->outer, streams);
-        if (needs.pattern != l->channels) {
-            needs.pitch += streams ? TQ_COLUMN_PADDING : 0;
-            needs.spread = l->groups * needs.pitch;
-        }
+        needs.pattern = needs.pitch = once * count_repeats(once, l->outer);
+        needs.spread = needs.pattern != l->channels ? l->groups * needs.pitch : 0;
     } else if (way == TQ_WAY_ROWS && l->outer > 1 && sets > 1) {
         needs.sets = sets;
         needs.pitch = l->channels * count_turns(l);
@@ -330,12 +226,11 @@ tq_walk_needs tq_layout_needs(const tq_layout *l, bool streams)
 static tq_status lay_out(tq_walk *w, tq_columns *c, tq_error *error)
 {
     tq_layout l = w->layout;
-    tq_walk_needs needs = tq_layout_needs(&l, w->streams);
+    tq_walk_needs needs = tq_layout_needs(&l);
     w->columns = c;
     w->ready = needs.sets > 0;
     if (!w->ready)
         return TQ_OK;
-    c->phase = phase_of(w, 0);
     tq_status status = tq_columns_allocate(c, needs.sets, error);
     if (status != TQ_OK)
         return status;
@@ -345,7 +240,7 @@ static tq_status lay_out(tq_walk *w, tq_columns *c, tq_error *error)
     if (needs.spread) {
         l.inner = needs.pattern ? l.inner : 1; /* rows: a set each */
         size_t repeats = (needs.pattern ? needs.pattern : needs.pitch) / (l.channels * l.inner);
-        status = tq_columns_spread(c, &l, repeats, needs.pattern ? needs.pitch - needs.pattern : 0, error);
+        status = tq_columns_spread(c, &l, repeats, error);
     }
     if (status == TQ_OK && needs.pattern)
         tq_columns_pad(c);
@@ -398,14 +293,13 @@ static tq_status plan(tq_walk *w, const tq_array_job *job, tq_operation operatio
     }
     const tq_kernel *kernel = find(operation, in, out, &status, error);
     if (kernel)
-        w->kernel = tq_layout_way(&w->layout, w->streams) == TQ_WAY_ROWS ? kernel->row : kernel->lanes;
+        w->kernel = tq_layout_way(&w->layout) == TQ_WAY_ROWS ? kernel->row : kernel->lanes;
     return status;
 }
 
 tq_status tq_walk_run(tq_walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
 {
     static const tq_range_fn bodies[] = {[TQ_WAY_ROWS] = walk_rows,
-                                         [TQ_WAY_STRIPS] = walk_strips,
                                          [TQ_WAY_PATTERNS] = walk_patterns,
                                          [TQ_WAY_FOLDED] = walk_folded};
     size_t total = tq_layout_elements(&w->layout);
@@ -413,7 +307,7 @@ tq_status tq_walk_run(tq_walk *w, const tq_array_job *job, tq_operation operatio
     if (status == TQ_OK)
         status = lay_out(w, c, error);
     if (status == TQ_OK)
-        tq_parallel_for(total, GRAIN, count_threads(job, total), bodies[tq_layout_way(&w->layout, w->streams)], w);
+        tq_parallel_for(total, GRAIN, count_threads(job, total), bodies[tq_layout_way(&w->layout)], w);
     tq_columns_free(c);
     return status;
 }

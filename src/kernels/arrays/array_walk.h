@@ -6,8 +6,7 @@
  * Parameter sets become columns (kernels.h).  There are three ways from there:
  *   rows      each set covers a long contiguous run: row kernels do run after run;
  *   lanes     runs are short and their pattern repeats: columns are spread out, one entry an element, over the pattern
- *             or enough repetitions of it to fill a loop, and lanes kernels do pattern after pattern; of runs of one
- *             element, a strip of all patterns after another;
+ *             or enough repetitions of it to fill a loop, and lanes kernels do pattern after pattern;
  *   folded    runs are short and the pattern does not repeat: parameters are spread out some elements at a time.
  * Columns of sets that are used once are made some sets at a time: fresh memory for all would take longer than making
  * them.  Input or output that is converted goes through a buffer that stays in the first-level cache.
@@ -34,7 +33,6 @@ typedef struct tq_walk_source {
     tq_element in, out;
     bool in_place; /* parameters may point at what is here, and need no columns of it */
     const tq_requantize_sets *sets; /* of requantize, where they are made before */
-    size_t misses; /* sets without a line, after which none are looked for */
 } tq_walk_source;
 
 /* The columns of sets [first, first + count), and what the parameters say of all of them: `columns`, a bit each, and
@@ -51,7 +49,6 @@ typedef struct tq_walk {
     bool is_signed;  /* they are */
     tq_walk_params *params;
     tq_layout layout;
-    bool streams;   /* of quantize and dequantize: kernels of stream_simd.h */
     size_t pattern; /* lanes: entries of a pattern, or of as many as are spread out; 0: rows */
     size_t pitch;   /* entries from group to group, where columns are ready */
     const tq_columns *columns;
@@ -62,16 +59,16 @@ typedef struct tq_walk {
 } tq_walk;
 
 /* The way that is fastest: lanes or, unless their pattern comes often, folded where runs are short, else rows. */
-typedef enum tq_way { TQ_WAY_ROWS, TQ_WAY_STRIPS, TQ_WAY_PATTERNS, TQ_WAY_FOLDED } tq_way;
-tq_way tq_layout_way(const tq_layout *layout, bool streams);
+typedef enum tq_way { TQ_WAY_ROWS, TQ_WAY_PATTERNS, TQ_WAY_FOLDED } tq_way;
+tq_way tq_layout_way(const tq_layout *layout);
 
 /* The entries of columns that are made beforehand: of all sets, if they are used often, and of those spread out. */
 typedef struct tq_walk_needs {
     size_t sets, pattern; /* pattern: entries of a pattern, 0 for rows */
-    size_t pitch;         /* entries of a group, with what kernels read */
+    size_t pitch;         /* entries of a group */
     size_t spread;        /* all groups' pitches, 0 if sets will do */
 } tq_walk_needs;
-tq_walk_needs tq_layout_needs(const tq_layout *layout, bool streams);
+tq_walk_needs tq_layout_needs(const tq_layout *layout);
 
 size_t tq_layout_elements(const tq_layout *layout);
 
@@ -81,7 +78,7 @@ tq_layout tq_layout_joined(tq_layout layout, bool many);
 /* Whether the output leaves the caches before it is read. */
 bool tq_job_is_large(const tq_array_job *job);
 
-/* Does the whole array, which is not empty.  The caller sets the walk's params, layout, streams, source, fill and point;
+/* Does the whole array, which is not empty.  The caller sets the walk's params, layout, source, fill and point;
    the rest is set here.  Columns are freed. */
 tq_status tq_walk_run(tq_walk *walk, const tq_array_job *job, tq_operation operation, tq_columns *columns,
                       tq_error *error);

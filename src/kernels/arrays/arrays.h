@@ -61,10 +61,10 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
 tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
                               tq_error *error);
 
-/* What requantize makes of its parameters, once for many arrays: columns, and lines (elementwise/code_line.h). */
+/* Parameters as kernels read them, computed once for many arrays. */
 typedef struct tq_requantize_sets {
-    size_t count, unlined; /* sets; how many of them have no line */
-    void *columns;         /* the memory of all */
+    size_t count;  /* sets */
+    void *columns; /* the memory of all */
     bool shifts_left, has_zero_points, has_input_zero_points;
     uint8_t doubtful;
 } tq_requantize_sets;
@@ -76,8 +76,8 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
 void tq_requantize_sets_free(tq_requantize_sets *sets);
 
 /* in and out: i8, u8, i16 or i32.  Multipliers finite, also in float32, and not negative; zero points
-   within the types' ranges.  sets: made of the same parameters, codes and rule; NULL: there are none, and lines are
-   looked for where that pays. */
+   within the types' ranges.  sets: made of the same parameters, output type and rule, or
+   NULL. */
 tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier, tq_column_i32 input_zero_point,
                               tq_column_i32 zero_point, tq_requantize_rule rule, const tq_requantize_sets *sets,
                               tq_error *error);

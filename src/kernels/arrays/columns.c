@@ -25,7 +25,7 @@ static bool pad(size_t entries, uint64_t *padded)
 
 bool tq_columns_bytes(const tq_columns *c, size_t entries, uint64_t *bytes)
 {
-    uint64_t padded = 0, total = 2 * LINE, column; /* two lines, to begin in the next, in some phase */
+    uint64_t padded = 0, total = LINE, column; /* to begin with a line */
     bool fits = pad(entries, &padded);
     for (int i = 0; i < c->count && fits; i++)
         fits = tq_mul_u64(padded, c->size[i], &column) && tq_add_u64(total, column, &total);
@@ -45,7 +45,7 @@ static tq_status allocate(tq_columns *c, int which, size_t entries, tq_error *er
     if (c->scratch)
         c->scratch += bytes;
     pad(entries, &padded);
-    at += LINE - (uintptr_t)at % LINE + c->phase * 4;
+    at += LINE - (uintptr_t)at % LINE;
     c->entries = entries;
     for (int i = 0; i < c->count; i++) {
         c->data[i] = at;
@@ -102,10 +102,10 @@ static void go_on(char *column, size_t size, size_t entries, size_t more)
     }
 }
 
-tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error)
+tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error)
 {
     tq_columns from = *c;
-    size_t once = layout->channels * layout->inner, pattern = once * repeats, pitch = pattern + more;
+    size_t once = layout->channels * layout->inner, pitch = once * repeats;
     tq_status status = allocate(c, 1, layout->groups * pitch, error);
     if (status != TQ_OK)
         return status;
@@ -139,29 +139,15 @@ static size_t fitting(const tq_columns *c)
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
-    size_t entries = fitting(c);
-    f->room = entries - TQ_COLUMN_PADDING - TQ_PHASES;
-    tq_columns_place(c, f->memory, entries, f->data);
-}
-
-void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase)
-{
-    tq_columns_place(c, f->memory + phase * 4, f->room + TQ_COLUMN_PADDING + TQ_PHASES, f->data);
+    tq_columns_place(c, f->memory, fitting(c), f->data);
 }
 
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
 {
-    size_t most = f->room + TQ_COLUMN_PADDING + TQ_PHASES;
+    const size_t most = fitting(c);
     for (int i = 0; i < c->count; i++)
         if (c->constant >> i & 1)
             go_on(f->data[i], c->size[i], 1, (entries < most ? entries : most) - 1);
-}
-
-void tq_few_sets_pad(tq_few_sets *f, const tq_columns *c, size_t sets)
-{
-    for (int i = 0; i < c->count; i++)
-        if (!(c->constant >> i & 1))
-            go_on(f->data[i], c->size[i], sets, TQ_COLUMN_PADDING);
 }
 
 void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,

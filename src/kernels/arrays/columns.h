@@ -11,11 +11,10 @@
 #include "base/status.h"
 #include "kernels/arrays/arrays.h"
 
-#define TQ_COLUMNS 15
+#define TQ_COLUMNS 10
 #define TQ_FOLD 512 /* elements whose parameters are spread out at a time, where runs are folded */
-#define TQ_SET_BYTES 64 /* no operation's columns have more in a set */
+#define TQ_SET_BYTES 44 /* no operation's columns have more in a set */
 #define TQ_SETS_BYTES 65536 /* of sets whose columns are made at a time */
-#define TQ_PHASES 16 /* entries of a cache line */
 
 typedef struct tq_columns {
     char *data[TQ_COLUMNS];
@@ -23,7 +22,6 @@ typedef struct tq_columns {
     int count;
     unsigned needed, constant; /* a bit each; constant: of all sets alike */
     size_t entries;
-    size_t phase;    /* of columns of 4 bytes an entry: the place in a cache line of their first, in entries */
     char *scratch;   /* the caller's, which columns are laid in, or NULL: they are allocated */
     void *memory[2]; /* what was: the sets' columns, and those spread out */
 } tq_columns;
@@ -38,31 +36,22 @@ void tq_columns_free(tq_columns *c);
 /* Fills what lanes kernels may read past the end. */
 void tq_columns_pad(tq_columns *c);
 
-/* Spreads out each group: every channel `inner` times, the whole `repeats` times, and behind it `more` entries that
-   repeat the first. */
-tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, size_t more, tq_error *error);
+/* Spreads out each group: every channel `inner` times, the whole `repeats` times. */
+tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error);
 
 /* Lays columns of so many entries one behind the other in memory that is there; returns the bytes that they take. */
 size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[]);
 
-/* Columns of a few sets at a time, up to `room` of them with padding, in any phase: for sets that are used once, or only
-   while their columns are here. */
+/* Columns of a few sets at a time, up to TQ_SETS_BYTES with padding: for sets that are used once. */
 typedef struct tq_few_sets {
     _Alignas(64) char memory[TQ_SETS_BYTES];
     char *data[TQ_COLUMNS];
-    size_t room;
 } tq_few_sets;
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
 
-/* Moves columns of 4 bytes an entry to another phase; those that hold a constant keep it. */
-void tq_few_sets_shift(tq_few_sets *f, const tq_columns *c, size_t phase);
-
 /* Fills the columns in which all sets are alike with the first set's values: `entries` of them, if there is room. */
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries);
-
-/* Repeats the first of `sets` entries behind the last, as far as kernels read. */
-void tq_few_sets_pad(tq_few_sets *f, const tq_columns *c, size_t sets);
 
 /* Columns of up to TQ_FOLD elements, of runs that are too short for a row kernel each. */
 typedef struct tq_folded {

@@ -99,13 +99,13 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     int32_t mask = job->code_mask ? job->code_mask : -1;
     tq_walk_params p = {.quantize = {.low = low, .high = high, .mask = mask, .low_bytes = four_bytes(low),
                                    .high_bytes = four_bytes(high), .mask_bytes = four_bytes(mask),
-                                   .one_zero_point = !zero_point.many, .clamp = clamp, .stream = tq_job_is_large(job)}};
+                                     .clamp = clamp, .stream = tq_job_is_large(job)}};
     tq_walk_source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     bool many = scale.many || zero_point.many;
-    tq_walk w = {.params = &p, .source = &source, .streams = true, .fill = fill_quantize, .point = point_quantize,
+    tq_walk w = {.params = &p, .source = &source, .fill = fill_quantize, .point = point_quantize,
                      .layout = tq_layout_joined(job->layout, many)};
-    bool rows = tq_layout_way(&w.layout, true) == TQ_WAY_ROWS;
-    source.in_place = many && rows && tq_layout_needs(&w.layout, true).sets == 0;
+    bool rows = tq_layout_way(&w.layout) == TQ_WAY_ROWS;
+    source.in_place = many && rows && tq_layout_needs(&w.layout).sets == 0;
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;
     unsigned of_zero_point = 1u << Q_OFFSET | 1u << Q_ZERO;
     tq_columns c = {QUANTIZE_COLUMNS, .needed = of_rule | 1u << Q_SLOPE | of_zero_point, .scratch = job->scratch,
@@ -113,14 +113,13 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
     return tq_walk_run(&w, job, operations[rule], &c, error);
 }
 
-
 bool tq_array_scratch(const tq_layout *layout, uint64_t *bytes)
 {
     const tq_columns c = {QUANTIZE_COLUMNS};
     tq_walk_needs needs = {0};
     uint64_t sets = 0, spread = 0;
     if (tq_layout_elements(layout) > 0)
-        needs = tq_layout_needs(layout, true);
+        needs = tq_layout_needs(layout);
     bool fits = (needs.sets == 0 || tq_columns_bytes(&c, needs.sets, &sets)) &&
                 (needs.spread == 0 || tq_columns_bytes(&c, needs.spread, &spread));
     return tq_add_u64(sets, spread, bytes) && fits;
