@@ -46,7 +46,7 @@ INLINE void put(void *p, vi x, bool stream)
         _mm256_storeu_si256((__m256i *)p, x);
 }
 
-/* Four vectors of codes, in range of the type, to 32 elements.  Packing works within halves, so each
+/* Four vectors of values, in range of the type, to 32 elements.  Packing works within halves, so each
    ends with the permutation that puts the lanes in order. */
 INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
 {
@@ -59,13 +59,13 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
 }
 /* Four vectors of any integers, each with `zero` (16-bit lanes) added, to 8 bits: everything saturates. */
-INLINE vi codes_i8(const vi x[4], vi zero)
+INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
     return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-INLINE vi codes_u8(const vi x[4], vi zero)
+INLINE vi saturated_u8(const vi x[4], vi zero)
 {
     vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
@@ -125,8 +125,8 @@ INLINE vi away_s32(vf x)
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm256_fmadd_ps(x, slope, offset); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(fma_f32(x, slope, offset)); }
 
-/* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
-   ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
+/* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become values, and the lower
+   ones stay what they are below 128, where undecided values are.  least: of the two, byte by byte. */
 typedef vi fixed_lows;
 typedef vi fixed_half;
 struct fixed_block {
@@ -147,8 +147,8 @@ INLINE bool fixed_below(vi least, uint8_t limit)
 }
 INLINE vi fixed_least(vi a, vi b) { return _mm256_min_epu8(a, b); }
 
-/* The codes, signed, in the elements' order. */
-INLINE vi fixed_codes(const struct fixed_block *block)
+/* The values, signed, in the elements' order. */
+INLINE vi fixed_values(const struct fixed_block *block)
 {
     vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));

@@ -63,13 +63,13 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
 {
     put(p, order_bytes(_mm512_packus_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
 }
-INLINE vi codes_i8(const vi x[4], vi zero)
+INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
     return order_bytes(_mm512_packs_epi16(ab, cd));
 }
-INLINE vi codes_u8(const vi x[4], vi zero)
+INLINE vi saturated_u8(const vi x[4], vi zero)
 {
     vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
@@ -136,7 +136,7 @@ INLINE bool fixed_below(vi least, uint8_t limit)
     return _mm512_cmplt_epu8_mask(least, splat_s32(limit * 0x10001)) != 0; /* no upper half is below 0 */
 }
 INLINE vi fixed_least(vi a, vi b) { return _mm512_min_epu8(a, b); }
-INLINE vi fixed_codes(const struct fixed_block *block)
+INLINE vi fixed_values(const struct fixed_block *block)
 {
     return order_bytes(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
 }

@@ -59,12 +59,12 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     vst1q_u8(p, vcombine_u8(vqmovun_s16(narrow(x[0], x[1])), vqmovun_s16(narrow(x[2], x[3]))));
 }
 INLINE int16x8_t narrow_with(vi a, vi b, vi zero) { return vqaddq_s16(narrow(a, b), vreinterpretq_s16_s32(zero)); }
-INLINE vi codes_i8(const vi x[4], vi zero)
+INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
 }
-INLINE vi codes_u8(const vi x[4], vi zero)
+INLINE vi saturated_u8(const vi x[4], vi zero)
 {
     int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
     return vreinterpretq_s32_u8(vcombine_u8(vqmovun_s16(ab), vqmovun_s16(cd)));
@@ -111,8 +111,8 @@ INLINE vf zero_if_nan(vf x)
 }
 INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
 
-/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h distrusts, but for the
-   positive limit, whose code is right. */
+/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h calls undecided, but for the
+   positive limit, whose value is right. */
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return vfmaq_f32(offset, x, slope); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(fma_f32(x, slope, offset)); }
 /* The upper halves joined, in the elements' own order, and the lower ones; least is of the lower ones. */
@@ -136,7 +136,7 @@ INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
 }
 INLINE bool fixed_below(uint16x8_t least, uint8_t limit) { return vminvq_u16(least) < limit; }
 INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b) { return vminq_u16(a, b); }
-INLINE vi fixed_codes(const struct fixed_block *block)
+INLINE vi fixed_values(const struct fixed_block *block)
 {
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(block->ab), vqmovn_s16(block->cd)));
 }

@@ -138,7 +138,7 @@ static void quantize_rest(const tq_node *node, const state *s, size_t first, siz
     const double scale = (double)tq_scale_at(out, 0);
     for (size_t i = first; i < n; i++) {
         double rounded = round((double)((const float *)node->in[0]->data)[i] / scale);
-        int32_t code = tq_code_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
+        int32_t code = tq_value_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
             ((int16_t *)out->data)[i] = (int16_t)code;
         else

@@ -59,7 +59,7 @@ static uint64_t shared_run(const tq_scale_map *map, int *outer_rank)
     return run;
 }
 
-void tq_dequantize_codes(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
+void tq_dequantize_values(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
                          const int64_t *zero_point, uint64_t zero_point_count, float *out)
 {
     parameters p = {scale, zero_point, zero_point_count};

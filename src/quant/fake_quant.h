@@ -3,7 +3,7 @@
  * Fake quantization: float32 values moved to where quantizing and dequantizing would put them, and
  * its gradient, as TFLite's FAKE_QUANT and TensorFlow's FakeQuantWithMinMaxVars compute them.
  *
- * Codes run from qmin (1 if narrow, else 0) to qmax = 2^bits - 1, and in float32
+ * Quantized values run from qmin (1 if narrow, else 0) to qmax = 2^bits - 1, and in float32
  *     s = (max - min) / (qmax - qmin),  z = away(qmin - min / s) clamped to them,
  *     lo = (qmin - z) * s,  hi = (qmax - z) * s.
  * NaN gives NaN (the runtime's FAKE_QUANT operator gives lo), infinities the ends of the range.

@@ -204,7 +204,7 @@ static void run_job(const struct run *run, size_t job)
     for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
         size_t count = tq_min_size(run->block, end - first);
         place_rows(run, table, first, count);
-        if (d->strange) {
+        if (d->non_finite) {
             skip_padding(run, table, first, count);
             continue;
         }

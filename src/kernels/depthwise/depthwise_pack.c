@@ -63,11 +63,11 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
     char *to = memory, *bias = to + tq_round_up(vectors * each, TQ_DEPTHWISE_ALIGN);
     char *padding = bias + tq_round_up(vectors * k->lanes * bias_bytes, TQ_DEPTHWISE_ALIGN);
     memset(memory, 0, (size_t)depthwise->packed_bytes);
-    depthwise->strange = false;
+    depthwise->non_finite = false;
     for (size_t c = 0; c < depthwise->channels; c++) {
         char *first = to + c / k->lanes * each + c % k->lanes * lane;
         if (depthwise->in == TQ_f32)
-            depthwise->strange |=
+            depthwise->non_finite |=
                 !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
                 !depthwise->fused;
         else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The depthwise convolution of one element type, out of a vocabulary that the includer defines, and undefines at the
+ * The depthwise convolution of one element type, out of operations that the includer defines, and undefines at the
  * end:
  *
  *   IN, DEPTH_ISA               i8 ..., avx2 ...; TARGET and INLINE are attributes of functions

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The elementwise kernels of one instruction set, out of a vocabulary of its vectors.
+ * The elementwise kernels of one instruction set, out of its vector operations.
  *
  * The includer has included kernels/kernels.h and a simd_<isa>.h, and has defined ROW_<isa> for every
  * isa of kernels.def: INSTANTIATE for its own, nothing for the others.  Each operation has a header of its
@@ -134,10 +134,10 @@ static const struct no_params no_params = {false};
 #define QUANTIZE_KERNEL_u16(rule) quantize_##rule##_u16
 #define DEFINE_SYMBOLS_OF(...) DEFINE_SYMBOLS(__VA_ARGS__)
 #define DEFINE_quantize_away(in, out)                                                                              \
-    DEFINE_SYMBOLS_OF(quantize_away, in, out, tq_quantize_params, p->steep, QUANTIZE_KERNEL_##out(away),           \
+    DEFINE_SYMBOLS_OF(quantize_away, in, out, tq_quantize_params, p->infinite_slope, QUANTIZE_KERNEL_##out(away),           \
                       TQ_QUANTIZE_AWAY)
 #define DEFINE_quantize_even(in, out)                                                                              \
-    DEFINE_SYMBOLS_OF(quantize_even, in, out, tq_quantize_params, p->steep, QUANTIZE_KERNEL_##out(even),           \
+    DEFINE_SYMBOLS_OF(quantize_even, in, out, tq_quantize_params, p->infinite_slope, QUANTIZE_KERNEL_##out(even),           \
                       TQ_QUANTIZE_EVEN)
 #define DEFINE_dequantize(in, out)                                                                                 \
     DEFINE_SYMBOLS(dequantize, in, out, tq_dequantize_params, p->wide, dequantize_##in, 0)

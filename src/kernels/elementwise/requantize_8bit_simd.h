@@ -26,7 +26,7 @@ INLINE vi NAMED(fixed)(const ELEMENT_OF(IN) *x, const lane_t *c)
     return fixed_of(acc, c->slope, choose_by_sign(acc, c->offset, c->offset_negative));
 }
 
-INLINE uint8_t NAMED(limit)(const PARAMS *p) { return p->doubtful; }
+INLINE uint8_t NAMED(limit)(const PARAMS *p) { return p->undecided; }
 
 INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
 {
@@ -46,7 +46,7 @@ INLINE void NAMED(exact_by)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const P
     GLUE(store4, OUT)(y, value, false);
 }
 
-/* The default rule has code of its own. */
+/* The default rule has a copy of its own. */
 APART void NAMED(exact)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, size_t at, bool lanes, int rule)
 {
     if (rule == TQ_REQUANTIZE_DOUBLE)

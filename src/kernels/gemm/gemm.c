@@ -198,7 +198,7 @@ static void run_job(const tq_gemm_call *call, size_t job)
     for (size_t first = row_part * each; first < end; first += call->block) {
         size_t count = tq_min_size(call->block, end - first);
         tq_gemm_place_rows(call, &space, first, count);
-        if (g->strange && !call->plain) {
+        if (g->non_finite && !call->plain) {
             tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
                                  tq_min_size(panel_end * g->lanes, g->channels));
             continue;

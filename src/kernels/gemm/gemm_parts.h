@@ -59,7 +59,7 @@ void tq_gemm_place_rows(const tq_gemm_call *call, const tq_gemm_space *space, si
 void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count);
 
 /* gemm_loops.c: output rows [first, first + count), which are placed, without tiles: all channels where gemm.narrow;
-   and channels [channel, channel_end) where gemm.strange and rows may have padding. */
+   and channels [channel, channel_end) where gemm.non_finite and rows may have padding. */
 void tq_gemm_run_narrow(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
 void tq_gemm_skip_padding(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count,
                           size_t channel, size_t channel_end);

@@ -84,7 +84,7 @@ static void copy_u8(const uint8_t *from, int16_t *to, size_t n, int32_t zero_poi
         to[i] = (int16_t)(from[i] - zero_point);
 }
 
-void tq_store_codes_scalar(const tq_tile_store *t)
+void tq_store_integers_scalar(const tq_tile_store *t)
 {
     const tq_gemm_store *s = t->store;
     for (size_t r = 0; r < t->rows; r++)
@@ -141,8 +141,8 @@ static int32_t sum_words(const void *run, size_t n, uint8_t flip)
     return (int32_t)sum;
 }
 
-const tq_stores tq_stores__scalar = {.i8 = tq_store_codes_scalar, .u8 = tq_store_codes_scalar,
-                                     .i16 = tq_store_codes_scalar, .i16_wide = tq_store_wide_scalar,
+const tq_stores tq_stores__scalar = {.i8 = tq_store_integers_scalar, .u8 = tq_store_integers_scalar,
+                                     .i16 = tq_store_integers_scalar, .i16_wide = tq_store_wide_scalar,
                                      .f32 = tq_store_floats_scalar};
 
 const tq_gemm_kernel tq_gemm_i8__scalar = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiles of one matrix product, out of a vocabulary that the includer defines, and undefines at the end:
+ * The tiles of one matrix product, out of operations that the includer defines, and undefines at the end:
  *
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   ROWS, PANELS, WIDE          the largest tile; WIDE panels by one row

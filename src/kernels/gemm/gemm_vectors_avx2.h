@@ -7,7 +7,7 @@
 INLINE void store_f32(float *p, vf x) { _mm256_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
 
-/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 {
     const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
@@ -64,7 +64,7 @@ INLINE vi clamp_s64(vi x, int64_t low, int64_t high)
     x = _mm256_blendv_epi8(x, most, _mm256_cmpgt_epi64(x, most));
     return _mm256_blendv_epi8(x, least, _mm256_cmpgt_epi64(least, x));
 }
-INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
     const int64_t limit = (int64_t)1 << 47;
     vi sum = clamp_s64(_mm256_loadu_si256((const __m256i *)sums), -limit, limit - 1);

@@ -7,7 +7,7 @@
 INLINE void store_f32(float *p, vf x) { _mm512_storeu_ps(p, x); }
 INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
 
-/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 {
     if (vectors == 2) {
@@ -60,7 +60,7 @@ INLINE vi clamp_s64(vi x, int64_t low, int64_t high)
 {
     return _mm512_max_epi64(_mm512_set1_epi64(low), _mm512_min_epi64(_mm512_set1_epi64(high), x));
 }
-INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
     const int64_t limit = (int64_t)1 << 47;
     vi sum = clamp_s64(_mm512_loadu_si512(sums), -limit, limit - 1), total = widen(s->total + channel);

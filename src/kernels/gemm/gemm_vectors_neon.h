@@ -6,7 +6,7 @@
 
 INLINE void store_f32(float *p, vf x) { vst1q_f32(p, x); }
 
-/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 {
     int32_t words[4];
@@ -42,7 +42,7 @@ INLINE eight_sums multiply_eight(eight_sums sums, int16x8_t a, int16x8_t b)
 
 /* tq_multiply_i64 and the clamp; compilers see two lanes in it. */
 #define WIDE_LANES 4
-INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
     const int64_t limit = (int64_t)1 << 47;
     const int64_t low = (int64_t)s->low - s->zero_point, high = (int64_t)s->high - s->zero_point;

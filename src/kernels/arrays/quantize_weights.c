@@ -3,7 +3,7 @@
  * Work is cut into ranges of elements, one a thread.  Where neighbours belong to different channels, ranges begin where
  * rows of channels do.
  */
-#include "kernels/arrays/weight_codes.h"
+#include "kernels/arrays/quantize_weights.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -100,53 +100,53 @@ void tq_weight_bounds(const float *w, const tq_weight_layout *l, int threads, fl
         tq_weight_loops_chosen()->bounds(w + r * one, k.view, 0, one, bounds + r * channels);
 }
 
-/* ---- codes ---- */
+/* ---- values ---- */
 
-static tq_weight_coder coder_of(const tq_weight_target *target)
+static tq_weight_quantizer quantizer_of(const tq_weight_target *target)
 {
-    tq_code_centre centre = tq_code_centre_of(target->code);
-    tq_weight_coder k = {target->rule == TQ_WEIGHTS_AI_EDGE, false, -centre.half, centre.half};
-    if (k.divides && tq_code_bits(target->code) < 8)
-        k.low = tq_code_range_of(target->code, false).low;
+    tq_integer_centre centre = tq_integer_centre_of(target->code);
+    tq_weight_quantizer k = {target->rule == TQ_WEIGHTS_AI_EDGE, false, -centre.half, centre.half};
+    if (k.divides && tq_integer_bits(target->code) < 8)
+        k.low = tq_value_range_of(target->code, false).low;
     return k;
 }
 
-static int32_t code_of(float w, float factor, const tq_weight_coder *k)
+static int32_t value_of(float w, float factor, const tq_weight_quantizer *k)
 {
-    return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
+    return tq_value_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
 }
 
-typedef struct codes_job {
+typedef struct quantize_job {
     walk walk;
-    tq_weight_coder coder;
+    tq_weight_quantizer quantizer;
     const float *factors;
-    int bits; /* of packed codes; 0: they are not packed */
+    int bits; /* of packed values; 0: they are not packed */
     int8_t *q8;
     int16_t *q16;
     uint8_t *packed;
-} codes_job;
+} quantize_job;
 
-static void wide_codes(const codes_job *job, const float *w, const float *factors, size_t begin, size_t end, int16_t *q)
+static void wide_values(const quantize_job *job, const float *w, const float *factors, size_t begin, size_t end, int16_t *q)
 {
     for (tq_axis_run r = tq_axis_run_first(job->walk.view, begin, end); r.count; tq_axis_run_next(&r, job->walk.view, end))
         for (size_t i = r.at; i < r.at + r.count; i++)
-            q[i] = (int16_t)code_of(w[i], factors[r.channel], &job->coder);
+            q[i] = (int16_t)value_of(w[i], factors[r.channel], &job->quantizer);
 }
 
 /* Elements of all regions, from begin to end. */
-static void bytes_from(const codes_job *job, size_t begin, size_t end, int8_t *q)
+static void bytes_from(const quantize_job *job, size_t begin, size_t end, int8_t *q)
 {
     const walk *k = &job->walk;
     const size_t one = tq_axis_view_size(k->view);
     for (size_t at = begin, n; at < end; at += n) {
         size_t region = at / one, from = at % one;
         n = one - from < end - at ? one - from : end - at;
-        tq_weight_loops_chosen()->bytes(job->coder, k->w + region * one, k->view, from, from + n,
+        tq_weight_loops_chosen()->bytes(job->quantizer, k->w + region * one, k->view, from, from + n,
                                         job->factors + region * k->view.channels, q + (at - begin));
     }
 }
 
-static void packed_from(const codes_job *job, size_t begin, size_t end)
+static void packed_from(const quantize_job *job, size_t begin, size_t end)
 {
     int8_t codes[PIECE];
     for (size_t at = begin; at < end; at += PIECE) {
@@ -156,9 +156,9 @@ static void packed_from(const codes_job *job, size_t begin, size_t end)
     }
 }
 
-static void codes_range(void *context, size_t begin, size_t end)
+static void quantize_range(void *context, size_t begin, size_t end)
 {
-    const codes_job *job = context;
+    const quantize_job *job = context;
     const size_t one = tq_axis_view_size(job->walk.view);
     if (job->packed)
         packed_from(job, begin, end);
@@ -168,43 +168,43 @@ static void codes_range(void *context, size_t begin, size_t end)
         for (size_t at = begin, n; at < end; at += n) {
             size_t region = at / one, from = at % one;
             n = one - from < end - at ? one - from : end - at;
-            wide_codes(job, job->walk.w + region * one, job->factors + region * job->walk.view.channels, from, from + n,
+            wide_values(job, job->walk.w + region * one, job->factors + region * job->walk.view.channels, from, from + n,
                        job->q16 + region * one);
         }
 }
 
-static void run_codes(codes_job *job, int threads)
+static void run_quantize(quantize_job *job, int threads)
 {
     size_t size = size_of(&job->walk);
     if (size)
-        tq_parallel_for(size, GRAIN, threads_of(&job->walk, threads), codes_range, job);
+        tq_parallel_for(size, GRAIN, threads_of(&job->walk, threads), quantize_range, job);
 }
 
-void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *l, const float *factors,
+void tq_quantize_weights(const tq_weight_target *target, const float *w, const tq_weight_layout *l, const float *factors,
                      int threads, int8_t *q8, int16_t *q16)
 {
-    codes_job job = {walk_of(w, l), coder_of(target), factors, 0, q8, q16, NULL};
-    run_codes(&job, threads);
+    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, 0, q8, q16, NULL};
+    run_quantize(&job, threads);
 }
 
-void tq_weight_packed_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *l,
+void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, const tq_weight_layout *l,
                             const float *factors, int threads, uint8_t *packed)
 {
-    codes_job job = {walk_of(w, l), coder_of(target), factors, tq_code_bits(target->code), NULL, NULL, packed};
-    run_codes(&job, threads);
+    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->code), NULL, NULL, packed};
+    run_quantize(&job, threads);
 }
 
 /* ---- all at once ---- */
 
 typedef struct walk_job {
-    codes_job codes;
+    quantize_job codes;
     const tq_weight_target *target;
     float *factors, *scales;
     atomic_bool failed;
 } walk_job;
 
 /* Of a few channels, which stay in the first cache meanwhile. */
-static bool walk_some(const walk_job *job, codes_job *codes, size_t begin, size_t end)
+static bool walk_some(const walk_job *job, quantize_job *codes, size_t begin, size_t end)
 {
     const tq_axis_view view = codes->walk.view;
     float *factors = job->factors + begin;
@@ -212,17 +212,17 @@ static bool walk_some(const walk_job *job, codes_job *codes, size_t begin, size_
     tq_weight_loops_chosen()->bounds(codes->walk.w, view, begin * view.inner, end * view.inner, job->factors);
     if (tq_weight_scales(job->target, factors, end - begin, job->scales + begin, NULL) != TQ_OK)
         return false;
-    codes->coder.is_near = !job->target->blocks;
+    codes->quantizer.is_near = !job->target->blocks;
     for (size_t c = 0; c < end - begin; c++)
-        codes->coder.is_near &= tq_weight_is_near(factors[c]);
-    codes_range(codes, begin * view.inner, end * view.inner);
+        codes->quantizer.is_near &= tq_weight_is_near(factors[c]);
+    quantize_range(codes, begin * view.inner, end * view.inner);
     return true;
 }
 
 static void walk_channels(void *context, size_t begin, size_t end)
 {
     walk_job *job = context;
-    codes_job codes = job->codes;
+    quantize_job codes = job->codes;
     const size_t some = GRAIN / codes.walk.view.inner + 1;
     for (size_t at = begin, n; at < end; at += n) {
         n = end - at < some ? end - at : some;
@@ -237,11 +237,11 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
                     float *factors, float *scales, int8_t *q8, uint8_t *packed)
 {
     const tq_axis_view view = l->region;
-    const int bits = tq_code_bits(target->code);
-    const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its codes are made */
+    const int bits = tq_integer_bits(target->code);
+    const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its values are made */
     if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most || (packed && view.inner * (size_t)bits % 8))
         return false;
-    walk_job job = {{walk_of(w, l), coder_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
+    walk_job job = {{walk_of(w, l), quantizer_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
     const size_t grain = GRAIN / view.inner + 1; /* channels */
     tq_parallel_for(view.channels, grain, threads_of(&job.codes.walk, threads), walk_channels, &job);
     return !atomic_load(&job.failed);

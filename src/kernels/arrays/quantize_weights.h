@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The array work of quant/weights.h: bounds and codes of constant weights by its symmetric rules, on threads.
+ * The array work of quant/weights.h: bounds and values of constant weights by its symmetric rules, on threads.
  *
  * threads: at most so many; 0: as many as pay.  Results do not depend on it, nor on the instruction set.
  */
-#ifndef TQ_KERNELS_WEIGHT_CODES_H
-#define TQ_KERNELS_WEIGHT_CODES_H
+#ifndef TQ_KERNELS_QUANTIZE_WEIGHTS_H
+#define TQ_KERNELS_QUANTIZE_WEIGHTS_H
 
 #include <stdbool.h>
 
@@ -14,16 +14,16 @@
 /* The greatest |w| for each scale; NaN where there is one among them. */
 void tq_weight_bounds(const float *w, const tq_weight_layout *layout, int threads, float *bounds);
 
-/* The codes, from the factors of tq_weight_scales; one of `q8` (8 bits and fewer) and `q16` is written, the other
+/* The values, from the factors of tq_weight_scales; one of `q8` (8 bits and fewer) and `q16` is written, the other
    NULL. */
-void tq_weight_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
+void tq_quantize_weights(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
                      const float *factors, int threads, int8_t *q8, int16_t *q16);
 
-/* Codes of fewer than 8 bits, packed as quant/packing.h says: tq_packed_size bytes. */
-void tq_weight_packed_codes(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
+/* Quantized values of fewer than 8 bits, packed as quant/packing.h says: tq_packed_size bytes. */
+void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, const tq_weight_layout *layout,
                             const float *factors, int threads, uint8_t *packed);
 
-/* Bounds, scales, factors and codes in one walk, so that weights come from memory once; the results are those of
+/* Bounds, scales, factors and values in one walk, so that weights come from memory once; the results are those of
    tq_weight_bounds, tq_weight_scales and the functions above.  One of q8 and packed is NULL.  False, and what was written
    means nothing, where a channel lies in several pieces or tq_weight_scales would fail. */
 bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_weight_layout *layout, int threads,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/arrays/narrow_codes.h"
+#include "kernels/arrays/narrow_values.h"
 
 #include "kernels/isa.h"
 
@@ -17,7 +17,7 @@ typedef void (*extend_fn)(const uint8_t *, size_t, uint8_t, uint8_t, uint8_t *);
     }
 TQ_EVERY_ISA(EXTEND)
 
-void tq_extend_codes(const uint8_t *from, size_t count, uint8_t mask, bool is_signed, uint8_t *to)
+void tq_extend_values(const uint8_t *from, size_t count, uint8_t mask, bool is_signed, uint8_t *to)
 {
     static const extend_fn bodies[TQ_ISAS] = TQ_ISA_FUNCTIONS(extend);
     bodies[tq_isa()](from, count, mask, is_signed ? (uint8_t)(mask / 2 + 1) : 0, to);

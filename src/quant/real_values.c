@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "quant/numbers.h"
+#include "quant/real_values.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -56,9 +56,9 @@ LOADER(u32, uint32_t, (double))
 LOADER(i64, int64_t, (double))
 LOADER(u64, uint64_t, (double))
 
-tq_number_loader tq_number_loader_of(tq_number type)
+tq_real_loader tq_real_loader_of(tq_real_type type)
 {
-    static const tq_number_loader loaders[TQ_NUMBERS] = {
+    static const tq_real_loader loaders[TQ_NUMBERS] = {
         [TQ_NUMBER_F32] = load_f32, [TQ_NUMBER_F64] = load_f64, [TQ_NUMBER_F16] = load_f16,
         [TQ_NUMBER_BF16] = load_bf16, [TQ_NUMBER_I8] = load_i8, [TQ_NUMBER_U8] = load_u8,
         [TQ_NUMBER_I16] = load_i16, [TQ_NUMBER_U16] = load_u16, [TQ_NUMBER_I32] = load_i32,
