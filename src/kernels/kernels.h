@@ -116,11 +116,11 @@ typedef struct tq_variant {
 bool tq_kernel_variant(size_t i, tq_variant *row);
 
 /* Prototypes, from the rows. */
-#define KERNEL(operation, in, out, isa)                                                                    \
-    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t,        \
-                                                      const void *, size_t);                               \
-    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t,      \
-                                                        const void *, size_t);
+#define KERNEL(operation, in, out, isa)                                                                             \
+    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t, const void *,   \
+                                                      size_t);                                                      \
+    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t, const void *, \
+                                                        size_t);
 #include "kernels/kernels.def"
 
 #endif

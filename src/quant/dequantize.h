@@ -14,6 +14,6 @@
    type: an integer.  values: unaligned, little-endian as in a file on a little-endian machine, in row-major order.
    scale: map->scales values; zero_point: as many, or one (zero_point_count 1), or none (0, which means 0). */
 void tq_dequantize_values(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
-                         const int64_t *zero_point, uint64_t zero_point_count, float *out);
+                          const int64_t *zero_point, uint64_t zero_point_count, float *out);
 
 #endif

@@ -38,8 +38,7 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
 /* y may be x.  One nudged range a channel.  per_channel: by rule tensorflow's form for channels, even if there is one.
    threads: at most; 0: as many as pay.  They change no result. */
 void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view,
-                   const float *x, int threads,
-                   float *y);
+                   const float *x, int threads, float *y);
 
 /* dx = dy where low <= x <= high, else 0; dmin and dmax (one a channel) sum dy where x is below and
    above, in double and so to float32 rounding whatever the order.  [0, 0] passes dy on.  dx may be

@@ -300,12 +300,19 @@ static bool finish(walk *w, tq_measure_kind kind, double *out)
 tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const tq_measured *x, const tq_measured *y,
                      int threads, double *out, tq_error *error)
 {
-    static const adder adders[TQ_MEASURES] = {[TQ_MEASURE_SQNR_DB] = add_sqnr, [TQ_MEASURE_MSE] = add_mse,
-                                              [TQ_MEASURE_MAX_ERROR] = add_max, [TQ_MEASURE_COSINE] = add_cosine};
-    static const adder wide[TQ_MEASURES] = {[TQ_MEASURE_SQNR_DB] = wide_add_sqnr, [TQ_MEASURE_MSE] = wide_add_mse,
-                                            [TQ_MEASURE_COSINE] = wide_add_cosine};
-    walk w = {.x = x->data, .y = y->data, .load_x = tq_real_loader_of(x->type),
-              .load_y = tq_real_loader_of(y->type), .size = 1, .channels = 1, .chunk = CHUNK};
+    static const adder adders[TQ_MEASURES] = {[TQ_MEASURE_SQNR_DB] = add_sqnr,
+                                              [TQ_MEASURE_MSE] = add_mse,
+                                              [TQ_MEASURE_MAX_ERROR] = add_max,
+                                              [TQ_MEASURE_COSINE] = add_cosine};
+    static const adder wide[TQ_MEASURES] = {
+        [TQ_MEASURE_SQNR_DB] = wide_add_sqnr, [TQ_MEASURE_MSE] = wide_add_mse, [TQ_MEASURE_COSINE] = wide_add_cosine};
+    walk w = {.x = x->data,
+              .y = y->data,
+              .load_x = tq_real_loader_of(x->type),
+              .load_y = tq_real_loader_of(y->type),
+              .size = 1,
+              .channels = 1,
+              .chunk = CHUNK};
     find_dimensions(&w, shape, x, y);
     for (int i = 0; i < shape->rank; i++)
         w.size *= shape->dims[i];

@@ -112,15 +112,12 @@ static tq_params choose_ai_edge(double min, double max, tq_value_range q, const 
 }
 
 static tq_params (*const rules[])(double, double, tq_value_range, const tq_integer_centre *) = {
-    [TQ_PARAMS_TOCO] = choose_toco,
-    [TQ_PARAMS_TFLITE] = choose_tflite,
-    [TQ_PARAMS_MLIR] = choose_mlir,
-    [TQ_PARAMS_POWER_OF_TWO] = choose_power_of_two,
+    [TQ_PARAMS_TOCO] = choose_toco,       [TQ_PARAMS_TFLITE] = choose_tflite,
+    [TQ_PARAMS_MLIR] = choose_mlir,       [TQ_PARAMS_POWER_OF_TWO] = choose_power_of_two,
     [TQ_PARAMS_AI_EDGE] = choose_ai_edge,
 };
 
-tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params,
-                           tq_error *error)
+tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params, tq_error *error)
 {
     if (!isfinite(min) || !isfinite(max) || min > max)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,

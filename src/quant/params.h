@@ -30,8 +30,7 @@ typedef struct tq_params_target {
 /* min <= max, both finite; the range is widened to hold 0.  Fails where that is not so and where
    the scale would be infinite.  The scale is 0 for the range [0, 0] under rules that say so, and
    where it underflows. */
-tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params,
-                           tq_error *error);
+tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params, tq_error *error);
 
 /* Rule TOCO's scale before it is rounded to float32, min <= 0 <= max. */
 double tq_params_scale_toco(double min, double max, tq_value_range q);

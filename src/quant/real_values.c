@@ -26,21 +26,21 @@ static inline double from_float16(uint16_t bits)
 }
 
 /* The stride is written out where elements are neighbours, so that compilers make vectors of it. */
-#define LOADER(name, type, value_of)                                                        \
+#define LOADER(name, type, value_of)                                                         \
     static inline void walk_##name(const char *from, ptrdiff_t stride, size_t n, double *to) \
-    {                                                                                       \
-        for (size_t i = 0; i < n; i++) {                                                    \
-            type element;                                                                   \
-            memcpy(&element, from + (ptrdiff_t)i * stride, sizeof element);                 \
-            to[i] = value_of(element);                                                      \
-        }                                                                                   \
-    }                                                                                       \
-    static void load_##name(const char *from, ptrdiff_t stride, size_t n, double *to)       \
-    {                                                                                       \
-        if (stride == (ptrdiff_t)sizeof(type))                                              \
-            walk_##name(from, sizeof(type), n, to);                                         \
-        else                                                                                \
-            walk_##name(from, stride, n, to);                                               \
+    {                                                                                        \
+        for (size_t i = 0; i < n; i++) {                                                     \
+            type element;                                                                    \
+            memcpy(&element, from + (ptrdiff_t)i * stride, sizeof element);                  \
+            to[i] = value_of(element);                                                       \
+        }                                                                                    \
+    }                                                                                        \
+    static void load_##name(const char *from, ptrdiff_t stride, size_t n, double *to)        \
+    {                                                                                        \
+        if (stride == (ptrdiff_t)sizeof(type))                                               \
+            walk_##name(from, sizeof(type), n, to);                                          \
+        else                                                                                 \
+            walk_##name(from, stride, n, to);                                                \
     }
 
 LOADER(f32, float, (double))
@@ -59,10 +59,10 @@ LOADER(u64, uint64_t, (double))
 tq_real_loader tq_real_loader_of(tq_real_type type)
 {
     static const tq_real_loader loaders[TQ_NUMBERS] = {
-        [TQ_NUMBER_F32] = load_f32, [TQ_NUMBER_F64] = load_f64, [TQ_NUMBER_F16] = load_f16,
-        [TQ_NUMBER_BF16] = load_bf16, [TQ_NUMBER_I8] = load_i8, [TQ_NUMBER_U8] = load_u8,
-        [TQ_NUMBER_I16] = load_i16, [TQ_NUMBER_U16] = load_u16, [TQ_NUMBER_I32] = load_i32,
-        [TQ_NUMBER_U32] = load_u32, [TQ_NUMBER_I64] = load_i64, [TQ_NUMBER_U64] = load_u64,
+        [TQ_NUMBER_F32] = load_f32,   [TQ_NUMBER_F64] = load_f64, [TQ_NUMBER_F16] = load_f16,
+        [TQ_NUMBER_BF16] = load_bf16, [TQ_NUMBER_I8] = load_i8,   [TQ_NUMBER_U8] = load_u8,
+        [TQ_NUMBER_I16] = load_i16,   [TQ_NUMBER_U16] = load_u16, [TQ_NUMBER_I32] = load_i32,
+        [TQ_NUMBER_U32] = load_u32,   [TQ_NUMBER_I64] = load_i64, [TQ_NUMBER_U64] = load_u64,
     };
     return loaders[type];
 }

@@ -228,20 +228,17 @@ static inline int32_t tq_requantize_fixed(int32_t product, int32_t zero_point, i
 }
 
 /* acc: the input code less the input's zero point. */
-static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule,
-                                    int32_t zero_point, int32_t low, int32_t high)
+static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,
+                                    int32_t low, int32_t high)
 {
     switch (rule) {
     case TQ_REQUANTIZE_DOUBLE:
         return tq_requantize_fixed(tq_multiply_double(acc, m->fixed, m->shift), zero_point, low, high);
     case TQ_REQUANTIZE_SINGLE:
         return tq_requantize_fixed(tq_multiply_single(acc, m->fixed, m->shift), zero_point, low, high);
-    case TQ_REQUANTIZE_UP:
-        return tq_requantize_fixed(tq_multiply_up(acc, m->fixed, m->shift), zero_point, low, high);
-    case TQ_REQUANTIZE_FLOAT64_AWAY:
-        return tq_value_of_rounded(round((double)acc * m->f64), zero_point, low, high);
-    case TQ_REQUANTIZE_FLOAT32_EVEN:
-        return tq_value_of_rounded(rintf((float)acc * m->f32), zero_point, low, high);
+    case TQ_REQUANTIZE_UP: return tq_requantize_fixed(tq_multiply_up(acc, m->fixed, m->shift), zero_point, low, high);
+    case TQ_REQUANTIZE_FLOAT64_AWAY: return tq_value_of_rounded(round((double)acc * m->f64), zero_point, low, high);
+    case TQ_REQUANTIZE_FLOAT32_EVEN: return tq_value_of_rounded(rintf((float)acc * m->f32), zero_point, low, high);
     case TQ_REQUANTIZE_RULES: break;
     }
     return zero_point;

@@ -41,8 +41,8 @@ static inline size_t tq_weight_scale_count(const tq_weight_layout *layout)
 
 /* ---- the symmetric rules ---- */
 
-/* The scales from the bounds that kernels/arrays/quantize_weights.h finds, and in the bounds' place the factors that it reads.
-   Fails where the rule has no such type or no blocks, and where a bound or a scale is not finite. */
+/* The scales from the bounds that kernels/arrays/quantize_weights.h finds, and in the bounds' place the factors that it
+   reads. Fails where the rule has no such type or no blocks, and where a bound or a scale is not finite. */
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
                            tq_error *error);
 
@@ -52,8 +52,8 @@ float tq_weight_factor(const tq_weight_target *target, float scale);
 
 /* ---- rule TOCO ---- */
 
-/* Quantized values of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.  Fails
-   where the value is neither, and where min = max = 0 and a weight is not 0. */
+/* Quantized values of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.
+   Fails where the value is neither, and where min = max = 0 and a weight is not 0. */
 tq_status tq_weight_toco(tq_integer_type code, bool narrow, double min, double max, const float *w, size_t n,
                          tq_params *params, uint8_t *q8, int16_t *q16, tq_error *error);
 

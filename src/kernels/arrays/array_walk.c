@@ -249,8 +249,7 @@ static tq_status lay_out(tq_walk *w, tq_columns *c, tq_error *error)
     return status;
 }
 
-static const tq_kernel *find(tq_operation operation, tq_element in, tq_element out, tq_status *status,
-                             tq_error *error)
+static const tq_kernel *find(tq_operation operation, tq_element in, tq_element out, tq_status *status, tq_error *error)
 {
     const tq_kernel *kernel = tq_kernel_find(operation, in, out);
     if (!kernel)
@@ -299,9 +298,8 @@ static tq_status plan(tq_walk *w, const tq_array_job *job, tq_operation operatio
 
 tq_status tq_walk_run(tq_walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
 {
-    static const tq_range_fn bodies[] = {[TQ_WAY_ROWS] = walk_rows,
-                                         [TQ_WAY_PATTERNS] = walk_patterns,
-                                         [TQ_WAY_FOLDED] = walk_folded};
+    static const tq_range_fn bodies[] = {
+        [TQ_WAY_ROWS] = walk_rows, [TQ_WAY_PATTERNS] = walk_patterns, [TQ_WAY_FOLDED] = walk_folded};
     size_t total = tq_layout_elements(&w->layout);
     tq_status status = plan(w, job, operation, error);
     if (status == TQ_OK)

@@ -10,10 +10,10 @@ TQ_BODY void extend(const uint8_t *restrict from, size_t count, uint8_t mask, ui
 }
 
 typedef void (*extend_fn)(const uint8_t *, size_t, uint8_t, uint8_t, uint8_t *);
-#define EXTEND(isa, target)                                                                                        \
-    target static void extend_##isa(const uint8_t *from, size_t count, uint8_t mask, uint8_t sign, uint8_t *to)    \
-    {                                                                                                              \
-        extend(from, count, mask, sign, to);                                                                       \
+#define EXTEND(isa, target)                                                                                     \
+    target static void extend_##isa(const uint8_t *from, size_t count, uint8_t mask, uint8_t sign, uint8_t *to) \
+    {                                                                                                           \
+        extend(from, count, mask, sign, to);                                                                    \
     }
 TQ_EVERY_ISA(EXTEND)
 

@@ -17,9 +17,9 @@
 
 enum {
     BYTES_A_THREAD = 1 << 19, /* of floats: below it, waking another costs more than it brings */
-    LEAST_CHANNEL_RUN = 64,   /* elements of each channel that a thread must have for bounds of its own to be worth it */
-    GRAIN = 1024,             /* elements; a multiple of what a byte packs */
-    PIECE = 4096,             /* elements that are packed at a time */
+    LEAST_CHANNEL_RUN = 64, /* elements of each channel that a thread must have for bounds of its own to be worth it */
+    GRAIN = 1024, /* elements; a multiple of what a byte packs */
+    PIECE = 4096, /* elements that are packed at a time */
 };
 
 /* A layout as one array: blocks along an axis that is not the last are regions, each with channels of its own. */
@@ -55,7 +55,7 @@ static int threads_of(const walk *k, int wanted)
 typedef struct bounds_job {
     walk walk;
     size_t parts, each; /* units of a part */
-    float *bounds;      /* of each part its own */
+    float *bounds; /* of each part its own */
 } bounds_job;
 
 static void bounds_parts(void *context, size_t begin, size_t end)
@@ -79,7 +79,8 @@ static bool bounds_apart(const walk *k, size_t threads, float *bounds)
         return false;
     tq_parallel_for(threads, 1, (int)threads, bounds_parts, &job);
     for (size_t i = 0; i < threads; i++)
-        tq_weight_loops_chosen()->bounds(job.bounds + i * channels, (tq_axis_view){1, channels, 1}, 0, channels, bounds);
+        tq_weight_loops_chosen()->bounds(job.bounds + i * channels, (tq_axis_view){1, channels, 1}, 0, channels,
+                                         bounds);
     free(job.bounds);
     return true;
 }
@@ -126,9 +127,11 @@ typedef struct quantize_job {
     uint8_t *packed;
 } quantize_job;
 
-static void wide_values(const quantize_job *job, const float *w, const float *factors, size_t begin, size_t end, int16_t *q)
+static void wide_values(const quantize_job *job, const float *w, const float *factors, size_t begin, size_t end,
+                        int16_t *q)
 {
-    for (tq_axis_run r = tq_axis_run_first(job->walk.view, begin, end); r.count; tq_axis_run_next(&r, job->walk.view, end))
+    for (tq_axis_run r = tq_axis_run_first(job->walk.view, begin, end); r.count;
+         tq_axis_run_next(&r, job->walk.view, end))
         for (size_t i = r.at; i < r.at + r.count; i++)
             q[i] = (int16_t)value_of(w[i], factors[r.channel], &job->quantizer);
 }
@@ -168,8 +171,8 @@ static void quantize_range(void *context, size_t begin, size_t end)
         for (size_t at = begin, n; at < end; at += n) {
             size_t region = at / one, from = at % one;
             n = one - from < end - at ? one - from : end - at;
-            wide_values(job, job->walk.w + region * one, job->factors + region * job->walk.view.channels, from, from + n,
-                       job->q16 + region * one);
+            wide_values(job, job->walk.w + region * one, job->factors + region * job->walk.view.channels, from,
+                        from + n, job->q16 + region * one);
         }
 }
 
@@ -180,17 +183,18 @@ static void run_quantize(quantize_job *job, int threads)
         tq_parallel_for(size, GRAIN, threads_of(&job->walk, threads), quantize_range, job);
 }
 
-void tq_quantize_weights(const tq_weight_target *target, const float *w, const tq_weight_layout *l, const float *factors,
-                     int threads, int8_t *q8, int16_t *q16)
+void tq_quantize_weights(const tq_weight_target *target, const float *w, const tq_weight_layout *l,
+                         const float *factors, int threads, int8_t *q8, int16_t *q16)
 {
     quantize_job job = {walk_of(w, l), quantizer_of(target), factors, 0, q8, q16, NULL};
     run_quantize(&job, threads);
 }
 
 void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, const tq_weight_layout *l,
-                            const float *factors, int threads, uint8_t *packed)
+                                const float *factors, int threads, uint8_t *packed)
 {
-    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->code), NULL, NULL, packed};
+    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->code), NULL, NULL,
+                        packed};
     run_quantize(&job, threads);
 }
 
@@ -239,9 +243,11 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
     const tq_axis_view view = l->region;
     const int bits = tq_integer_bits(target->code);
     const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its values are made */
-    if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most || (packed && view.inner * (size_t)bits % 8))
+    if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most ||
+        (packed && view.inner * (size_t)bits % 8))
         return false;
-    walk_job job = {{walk_of(w, l), quantizer_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
+    walk_job job = {
+        {walk_of(w, l), quantizer_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
     const size_t grain = GRAIN / view.inner + 1; /* channels */
     tq_parallel_for(view.channels, grain, threads_of(&job.codes.walk, threads), walk_channels, &job);
     return !atomic_load(&job.failed);

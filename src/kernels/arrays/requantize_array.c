@@ -166,7 +166,8 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
                                   size_t count, tq_element out, tq_requantize_rule rule, tq_requantize_sets *sets,
                                   tq_error *error)
 {
-    tq_requantize_sets made = {.count = count, .has_zero_points = any_zero_point(zero_point, count),
+    tq_requantize_sets made = {.count = count,
+                               .has_zero_points = any_zero_point(zero_point, count),
                                .has_input_zero_points = any_zero_point(input_zero_point, count)};
     tq_status status = tq_allocate(&tq_default_allocator, count, TQ_SET_BYTES, &made.columns, error);
     if (status != TQ_OK)
@@ -174,8 +175,11 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
     char *data[R_COLUMNS];
     tq_columns_place(&all_columns, made.columns, count, data);
     tq_walk_params p = {0};
-    const tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point,
-                                   .input_zero_point = input_zero_point, .rule = rule, .out = out};
+    const tq_walk_source source = {.multiplier = multiplier,
+                                   .zero_point = zero_point,
+                                   .input_zero_point = input_zero_point,
+                                   .rule = rule,
+                                   .out = out};
     fill_requantize(&p, data, 0, &source, 0, count);
     made.shifts_left = p.requantize.shifts_left;
     made.undecided = p.requantize.undecided;
@@ -203,12 +207,20 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;
     tq_walk_params p = {.requantize = {.low = tq_element_low(job->out_type),
-                                     .high = (int32_t)tq_element_high(job->out_type), .stream = tq_job_is_large(job)}};
-    tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
-                            .rule = rule, .in = job->in_type, .out = job->out_type};
+                                       .high = (int32_t)tq_element_high(job->out_type),
+                                       .stream = tq_job_is_large(job)}};
+    tq_walk_source source = {.multiplier = multiplier,
+                             .zero_point = zero_point,
+                             .input_zero_point = input_zero_point,
+                             .rule = rule,
+                             .in = job->in_type,
+                             .out = job->out_type};
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
-    tq_walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
-                     .layout = tq_layout_joined(job->layout, many)};
+    tq_walk w = {.params = &p,
+                 .source = &source,
+                 .fill = fill_requantize,
+                 .point = point_requantize,
+                 .layout = tq_layout_joined(job->layout, many)};
     if (sets && sets->count == w.layout.groups * w.layout.channels)
         source.sets = sets;
     tq_columns c = all_columns;

@@ -62,8 +62,8 @@ TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t
 
 /* ---- values ---- */
 
-/* The number just below 1/2, with the sign of x.  Adding it and cutting off the fraction rounds ties away from zero; 1/2
-   itself would carry the number just below a tie to the next integer. */
+/* The number just below 1/2, with the sign of x.  Adding it and cutting off the fraction rounds ties away from zero;
+   1/2 itself would carry the number just below a tie to the next integer. */
 TQ_BODY float half_like(float x)
 {
     return float_of((bits_of(x) & INT32_MIN) | 0x3EFFFFFF);
@@ -71,7 +71,8 @@ TQ_BODY float half_like(float x)
 
 #define ROUNDER 0x1.8p23f /* a float of less than 2^22 that it is added to becomes an integer, ties to even */
 
-/* A value, without a branch and without double: a loop of it becomes vectors.  It limits first, since the limits are integers. */
+/* A value, without a branch and without double: a loop of it becomes vectors.  It limits first, since the limits are
+ * integers. */
 TQ_BODY int8_t byte_of(float w, float factor, bool divides, float low, float high)
 {
     float x = divides ? w / factor : w * factor;
@@ -106,9 +107,9 @@ TQ_BODY void multiplied_bytes(const float *w, size_t n, float factor, int8_t *re
 
 /* Quotients by way of the reciprocal r = 1 / factor, which divides four times as fast as hardware.
 
-   x = w * r is off w / factor by at most |x| * 2^-23 (two roundings, each of 2^-24), the rounded quotient by another |x| *
-   2^-24.  So where x is farther than |x| * 2^-22 from the middle between two integers, both round to the same one.  False:
-   some x is not; |x| is at most `high`, and a little more. */
+   x = w * r is off w / factor by at most |x| * 2^-23 (two roundings, each of 2^-24), the rounded quotient by another
+   |x| * 2^-24.  So where x is farther than |x| * 2^-22 from the middle between two integers, both round to the same
+   one.  False: some x is not; |x| is at most `high`, and a little more. */
 TQ_BODY bool reciprocal_bytes(const float *w, size_t n, float r, float high, int8_t *restrict q)
 {
     int32_t farthest = 0; /* from the integer: as magnitude_bits */
@@ -134,8 +135,8 @@ TQ_BODY void near_bytes(tq_weight_quantizer k, bool divides, const float *w, siz
     }
 }
 
-TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_axis_view view, size_t begin, size_t end,
-                        const float *factors, int8_t *q)
+TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_axis_view view, size_t begin,
+                        size_t end, const float *factors, int8_t *q)
 {
     if (view.inner == 1 && view.channels > 1) {
         for (size_t at = begin, c, n; at < end; at += n) {
@@ -154,22 +155,22 @@ TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_
 
 /* ---- for each instruction set ---- */
 
-#define LOOPS(isa, target)                                                                                        \
-    target static void bounds_##isa(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds)   \
-    {                                                                                                             \
-        bounds_body(w, view, begin, end, bounds);                                                                 \
-    }                                                                                                             \
+#define LOOPS(isa, target)                                                                                             \
+    target static void bounds_##isa(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds)        \
+    {                                                                                                                  \
+        bounds_body(w, view, begin, end, bounds);                                                                      \
+    }                                                                                                                  \
     target static void bytes_##isa(tq_weight_quantizer k, const float *w, tq_axis_view view, size_t begin, size_t end, \
-                                   const float *factors, int8_t *q)                                               \
-    {                                                                                                             \
-        if (k.divides)                                                                                            \
-            bytes_body(k, true, w, view, begin, end, factors, q);                                                 \
-        else                                                                                                      \
-            bytes_body(k, false, w, view, begin, end, factors, q);                                                \
-    }                                                                                                             \
-    target static void pack_##isa(const uint8_t *codes, size_t count, int bits, uint8_t *packed)                  \
-    {                                                                                                             \
-        tq_pack_values_inline(codes, count, bits, packed);                                                         \
+                                   const float *factors, int8_t *q)                                                    \
+    {                                                                                                                  \
+        if (k.divides)                                                                                                 \
+            bytes_body(k, true, w, view, begin, end, factors, q);                                                      \
+        else                                                                                                           \
+            bytes_body(k, false, w, view, begin, end, factors, q);                                                     \
+    }                                                                                                                  \
+    target static void pack_##isa(const uint8_t *codes, size_t count, int bits, uint8_t *packed)                       \
+    {                                                                                                                  \
+        tq_pack_values_inline(codes, count, bits, packed);                                                             \
     }
 TQ_EVERY_ISA(LOOPS)
 

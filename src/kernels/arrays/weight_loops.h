@@ -33,8 +33,8 @@ bool tq_weight_is_near(float factor);
 typedef void (*tq_weight_bounds_fn)(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds);
 
 /* q[0] is the first one's; values of 8 bits and fewer.  factors: by channel. */
-typedef void (*tq_weight_bytes_fn)(tq_weight_quantizer quantizer, const float *w, tq_axis_view view, size_t begin, size_t end,
-                                   const float *factors, int8_t *q);
+typedef void (*tq_weight_bytes_fn)(tq_weight_quantizer quantizer, const float *w, tq_axis_view view, size_t begin,
+                                   size_t end, const float *factors, int8_t *q);
 
 /* What tq_pack_values does. */
 typedef void (*tq_weight_pack_fn)(const uint8_t *codes, size_t count, int bits, uint8_t *packed);

@@ -141,7 +141,10 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
                     sum += ((const float *)row[t * run->block + r])[c] * w[t * lanes];
             sum += ((const float *)d->bias)[c];
             const tq_tile_store store = {
-                .store = run->store, .sums = &sum, .rows = 1, .channels = 1,
+                .store = run->store,
+                .sums = &sum,
+                .rows = 1,
+                .channels = 1,
                 .out = run->out + ((out_row + r) * run->out_stride + c) * sizeof(float),
             };
             tq_store_floats_scalar(&store);

@@ -18,7 +18,8 @@ static int32_t weight_at(const tq_gemm_weights *w, size_t at)
 static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
 {
     const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
-    const int32_t zero_point = w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
+    const int32_t zero_point =
+        w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
     int64_t sum = 0;
     for (size_t t = 0; t < d->taps; t++) {
         int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
@@ -28,7 +29,7 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
             ((int16_t *)to)[t / group * stride + t % group] = (int16_t)weight;
         sum += weight;
     }
-    int64_t given = !w->bias ? 0
+    int64_t given = !w->bias                           ? 0
                     : w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[c]
                                                        : ((const int32_t *)w->bias)[c];
     uint64_t folded = (uint64_t)given - (uint64_t)(sum * zero_point);

@@ -14,30 +14,34 @@
 #define DONE(sum, bias) sum
 #define ROUND_TWICE(x, w, sum) ((sum) + (x) * (w))
 
-#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, first, last, multiply_add, finish)                          \
-    static void depthwise_##in(const tq_depthwise_tile *t)                                                     \
-    {                                                                                                          \
-        for (size_t r = 0; r < t->rows; r++)                                                                   \
-            for (size_t v = 0; v < t->vectors; v++) {                                                          \
-                const weight_t *weights = (const weight_t *)(const void *)(t->weights + v * t->vector_bytes);   \
-                sum_t sums[LANES];                                                                             \
-                const sum_t *bias = (const sum_t *)t->bias + v * LANES;                                        \
-                for (size_t c = 0; c < LANES; c++)                                                             \
-                    sums[c] = first(bias[c]);                                                                  \
-                for (size_t tap = 0; tap < t->taps; tap++, weights += LANES) {                                  \
-                    const char *pixel = (const char *)t->row[tap * t->step + r] + t->offset;                   \
-                    const type *x = (const type *)(const void *)pixel + v * LANES;                             \
-                    for (size_t c = 0; c < LANES; c++)                                                         \
-                        sums[c] = multiply_add(x[c], weights[c], sums[c]);                                     \
-                }                                                                                              \
-                sum_t *to = (sum_t *)(void *)((char *)t->sums + r * t->sums_stride) + v * LANES;               \
-                for (size_t c = 0; c < LANES; c++)                                                             \
-                    to[c] = finish(t, last(sums[c], bias[c]));                                                 \
-            }                                                                                                  \
-    }                                                                                                          \
-    const tq_depthwise_kernel tq_depthwise_##in##__scalar = {                                                  \
-        .isa = "scalar", .lanes = LANES, .group = 1, .weight_bytes = sizeof(weight_t), .tile = depthwise_##in, \
-        .stores = &tq_stores__scalar,                                                                                      \
+#define DEFINE_DEPTHWISE(in, type, weight_t, sum_t, first, last, multiply_add, finish)                        \
+    static void depthwise_##in(const tq_depthwise_tile *t)                                                    \
+    {                                                                                                         \
+        for (size_t r = 0; r < t->rows; r++)                                                                  \
+            for (size_t v = 0; v < t->vectors; v++) {                                                         \
+                const weight_t *weights = (const weight_t *)(const void *)(t->weights + v * t->vector_bytes); \
+                sum_t sums[LANES];                                                                            \
+                const sum_t *bias = (const sum_t *)t->bias + v * LANES;                                       \
+                for (size_t c = 0; c < LANES; c++)                                                            \
+                    sums[c] = first(bias[c]);                                                                 \
+                for (size_t tap = 0; tap < t->taps; tap++, weights += LANES) {                                \
+                    const char *pixel = (const char *)t->row[tap * t->step + r] + t->offset;                  \
+                    const type *x = (const type *)(const void *)pixel + v * LANES;                            \
+                    for (size_t c = 0; c < LANES; c++)                                                        \
+                        sums[c] = multiply_add(x[c], weights[c], sums[c]);                                    \
+                }                                                                                             \
+                sum_t *to = (sum_t *)(void *)((char *)t->sums + r * t->sums_stride) + v * LANES;              \
+                for (size_t c = 0; c < LANES; c++)                                                            \
+                    to[c] = finish(t, last(sums[c], bias[c]));                                                \
+            }                                                                                                 \
+    }                                                                                                         \
+    const tq_depthwise_kernel tq_depthwise_##in##__scalar = {                                                 \
+        .isa = "scalar",                                                                                      \
+        .lanes = LANES,                                                                                       \
+        .group = 1,                                                                                           \
+        .weight_bytes = sizeof(weight_t),                                                                     \
+        .tile = depthwise_##in,                                                                               \
+        .stores = &tq_stores__scalar,                                                                         \
     };
 #define AS_IT_IS(t, sum) sum
 #define WITHIN(t, sum) tq_bounded(sum, (t)->floor, (t)->ceiling)

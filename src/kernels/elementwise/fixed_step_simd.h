@@ -15,13 +15,13 @@ INLINE lane_t NAMED(lane)(const PARAMS *p, const lane_t *row, size_t at, const b
     return lanes ? NAMED(load)(p, at) : *row;
 }
 
-INLINE void NAMED(store)(ELEMENT_OF(OUT) *y, const struct fixed_block *block, const PARAMS *p, bool stream)
+INLINE void NAMED(store)(out_t *y, const struct fixed_block *block, const PARAMS *p, bool stream)
 {
     put(y, NAMED(clamp)(GLUE(fixed_values, OUT)(block), p), stream);
 }
 
-INLINE void NAMED(end)(const struct fixed_block *block, const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p,
-                       size_t at, bool lanes, bool stream, int rule)
+INLINE void NAMED(end)(const struct fixed_block *block, const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes,
+                       bool stream, int rule)
 {
     if (fixed_undecided(block->least, NAMED(limit)(p)))
         NAMED(exact)(x, y, p, at, lanes, rule);
@@ -29,8 +29,8 @@ INLINE void NAMED(end)(const struct fixed_block *block, const ELEMENT_OF(IN) *x,
         NAMED(store)(y, block, p, stream);
 }
 
-INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, const lane_t *row, size_t at,
-                        const bool lanes, const bool stream, int rule)
+INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const lane_t *row, size_t at, const bool lanes,
+                        const bool stream, int rule)
 {
     vi v[4];
     for (size_t k = 0; k < 4; k++) {
@@ -41,8 +41,8 @@ INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAM
     NAMED(end)(&block, x, y, p, at, lanes, stream, rule);
 }
 
-INLINE void NAMED(pair)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const ELEMENT_OF(IN) *x2, ELEMENT_OF(OUT) *y2,
-                        const PARAMS *p, const lane_t *row, size_t at, const bool lanes, const bool stream, int rule)
+INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const lane_t *row,
+                        size_t at, const bool lanes, const bool stream, int rule)
 {
     vi v[4], w[4];
     for (size_t k = 0; k < 4; k++) {

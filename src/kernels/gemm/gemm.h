@@ -96,7 +96,8 @@ typedef struct tq_gemm_store {
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit values' fast way (fixed_simd.h) */
     const tq_multiplier *multiplier;
-    const float *slope, *offset, *offset_negative; /* by the rule float32-even, slope is the multiplier, and the others are not read */
+    const float *slope, *offset,
+        *offset_negative; /* by the rule float32-even, slope is the multiplier, and the others are not read */
     const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
     const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
     bool exact; /* the fast way is undecided */

@@ -112,8 +112,7 @@ static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
 {
     if (!w->bias)
         return 0;
-    return w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[channel]
-                                            : ((const int32_t *)w->bias)[channel];
+    return w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[channel] : ((const int32_t *)w->bias)[channel];
 }
 
 /* The bias less row zero point * sum of weights; it may wrap, as all sums do. */

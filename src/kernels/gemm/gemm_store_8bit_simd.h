@@ -110,23 +110,29 @@ INLINE void LOCAL(gemm_even_block)(const tq_tile_store *t, size_t c, size_t n, c
 }
 
 /* All channels, a block at a time. */
-#define EACH_BLOCK(block)                                 \
-    do {                                                  \
-        const size_t n = t->channels;                     \
-        size_t c = 0;                                     \
-        for (; c + 4 * LANES <= n; c += 4 * LANES)        \
-            block(t, c, 4 * LANES, 4);                    \
-        switch ((n - c + LANES - 1) / LANES) {            \
-        case 4: block(t, c, n - c, 4); break;             \
-        case 3: block(t, c, n - c, 3); break;             \
-        case 2: block(t, c, n - c, 2); break;             \
-        case 1: block(t, c, n - c, 1); break;             \
-        default: break;                                   \
-        }                                                 \
+#define EACH_BLOCK(block)                          \
+    do {                                           \
+        const size_t n = t->channels;              \
+        size_t c = 0;                              \
+        for (; c + 4 * LANES <= n; c += 4 * LANES) \
+            block(t, c, 4 * LANES, 4);             \
+        switch ((n - c + LANES - 1) / LANES) {     \
+        case 4: block(t, c, n - c, 4); break;      \
+        case 3: block(t, c, n - c, 3); break;      \
+        case 2: block(t, c, n - c, 2); break;      \
+        case 1: block(t, c, n - c, 1); break;      \
+        default: break;                            \
+        }                                          \
     } while (0)
 
-static TARGET void LOCAL(gemm_fixed)(const tq_tile_store *t) { EACH_BLOCK(LOCAL(gemm_fixed_block)); }
-static TARGET void LOCAL(gemm_even)(const tq_tile_store *t) { EACH_BLOCK(LOCAL(gemm_even_block)); }
+static TARGET void LOCAL(gemm_fixed)(const tq_tile_store *t)
+{
+    EACH_BLOCK(LOCAL(gemm_fixed_block));
+}
+static TARGET void LOCAL(gemm_even)(const tq_tile_store *t)
+{
+    EACH_BLOCK(LOCAL(gemm_even_block));
+}
 
 static TARGET void LOCAL(gemm_store)(const tq_tile_store *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq_stores of one instruction set, STORE_ISA, with the operations of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit values
- * by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar rule
- * where fixed point cannot decide.
+ * tq_stores of one instruction set, STORE_ISA, with the operations of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit
+ * values by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar
+ * rule where fixed point cannot decide.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
@@ -174,5 +174,8 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 
 #define GLUE_STORES_(isa) tq_stores__##isa
 #define GLUE_STORES(isa) GLUE_STORES_(isa)
-const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16,
-                                          .i16_wide = gemm_store_wide, .f32 = gemm_store_f32};
+const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8,
+                                          .u8 = gemm_store_u8,
+                                          .i16 = gemm_store_i16,
+                                          .i16_wide = gemm_store_wide,
+                                          .f32 = gemm_store_f32};

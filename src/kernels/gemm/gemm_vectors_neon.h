@@ -2,9 +2,13 @@
  *
  * What the products need of Advanced SIMD beside simd_neon.h.
  */
+/* clang-format off: one operation a line */
 #define KEEP(x) __asm__("" : "+w"(x))
 
-INLINE void store_f32(float *p, vf x) { vst1q_f32(p, x); }
+INLINE void store_f32(float *p, vf x)
+{
+    vst1q_f32(p, x);
+}
 
 /* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
@@ -27,7 +31,10 @@ INLINE void store_vectors(void *p, vi codes, size_t vectors)
 typedef struct {
     int32x4_t low, high;
 } eight_sums;
-INLINE eight_sums load_eight(const void *p) { return (eight_sums){vld1q_s32(p), vld1q_s32((const int32_t *)p + 4)}; }
+INLINE eight_sums load_eight(const void *p)
+{
+    return (eight_sums){vld1q_s32(p), vld1q_s32((const int32_t *)p + 4)};
+}
 INLINE void save_eight(void *p, eight_sums x)
 {
     vst1q_s32(p, x.low);
@@ -54,3 +61,4 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
         out[i] = (int16_t)(code + s->zero_point);
     }
 }
+/* clang-format on */

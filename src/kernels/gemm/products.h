@@ -96,9 +96,11 @@ typedef enum tq_product_operation {
 
 static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out, bool wide)
 {
-    return out == TQ_i8 ? stores->i8 : out == TQ_u8 ? stores->u8 : out == TQ_f32 ? stores->f32
-           : wide       ? stores->i16_wide
-                        : stores->i16;
+    return out == TQ_i8    ? stores->i8
+           : out == TQ_u8  ? stores->u8
+           : out == TQ_f32 ? stores->f32
+           : wide          ? stores->i16_wide
+                           : stores->i16;
 }
 
 /* ---- stores ---- */
