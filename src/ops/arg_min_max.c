@@ -167,7 +167,6 @@ static tq_status search_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_arg_min_max(tq_node *node, tq_error *error)
 {
     search *s = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(INT32) |
                                        TQ_T(INT64) | TQ_T(BOOL), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));

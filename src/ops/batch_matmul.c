@@ -210,7 +210,6 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, LEFT, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(INT16), error));
     switch (node->in[LEFT]->type) {
     case TQ_TensorType_FLOAT32:

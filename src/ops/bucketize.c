@@ -49,7 +49,6 @@ tq_status tq_prepare_bucketize(tq_node *node, tq_error *error)
 {
     buckets *b = NULL;
     tq_vector boundaries = tq_get_vector(&node->options.table, TQ_BucketizeOptions_boundaries);
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(FLOAT64) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT32), error));
     TQ_TRY(tq_node_state(node, sizeof *b, &b, error));

@@ -220,7 +220,6 @@ static tq_status make(tq_node *node, int input, int channel_dim, int out_dim, vo
 tq_status tq_prepare_conv_3d(tq_node *node, tq_error *error)
 {
     volume *v;
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(make(node, 0, 3, 4, &v, error));
     const int32_t *x = node->in[0]->shape.dims;
     TQ_TRY(fit_windows(node, x + 1, v->windows, error));
@@ -253,7 +252,6 @@ static tq_status fit_transposed(tq_node *node, tq_error *error)
 tq_status tq_prepare_conv_3d_transpose(tq_node *node, tq_error *error)
 {
     volume *v;
-    TQ_TRY(tq_check_counts(node, 3, 4, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     if (node->in[0]->shape.dims[0] != 5)

@@ -289,7 +289,6 @@ static tq_status eval_detection(tq_node *node, tq_error *error)
 static tq_status check_tensors(const tq_node *node, tq_error *error)
 {
     const unsigned types = TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8);
-    TQ_TRY(tq_check_counts(node, 3, 3, 4, 4, error));
     for (int i = 0; i < 3; i++) {
         TQ_TRY(tq_check_input(node, i, types, error));
         TQ_TRY(tq_check_rank(node, i, i == ANCHORS ? 2 : 3, i == ANCHORS ? 2 : 3, error));

@@ -92,7 +92,6 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
 
 tq_status tq_prepare_embedding_lookup(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, IDS, TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, IDS, 1, 1, error));
     const tq_tensor *table = node->in[TABLE], *output = node->out[0];

@@ -115,7 +115,6 @@ static tq_status check_shapes(const tq_node *node, tq_error *error)
 
 tq_status tq_prepare_embedding_lookup_sparse(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 5, 5, 1, 1, error));
     for (int i = IDS; i <= DENSE; i++)
         TQ_TRY(tq_check_input(node, i, TQ_T(INT32), error));
     TQ_TRY(tq_check_input(node, WEIGHTS, TQ_T(FLOAT32), error));

@@ -82,7 +82,6 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 2, 2, error));
     for (int i = 0; i < 2; i++) {
         TQ_TRY(tq_check_input(node, i, TQ_T(UINT8), error));
         TQ_TRY(tq_check_input_scale(node, i, error));

@@ -120,7 +120,6 @@ tq_status tq_prepare_gather(tq_node *node, tq_error *error)
     gather *g = NULL;
     int axis = 0, batch = 0;
     tq_shape shape = {0, {0}};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 1, INDEX_TYPES, error));
     const tq_shape *in = &node->in[0]->shape, *positions = &node->in[1]->shape;
     TQ_TRY(gather_axes(node, &axis, &batch, error));
@@ -163,7 +162,6 @@ tq_status tq_prepare_gather_nd(tq_node *node, tq_error *error)
 {
     gather *g = NULL;
     tq_shape shape = {0, {0}};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 1, INDEX_TYPES, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_rank(node, 1, 1, TQ_DIMS, error));
@@ -317,7 +315,6 @@ tq_status tq_prepare_stablehlo_gather(tq_node *node, tq_error *error)
     boxes *s = NULL;
     int64_t sizes[TQ_DIMS];
     tq_shape shape;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, -1, error));
     const tq_table *options = &node->options.table;
     const tq_shape *in = &node->in[0]->shape, *indices = &node->in[1]->shape;

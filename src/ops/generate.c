@@ -39,7 +39,6 @@ static tq_status fill_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_fill(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     if (tq_tensor_count(node->in[0]) > TQ_DIMS)
         return tq_input_fail(node, 0, error, "has %zu elements; at most %d", tq_tensor_count(node->in[0]), TQ_DIMS);
@@ -110,7 +109,6 @@ static tq_status eval_range(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_range(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     for (int i = 0; i < 3; i++) {
@@ -162,7 +160,6 @@ static tq_status eval_one_hot(tq_node *node, tq_error *error)
 tq_status tq_prepare_one_hot(tq_node *node, tq_error *error)
 {
     one_hot *hot = NULL;
-    TQ_TRY(tq_check_counts(node, 4, 4, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     TQ_TRY(tq_check_list(node, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 0, TQ_DIMS - 1, error));
@@ -196,7 +193,6 @@ static void move_diagonals(tq_move *move, size_t batch, int32_t rows, int32_t co
 tq_status tq_prepare_matrix_diag(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS - 1, error));
     TQ_TRY(tq_moves_new(node, 2, 0, &moves, error));
     tq_shape shape = node->in[0]->shape;
@@ -212,7 +208,6 @@ tq_status tq_prepare_matrix_diag(tq_node *node, tq_error *error)
 tq_status tq_prepare_matrix_set_diag(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_input_like(node, 1, 0, error));
     TQ_TRY(tq_moves_new(node, 2, 0, &moves, error));

@@ -47,7 +47,6 @@ tq_status tq_prepare_hadamard(tq_node *node, tq_error *error)
 {
     rotation *s = NULL;
     int64_t size = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 3, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

@@ -64,7 +64,6 @@ static tq_status eval_lookup(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_hashtable_lookup(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 2, 2, error));
     for (int i = 0; i < 2; i++) {
         TQ_TRY(tq_check_input(node, i, TQ_T(INT32), error));
         TQ_TRY(tq_check_rank(node, i, 1, 1, error));

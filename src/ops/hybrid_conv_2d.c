@@ -141,7 +141,6 @@ static bool scales_differ(const tq_affine *q)
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));

@@ -132,7 +132,6 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT8), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));

@@ -308,7 +308,6 @@ static tq_status fit_shapes(tq_node *node, size_t *rows, tq_error *error)
 
 static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4) | TQ_T(INT2), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));

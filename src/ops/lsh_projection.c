@@ -54,7 +54,6 @@ static tq_status eval_lsh(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
     TQ_TRY(tq_check_rank(node, 1, 1, TQ_DIMS, error));

@@ -28,7 +28,7 @@
 #include "ops/quantized.h"
 #include "quant/fixed_math_16.h"
 
-enum { INPUT, H, WEIGHTS, BIAS, C };
+enum { INPUT, H, WEIGHTS, BIAS, C, INPUTS };
 enum { OUT_H, OUT_C, JOINED, SUMS };
 enum { GATE_INPUT, GATE_MODULATION, GATE_FORGET, GATE_OUTPUT };
 
@@ -132,9 +132,21 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
 
 /* ---- prepare ---- */
 
+/* Its one form, of those that LSTM has, in which no input is optional. */
+static tq_status check_counts(const tq_node *node, tq_error *error)
+{
+    if (node->in_count != INPUTS)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d inputs; with kernel_type BASIC (1) it needs %d",
+                          node->in_count, INPUTS);
+    for (int i = 0; i < INPUTS; i++)
+        if (!node->in[i])
+            return tq_input_fail(node, i, error, "is left out (-1); it is needed");
+    return TQ_OK;
+}
+
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 5, 5, 4, 4, error));
+    TQ_TRY(check_counts(node, error));
     TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(UINT8), error));
     bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
     TQ_TRY(tq_check_input_like(node, H, INPUT, error));

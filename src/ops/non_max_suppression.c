@@ -179,8 +179,7 @@ static tq_status check_scalars(const tq_node *node, tq_error *error)
 tq_status tq_prepare_non_max_suppression(tq_node *node, tq_error *error)
 {
     bool soft = node->row.code == TQ_BuiltinOperator_NON_MAX_SUPPRESSION_V5;
-    int inputs = soft ? 6 : 5, outputs = soft ? 3 : 2;
-    TQ_TRY(tq_check_counts(node, inputs, inputs, outputs, outputs, error));
+    const int outputs = soft ? 3 : 2;
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));

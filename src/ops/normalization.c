@@ -123,7 +123,6 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 static tq_status begin(tq_node *node, unsigned types, int rank, state **out, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, rank, rank == 1 ? TQ_DIMS : rank, error));

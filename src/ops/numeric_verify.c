@@ -43,7 +43,6 @@ tq_status tq_prepare_numeric_verify(tq_node *node, tq_error *error)
 {
     verification *s = NULL;
     int64_t log = 0;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(FLOAT16), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 1, error));

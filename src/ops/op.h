@@ -8,7 +8,8 @@
  * checks only what depends on data (indices, divisors), and allocates nothing.
  *
  * In prepare
- *   inputs      have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
+ *   inputs      are as many as the operator's rows of model/arity.def say, and so are outputs: that was checked when the
+ *               graph was opened.  They have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
  *               only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
@@ -63,7 +64,8 @@ struct tq_node {
     uint32_t index;    /* in its subgraph */
 
     int in_count, out_count;
-    tq_tensor **in, **out; /* out[i] NULL: an output that the file leaves out (-1) */
+    tq_tensor **in, **out; /* NULL: left out in the file (-1); no more than the operator allows, but for a misfit */
+    bool misfit; /* its tensors are not those that its operator takes, or do not exist: nothing is to read them */
 
     /* chosen by prepare */
     tq_op_fn eval;

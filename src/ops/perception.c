@@ -103,7 +103,6 @@ tq_status tq_prepare_transpose_conv_bias(tq_node *node, tq_error *error)
 {
     transposed *s = NULL;
     int32_t options[3];
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     for (int i = 0; i < 3; i++) {
         TQ_TRY(tq_check_input(node, i, TQ_T(FLOAT32), error));
         TQ_TRY(tq_check_rank(node, i, i < 2 ? 4 : 1, i < 2 ? 4 : 1, error));
@@ -154,7 +153,6 @@ tq_status tq_prepare_max_unpooling(tq_node *node, tq_error *error)
 {
     int32_t options[5];
     tq_shape shape = {.rank = 0};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));

@@ -341,8 +341,7 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     pool *p = NULL;
     unsigned types = 0;
     for (size_t i = 0; i < ROWS; i++)
-        types |= rows[i].code == node->row.code ? 1u << rows[i].type : 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
+        types |= rows[i].code == node->row.code ? tq_type_set(rows[i].type) : 0;
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));

@@ -127,7 +127,6 @@ static tq_status random_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_random(tq_node *node, tq_error *error)
 {
     random_state *s = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
@@ -216,7 +215,6 @@ static tq_status multinomial_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_multinomial(tq_node *node, tq_error *error)
 {
     random_state *s = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));

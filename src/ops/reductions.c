@@ -492,14 +492,13 @@ static unsigned types_of(int64_t code)
     unsigned types = 0;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (rows[i].code == code)
-            types |= 1u << rows[i].type;
+            types |= tq_type_set(rows[i].type);
     return types;
 }
 
 tq_status tq_prepare_reduce(tq_node *node, tq_error *error)
 {
     reduce_state *state = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types_of(node->row.code), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

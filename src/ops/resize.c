@@ -394,7 +394,6 @@ tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
     const tq_table *options = &node->options.table;
     scaler s = {.align_corners = tq_get_int(options, TQ_ResizeBilinearOptions_align_corners) != 0,
                 .half_pixel = tq_get_int(options, TQ_ResizeBilinearOptions_half_pixel_centers) != 0};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
     if (s.align_corners && s.half_pixel)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
@@ -411,7 +410,6 @@ tq_status tq_prepare_resize_nearest_neighbor(tq_node *node, tq_error *error)
     scaler s = {.align_corners = tq_get_int(options, TQ_ResizeNearestNeighborOptions_align_corners) != 0,
                 .half_pixel = tq_get_int(options, TQ_ResizeNearestNeighborOptions_half_pixel_centers) != 0,
                 .find = find_nearest};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     if (tq_element_bytes(node->in[0]->type) == 0)
         return tq_input_fail(node, 0, error, "is %s, which is not resized", tq_type_name(node->in[0]->type));
     return prepare_resize(node, s, error);

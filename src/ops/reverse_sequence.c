@@ -53,7 +53,6 @@ static tq_status eval_reverse_sequence(tq_node *node, tq_error *error)
 tq_status tq_prepare_reverse_sequence(tq_node *node, tq_error *error)
 {
     reversal *r = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     const tq_table *options = &node->options.table;
     const tq_shape *shape = &node->in[0]->shape;
     int64_t seq = tq_get_int(options, TQ_ReverseSequenceOptions_seq_dim);

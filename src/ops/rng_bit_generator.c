@@ -65,7 +65,6 @@ tq_status tq_prepare_rng_bit_generator(tq_node *node, tq_error *error)
 {
     bool *is_threefry = NULL;
     int64_t algorithm = tq_get_int(&node->options.table, TQ_StablehloRngBitGeneratorOptions_algorithm);
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(UINT64), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

@@ -205,12 +205,10 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* inputs: how many tensors the operator has; rank: of x. */
-static tq_status check(const tq_node *node, int inputs, int outputs, int rank, tq_error *error)
+/* rank: of x. */
+static tq_status check(const tq_node *node, int outputs, int rank, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, inputs < AUX ? inputs : AUX, inputs, outputs, outputs, error));
-    if (node->in_count != inputs)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "it has %d inputs; %d are needed", node->in_count, inputs);
+    TQ_TRY(tq_check_output_count(node, outputs, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     for (int i = 0; i < outputs; i++)
         TQ_TRY(tq_check_output(node, i, TQ_T(FLOAT32), error));
@@ -235,7 +233,7 @@ tq_status tq_prepare_rnn(tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
     rnn *r;
-    TQ_TRY(check(node, 5, 1, 2, error));
+    TQ_TRY(check(node, 1, 2, error));
     TQ_TRY(tq_node_state(node, sizeof *r, &r, error));
     r->time_major = true;
     r->steps = 1;
@@ -248,7 +246,7 @@ tq_status tq_prepare_unidirectional_sequence_rnn(tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
     rnn *r;
-    TQ_TRY(check(node, 5, 1, 3, error));
+    TQ_TRY(check(node, 1, 3, error));
     TQ_TRY(tq_node_state(node, sizeof *r, &r, error));
     const int32_t *x = node->in[0]->shape.dims;
     r->time_major = tq_get_int(options, TQ_SequenceRNNOptions_time_major) != 0;
@@ -301,7 +299,7 @@ tq_status tq_prepare_bidirectional_sequence_rnn(tq_node *node, tq_error *error)
     size_t aux;
     uint64_t total = 0;
     rnn *r;
-    TQ_TRY(check(node, 12, merged ? 1 : 2, 3, error));
+    TQ_TRY(check(node, merged ? 1 : 2, 3, error));
     TQ_TRY(check_aux(node, &aux, error));
     TQ_TRY(tq_node_state(node, sizeof *r, &r, error));
     const int32_t *x = node->in[0]->shape.dims;

@@ -90,7 +90,6 @@ static tq_status eval_scatter_nd(tq_node *node, tq_error *error)
 tq_status tq_prepare_scatter_nd(tq_node *node, tq_error *error)
 {
     scatter *s = NULL;
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(check_shape_list(node, 2, error));
@@ -131,7 +130,6 @@ static tq_status eval_sparse_to_dense(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_sparse_to_dense(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 4, 4, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     TQ_TRY(tq_check_rank(node, 0, 0, 2, error));
     TQ_TRY(check_shape_list(node, 1, error));
@@ -286,7 +284,6 @@ static tq_status find_body(tq_node *node, windows *w, tq_error *error)
 tq_status tq_prepare_stablehlo_scatter(tq_node *node, tq_error *error)
 {
     windows *w = NULL;
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, -1, error));
     TQ_TRY(tq_check_input_like(node, 2, 0, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

@@ -55,7 +55,6 @@ static tq_status eval_where(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_where(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL) | TQ_T(FLOAT32) | TQ_T(INT64) | TQ_T(INT32) | TQ_T(INT16) | TQ_T(INT8) |
                                        TQ_T(UINT8) | TQ_T(UINT32), error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
@@ -115,7 +114,6 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
 tq_status tq_prepare_unique(tq_node *node, tq_error *error)
 {
     unique *u = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64),
                           error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
@@ -238,7 +236,6 @@ static tq_status topk_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_topk_v2(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 2, 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64),
                           error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));

@@ -77,7 +77,6 @@ static tq_status segment_sum_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_segment_sum(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_rank(node, 1, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, node->in[0]->shape.dims[0], error));
@@ -99,7 +98,6 @@ static tq_status unsorted_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_unsorted_segment(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_list(node, 2, 1, error));
     const tq_shape *data = &node->in[0]->shape, *ids = &node->in[1]->shape;
     TQ_TRY(tq_check_rank(node, 1, 0, data->rank, error));

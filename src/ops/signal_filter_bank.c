@@ -75,7 +75,6 @@ static tq_status eval_filter_bank(tq_node *node, tq_error *error)
 tq_status tq_prepare_signal_filter_bank(tq_node *node, tq_error *error)
 {
     int64_t channels = 0;
-    TQ_TRY(tq_check_counts(node, 6, 6, 1, 1, error));
     TQ_TRY(check_vectors(node, ENERGIES, ENERGIES, TQ_T(UINT32), error));
     TQ_TRY(check_vectors(node, WEIGHTS, WIDTHS, TQ_T(INT16), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(UINT64), error));
@@ -120,7 +119,6 @@ static tq_status eval_square_root(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_signal_filter_bank_square_root(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(check_vectors(node, 0, 0, TQ_T(UINT64), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, 1, 0, 0, error));
@@ -187,7 +185,6 @@ static tq_status read_subtraction(const tq_node *node, subtraction *s, tq_error 
 tq_status tq_prepare_signal_filter_bank_spectral_subtraction(tq_node *node, tq_error *error)
 {
     subtraction *s = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(check_vectors(node, 0, 0, TQ_T(UINT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_output_like(node, 1, 0, error));
@@ -243,7 +240,6 @@ tq_status tq_prepare_signal_pcan(tq_node *node, tq_error *error)
 {
     gain_control *s = NULL;
     int64_t shift = 0;
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(check_vectors(node, 0, 1, TQ_T(UINT32), error));
     TQ_TRY(check_vectors(node, 2, 2, TQ_T(INT16), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
@@ -301,7 +297,6 @@ tq_status tq_prepare_signal_filter_bank_log(tq_node *node, tq_error *error)
 {
     logarithm *s = NULL;
     int64_t shift = 0, scale = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(check_vectors(node, 0, 0, TQ_T(UINT32), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_option_within(node, "input_correction_bits", 0, 31, &shift, error));

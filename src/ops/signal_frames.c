@@ -116,7 +116,6 @@ tq_status tq_prepare_signal_framer(tq_node *node, tq_error *error)
     framer *s = NULL;
     int64_t frame = 0, step = 0, prefill = 0;
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(check_samples(node, TQ_DIMS - 1, error));
     TQ_TRY(check_valid(node, error));
     tq_shape shape = node->in[0]->shape;
@@ -182,7 +181,6 @@ tq_status tq_prepare_signal_stacker(tq_node *node, tq_error *error)
     stacker *s = NULL;
     int64_t channels = 0, left = 0, right = 0, step = 0;
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(check_samples(node, 1, error));
     TQ_TRY(check_valid(node, error));
     int32_t count = node->in[0]->shape.dims[0];
@@ -234,7 +232,6 @@ tq_status tq_prepare_signal_delay(tq_node *node, tq_error *error)
 {
     delay *s = NULL;
     int64_t length = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(check_samples(node, TQ_DIMS, error));
     TQ_TRY(tq_option_within(node, "delay_length", 0, INT32_MAX / 2, &length, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
@@ -299,7 +296,6 @@ tq_status tq_prepare_signal_overlap_add(tq_node *node, tq_error *error)
 {
     overlap *s = NULL;
     int64_t step = 0, type = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT16) | TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

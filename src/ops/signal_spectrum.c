@@ -40,7 +40,6 @@ tq_status tq_prepare_signal_window(tq_node *node, tq_error *error)
 {
     window *s = NULL;
     int64_t shift = 0;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT16), error));
@@ -90,7 +89,6 @@ static tq_status eval_auto_scale(tq_node *node, tq_error *error)
 tq_status tq_prepare_signal_fft_auto_scale(tq_node *node, tq_error *error)
 {
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
@@ -145,7 +143,6 @@ static tq_status prepare_transform(tq_node *node, bool inverse, tq_error *error)
 {
     transform *s = NULL;
     int64_t length = 0, type = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT16) | TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
@@ -202,7 +199,6 @@ tq_status tq_prepare_signal_energy(tq_node *node, tq_error *error)
 {
     energy *s = NULL;
     int64_t start = 0, end = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(UINT32), error));

@@ -136,7 +136,6 @@ static tq_status skip_gram_room(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_skip_gram(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(STRING), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(STRING), error));
     tq_output_later(node, 0);

@@ -448,7 +448,6 @@ static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *er
 
 static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_output_shape(node, 0, &node->in[0]->shape, error));
@@ -462,7 +461,7 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(begin(node, TQ_T(FLOAT32) | TQ_T(FLOAT16) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), &s, error));
     int32_t type = node->in[0]->type;
     bool is_bytes = type == TQ_TensorType_INT8 || type == TQ_TensorType_UINT8;
-    TQ_TRY(tq_check_output(node, 0, 1u << type | (is_bytes ? TQ_T(INT16) : 0), error));
+    TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
         const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpacks : softmax_float;

@@ -99,7 +99,6 @@ static tq_status rfft2d_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)
 {
     rfft *s = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_list(node, 1, 2, error));
@@ -160,7 +159,6 @@ tq_status tq_prepare_audio_spectrogram(tq_node *node, tq_error *error)
 {
     spectrogram *s = NULL;
     int64_t size = 0, stride = 0, squared = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
@@ -307,7 +305,6 @@ tq_status tq_prepare_mfcc(tq_node *node, tq_error *error)
 {
     mfcc *s = NULL;
     int64_t upper = 0, lower = 0, channels = 0, coefficients = 0;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 3, 3, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));

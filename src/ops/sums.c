@@ -57,7 +57,6 @@ static tq_status eval_cumsum(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_cumsum(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));
@@ -101,7 +100,6 @@ static tq_status eval_add_n(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_add_n(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, node->in_count < 2 ? 2 : node->in_count, node->in_count, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32), error));
     for (int i = 1; i < node->in_count; i++) {
         TQ_TRY(tq_check_input_like(node, i, 0, error));

@@ -182,7 +182,6 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
 
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 5, 1, 1, error));
     TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(INT8), error));
     TQ_TRY(tq_check_output_like(node, 0, INPUT, error));
     bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
@@ -216,7 +215,7 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
     if (node->in_count > BIAS && node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
         return tq_input_fail(node, BIAS, error, "has %zu elements; there are %zu units",
                              tq_tensor_count(node->in[BIAS]), s->units);
-    unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? 1u << node->in[TIME]->type : TQ_T(FLOAT32);
+    unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? tq_type_set(node->in[TIME]->type) : TQ_T(FLOAT32);
     TQ_TRY(tq_check_state(node, STATE, state, s->batches * s->filters * s->memory, error));
     tq_shape out = {2, {x[0], (int32_t)s->units}};
     return tq_output_shape(node, 0, &out, error);

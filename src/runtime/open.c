@@ -314,6 +314,22 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether the caller registered the operator: then it knows itself what it takes. */
+static bool is_registered(const tq_node *node)
+{
+    return node->op && node->op->context;
+}
+
+/* Marks the nodes whose tensors nothing is to read; prepare says why. */
+static void mark_misfits(tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_node *node = &graph->steps[k].node;
+        bool fits = is_registered(node) || tq_check_operands(node, NULL) == TQ_OK;
+        node->misfit = graph->steps[k].unbound || !fits;
+    }
+}
+
 /* What the delegate unpacks, and no node that it refuses reads, never gets into the memory that the caller reads. */
 static void note_unwritten(tq_graph_run *graph)
 {
@@ -373,6 +389,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
     TQ_TRY(open_steps(graph, error));
+    mark_misfits(graph);
     mark_packed(graph, marks);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));

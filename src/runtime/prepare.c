@@ -159,7 +159,6 @@ static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *err
 static tq_status check_known(tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    static const tq_op unknown = {"unknown operator", NULL, 0, NULL};
     if (!node->op) {
         const tq_builtin_row *row = tq_builtin(node->row.code);
         tq_bytes custom = node->row.custom_name;
@@ -172,11 +171,9 @@ static tq_status check_known(tq_step *step, tq_error *error)
                        row ? row->name : "?", node->row.version, node->index);
     }
     if (step->unbound) {
-        const tq_op *op = node->op;
-        node->op = op ? op : &unknown;
         return tq_op_fail(node, error, TQ_BAD_GRAPH, "an input or output is a tensor that does not exist");
     }
-    return TQ_OK;
+    return node->misfit ? tq_check_operands(node, error) : TQ_OK;
 }
 
 /* What the inputs of a step say: 0 ready, 1 some wait for data, -1 broken (with an error, or because
