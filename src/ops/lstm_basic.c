@@ -140,7 +140,7 @@ static tq_status check_counts(const tq_node *node, tq_error *error)
                           node->in_count, INPUTS);
     for (int i = 0; i < INPUTS; i++)
         if (!node->in[i])
-            return tq_input_fail(node, i, error, "is left out (-1); it is needed");
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out (-1); it is needed", i);
     return TQ_OK;
 }
 
