@@ -36,7 +36,7 @@ CODES = {"input-count", "output-count", "optional-input", "optional-output"}
 
 
 def kinds():
-    """(operator, kind) of every operator that tq runs: float32 and int8, which XNNPACK takes, or else its first kind."""
+    """(operator, kind) of every operator that tq runs: float32 and int8, which XNNPACK takes, or its first kind."""
     found = {}
     for operator, kind in generators.rows():
         if operator not in generators.GRAPHS:
@@ -128,9 +128,8 @@ def of(operator, kind, seed=5):
 
 def told(model, operator):
     """What model.problems says of the operands of the operator: a set of codes."""
-    return {
-        problem.code for problem in tq.Model(model).problems if problem.code in CODES and f" {operator}" in problem.place
-    }
+    problems = tq.Model(model).problems
+    return {item.code for item in problems if item.code in CODES and f" {operator}" in item.place}
 
 
 def use(model, numerics, preserve):

@@ -64,13 +64,11 @@ bool tq_backend_unpacks(const tq_node *node)
            (is_float(x) || type_of(x) == TQ_TensorType_INT8);
 }
 
-static const char misfit[] = "its inputs or outputs are not those that the operator takes";
-
 /* The text of what keeps XNNPACK from taking the node, or NULL. */
 static const char *refusal(const tq_node *node)
 {
     if (node->misfit)
-        return misfit;
+        return "its inputs or outputs are not those that the operator takes";
     if (tq_backend_unpacks(node))
         return "computed once, by the delegate with the optimized kernel: its input is constant";
     const need *const *needs = needs_of(node);
@@ -105,7 +103,7 @@ static const struct {
 const char *tq_backend_fault(const tq_node *node, tq_numerics numerics)
 {
     if (node->misfit)
-        return misfit;
+        return "neither LiteRT nor tq prepares it";
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if ((failures[i].code == node->row.code || failures[i].code == EVERY_OPERATOR) &&
             failures[i].numerics == numerics && failures[i].fault->has(node))
