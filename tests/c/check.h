@@ -48,5 +48,6 @@ void test_model(void);
 void test_flexbuffer(void);
 void test_sparsity(void);
 void test_fixed_math(void);
+void test_rounding(void);
 
 #endif

@@ -17,6 +17,7 @@ int main(void)
     test_flexbuffer();
     test_sparsity();
     test_fixed_math();
+    test_rounding();
     printf("%u checks, %u failed\n", checks_made, checks_failed);
     return checks_failed != 0;
 }
