@@ -26,7 +26,7 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     # The longest test begins first, or one of several processes ends with it alone.
-    items.sort(key=lambda item: item.name != "test_on_aarch64")
+    items.sort(key=lambda item: item.name != "test_kernels[aarch64]")
     if config.getoption("--slow"):
         return
     for item in items:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
-#define _DEFAULT_SOURCE /* madvise */
+#include "base/system.h"
+
 #include "base/file.h"
 
 #ifdef _WIN32

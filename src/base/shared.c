@@ -5,9 +5,8 @@
  * process there takes it.  The table is sound between any two of the stores that its holder makes (chains end, and what
  * is not found in them is made again), so that this costs no more than memory.
  */
-#if !defined(_WIN32)
-#define _POSIX_C_SOURCE 200809L /* nanosleep */
-#endif
+#include "base/system.h"
+
 #include "base/shared.h"
 
 #include <string.h>

@@ -6,9 +6,8 @@
  * works too and never waits for a helper that has not started.  An idle worker spins for some tens
  * of microseconds before it sleeps: waking a sleeper costs more than a small job.
  */
-#if defined(__linux__)
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
+#include "base/system.h"
+
 #include "base/threads.h"
 
 #include <stdlib.h>

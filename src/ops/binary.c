@@ -272,7 +272,7 @@ static tq_status eval_float_power(tq_node *node, tq_error *error)
 {
     state *s = node->state;
     float exponent = *(const float *)node->in[1]->data;
-    float whole = roundf(exponent);
+    float whole = tq_round_f32(exponent);
     bool products = whole >= 1 && whole < 1e9f && fabsf(exponent - whole) < 1e-5f;
     s->walk.run = products ? run_whole_power : s->general;
     s->limits.int_high = products ? (int64_t)whole : 0;

@@ -66,7 +66,7 @@ static void quantize(const float *values, size_t n, float inverse, int32_t zero_
         codes[i] = (int8_t)clamp(rounded + zero_point, low, 127);
     }
     for (size_t i = whole; i < n; i++)
-        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse) + zero_point, low, 127);
+        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse) + zero_point, low, 127);
 }
 
 tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
@@ -91,7 +91,7 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes)
         return zeros(n, codes);
     const float inverse = (float)(127.0 / (double)bound);
     for (size_t i = 0; i < n; i++)
-        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse), -127, 127);
+        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
     return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
 }
 
@@ -101,7 +101,7 @@ static int32_t nudged_zero_point(double low, double high, double scale)
     double from_low = -128 - low / scale, from_high = 127 - high / scale;
     double error_low = 128 + fabs(low / scale), error_high = 127 + fabs(high / scale);
     double zero_point = error_low < error_high ? from_low : from_high;
-    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)round(zero_point);
+    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)tq_round_f64(zero_point);
 }
 
 tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes)

@@ -69,7 +69,7 @@ static void rescale_codes(const tq_tensor *in, const tq_tensor *out, uint8_t *co
     float scale = tq_scale_at(in, 0) * inverse;
     float bias = (float)-(int64_t)tq_zero_point_at(in, 0) * scale;
     for (int q = 0; q < 256; q++)
-        codes[q] = (uint8_t)tq_code_of_rounded(roundf((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
+        codes[q] = (uint8_t)tq_code_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)

@@ -95,7 +95,7 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
 static tq_status find_cell_shift(const tq_node *node, tq_lstm *l, tq_error *error)
 {
     float scale = tq_scale_at(l->cell_state, 0);
-    float log2_scale = scale > 0 ? logf(scale) * (1.0f / logf(2.0f)) : NAN, rounded = roundf(log2_scale);
+    float log2_scale = scale > 0 ? logf(scale) * (1.0f / logf(2.0f)) : NAN, rounded = tq_round_f32(log2_scale);
     if (!(fabsf(log2_scale - rounded) < 1e-3f) || !(rounded >= -15 && rounded <= -9))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "the cell state's scale is %g; it must be a power of two from 2^-15 to 2^-9", (double)scale);

@@ -147,7 +147,7 @@ static void normalize(const tq_lstm_gate *g, int16_t *row, size_t n)
     float inverse = 1.0f / sqrtf(variance == 0 ? 1e-8f : variance);
     for (size_t i = 0; i < n; i++) {
         float value = ((float)row[i] - mean) * inverse * weights[i] * scale + (float)bias[i] * bias_scale;
-        row[i] = code_of(roundf(value * 0x1p12f));
+        row[i] = code_of(tq_round_f32(value * 0x1p12f));
     }
 }
 

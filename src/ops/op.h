@@ -145,4 +145,10 @@ tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, con
 tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
 tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
 
+/* ---- the functions that the rows name ---- */
+
+#define OP(name, prepare, flags) tq_status tq_prepare_##prepare(tq_node *node, tq_error *error);
+#define CUSTOM_OP(name, prepare, flags) OP(name, prepare, flags)
+#include "ops/ops.def"
+
 #endif

@@ -137,7 +137,7 @@ static void quantize_rest(const tq_node *node, const state *s, size_t first, siz
     const tq_tensor *out = node->out[0];
     const double scale = (double)tq_scale_at(out, 0);
     for (size_t i = first; i < n; i++) {
-        double rounded = round((double)((const float *)node->in[0]->data)[i] / scale);
+        double rounded = tq_round_f64((double)((const float *)node->in[0]->data)[i] / scale);
         int32_t code = tq_code_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
             ((int16_t *)out->data)[i] = (int16_t)code;
@@ -354,7 +354,7 @@ static inline float fake_quantize(float x, const tq_nudged *n)
 {
     float raised = n->low < x ? x : n->low;
     float bounded = raised < n->high ? raised : n->high;
-    return roundf((bounded - n->low) * n->inverse) * n->scale + n->low;
+    return tq_round_f32((bounded - n->low) * n->inverse) * n->scale + n->low;
 }
 
 TQ_MAP(run_fake, , float, float, tq_nudged, fake_quantize(x, &p))

@@ -166,8 +166,7 @@ TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
 {
     const int32_t zero = r->out_zero_point;
     const float less = (float)(r->low - zero), most = (float)(r->high - zero), x = (float)sum * r->by + r->offset;
-    const float whole = truncf(x); /* roundf is a call */
-    const float rounded = fabsf(x - whole) >= 0.5f ? whole + copysignf(1, x) : whole;
+    const float rounded = tq_round_f32(x);
     const float raised = rounded > less ? rounded : less;
     return (int32_t)(raised > most ? most : raised) + zero;
 }

@@ -22,6 +22,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
@@ -101,7 +102,7 @@ static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
     if (s->align_corners && out > 1)
         scale = (float)(in - 1) / (float)(out - 1);
     float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
-    int64_t index = least((int64_t)(s->align_corners ? roundf(v) : floorf(v)), in - 1);
+    int64_t index = least((int64_t)(s->align_corners ? tq_round_f32(v) : floorf(v)), in - 1);
     place p = {(size_t)index, (size_t)index, 0, 0};
     return p;
 }

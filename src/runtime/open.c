@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
@@ -426,6 +427,7 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
     tq_pool *pool;
     tq_block *memory = NULL;
     tq_run *run;
+    TQ_TRY(tq_cpu_check_byte_order(TQ_IS_BIG_ENDIAN, error));
     TQ_TRY(tq_pool_open(allocator, options->max_memory, &pool, error));
     tq_status status = tq_blocks_add(&memory, pool, 1, sizeof *run, &run, error);
     if (status != TQ_OK) {
