@@ -50,6 +50,15 @@ bool tq_stop_after(size_t work);
 /* Asks at once if the last answer is old. */
 bool tq_stop_ask(tq_stop *stop);
 
+/* for (size_t i = 0; i < n; i++), that may end early; each step is some element operations.  Loops shorter than a chunk pay
+   nothing, and compilers make vectors of the inner loop. */
+#define TQ_CHUNK ((size_t)1 << 14)
+#define TQ_EACH(i, n)                                                                                               \
+    for (size_t i##_chunk = 0, i##_end; i##_chunk < (n) && (i##_chunk == 0 || !tq_stop_after(TQ_CHUNK));            \
+         i##_chunk = i##_end)                                                                                       \
+        for (size_t i = ((void)(i##_end = (n) - i##_chunk < TQ_CHUNK ? (n) : i##_chunk + TQ_CHUNK), i##_chunk);     \
+             i < i##_end; i++)
+
 /* memcpy and memset of any number of bytes, which stop when asked to. */
 void tq_copy(void *to, const void *from, size_t bytes);
 void tq_fill(void *to, int byte, size_t bytes);

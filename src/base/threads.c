@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/stop.h"
 
+enum { FIRST_GRAINS = 16 }; /* of the first piece: items of a grain of 1 take what they take, others some microseconds */
+
 /* A range that nobody waits for is done in one go; one that hears Ctrl-C, in pieces that grow until one takes as long as
    the coarse clock ticks, some milliseconds. */
 static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
@@ -25,7 +27,8 @@ static void run_range(tq_range_fn body, void *context, size_t begin, size_t end,
         body(context, begin, end);
         return;
     }
-    for (size_t piece = grain; begin < end && !tq_stop_now();) {
+    const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
+    for (size_t piece = first; begin < end && !tq_stop_now();) {
         const uint64_t start = tq_nanoseconds_coarse();
         const size_t count = piece < end - begin ? piece : end - begin;
         body(context, begin, begin + count);

@@ -21,8 +21,8 @@ tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error)
         return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
     if (run->depth == TQ_CALL_DEPTH)
         return tq_fail(error, TQ_CALL_BUDGET, TQ_NO_OFFSET,
-                       "subgraph %u is called through %u others; tq runs calls that nest %d deep", graph->index,
-                       run->depth, TQ_CALL_DEPTH);
+                       "subgraph %u is number %u of a chain of subgraphs that call one another; the limit is %d",
+                       graph->index, run->depth + 1, TQ_CALL_DEPTH);
     graph->busy = true;
     if (run->depth++ == 0)
         listen(run);
