@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "base/threads.h"
 
 #if defined(_WIN32)
@@ -243,6 +244,8 @@ bool tq_part_begin(tq_part *part, bool *again)
             part->touched = true;
             return true;
         }
+        if (tq_stop_now())
+            return false;
         wait_a_little(turn);
     }
 }

@@ -62,7 +62,7 @@ static tq_status move_blocks(tq_node *node, bool to_batch)
     int64_t p[TQ_DIMS] = {0};
     if (tq_tensor_count(node->out[0]) == 0)
         return TQ_OK;
-    for (int d = s->count - 1; d >= 0; k++) {
+    for (int d = s->count - 1; d >= 0 && !tq_stop_after(TQ_CHUNK / 64); k++) {
         tq_strided copy;
         block_copy(s, p, k, bytes, &copy);
         if (!to_batch)

@@ -52,9 +52,9 @@ static tq_status eval(tq_node *node, tq_error *error)
                                       d->merged ? width : backward, d->merged ? forward : 0);
     tq_lstm_refresh(&d->forward);
     tq_lstm_refresh(&d->backward);
-    for (size_t step = 0; step < d->steps; step++)
+    for (size_t step = 0; step < d->steps && !tq_stop_after(TQ_GATES * forward); step++)
         tq_lstm_step_float(node, &d->forward, &x, &aux, &out, step);
-    for (size_t step = d->steps; step-- > 0;)
+    for (size_t step = d->steps; step-- > 0 && !tq_stop_after(TQ_GATES * backward);)
         tq_lstm_step_float(node, &d->backward, swap ? &aux : &x, &aux, &back, step);
     return TQ_OK;
 }

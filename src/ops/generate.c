@@ -94,16 +94,20 @@ static tq_status eval_range(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(out);
     if (out->type == TQ_TensorType_FLOAT32) {
         float value = *(const float *)node->in[0]->data, delta = *(const float *)node->in[2]->data;
-        for (size_t i = 0; i < count; i++, value += delta)
+        TQ_EACH(i, count) {
             ((float *)out->data)[i] = value;
+            value += delta;
+        }
         return TQ_OK;
     }
     uint64_t value = (uint64_t)tq_integer_at(node->in[0], 0), delta = (uint64_t)tq_integer_at(node->in[2], 0);
-    for (size_t i = 0; i < count; i++, value += delta)
+    TQ_EACH(i, count) {
         if (out->type == TQ_TensorType_INT64)
             ((uint64_t *)out->data)[i] = value;
         else
             ((uint32_t *)out->data)[i] = (uint32_t)value;
+        value += delta;
+    }
     return TQ_OK;
 }
 
@@ -148,7 +152,8 @@ static tq_status eval_one_hot(tq_node *node, tq_error *error)
     tq_move fill;
     tq_move_fill(&fill, 3, bytes, tq_shape_size(shape));
     tq_strided_copy(&fill.copy, node->in[3]->data, to, node->threads);
-    for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++) {
+    const size_t count = tq_tensor_count(node->in[0]);
+    TQ_EACH(i, count) {
         int64_t index = tq_integer_at(node->in[0], i);
         if (index >= 0 && index < depth)
             memcpy(to + ((i / inner * (size_t)depth + (size_t)index) * inner + i % inner) * bytes,

@@ -44,16 +44,17 @@ static void copy_row(const tq_node *node, size_t i, int64_t at)
     size_t row = tq_shape_span(&values->shape, 1, values->shape.rank) * tq_element_bytes(values->type);
     char *to = (char *)node->out[0]->data + i * row;
     if (at >= 0 && row > 0)
-        memcpy(to, (const char *)values->data + (size_t)at * row, row);
+        tq_copy(to, (const char *)values->data + (size_t)at * row, row);
     else if (row > 0)
-        memset(to, 0, row);
+        tq_fill(to, 0, row);
 }
 
 static tq_status eval_lookup(tq_node *node, tq_error *error)
 {
     bool strings = node->in[2]->type == TQ_TensorType_STRING;
     uint8_t *hits = node->out[1]->data;
-    for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++) {
+    const size_t count = tq_tensor_count(node->in[0]);
+    for (size_t i = 0; i < count && !tq_stop_after(16); i++) {
         int64_t at = find_item(node, i);
         hits[i] = at >= 0;
         if (!strings)

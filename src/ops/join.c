@@ -82,8 +82,8 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
         uint8_t *to = node->out[0]->data;
         if (!all[i].used)
             tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
-        for (size_t r = 0; all[i].used && r < all[i].part.outer; r++)
-            for (size_t c = 0; c < all[i].part.span; c++)
+        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_after(1); r++)
+            TQ_EACH(c, all[i].part.span)
                 to[r * all[i].part.whole + all[i].part.at + c] = all[i].codes[from[r * all[i].part.span + c]];
     }
     return TQ_OK;

@@ -22,7 +22,7 @@ static int hash_bit(const tq_node *node, float seed)
     unsigned char *key = node->scratch;
     double score = 0;
     memcpy(key, &seed, sizeof seed);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !tq_stop_after(8 + bytes); i++) {
         if (bytes > 0)
             memcpy(key + sizeof seed, (const char *)items->data + i * bytes, bytes);
         double value = (double)(int64_t)tq_fingerprint64(key, sizeof seed + bytes);

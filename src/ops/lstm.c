@@ -36,7 +36,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     tq_sequence out = tq_sequence_of(node->out[0]->data, element, s->time_major, s->steps, l->batches, l->outputs, 0);
     tq_sequence aux = {NULL, 0, 0};
     tq_lstm_refresh(l);
-    for (size_t step = 0; step < s->steps; step++)
+    for (size_t step = 0; step < s->steps && !tq_stop_after(TQ_GATES * l->cells); step++)
         s->step(node, l, &x, &aux, &out, step);
     return TQ_OK;
 }

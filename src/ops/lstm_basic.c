@@ -87,7 +87,7 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
     for (size_t b = 0; b < l->batches; b++) {
         float *gate = sums + b * 4 * l->cells;
         memcpy(gate, bias, 4 * l->cells * sizeof *gate);
-        for (size_t r = 0; r < 4 * l->cells; r++) /* a row is a matrix of one column */
+        for (size_t r = 0; r < 4 * l->cells && !tq_stop_after(width); r++) /* a row is a matrix of one column */
             tq_ordered_product(weights + r * width, 1, 1, joined + b * width, width, in_lanes, gate + r);
         step_floats(l, gate, b, c, out_c, out_h);
     }
@@ -114,7 +114,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     join(node, l, 1);
     for (size_t b = 0; b < l->batches; b++) {
         int16_t *gate = sums + b * 4 * l->cells;
-        for (size_t r = 0; r < 4 * l->cells; r++)
+        for (size_t r = 0; r < 4 * l->cells && !tq_stop_after(l->inputs + l->cells); r++)
             gate[r] = sum_of(node, l, (const uint8_t *)node->out[JOINED]->data + b * (l->inputs + l->cells), r);
         for (size_t i = 0; i < l->cells; i++) {
             size_t at = b * l->cells + i;

@@ -131,9 +131,9 @@ static tq_status eval_suppression(tq_node *node, tq_error *error)
         if (scores[i] > at.score)
             push(heap, &waiting, (candidate){i, scores[i], 0});
     most = waiting < most ? waiting : most;
-    for (uint32_t rounds = 1; (size_t)count < most && waiting > 0; rounds++) {
-        if (rounds % 64 == 0)
-            TQ_TRY(tq_node_poll(node, error));
+    while ((size_t)count < most && waiting > 0) {
+        if (tq_stop_after(16 + 4 * (size_t)count))
+            return TQ_INTERRUPTED;
         candidate next = pop(heap, &waiting);
         float before = next.score;
         bool gone = suppressed(&next, boxes, chosen, count, &at);

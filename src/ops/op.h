@@ -22,6 +22,10 @@
  * Where an output's shape waits for the data, operators that read it are prepared when it is known,
  * while the model runs.  They need not know.
  *
+ * Ctrl-C is heard within a tenth of a second: loops over elements are TQ_EACH, tq_parallel_for or one of the shared walks,
+ * and others ask tq_stop_after (base/stop.h).  One that ends early leaves garbage, which the runtime throws away: no later
+ * loop may take it for an index or a size; such a loop first asks tq_stop_now(), and eval returns TQ_INTERRUPTED.
+ *
  * Every failure says what was found and what is needed; the functions below put the operator's number,
  * its name and the tensor in front.
  */
@@ -29,6 +33,7 @@
 #define TQ_OPS_OP_H
 
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "model/model.h"
 #include "ops/tensor.h"
 
@@ -110,10 +115,6 @@ enum { TQ_FORM = 14 };
    in the file, its numerics, the values of its constant inputs and the numbers of `form` (TQ_FORM at most) alone; `form`
    has all else that could differ in another interpreter, by shapes, machine or caller. */
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
-
-/* TQ_INTERRUPTED where the caller wants a stop.  Evals whose time grows with the square of their inputs ask now and then,
-   outside of parallel loops. */
-tq_status tq_node_poll(const tq_node *node, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */

@@ -220,7 +220,7 @@ static tq_status eval_mirror_pad(tq_node *node, tq_error *error)
         tq_move move;
         move_box(&move, &b, &out->shape, from, bytes);
         tq_strided_copy(&move.copy, in->data, out->data, node->threads);
-    } while (next_parts(m, &in->shape, parts, &b));
+    } while (next_parts(m, &in->shape, parts, &b) && !tq_stop_after(64));
     return TQ_OK;
 }
 

@@ -65,9 +65,10 @@ static void combine_windows(void *context, size_t begin, size_t end)
         }
         char *to = (char *)j->out->data + i * j->w->element;
         memcpy(to, j->init->data, j->w->element);
+        size_t cells = 0;
         do
             j->w->combine(to, cell_of(j, at, cell), 1);
-        while (advance(cell, j->w->size, rank));
+        while (advance(cell, j->w->size, rank) && (++cells % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)));
     }
 }
 

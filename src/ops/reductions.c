@@ -47,7 +47,7 @@
         (void)r;                                                                                          \
         acc_t acc = *(acc_t *)to;                                                                         \
         const in_t *restrict ins = from;                                                                  \
-        for (size_t i = 0; i < n; i++) {                                                                  \
+        TQ_EACH(i, n) {                                                                                   \
             const in_t in = ins[i];                                                                       \
             acc = (acc_t)(expression);                                                                    \
         }                                                                                                 \

@@ -334,7 +334,7 @@ static void scale_rows(void *context, size_t begin, size_t end)
         size_t stop = width - x < COLUMNS ? width : x + COLUMNS;
         for (size_t k = x; k < stop; k++)
             columns[k - x] = j->s->find(j->s, (int64_t)k, j->in->shape.dims[2], (int64_t)width);
-        for (size_t row = begin; row < end; row++)
+        for (size_t row = begin; row < end && !tq_stop_after((stop - x) * (size_t)j->out->shape.dims[3]); row++)
             if (row == begin || !same_source(j, row - 1, row))
                 scale_row(j, row, columns, x, stop);
             else

@@ -39,7 +39,7 @@ static tq_status eval_reverse_sequence(tq_node *node, tq_error *error)
     int64_t length = node->in[0]->shape.dims[r->seq], batch = node->in[0]->shape.dims[r->batch];
     if (tq_tensor_count(node->in[0]) == 0)
         return TQ_OK;
-    for (int64_t b = 0; b < batch; b++) {
+    for (int64_t b = 0; b < batch && !tq_stop_after(64); b++) {
         int64_t turn = tq_integer_at(node->in[1], (size_t)b);
         if (turn < 0 || turn > length)
             return tq_input_fail(node, 1, error, "has %lld at %lld; it needs 0 to %lld", (long long)turn,

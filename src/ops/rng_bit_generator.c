@@ -45,7 +45,7 @@ static tq_status eval_bits(tq_node *node, tq_error *error)
     memcpy(state, node->in[0]->data, node->in[0]->bytes);
     bool whole = node->in[0]->bytes == sizeof state;
     uint32_t counter[4] = {state[2], state[3], state[whole ? 4 : 0], state[whole ? 5 : 1]};
-    for (size_t i = 0; i < words; i += step) {
+    for (size_t i = 0; i < words && !tq_stop_after(16); i += step) {
         if (is_threefry)
             threefry(counter, state, found);
         else

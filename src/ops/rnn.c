@@ -51,7 +51,7 @@ static void sum_units(void *context, size_t begin, size_t end)
     const step *s = context;
     const direction *d = s->d;
     for (size_t unit = begin; unit < end; unit++)
-        for (size_t b = 0; b < d->batches; b++) {
+        for (size_t b = 0; b < d->batches && !tq_stop_after(d->inputs + d->aux + d->units); b++) {
             float sum = ((const float *)d->bias->data)[unit];
             sum = tq_rows_product(sum, d->weights, d->sums, &s->x, b, unit);
             if (d->aux_weights)
@@ -192,7 +192,7 @@ static tq_status eval(tq_node *node, tq_error *error)
                              reads_aux(node) ? d->inputs : d->aux, 0);
     if (d->sums_change)
         sum_weights(d);
-    for (size_t at = 0; at < r->steps; at++)
+    for (size_t at = 0; at < r->steps && !tq_stop_after(d->units); at++)
         take_step(node, d, &x, &aux, &out, at);
     if (!r->both)
         return TQ_OK;
@@ -200,7 +200,7 @@ static tq_status eval(tq_node *node, tq_error *error)
                                       r->merged ? width : r->backward.units, r->merged ? d->units : 0);
     if (r->backward.sums_change)
         sum_weights(&r->backward);
-    for (size_t at = r->steps; at-- > 0;)
+    for (size_t at = r->steps; at-- > 0 && !tq_stop_after(d->units);)
         take_step(node, &r->backward, reads_aux(node) ? &aux : &x, &aux, &back, at);
     return TQ_OK;
 }

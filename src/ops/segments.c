@@ -29,7 +29,7 @@ static tq_status eval_segments(tq_node *node, tq_error *error)
     tq_move fill;
     tq_move_fill(&fill, TQ_MOVE_FILL, 4, tq_tensor_count(out));
     tq_strided_copy(&fill.copy, s->start, out->data, node->threads);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !tq_stop_after(2 + span); i++) {
         int64_t id = tq_integer_at(node->in[1], i);
         if (id < 0)
             continue;
@@ -64,7 +64,8 @@ static tq_status segment_sum_shape(tq_node *node, tq_error *error)
 {
     tq_shape shape = node->in[0]->shape;
     int64_t last = -1;
-    for (size_t i = 0; i < tq_tensor_count(node->in[1]); i++) {
+    const size_t count = tq_tensor_count(node->in[1]);
+    TQ_EACH(i, count) {
         int64_t id = tq_integer_at(node->in[1], i);
         if (id < 0 || id < last || id > last + 1)
             return tq_input_fail(node, 1, error, "has segment %lld at %zu; it needs %lld or %lld", (long long)id, i,

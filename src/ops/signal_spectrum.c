@@ -28,8 +28,8 @@ static tq_status eval_window(tq_node *node, tq_error *error)
     const window *s = node->state;
     const int16_t *x = node->in[0]->data, *weights = node->in[1]->data;
     int16_t *out = node->out[0]->data;
-    size_t period = tq_tensor_count(node->in[1]);
-    for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++) {
+    const size_t period = tq_tensor_count(node->in[1]), count = tq_tensor_count(node->in[0]);
+    TQ_EACH(i, count) {
         int32_t value = ((int32_t)x[i] * weights[i % period]) >> s->shift;
         out[i] = (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value);
     }
@@ -61,7 +61,7 @@ tq_status tq_prepare_signal_window(tq_node *node, tq_error *error)
 static int16_t largest(const int16_t *x, size_t count)
 {
     int16_t most = 0;
-    for (size_t i = 0; i < count; i++)
+    TQ_EACH(i, count)
         if (x[i] > most)
             most = x[i];
         else if (-x[i] > most)
@@ -80,7 +80,7 @@ static tq_status eval_auto_scale(tq_node *node, tq_error *error)
     if (most > 0)
         for (bits = 14; most >> (15 - bits); bits--)
             ;
-    for (size_t i = 0; i < count; i++)
+    TQ_EACH(i, count)
         out[i] = (int16_t)(uint16_t)((uint32_t)(int32_t)x[i] << bits);
     *(int32_t *)node->out[1]->data = bits;
     return TQ_OK;
@@ -126,7 +126,7 @@ static tq_status eval_transform(tq_node *node, tq_error *error)
     int32_t type = node->in[0]->type;
     size_t bytes = tq_element_bytes(type), length = 2 * (size_t)s->fft.half;
     char *frame = node->scratch, *room = frame + length * bytes;
-    for (size_t i = 0; i < s->frames; i++) {
+    for (size_t i = 0; i < s->frames && !tq_stop_after(length); i++) {
         const char *in = (const char *)node->in[0]->data + i * s->in * bytes;
         char *out = (char *)node->out[0]->data + i * s->out * bytes;
         if (!s->fft.inverse && s->in < length) {

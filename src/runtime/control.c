@@ -110,7 +110,7 @@ static tq_status take_inputs(tq_node *node, tq_error *error)
     for (int i = 0; i < node->in_count; i++) {
         if (node->out[i]->storage == TQ_STORAGE_DYNAMIC)
             TQ_TRY(tq_output_bytes(node, i, &node->in[i]->shape, node->in[i]->bytes, error));
-        memcpy(node->out[i]->data, node->in[i]->data, node->in[i]->bytes);
+        tq_copy(node->out[i]->data, node->in[i]->data, node->in[i]->bytes);
     }
     return TQ_OK;
 }
