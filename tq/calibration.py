@@ -18,8 +18,8 @@ import numpy as np
 from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
-from tq.editor import write_all, write_atomically
 from tq.samples import Calls, Progress, chosen
+from tq.saving import Target, files_of
 from tq.sources import Source, opened
 
 Observer = observers.MinMaxObserver | observers.MovingAverageObserver | observers.HistogramObserver
@@ -74,6 +74,9 @@ class Calibration:
         self.samples = samples
         self.method = method
         self.percentile = percentile
+        self._input_files: frozenset[tuple[int, int]] = (
+            frozenset()
+        )  # of the model and samples, which save() leaves alone
 
     def with_observer(self, observer: str, percentile: float = 99.99) -> Calibration:
         """What calibrate(..., observer=observer) would have given, from what was seen.  The observers are shared.
@@ -90,7 +93,9 @@ class Calibration:
                     f"{type(found).__name__}: calibrate with observer={observer!r}"
                 )
         method = _kind(observer).method
-        return Calibration(self.names, self.observers, self.samples, method=method, percentile=percentile)
+        made = Calibration(self.names, self.observers, self.samples, method=method, percentile=percentile)
+        made._input_files = self._input_files
+        return made
 
     def range(self, tensor: int | str, *, dtype: Any = "int8", symmetric: bool = False) -> tuple[float, float]:
         """(least, greatest) value of a tensor, by its index or name: what was seen, or what `method` chooses of it.
@@ -133,10 +138,14 @@ class Calibration:
                 )
             observer.merge(theirs)
         self.samples += other.samples
+        self._input_files |= other._input_files
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file, an .npz, which load reads; the file appears whole or not at all."""
+        """Writes it to a file, an .npz, which load reads; the file appears whole or not at all.
+
+        OSError: it is the file of the model or of samples that were run, no regular file, or read-only.
+        """
         arrays: dict[str, Any] = {}
         rows: list[dict[str, Any]] = []
         for index, observer in self.observers.items():
@@ -152,7 +161,7 @@ class Calibration:
         stream = io.BytesIO()
         np.savez_compressed(stream, header=np.frombuffer(header.encode(), np.uint8), **arrays)
         data = stream.getvalue()
-        write_atomically(os.fspath(path), lambda descriptor: write_all(descriptor, data))
+        Target(path, self).save(data)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
@@ -181,7 +190,7 @@ class Calibration:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibration):
             return NotImplemented
-        return self.__dict__ == other.__dict__
+        return {**self.__dict__, "_input_files": None} == {**other.__dict__, "_input_files": None}
 
     __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
@@ -250,6 +259,7 @@ def calibrate(
     make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
     names = calibration_runs.observed_tensors(model)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
+    made._input_files = files_of(model, samples)
     task = calibration_runs.task_of(model, make, signature, bool(reset_variables))
     for part in _parts(model, task, samples, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))

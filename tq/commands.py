@@ -31,6 +31,8 @@ def using(path: str) -> Iterator[None]:
     """What the system says against a file is a Failure."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}") from error
 
@@ -50,6 +52,27 @@ def complain(message: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"tq: {line}\n")
+
+
+# ---- writing ----
+
+
+def refuse_inputs(path: str | None, *inputs: Any) -> None:
+    """Failure, before any work is done, where a file to be written is an input or cannot be replaced."""
+    from tq.saving import target
+
+    with using(path or ""):
+        target(path, *inputs)
+
+
+def saved(path: str, text: str) -> str:
+    """What a command says of the file that it wrote: on stderr, where the file itself went to stdout."""
+    from tq.saving import is_stdout
+
+    if not is_stdout(path):
+        return text
+    complain(text)
+    return ""
 
 
 # ---- reading ----
@@ -155,7 +178,7 @@ def export(args: argparse.Namespace) -> Result:
         result = export_npz(model, args.output, dequantized=args.dequantized)
     for place, reason in result.skipped:
         complain(f"{args.file}: {place}: not exported: {reason}")
-    return _written(result.arrays, args.output), FOUND if result.skipped else FINE
+    return saved(args.output, _written(result.arrays, args.output)), FOUND if result.skipped else FINE
 
 
 def diff(args: argparse.Namespace) -> Result:
@@ -219,6 +242,7 @@ def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
 def run(args: argparse.Namespace) -> Result:
     import numpy as np
 
+    refuse_inputs(args.output, args.file, args.input)
     interpreter = _fed(_interpreter(args.file, args, keep=args.all, numerics=args.numerics), args)
     interpreter.invoke()
     details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
@@ -231,8 +255,8 @@ def run(args: argparse.Namespace) -> Result:
         from tq.export import write_npz
 
         with using(args.output):
-            write_npz(args.output, outputs)
-        return _written(outputs, args.output), FINE
+            write_npz(args.output, outputs, args.file, args.input)
+        return saved(args.output, _written(outputs, args.output)), FINE
     return "\n".join(f"{key!r} {v.dtype} {list(v.shape)}\n{_array_text(v)}" for key, v in outputs.items()), FINE
 
 
