@@ -404,7 +404,6 @@ def two_graphs():
         ([Rule("float", subgraph=1)], ["INT8", "FLOAT32"]),
         ([Rule("dynamic_int4", tensor="^w0$")], ["INT4", "INT8"]),
         ([Rule("float", operator="FULLY_CONNECTED"), Rule("dynamic_int4", tensor="w1")], ["FLOAT32", "INT4"]),
-        ([Rule("float", operator="CONV_2D")], ["INT8", "INT8"]),
     ],
 )
 def test_rules(rules, types):

@@ -53,7 +53,7 @@ def check_options(arguments: Mapping[str, Any]) -> None:
         ),
         (
             "min_elements",
-            arguments["min_elements"] != 1024 and not has_codes,
+            arguments["min_elements"] not in (0, 1, 1024) and not has_codes,  # 0, 1: leave none float, which holds
             f"recipe {names} quantizes weights of any size",
         ),
         (
