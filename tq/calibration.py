@@ -18,6 +18,7 @@ import numpy as np
 from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
+from tq.nearest import hint
 from tq.samples import Calls, Progress, chosen
 from tq.saving import Target, files_of
 from tq.sources import Source, opened
@@ -84,6 +85,7 @@ class Calibration:
         ValueError: there is no such name, or what was seen does not tell: only histograms tell "percentile", "mse" and
         "entropy", and "moving_average" is found only while the samples run.
         """
+        _check_percentile(observer, percentile)
         wanted = type(_kind(observer).observer())
         for index, found in self.observers.items():
             tells = isinstance(found, wanted)
@@ -117,7 +119,7 @@ class Calibration:
         for index, found in self.names.items():
             if found == name:
                 return index
-        raise KeyError(f"no tensor {name!r} was observed")
+        raise KeyError(f"no tensor {name!r} was observed{hint(name, self.names.values())}")
 
     def merge(self, other: Calibration) -> Calibration:
         """Takes in what another calibration of the same model saw.  Returns this one.
@@ -253,6 +255,7 @@ def calibrate(
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
+    _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress, reset_variables)
     if not reset_variables and (executor is not None or calibration_runs.is_delayed(samples)):
         raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
     model = opened(model)
@@ -268,9 +271,39 @@ def calibrate(
     return made
 
 
+def _check_options(
+    samples: Any,
+    observer: Any,
+    percentile: float,
+    most: int | None,
+    seed: int,
+    num_threads: int | None,
+    executor: Any,
+    progress: bool | None,
+    reset_variables: bool,
+) -> None:
+    """ValueError: an option of calibrate that has no effect."""
+    delayed = calibration_runs.is_delayed(samples)
+    _check_percentile(observer, percentile)
+    for name, is_idle, why in (
+        ("seed", seed != 0 and most is None, "it chooses among samples, of which max_samples says how many"),
+        ("num_threads", num_threads is not None and executor is not None, "the executor's workers run the samples"),
+        ("num_threads", num_threads is not None and delayed, "Dask's workers run the samples"),
+        ("num_threads", (num_threads or 1) > 1 and not reset_variables, "a stream's samples run in one thread"),
+        ("progress", bool(progress) and delayed, "Dask has bars of its own"),
+    ):
+        if is_idle:
+            raise ValueError(f"{name} is given and has no effect: {why}")
+
+
+def _check_percentile(observer: Any, percentile: float) -> None:
+    if percentile != 99.99 and observer != "percentile":
+        raise ValueError("percentile is given and has no effect: only observer 'percentile' has one")
+
+
 def _kind(name: str) -> _Kind:
     if name not in KINDS:
-        raise ValueError(f"there is no observer {name!r}; there are: {', '.join(KINDS)}")
+        raise ValueError(f"there is no observer {name!r}; there are: {', '.join(KINDS)}{hint(name, KINDS)}")
     return KINDS[name]
 
 

@@ -61,6 +61,16 @@ def _count(text: str) -> int:
 _count.__name__ = "number"  # argparse's word for it in errors
 
 
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+_some.__name__ = "number of 1 or more"
+
+
 def _two_names(text: str) -> tuple[str, str]:
     one, two = text.split(",")
     if not {one, two} <= set(NUMERICS):
@@ -128,8 +138,8 @@ def _inputs(parser: _Parser) -> None:
         metavar="X",
         help="what one run reads: an .npy for each input, or one .npz of arrays by input name (random)",
     )
-    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of random inputs (0)")
-    parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    parser.add_argument("--seed", type=_count, metavar="N", help="of random inputs (0)")
+    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
 
 
 def _numerics(parser: _Parser, default: str | None = None) -> None:
@@ -199,7 +209,7 @@ def _add_running(add: _Add) -> None:
     profile = add(commands.profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     _inputs(profile)
     _numerics(profile)
-    profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
+    profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
     backends = add(commands.backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
     _numerics(backends, "xnnpack")
     backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
@@ -255,7 +265,7 @@ def _add_quantizing(add: _Add) -> None:
     _samples(report, "", "--inputs", required=True)
     report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
     report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
-    report.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
 

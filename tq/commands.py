@@ -200,9 +200,8 @@ def diff(args: argparse.Namespace) -> Result:
 def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
     from tq.interpreter import Interpreter
 
-    threads = args.threads or None
     return Interpreter(
-        model=open_model(path), num_threads=threads, experimental_preserve_all_tensors=keep, numerics=numerics
+        model=open_model(path), num_threads=args.threads, experimental_preserve_all_tensors=keep, numerics=numerics
     )
 
 
@@ -211,10 +210,14 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
     import numpy as np
 
     if args.input:
+        if args.seed:
+            raise Failure("--seed is given and has no effect: --input gives what is read, and nothing is random")
         arrays = [read_array(path) for path in args.input]
+        if len(arrays) > 1 and any(isinstance(array, dict) for array in arrays):
+            raise Failure("several --input are .npy files, one for each input; one .npz holds all inputs")
         return arrays[0] if len(arrays) == 1 and isinstance(arrays[0], dict) else arrays
-    random = np.random.default_rng(args.seed)
-    result = []
+    random = np.random.default_rng(args.seed or 0)
+    result, is_random = [], False
     for item in details:
         dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
         if dtype.kind not in "iufb":
@@ -227,7 +230,10 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
             value = random.integers(low, high, shape)
         else:
             value = np.zeros(shape)
+        is_random = is_random or dtype.kind == "f" or dtype.itemsize <= 2
         result.append(value.astype(dtype))
+    if args.seed and not is_random:
+        raise Failure("--seed is given and has no effect: wide integer inputs are zeros, and there are no others")
     return result
 
 
@@ -277,7 +283,7 @@ def compare(args: argparse.Namespace) -> Result:
 
 def profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
-    return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+    return str(interpreter.profile(runs=args.runs)), FINE
 
 
 def backends(args: argparse.Namespace) -> Result:

@@ -130,7 +130,7 @@ def report(args: argparse.Namespace) -> Result:
     refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
     samples = _samples(args.samples, a)
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads or None)
+        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads)
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])

@@ -89,7 +89,11 @@ def _about_samples(arguments: Mapping[str, Any], is_static: bool, floats: str) -
             observer is not None and calibration is None and samples is None,
             "it finds ranges in a calibration, which is not given",
         ),
-        ("percentile", is_idle_percentile(observer, arguments["percentile"]), "only observer 'percentile' has one"),
+        (
+            "percentile",
+            arguments["percentile"] != 99.99 and observer != "percentile",
+            "only observer 'percentile' has one",
+        ),
     ]
 
 
@@ -99,11 +103,6 @@ def _about_fallback(arguments: Mapping[str, Any]) -> list[tuple[str, bool, str]]
         ("fallback", fallback != "float" and target is None, "operators fall back to reach a target_sqnr"),
         ("fallback", target is not None and fallback == arguments["recipe"], f"{fallback!r} is the recipe itself"),
     ]
-
-
-def is_idle_percentile(observer: Any, percentile: float) -> bool:
-    """Whether a percentile other than the default is given to an observer that has none."""
-    return percentile != 99.99 and observer != "percentile"
 
 
 # ---- rules ----

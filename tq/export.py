@@ -131,7 +131,7 @@ def export_npz(model: Source, path: str | os.PathLike[str], dequantized: bool = 
     def write(archive: zipfile.ZipFile) -> None:
         made.append(_export(model, archive, dequantized))
 
-    _save(Target(path, model), write)
+    _save(Target(path, model=model), write)
     return made[-1]
 
 

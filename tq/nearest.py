@@ -27,6 +27,23 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
+def pair_hint(name_and_known: tuple[str, list[str]]) -> str:
+    """hint() of both, for the core."""
+    return hint(*name_and_known)
+
+
+def builtin_hint(name: str, known: Iterable[str]) -> str:
+    """hint() where a name that no builtin operator has looks like one of theirs, as "CONV" and "Conv2D" do; else "".
+
+    The names of custom operators are their authors': only those in capitals, and those that differ in underscores and
+    capitals alone, are taken for slips.
+    """
+    builtin = [item for item in known if item not in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")]
+    same = [item for item in builtin if item.replace("_", "") == name.replace("_", "").upper()]
+    found = same or (nearest(name, builtin, 0.7) if name.isupper() else [])
+    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
 def pattern_hint(pattern: str, known: Iterable[str]) -> str:
     """The same for a regular expression that no name matches: names like the text in it, or with a part like it."""
     names = list(known)

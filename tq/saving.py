@@ -27,6 +27,7 @@ Identity = tuple[int, int]  # a file's device and inode
 
 STDOUT = "/dev/stdout"
 _STREAMS = {STDOUT, "/dev/fd/1", "/proc/self/fd/1"}
+_IN_PLACE = "; what can work in place does where in_place=True, or --in-place, says so"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -58,7 +59,7 @@ class Target:
         except FileNotFoundError:
             return None
         if (found.st_dev, found.st_ino) in self._own:
-            raise OSError(errno.EEXIST, "the model itself would be overwritten, which only 'in place' may do", path)
+            raise OSError(errno.EEXIST, f"the model itself would be overwritten{_IN_PLACE}", path)
         if (found.st_dev, found.st_ino) in self._inputs:
             raise OSError(errno.EEXIST, "an input would be overwritten", path)
         if is_stdout(path):
