@@ -86,7 +86,7 @@ def _about_samples(arguments: Mapping[str, Any], is_static: bool, floats: str) -
         ),
         (
             "observer",
-            observer is not None and calibration is None and samples is None,
+            observer not in (None, "minmax") and calibration is None and samples is None,
             "it finds ranges in a calibration, which is not given",
         ),
         (

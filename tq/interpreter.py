@@ -86,7 +86,12 @@ NUMERICS = {
 def _numerics(numerics: str | None, resolver: Any) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
-    return NUMERICS[OpResolverType[resolver.name]] if numerics is None else numerics
+    asked = OpResolverType[resolver.name]
+    if numerics is None:
+        return NUMERICS[asked]
+    if asked != OpResolverType.AUTO and numerics != NUMERICS[asked]:
+        raise ValueError(f"numerics is {numerics!r}, and experimental_op_resolver_type {asked.name}: give one of them")
+    return numerics
 
 
 def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
