@@ -4,6 +4,7 @@
 TQ_CFLAGS adds compiler flags (a sanitizer, -Werror); they come last, so that they win.
 """
 
+import contextlib
 import os
 import shlex
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import FileError
 
 ROOT = Path(__file__).parent
 
@@ -47,6 +49,14 @@ def files(*patterns):
 
 class ParallelBuild(build_ext):
     """Compiles several files at once: setuptools takes one after the other, and the kernels are large."""
+
+    def run(self):
+        """Leaves the extension beside the sources too, where it can be written: these stand in front of what is
+        installed for whoever runs Python in the checkout."""
+        super().run()
+        if not self.inplace:
+            with contextlib.suppress(OSError, FileError):
+                self.copy_extensions_to_source()
 
     def build_extensions(self):
         compiler = self.compiler

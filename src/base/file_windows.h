@@ -26,7 +26,7 @@ static tq_status map_handle(HANDLE file, tq_file *out, tq_error *error)
         return tq_fail(error, TQ_NOT_A_FILE, TQ_NO_OFFSET, "Not a regular file");
     if (!GetFileSizeEx(file, &size))
         return fail_windows(error, "GetFileSizeEx");
-    *out = (tq_file){{NULL, 0}, NULL};
+    *out = (tq_file){0};
     if (size.QuadPart == 0)
         return TQ_OK;
     HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -38,7 +38,7 @@ static tq_status map_handle(HANDLE file, tq_file *out, tq_error *error)
         CloseHandle(mapping);
         return status;
     }
-    *out = (tq_file){{memory, (size_t)size.QuadPart}, mapping};
+    *out = (tq_file){.bytes = {memory, (size_t)size.QuadPart}, .handle = mapping};
     return TQ_OK;
 }
 
@@ -68,5 +68,5 @@ void tq_file_unmap(tq_file *file)
         UnmapViewOfFile(file->bytes.data);
         CloseHandle(file->handle);
     }
-    *file = (tq_file){{NULL, 0}, NULL};
+    *file = (tq_file){0};
 }
