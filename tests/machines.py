@@ -19,8 +19,30 @@ ROOT = Path(__file__).parents[1]
 
 # Operators that call functions of the C library that no standard makes exact: docs/numerics.md.
 OF_THE_LIBRARY = frozenset(
-    """AUDIO_SPECTROGRAM ATAN2 COS ELU EXP GELU GRAPH LOCAL_RESPONSE_NORMALIZATION LOG LOGISTIC LOG_SOFTMAX LSTM MFCC
-    NON_MAX_SUPPRESSION_V5 PARTITION POW REDUCE_PROD RFFT2D SIN SOFTMAX TANH UNIDIRECTIONAL_SEQUENCE_LSTM""".split()
+    [
+        "AUDIO_SPECTROGRAM",
+        "ATAN2",
+        "COS",
+        "ELU",
+        "EXP",
+        "GELU",
+        "GRAPH",
+        "LOCAL_RESPONSE_NORMALIZATION",
+        "LOG",
+        "LOGISTIC",
+        "LOG_SOFTMAX",
+        "LSTM",
+        "MFCC",
+        "NON_MAX_SUPPRESSION_V5",
+        "PARTITION",
+        "POW",
+        "REDUCE_PROD",
+        "RFFT2D",
+        "SIN",
+        "SOFTMAX",
+        "TANH",
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    ]
 )
 
 
