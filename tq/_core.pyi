@@ -194,6 +194,7 @@ class Operator:
     options_type: str | None  # "Conv2DOptions", "flexbuffer"
     custom_options: bytes | None
     debug_metadata_index: int
+    multiply_adds: int | None  # of one run, from the shapes in the file; None: not known
     def _repr_html_(self) -> str: ...
 
 class Subgraph:
