@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
     from tq.interpreter import Interpreter

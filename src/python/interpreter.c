@@ -84,7 +84,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* _open(model, numerics, num_threads, preserve_all_tensors, max_memory, registered) */
+/* _open(model, numerics, num_threads, preserve_all_tensors, max_memory, max_multiply_adds, registered) */
 static PyObject *open_run(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;
@@ -96,11 +96,11 @@ static PyObject *open_run(PyObject *op, PyObject *args)
                                          .external = external,
                                          .interrupted = interrupted}};
     int preserve_all;
-    unsigned long long max_memory;
+    unsigned long long max_memory, max_multiply_adds;
     tq_error error;
     tq_status status;
-    if (!PyArg_ParseTuple(args, "O!sipKO!:_open", (PyTypeObject *)state->Model, &model, &numerics, &options.threads,
-                          &preserve_all, &max_memory, &PyDict_Type, &registered) ||
+    if (!PyArg_ParseTuple(args, "O!sipKKO!:_open", (PyTypeObject *)state->Model, &model, &numerics, &options.threads,
+                          &preserve_all, &max_memory, &max_multiply_adds, &PyDict_Type, &registered) ||
         tq_py_numerics(numerics, &options.numerics) < 0)
         return NULL;
     if (self->run) {
@@ -109,6 +109,7 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     }
     options.preserve_all = preserve_all;
     options.max_memory = max_memory;
+    options.max_multiply_adds = max_multiply_adds;
     self->model = (ModelObject *)Py_NewRef(model);
     self->registered = Py_NewRef(registered);
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
@@ -171,7 +172,7 @@ static PyObject *raise_run(InterpreterObject *self, tq_error *error)
 static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
 {
     tq_run *run = self->run;
-    if (self->raised[0] || error->status == TQ_NO_MEMORY || error->status == TQ_MEMORY_LIMIT || !run->report_size)
+    if (self->raised[0] || tq_ends_the_pass(error->status) || !run->report_size)
         return raise_run(self, (tq_error *)error);
     tq_state *state = tq_state_of((PyObject *)self);
     PyObject *text = PyUnicode_DecodeUTF8(run->report, (Py_ssize_t)run->report_size, "replace");
@@ -223,6 +224,7 @@ static PyObject *allocate(PyObject *op, PyObject *args)
     tq_graph_run *graph = tq_py_graph(self, subgraph);
     if (graph) {
         self->run->report_size = self->run->report_base;
+        self->run->spent = 0;
         Py_BEGIN_ALLOW_THREADS
         status = tq_graph_allocate(graph, &error);
         Py_END_ALLOW_THREADS
@@ -255,6 +257,7 @@ static PyObject *invoke(PyObject *op, PyObject *const *args, Py_ssize_t count)
     if (graph) {
         uint32_t end = numbers[2] < 0 || numbers[2] > (Py_ssize_t)graph->step_count ? graph->step_count : (uint32_t)numbers[2];
         uint32_t begin = numbers[1] < 0 ? 0 : numbers[1] > (Py_ssize_t)end ? end : (uint32_t)numbers[1];
+        self->run->spent = 0;
         Py_BEGIN_ALLOW_THREADS
         status = tq_graph_invoke_range(graph, begin, end, &error);
         Py_END_ALLOW_THREADS

@@ -44,6 +44,7 @@ typedef struct tq_step {
     uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
     tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* `part` may not be made yet */
+    uint64_t told;          /* by tq_node_work */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
@@ -92,6 +93,7 @@ typedef struct tq_graph_run {
     bool busy;       /* being prepared, or running: a recursive call is refused */
     bool called_once;
     bool has_once;   /* some operators are to run once */
+    uint64_t work;   /* of the operators that are prepared, while there is a limit (work.c) */
     uint32_t at;     /* the operator that is running, or that failed */
     uint32_t end;    /* of the operators that the last run ran */
 } tq_graph_run;
@@ -113,6 +115,7 @@ typedef struct tq_run_options {
     bool preserve_all;   /* no two tensors share memory */
     bool profile;        /* count what each operator takes; may be changed between two runs */
     uint64_t max_memory; /* 0: what the machine has */
+    uint64_t max_multiply_adds; /* of one invoke, and of the operators of a graph; 0: no limit */
     tq_run_hooks hooks;
 } tq_run_options;
 
@@ -128,6 +131,7 @@ typedef struct tq_run {
     size_t report_size, report_room;
     bool allocated;     /* some graph, once: backends stay as they are chosen */
     size_t report_base; /* what opening found; the rest is of the last graph that was allocated */
+    uint64_t spent; /* multiply-adds since the caller began what the run does, while there is a limit */
     uint64_t last_asked; /* when `interrupted` was, in nanoseconds */
 } tq_run;
 
@@ -149,7 +153,7 @@ void tq_run_report(tq_run *run, const char *text);
 /* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
 static inline bool tq_ends_the_pass(tq_status status)
 {
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_WORK_LIMIT || status == TQ_INTERRUPTED;
 }
 
 /* ---- chains.c ---- */
@@ -209,6 +213,15 @@ void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
    call tq_part_end for the slot's part; else it is filled. */
 tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
+
+/* ---- work.c: the limit on multiply-adds; both do nothing without one ---- */
+
+/* Counts a prepared operator as one of its graph.  TQ_WORK_LIMIT: the graph's pass the limit. */
+tq_status tq_step_count(tq_graph_run *graph, const tq_step *step, tq_error *error);
+
+/* Counts one run of an operator, less what *spent has of it already, which grows to all: outputs whose shapes wait for
+   eval count after it.  TQ_WORK_LIMIT: all since run->spent was 0 pass the limit. */
+tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error);
 
 /* ---- plan.c ---- */
 
