@@ -116,7 +116,7 @@ def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[Tenso
     operators = _needed_operators(graph, given, wanted)
     _check(graph, operators, given, wanted)
     keys = [signature.key for signature in editor._signatures_of(graph)]
-    fields.put(editor._root, "signature_defs", None)
+    editor._set_rows("signature_defs", [])
     graph._operators[:] = operators
     graph._is_stored = False
     graph.inputs, graph.outputs = starts, ends
