@@ -418,10 +418,10 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
     *run = (tq_run){.model = model, .options = *options, .pool = pool, .memory = memory};
     uint32_t count = model->subgraphs.count;
     status = tq_blocks_add(&run->memory, pool, count, sizeof *run->graphs, &run->graphs, error);
-    if (status == TQ_OK)
-        status = tq_resources_open(pool, &run->resources, error);
     for (; status == TQ_OK && run->graph_count < count; run->graph_count++)
         status = open_graph(run, run->graph_count, error);
+    if (status == TQ_OK)
+        status = tq_resources_open(run, &run->resources, error);
     if (status != TQ_OK) {
         /* the graph that failed has parts to release too */
         run->graph_count += run->graph_count < count && run->graphs && run->graphs[run->graph_count].run ? 1 : 0;
