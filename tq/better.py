@@ -17,6 +17,7 @@ from tq import measuring
 from tq._core import Model, QuantizationParams, choose_quantization_params
 from tq.calibration import Calibration, calibrate
 from tq.editor import write_all, write_atomically
+from tq.limits import Limits
 from tq.matching import is_computed
 from tq.measuring import Samples
 from tq.recipes import STATIC, Rule, find
@@ -37,6 +38,7 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
     model = kept(rest.pop("model"))
     equalizes, corrects, target = (rest.pop(name) for name in ("equalize", "bias_correction", "target_sqnr"))
     fallback, samples = rest.pop("fallback"), rest.pop("samples")
+    limits = _limits(rest)
     rest["rules"] = tuple(rest["rules"])
     _check(target, fallback)
     fed = _samples(model, rest["calibration"], samples)
@@ -48,9 +50,9 @@ def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes])
 
     def build(rules: Iterable[Rule]) -> bytes:
         made = quantize_model(model, **{**rest, "rules": (*rest["rules"], *rules)})
-        return _corrected(model, made, fed) if corrects else made
+        return _corrected(model, made, fed, limits) if corrects else made
 
-    result = build(()) if target is None else _reach(model, fed, build, float(target), fallback)
+    result = build(()) if target is None else _reach(model, fed, build, float(target), fallback, limits)
     if output is not None:
         write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
     return result
@@ -83,7 +85,7 @@ def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if rest["per_axis"]:
-        return Model(equalize(model, samples=samples.lists()))
+        return Model(equalize(model, samples=samples.lists(), **_limits(rest)._asdict()))
     return Model(equalize(model, per_axis=False, relu6="minimum"))
 
 
@@ -113,24 +115,34 @@ def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibr
     if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
         return given if isinstance(given, Calibration) else None
     observer = rest["observer"] or "minmax"
-    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False)
+    limits = _limits(rest)._asdict()
+    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False, **limits)
 
 
-def _corrected(model: Model, made: bytes, samples: Samples) -> bytes:
+def _limits(rest: Mapping[str, Any]) -> Limits:
+    return Limits(rest["max_memory"], rest["max_multiply_adds"])
+
+
+def _corrected(model: Model, made: bytes, samples: Samples, limits: Limits) -> bytes:
     from tq.bias_correction import correct_biases, layers_of
 
     quantized = Model(made)
-    return correct_biases(model, quantized, samples) if layers_of(model, quantized) else made
+    return correct_biases(model, quantized, samples, **limits._asdict()) if layers_of(model, quantized) else made
 
 
 # ---- fallback ----
 
 
 def _reach(
-    model: Model, samples: Samples, build: Callable[[Iterable[Rule]], bytes], target: float, recipe: str
+    model: Model,
+    samples: Samples,
+    build: Callable[[Iterable[Rule]], bytes],
+    target: float,
+    recipe: str,
+    limits: Limits,
 ) -> bytes:
     """The model in which the fewest operators, the most sensitive ones, have another recipe."""
-    exact = measuring.outputs(model, samples)
+    exact = measuring.outputs(model, samples, limits=limits)
     made: dict[int, bytes] = {}
     found: dict[int, float] = {}
 
@@ -138,13 +150,13 @@ def _reach(
         count = len(places)
         if count not in found:
             made[count] = build((Rule(recipe, index=tuple(places), subgraph=0),) if places else ())
-            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples))
+            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, limits=limits))
             found[count] = measuring.together(noises)
         return found[count]
 
     if measured([]) >= target:
         return made[0]
-    order = _order(model, made[0], samples)
+    order = _order(model, made[0], samples, limits)
     low, high = 0, len(order)
     if recipe == "float":
         high -= 1  # something is to stay quantized
@@ -166,11 +178,11 @@ def _reach(
     )
 
 
-def _order(model: Model, quantized: bytes, samples: Samples) -> list[int]:
+def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
     """The operators that are quantized, those that cost most first; last those of which nothing is known."""
     from tq.sensitivities import measure
 
-    ranked = measure(model, Model(quantized), samples.first(_MOST))
+    ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
     places = [row.operator for row in ranked if row.operator is not None]
     known = set(places)
     rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]

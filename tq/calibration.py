@@ -19,6 +19,7 @@ from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
 from tq.editor import write_all, write_atomically
+from tq.limits import Limits
 from tq.samples import Calls, Progress, chosen
 from tq.sources import Source, opened
 
@@ -209,6 +210,8 @@ def calibrate(
     executor: Any = None,
     progress: bool | None = None,
     reset_variables: bool = True,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> Calibration:
     """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
     signatures run, and of all that these call.
@@ -236,6 +239,7 @@ def calibrate(
 
     reset_variables: before each sample.  False: samples are the steps of one stream, in their order, as a model that
         keeps a state meets them; in this thread alone.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     The operators run one by one, so that memory is that of a plain run.
     The result is the same for any number of threads or workers, and however samples are split among them; workers
@@ -250,7 +254,9 @@ def calibrate(
     make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
     names = calibration_runs.observed_tensors(model)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
-    task = calibration_runs.task_of(model, make, signature, bool(reset_variables))
+    task = calibration_runs.task_of(
+        model, make, signature, bool(reset_variables), Limits(max_memory, max_multiply_adds)
+    )
     for part in _parts(model, task, samples, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tq.commands import FINE, Failure, Result, open_model, read_array, refusing, using
+from tq.commands import FINE, Failure, Result, limits, open_model, read_array, refusing, using
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -75,6 +75,7 @@ def quantize(args: argparse.Namespace) -> Result:
             fallback=args.fallback,
             samples=samples if args.calibration else None,
             output=args.out,
+            **limits(args),
         )
     return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
 
@@ -105,7 +106,9 @@ def report(args: argparse.Namespace) -> Result:
     a, b = open_model(args.float), open_model(args.quantized)
     samples = _samples(args.samples, a)
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads or None)
+        made = report(
+            a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads or None, **limits(args)
+        )
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])

@@ -194,7 +194,7 @@ class Editor:
         return nodes or []
 
     def _add_row(self, field: str, node: _Node) -> None:
-        """One more signature or metadata entry.  The root gets all that were added at once, when it is asked (_store)."""
+        """One more signature or metadata entry.  The root gets all new ones at once, when it is asked (_store)."""
         if field not in self._rows:
             self._rows[field] = self._root_nodes(field)
         self._rows[field].append(node)

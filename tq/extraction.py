@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tq import _core, fields
+from tq import _core
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart

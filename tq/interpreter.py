@@ -189,11 +189,8 @@ class Interpreter(_core.Interpreter):
         self.experimental_compress_quantization_zero_points = experimental_compress_quantization_zero_points
         threads = min(num_threads or 1, 64)
         keep = bool(experimental_preserve_all_tensors)
-        limits = [
-            _limit(name, value)
-            for name, value in (("max_memory", max_memory), ("max_multiply_adds", max_multiply_adds))
-        ]
-        self._open(self.model, numerics, threads, keep, *limits, dict(_registered))
+        memory, work = _limit("max_memory", max_memory), _limit("max_multiply_adds", max_multiply_adds)
+        self._open(self.model, numerics, threads, keep, memory, work, dict(_registered))
         self.numerics = numerics
 
     def __repr__(self) -> str:
