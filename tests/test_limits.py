@@ -19,17 +19,15 @@ DENSE = build_model(
 )
 
 
-def loop(body, condition=()):
+def loop(body):
     """WHILE over a BOOL, which the condition gives back, and a number: it ends where the BOOL is false."""
     both = [tensor("go", [], "BOOL"), tensor("n", [2])]
+    turns = operator("WHILE", [0, 1], [2, 3], cond_subgraph_index=1, body_subgraph_index=2)
     return build_model(
-        [*both, tensor("go_", [], "BOOL"), tensor("n_", [2])],
-        [operator("WHILE", [0, 1], [2, 3], cond_subgraph_index=1, body_subgraph_index=2)],
-        inputs=[0, 1],
-        outputs=[2, 3],
-        more=[
-            subgraph(both, list(condition), inputs=[0, 1], outputs=[0], name="condition"),
-            subgraph([*both, tensor("m", [2])], body, inputs=[0, 1], outputs=[0, 2 if body else 1], name="body"),
+        subgraphs=[
+            subgraph([*both, tensor("go_", [], "BOOL"), tensor("n_", [2])], [turns], [0, 1], [2, 3]),
+            subgraph(both, [], [0, 1], [0]),
+            subgraph([*both, tensor("m", [2])], body, [0, 1], [0, 2 if body else 1]),
         ],
     )
 
@@ -77,7 +75,7 @@ def test_operators_of_a_graph_add_up():
         ("TILE", [tensor("a", [1]), tensor("b", [1], "INT32", data=[5000])], [5000], {}, 5000),
         ("BROADCAST_TO", [tensor("a", [1]), tensor("b", [2], "INT32", data=[50, 60])], [50, 60], {}, 3000),
         ("SUM", [tensor("a", [9, 9]), tensor("b", [2], "INT32", data=[0, 1])], [], {}, 81),
-        ("CUMSUM", [tensor("a", [77]), tensor("b", [], "INT32", data=[0])], [77], {}, 77),
+        ("CUMSUM", [tensor("a", [77]), tensor("b", [], "INT32", data=np.int32(0))], [77], {}, 77),
         (
             "MAX_POOL_2D",
             [tensor("a", [1, 8, 8, 2])],

@@ -53,8 +53,13 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
+_PLAIN = (str, int, bool, bytes, type(None))  # what most fields are: equal ones are the same
+
+
 def _same(a: Any, b: Any) -> bool:
     """Equality in which NaN equals itself and 0.0 is not -0.0: of bits."""
+    if a is b or (type(a) is type(b) and type(a) in _PLAIN and a == b):
+        return True
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _alike(a, b) and a.tobytes() == b.tobytes()
     if isinstance(a, float) and isinstance(b, float):
