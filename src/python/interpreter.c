@@ -70,6 +70,18 @@ static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *er
     return TQ_OK;
 }
 
+/* The exception for a failure of the run: with every line of the report, where there is one. */
+static PyObject *raise_run(InterpreterObject *self, tq_error *error)
+{
+    tq_state *state = tq_state_of((PyObject *)self);
+    if (self->raised[0]) { /* an interrupt's, or a custom operator's own */
+        PyErr_Restore(self->raised[0], self->raised[1], self->raised[2]);
+        self->raised[0] = self->raised[1] = self->raised[2] = NULL;
+        return NULL;
+    }
+    return tq_py_raise(state, error, NULL);
+}
+
 /* ---- making ---- */
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -88,7 +100,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static PyObject *open_run(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;
-    tq_state *state = tq_state_of(op);
+    const tq_state *state = tq_state_of(op);
     PyObject *model, *registered;
     const char *numerics;
     tq_run_options options = {.hooks = {.context = self,
@@ -114,7 +126,7 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     self->registered = Py_NewRef(registered);
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
     if (status != TQ_OK)
-        return tq_py_raise(state, &error, NULL);
+        return raise_run(self, &error);
     Py_RETURN_NONE;
 }
 
@@ -156,18 +168,6 @@ static void dealloc(PyObject *op)
 }
 
 /* ---- running ---- */
-
-/* The exception for a failure of the run: with every line of the report, where there is one. */
-static PyObject *raise_run(InterpreterObject *self, tq_error *error)
-{
-    tq_state *state = tq_state_of((PyObject *)self);
-    if (self->raised[0]) { /* an interrupt's, or a custom operator's own */
-        PyErr_Restore(self->raised[0], self->raised[1], self->raised[2]);
-        self->raised[0] = self->raised[1] = self->raised[2] = NULL;
-        return NULL;
-    }
-    return tq_py_raise(state, error, NULL);
-}
 
 static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
 {

@@ -388,7 +388,7 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     graph->ready = false;
     if (!graph->run->allocated) {
         graph->tensors[tensor].resized = true;
-        tq_graph_choose_backends(graph);
+        return tq_graph_choose_backends(graph, error);
     }
     return TQ_OK;
 }

@@ -141,8 +141,8 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
                       tq_run **out, tq_error *error);
 void tq_run_close(tq_run *run);
 
-/* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated. */
-void tq_graph_choose_backends(tq_graph_run *graph);
+/* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated.  TQ_INTERRUPTED. */
+tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
 const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
@@ -159,7 +159,7 @@ static inline bool tq_ends_the_pass(tq_status status)
 /* ---- chains.c ---- */
 
 /* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
-void tq_graph_find_chains(tq_graph_run *graph);
+tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 
