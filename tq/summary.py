@@ -165,7 +165,7 @@ class Summary:
             every += [constant for constant in tensors.constants if constant is not None]
             for op in subgraph.operators:
                 constants = tensors.read_by(op)
-                parameters, constant_bytes = _sum(constants)
+                parameters, constant_bytes = _sum(constants) if constants else (0, 0)
                 inputs, outputs = tensors.summary(op.input_indices), tensors.summary(op.output_indices)
                 read.append(constants)
                 row = OperatorSummary(
@@ -295,7 +295,9 @@ def _group_cells(groups: list[GroupSummary]) -> Iterator[tuple[str, ...]]:
 
 def _one_line(text: str, width: int = 60) -> str:
     """Names come from the file: control characters show as ".", long ones are cut."""
-    text = "".join(c if c.isprintable() else "." for c in text[: width + 1])
+    text = text[: width + 1]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "." for c in text)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
