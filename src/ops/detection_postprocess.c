@@ -282,7 +282,7 @@ static tq_status eval_detection(tq_node *node, tq_error *error)
         memset(node->out[i]->data, 0, node->out[i]->bytes);
     const float *scores = scores_of(node, d);
     size_t found;
-    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, scores, &found, error));
+    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, scores, &found));
     *(float *)node->out[COUNT]->data = (float)found;
     return TQ_OK;
 }
@@ -394,5 +394,7 @@ tq_status tq_prepare_detection_postprocess(tq_node *node, tq_error *error)
     TQ_TRY(tq_output_shape(node, CLASSES, &each, error));
     TQ_TRY(tq_output_shape(node, BEST, &each, error));
     node->eval = eval_detection;
+    /* each kept box with each other one, for each class */
+    tq_node_work(node, (uint64_t)d->boxes * (d->regular ? d->classes : 1), d->regular ? d->per_class : d->most);
     return tq_output_shape(node, COUNT, &count, error);
 }

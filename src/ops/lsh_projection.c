@@ -80,5 +80,6 @@ tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
         TQ_TRY(tq_dim_of(node, (int64_t)seeds->dims[0] * seeds->dims[1], &shape.dims[0], error));
     TQ_TRY(tq_node_scratch(node, sizeof(float) + tq_shape_span(items, 1, items->rank) * element, error));
     node->eval = eval_lsh;
+    tq_node_work(node, tq_tensor_count(node->in[0]), tq_tensor_count(node->in[1]));
     return tq_output_shape(node, 0, &shape, error);
 }

@@ -375,6 +375,8 @@ static void heap_release(void *context, void *memory)
 #if __has_include("model/problems.h")
 static bool count_problem(void *context, const tq_problem *problem)
 {
+    if (!problem)
+        return true;
     PROMISE((unsigned)problem->code < TQ_PROBLEM_COUNT);
     PROMISE(memchr(problem->text, 0, sizeof problem->text) && problem->text[0]);
     PROMISE(memchr(problem->place_text, 0, sizeof problem->place_text));
