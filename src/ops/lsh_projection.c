@@ -65,7 +65,7 @@ tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
     if (items->dims[0] < 1 || element == 0)
         return tq_input_fail(node, 1, error, "has %d items of %s; it needs 1, of numbers", (int)items->dims[0],
                              tq_type_name(node->in[1]->type));
-    if (node->in_count > 2 && node->in[2] != NULL) {
+    if (node->in_count > 2) {
         TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
         TQ_TRY(tq_check_rank(node, 2, 1, 1, error));
         if (node->in[2]->shape.dims[0] != items->dims[0])

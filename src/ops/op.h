@@ -8,9 +8,9 @@
  * checks only what depends on data (indices, divisors), and allocates nothing.
  *
  * In prepare
- *   inputs      are as many as the operator's rows of model/arity.def say, and so are outputs: that was checked when the
- *               graph was opened.  They have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
- *               only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
+ *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
+ *               the graph was opened.  They have type and shape; in[i] is NULL for an optional one that is left out.
+ *               data is set only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.

@@ -462,7 +462,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status != TQ_OK) {
         PROMISE(error.status == status);
         PROMISE(memchr(error.text, 0, sizeof error.text) && error.text[0]);
-        PROMISE(error.offset == TQ_NO_OFFSET || error.offset <= size + UINT32_MAX);
+        PROMISE(error.offset == TQ_NO_OFFSET || error.offset <= (uint64_t)size + UINT32_MAX);
         PROMISE(memcmp(&model, &untouched, sizeof model) == 0);
         PROMISE(tq_model_open(file, &allocator, &model, NULL) == status);
         PROMISE(h.live == 0);
