@@ -259,7 +259,7 @@ def calibrate(
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
-    _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress, reset_variables)
+    _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress)
     if not reset_variables and (executor is not None or calibration_runs.is_delayed(samples)):
         raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
     model = opened(model)
@@ -285,7 +285,6 @@ def _check_options(
     num_threads: int | None,
     executor: Any,
     progress: bool | None,
-    reset_variables: bool,
 ) -> None:
     """ValueError: an option of calibrate that has no effect."""
     delayed = calibration_runs.is_delayed(samples)
@@ -294,7 +293,6 @@ def _check_options(
         ("seed", seed != 0 and most is None, "it chooses among samples, of which max_samples says how many"),
         ("num_threads", num_threads is not None and executor is not None, "the executor's workers run the samples"),
         ("num_threads", num_threads is not None and delayed, "Dask's workers run the samples"),
-        ("num_threads", (num_threads or 1) > 1 and not reset_variables, "a stream's samples run in one thread"),
         ("progress", bool(progress) and delayed, "Dask has bars of its own"),
     ):
         if is_idle:
