@@ -12,28 +12,15 @@
 
 int tq_py_enter(InterpreterObject *self)
 {
-    unsigned long me = PyThread_get_thread_ident();
-    if (!self->run) {
-        PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
-        return -1;
-    }
-    if (self->owner == me) {
-        PyErr_SetString(PyExc_RuntimeError, "the interpreter is running: what it calls cannot use it");
-        return -1;
-    }
-    if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
-        Py_BEGIN_ALLOW_THREADS
-        PyThread_acquire_lock(self->lock, WAIT_LOCK);
-        Py_END_ALLOW_THREADS
-    }
-    self->owner = me;
-    return 0;
+    if (self->run)
+        return tq_py_lock_take((PyObject *)self, &self->lock);
+    PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
+    return -1;
 }
 
 void tq_py_leave(InterpreterObject *self)
 {
-    self->owner = 0;
-    PyThread_release_lock(self->lock);
+    tq_py_lock_give(&self->lock);
 }
 
 /* ---- what the runtime asks ---- */
@@ -77,10 +64,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)args;
     (void)kwargs;
     InterpreterObject *self = (InterpreterObject *)type->tp_alloc(type, 0);
-    if (self && !(self->lock = PyThread_allocate_lock())) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
+    if (self && tq_py_lock_open(&self->lock) < 0)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -109,8 +94,8 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     }
     options.preserve_all = preserve_all;
     options.max_memory = max_memory;
-    self->model = (ModelObject *)Py_NewRef(model);
-    self->registered = Py_NewRef(registered);
+    Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
+    Py_XSETREF(self->registered, Py_NewRef(registered));
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
     if (status != TQ_OK)
         return tq_py_raise(state, &error, NULL);
@@ -127,6 +112,8 @@ static int traverse(PyObject *op, visitproc visit, void *arg)
         Py_VISIT(op_row->prepare);
         Py_VISIT(op_row->eval);
     }
+    for (int i = 0; i < 3; i++)
+        Py_VISIT(self->raised[i]);
     return 0;
 }
 
@@ -134,6 +121,7 @@ static int clear(PyObject *op)
 {
     InterpreterObject *self = (InterpreterObject *)op;
     Py_CLEAR(self->registered);
+    tq_py_custom_clear(self);
     for (int i = 0; i < 3; i++)
         Py_CLEAR(self->raised[i]);
     return 0;
@@ -145,11 +133,12 @@ static void dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     clear(op);
-    tq_run_close(self->run);
-    tq_py_custom_free(self);
+    if (!self->lock.lock || !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent is in the middle of stays */
+        tq_run_close(self->run);
+        tq_py_custom_free(self);
+    }
     Py_CLEAR(self->model); /* after the run, which reads its bytes */
-    if (self->lock)
-        PyThread_free_lock(self->lock);
+    tq_py_lock_close(&self->lock);
     type->tp_free(op);
     Py_DECREF(type);
 }

@@ -18,6 +18,15 @@ static tq_status failed(tq_node *node, tq_error *error)
     return tq_op_fail(node, error, TQ_BAD_DATA, "raised an exception");
 }
 
+/* One of an operator's functions; the collector has taken it from an interpreter that nothing else refers to. */
+static PyObject *call(PyObject *function, PyObject *values, PyObject *options)
+{
+    if (function)
+        return PyObject_CallFunctionObjArgs(function, values, options, NULL);
+    PyErr_SetString(PyExc_RuntimeError, "the interpreter is being collected");
+    return NULL;
+}
+
 static PyObject *options_of(const tq_node *node)
 {
     tq_bytes options = {NULL, 0};
@@ -82,7 +91,7 @@ static int prepare_in_python(tq_node *node, tq_status *status, tq_error *error)
             PyTuple_SET_ITEM(shapes, i, shape);
     }
     if (ok)
-        result = PyObject_CallFunctionObjArgs(op_of(node)->prepare, shapes, options, NULL);
+        result = call(op_of(node)->prepare, shapes, options);
     PyObject *rows = result ? PySequence_Fast(result, "prepare must return a list of output shapes") : NULL;
     ok = rows != NULL;
     if (ok && PySequence_Fast_GET_SIZE(rows) != node->out_count) {
@@ -141,7 +150,7 @@ static int eval_in_python(tq_node *node, tq_status *status, tq_error *error)
             PyTuple_SET_ITEM(inputs, i, array);
     }
     if (ok)
-        result = PyObject_CallFunctionObjArgs(row->eval, inputs, options, NULL);
+        result = call(row->eval, inputs, options);
     ok = result != NULL;
     if (ok && PyArray_Check(result) && node->out_count == 1) {
         ok = take_output(node, 0, result, status, error) == 0;
@@ -204,14 +213,21 @@ const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name)
     return &row->op;
 }
 
+void tq_py_custom_clear(InterpreterObject *self)
+{
+    for (tq_py_op *row = self->custom; row; row = row->next) {
+        Py_CLEAR(row->prepare);
+        Py_CLEAR(row->eval);
+    }
+}
+
 void tq_py_custom_free(InterpreterObject *self)
 {
+    tq_py_custom_clear(self);
     while (self->custom) {
         tq_py_op *row = self->custom;
         self->custom = row->next;
         Py_XDECREF(row->name);
-        Py_XDECREF(row->prepare);
-        Py_XDECREF(row->eval);
         PyMem_Free(row);
     }
 }
