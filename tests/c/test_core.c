@@ -10,6 +10,7 @@ unsigned checks_made, checks_failed;
 int main(void)
 {
     test_base();
+    test_processors();
     test_shared();
     test_places();
     test_flatbuffer();
