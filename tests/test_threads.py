@@ -283,11 +283,12 @@ def test_cycles_through_operators_are_collected(register, make):
     made.set_tensor(0, X[0])
     made.invoke()
     np.testing.assert_array_equal(made.get_tensor(1), X[0])
-    found = weakref.ref(made)
+    place, found = id(made), weakref.ref(made)
     interpreter_module._registered.pop("Mine")
     del made
     gc.collect()
     assert found() is None
+    assert place not in map(id, gc.get_objects())  # weak references go first
 
 
 def test_an_interpreter_that_is_being_collected_runs_no_operator(register):

@@ -12,8 +12,11 @@
 
 int tq_py_enter(InterpreterObject *self)
 {
+    if (tq_py_lock_take((PyObject *)self, &self->lock) < 0)
+        return -1;
     if (self->run)
-        return tq_py_lock_take((PyObject *)self, &self->lock);
+        return 0;
+    tq_py_lock_give(&self->lock);
     PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
     return -1;
 }
@@ -88,15 +91,19 @@ static PyObject *open_run(PyObject *op, PyObject *args)
                           &preserve_all, &max_memory, &PyDict_Type, &registered) ||
         tq_py_numerics(numerics, &options.numerics) < 0)
         return NULL;
+    options.preserve_all = preserve_all;
+    options.max_memory = max_memory;
+    if (tq_py_lock_take(op, &self->lock) < 0)
+        return NULL;
     if (self->run) {
+        tq_py_leave(self);
         PyErr_SetString(PyExc_RuntimeError, "the interpreter is open already");
         return NULL;
     }
-    options.preserve_all = preserve_all;
-    options.max_memory = max_memory;
     Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
     Py_XSETREF(self->registered, Py_NewRef(registered));
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
+    tq_py_leave(self);
     if (status != TQ_OK)
         return tq_py_raise(state, &error, NULL);
     Py_RETURN_NONE;

@@ -92,15 +92,15 @@ static int prepare_in_python(tq_node *node, tq_status *status, tq_error *error)
     }
     if (ok)
         result = call(op_of(node)->prepare, shapes, options);
-    PyObject *rows = result ? PySequence_Fast(result, "prepare must return a list of output shapes") : NULL;
+    PyObject *rows = result ? tq_py_tuple_of(result, "prepare must return a list of output shapes") : NULL;
     ok = rows != NULL;
-    if (ok && PySequence_Fast_GET_SIZE(rows) != node->out_count) {
+    if (ok && PyTuple_GET_SIZE(rows) != node->out_count) {
         PyErr_Format(PyExc_ValueError, "prepare of '%U' returned %zd shapes; the operator has %d outputs",
-                     op_of(node)->name, PySequence_Fast_GET_SIZE(rows), node->out_count);
+                     op_of(node)->name, PyTuple_GET_SIZE(rows), node->out_count);
         ok = 0;
     }
     for (int i = 0; ok && *status == TQ_OK && i < node->out_count; i++)
-        ok = take_shape(node, i, PySequence_Fast_GET_ITEM(rows, i), status, error) == 0;
+        ok = take_shape(node, i, PyTuple_GET_ITEM(rows, i), status, error) == 0;
     Py_XDECREF(rows);
     Py_XDECREF(result);
     Py_XDECREF(options);
@@ -155,15 +155,15 @@ static int eval_in_python(tq_node *node, tq_status *status, tq_error *error)
     if (ok && PyArray_Check(result) && node->out_count == 1) {
         ok = take_output(node, 0, result, status, error) == 0;
     } else if (ok) {
-        PyObject *rows = PySequence_Fast(result, "eval must return an array, or a list of arrays");
+        PyObject *rows = tq_py_tuple_of(result, "eval must return an array, or a list of arrays");
         ok = rows != NULL;
-        if (ok && PySequence_Fast_GET_SIZE(rows) != node->out_count) {
+        if (ok && PyTuple_GET_SIZE(rows) != node->out_count) {
             PyErr_Format(PyExc_ValueError, "eval of '%U' returned %zd arrays; the operator has %d outputs", row->name,
-                         PySequence_Fast_GET_SIZE(rows), node->out_count);
+                         PyTuple_GET_SIZE(rows), node->out_count);
             ok = 0;
         }
         for (int i = 0; ok && *status == TQ_OK && i < node->out_count; i++)
-            ok = take_output(node, i, PySequence_Fast_GET_ITEM(rows, i), status, error) == 0;
+            ok = take_output(node, i, PyTuple_GET_ITEM(rows, i), status, error) == 0;
         Py_XDECREF(rows);
     }
     Py_XDECREF(result);
