@@ -302,3 +302,62 @@ def test_an_interpreter_that_is_being_collected_runs_no_operator(register):
     slot(made)
     with pytest.raises(RuntimeError, match="being collected"):
         made.invoke()
+
+
+# ---- Pythons ----
+
+
+def test_a_subinterpreter_is_refused():
+    """Where the interpreters share their GIL, by tq; elsewhere by Python, before tq is asked."""
+    interpreters = pytest.importorskip("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
+    folder = str(Path(tq.__file__).parents[1])
+    script = f"""
+import sys; sys.path.insert(0, {folder!r})
+try:
+    import tq
+except ImportError as error:
+    assert "subinterpreters" in str(error), error
+else:
+    raise AssertionError("it was imported")
+"""
+    python(
+        f"""
+import {interpreters.__name__} as interpreters
+assert not interpreters.run_string(interpreters.create(), {script!r})
+"""
+    )
+
+
+def test_a_free_threaded_python_stays_without_a_gil():
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    if enabled is None or "t" not in sys.abiflags:
+        pytest.skip("this Python has a GIL")
+    assert python("import sys, tq; print(sys._is_gil_enabled())", PYTHON_GIL="") == "False\n"
+
+
+def test_threads_that_look_at_one_model_find_the_same():
+    """Without a GIL these race for what is made when it is first asked for."""
+    data = relu()
+    for _ in range(20):
+        details, tree, gate, found = (
+            tq.Model(data).get_tensor_details(),
+            _core._Tree(tq.Model(data)),
+            threading.Barrier(6),
+            [],
+        )
+
+        def look(details=details, tree=tree, gate=gate, found=found):
+            gate.wait()
+            names = [item["name"] for item in details]
+            for _ in range(20):
+                node = tree.make("Tensor")
+                node.store("shape", [1, 2, 3])
+                node.set("name", b"name")
+            found.append((len(details), names, node.numbers("shape"), str(details[0]["dtype"])))
+
+        threads = [threading.Thread(target=look) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 6 and found[1:] == found[:-1]

@@ -17,8 +17,8 @@
 /* TQ_HOLD(object) ... TQ_LET_GO(): a block, which is not left in between.  TQ_LOCK, TQ_UNLOCK: a mutex, for what calls no
    Python. */
 #ifdef Py_GIL_DISABLED
-#define TQ_HOLD(object) Py_BEGIN_CRITICAL_SECTION(object)
-#define TQ_LET_GO() Py_END_CRITICAL_SECTION()
+#define TQ_HOLD(object) Py_BEGIN_CRITICAL_SECTION(object);
+#define TQ_LET_GO() Py_END_CRITICAL_SECTION();
 typedef PyMutex tq_py_mutex;
 #define TQ_LOCK(mutex) PyMutex_Lock(mutex)
 #define TQ_UNLOCK(mutex) PyMutex_Unlock(mutex)
