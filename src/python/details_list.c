@@ -12,7 +12,8 @@
 
 typedef struct {
     PyListObject list;
-    ModelObject *model; /* NULL once filled */
+    _Atomic(ModelObject *) model; /* NULL once filled */
+    tq_py_mutex lock;             /* of filling */
     size_t subgraph;
     tq_py_details_of what;
 } DetailsListObject;
@@ -35,19 +36,26 @@ static int fill(PyObject *object)
     DetailsListObject *self = (DetailsListObject *)object;
     if (!self->model)
         return 0;
-    PyObject *details = tq_py_details(self->model, self->subgraph, self->what);
-    /* Making the dicts may run a collection, and with it code that touches this list: look again. */
-    int result = !details ? -1 : !self->model ? 0 : PyList_SetSlice(object, 0, 0, details);
+    TQ_LOCK(&self->lock);
+    PyObject *model = Py_XNewRef((PyObject *)self->model), *done = NULL;
+    TQ_UNLOCK(&self->lock);
+    PyObject *details = model ? tq_py_details((ModelObject *)model, self->subgraph, self->what) : NULL;
+    int result = !model || details ? 0 : -1;
+    /* Another thread may have filled it; and making the dicts may have run a collection, and with it code that did. */
+    TQ_LOCK(&self->lock);
+    if (details && self->model && (result = PyList_SetSlice(object, 0, 0, details)) == 0)
+        done = (PyObject *)atomic_exchange(&self->model, NULL);
+    TQ_UNLOCK(&self->lock);
     Py_XDECREF(details);
-    if (result == 0)
-        Py_CLEAR(self->model);
+    Py_XDECREF(done);
+    Py_XDECREF(model);
     return result;
 }
 
 static void dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    Py_CLEAR(((DetailsListObject *)object)->model);
+    Py_XDECREF((PyObject *)((DetailsListObject *)object)->model);
     PyList_Type.tp_dealloc(object);
     Py_DECREF(type);
 }

@@ -12,28 +12,18 @@
 
 int tq_py_enter(InterpreterObject *self)
 {
-    unsigned long me = PyThread_get_thread_ident();
-    if (!self->run) {
-        PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
+    if (tq_py_lock_take((PyObject *)self, &self->lock) < 0)
         return -1;
-    }
-    if (self->owner == me) {
-        PyErr_SetString(PyExc_RuntimeError, "the interpreter is running: what it calls cannot use it");
-        return -1;
-    }
-    if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
-        Py_BEGIN_ALLOW_THREADS
-        PyThread_acquire_lock(self->lock, WAIT_LOCK);
-        Py_END_ALLOW_THREADS
-    }
-    self->owner = me;
-    return 0;
+    if (self->run)
+        return 0;
+    tq_py_lock_give(&self->lock);
+    PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
+    return -1;
 }
 
 void tq_py_leave(InterpreterObject *self)
 {
-    self->owner = 0;
-    PyThread_release_lock(self->lock);
+    tq_py_lock_give(&self->lock);
 }
 
 /* ---- what the runtime asks ---- */
@@ -89,10 +79,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     (void)args;
     (void)kwargs;
     InterpreterObject *self = (InterpreterObject *)type->tp_alloc(type, 0);
-    if (self && !(self->lock = PyThread_allocate_lock())) {
-        Py_DECREF(self);
-        return PyErr_NoMemory();
-    }
+    if (self && tq_py_lock_open(&self->lock) < 0)
+        Py_CLEAR(self);
     return (PyObject *)self;
 }
 
@@ -115,19 +103,23 @@ static PyObject *open_run(PyObject *op, PyObject *args)
                           &preserve_all, &max_memory, &max_multiply_adds, &PyDict_Type, &registered) ||
         tq_py_numerics(numerics, &options.numerics) < 0)
         return NULL;
+    options.preserve_all = preserve_all;
+    options.max_memory = max_memory;
+    if (tq_py_lock_take(op, &self->lock) < 0)
+        return NULL;
     if (self->run) {
+        tq_py_leave(self);
         PyErr_SetString(PyExc_RuntimeError, "the interpreter is open already");
         return NULL;
     }
-    options.preserve_all = preserve_all;
-    options.max_memory = max_memory;
     options.max_multiply_adds = max_multiply_adds;
-    self->model = (ModelObject *)Py_NewRef(model);
-    self->registered = Py_NewRef(registered);
+    Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
+    Py_XSETREF(self->registered, Py_NewRef(registered));
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
     if (status != TQ_OK)
-        return raise_run(self, &error);
-    Py_RETURN_NONE;
+        raise_run(self, &error);
+    tq_py_leave(self);
+    return status == TQ_OK ? Py_NewRef(Py_None) : NULL;
 }
 
 static int traverse(PyObject *op, visitproc visit, void *arg)
@@ -140,6 +132,8 @@ static int traverse(PyObject *op, visitproc visit, void *arg)
         Py_VISIT(op_row->prepare);
         Py_VISIT(op_row->eval);
     }
+    for (int i = 0; i < 3; i++)
+        Py_VISIT(self->raised[i]);
     return 0;
 }
 
@@ -147,6 +141,7 @@ static int clear(PyObject *op)
 {
     InterpreterObject *self = (InterpreterObject *)op;
     Py_CLEAR(self->registered);
+    tq_py_custom_clear(self);
     for (int i = 0; i < 3; i++)
         Py_CLEAR(self->raised[i]);
     return 0;
@@ -158,11 +153,12 @@ static void dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     clear(op);
-    tq_run_close(self->run);
-    tq_py_custom_free(self);
+    if (!self->lock.lock || !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent is in the middle of stays */
+        tq_run_close(self->run);
+        tq_py_custom_free(self);
+    }
     Py_CLEAR(self->model); /* after the run, which reads its bytes */
-    if (self->lock)
-        PyThread_free_lock(self->lock);
+    tq_py_lock_close(&self->lock);
     type->tp_free(op);
     Py_DECREF(type);
 }

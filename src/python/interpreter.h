@@ -2,6 +2,7 @@
 #ifndef TQ_PYTHON_INTERPRETER_H
 #define TQ_PYTHON_INTERPRETER_H
 
+#include "python/interpreter_lock.h"
 #include "python/model.h"
 #include "python/state.h"
 #include "runtime/run.h"
@@ -21,13 +22,12 @@ typedef struct InterpreterObject {
     ModelObject *model;
     PyObject *registered; /* dict: name -> (prepare, eval), or NULL */
     tq_py_op *custom;     /* list */
-    PyThread_type_lock lock;
-    unsigned long owner; /* the thread that holds the lock; 0: none */
+    tq_py_lock lock;
     PyObject *raised[3]; /* what a Python operator raised, until the run has returned */
 } InterpreterObject;
 
 /* One thread at a time works with an interpreter: others wait, and a call from inside one (from a custom
-   operator) is refused with RuntimeError.  0, or -1 with an exception. */
+   operator) is refused with RuntimeError (interpreter_lock.h).  0, or -1 with an exception. */
 int tq_py_enter(InterpreterObject *self);
 void tq_py_leave(InterpreterObject *self);
 
@@ -53,6 +53,7 @@ int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor 
 /* ---- interpreter_custom.c ---- */
 
 const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name);
+void tq_py_custom_clear(InterpreterObject *self); /* lets the callables go; the rows stay, for the run */
 void tq_py_custom_free(InterpreterObject *self);
 
 /* ---- interpreter_look.c ---- */

@@ -18,6 +18,15 @@ static tq_status failed(tq_node *node, tq_error *error)
     return tq_op_fail(node, error, TQ_BAD_DATA, "raised an exception");
 }
 
+/* One of an operator's functions; the collector has taken it from an interpreter that nothing else refers to. */
+static PyObject *call(PyObject *function, PyObject *values, PyObject *options)
+{
+    if (function)
+        return PyObject_CallFunctionObjArgs(function, values, options, NULL);
+    PyErr_SetString(PyExc_RuntimeError, "the interpreter is being collected");
+    return NULL;
+}
+
 static PyObject *options_of(const tq_node *node)
 {
     tq_bytes options = {NULL, 0};
@@ -82,16 +91,16 @@ static int prepare_in_python(tq_node *node, tq_status *status, tq_error *error)
             PyTuple_SET_ITEM(shapes, i, shape);
     }
     if (ok)
-        result = PyObject_CallFunctionObjArgs(op_of(node)->prepare, shapes, options, NULL);
-    PyObject *rows = result ? PySequence_Fast(result, "prepare must return a list of output shapes") : NULL;
+        result = call(op_of(node)->prepare, shapes, options);
+    PyObject *rows = result ? tq_py_tuple_of(result, "prepare must return a list of output shapes") : NULL;
     ok = rows != NULL;
-    if (ok && PySequence_Fast_GET_SIZE(rows) != node->out_count) {
+    if (ok && PyTuple_GET_SIZE(rows) != node->out_count) {
         PyErr_Format(PyExc_ValueError, "prepare of '%U' returned %zd shapes; the operator has %d outputs",
-                     op_of(node)->name, PySequence_Fast_GET_SIZE(rows), node->out_count);
+                     op_of(node)->name, PyTuple_GET_SIZE(rows), node->out_count);
         ok = 0;
     }
     for (int i = 0; ok && *status == TQ_OK && i < node->out_count; i++)
-        ok = take_shape(node, i, PySequence_Fast_GET_ITEM(rows, i), status, error) == 0;
+        ok = take_shape(node, i, PyTuple_GET_ITEM(rows, i), status, error) == 0;
     Py_XDECREF(rows);
     Py_XDECREF(result);
     Py_XDECREF(options);
@@ -141,20 +150,20 @@ static int eval_in_python(tq_node *node, tq_status *status, tq_error *error)
             PyTuple_SET_ITEM(inputs, i, array);
     }
     if (ok)
-        result = PyObject_CallFunctionObjArgs(row->eval, inputs, options, NULL);
+        result = call(row->eval, inputs, options);
     ok = result != NULL;
     if (ok && PyArray_Check(result) && node->out_count == 1) {
         ok = take_output(node, 0, result, status, error) == 0;
     } else if (ok) {
-        PyObject *rows = PySequence_Fast(result, "eval must return an array, or a list of arrays");
+        PyObject *rows = tq_py_tuple_of(result, "eval must return an array, or a list of arrays");
         ok = rows != NULL;
-        if (ok && PySequence_Fast_GET_SIZE(rows) != node->out_count) {
+        if (ok && PyTuple_GET_SIZE(rows) != node->out_count) {
             PyErr_Format(PyExc_ValueError, "eval of '%U' returned %zd arrays; the operator has %d outputs", row->name,
-                         PySequence_Fast_GET_SIZE(rows), node->out_count);
+                         PyTuple_GET_SIZE(rows), node->out_count);
             ok = 0;
         }
         for (int i = 0; ok && *status == TQ_OK && i < node->out_count; i++)
-            ok = take_output(node, i, PySequence_Fast_GET_ITEM(rows, i), status, error) == 0;
+            ok = take_output(node, i, PyTuple_GET_ITEM(rows, i), status, error) == 0;
         Py_XDECREF(rows);
     }
     Py_XDECREF(result);
@@ -204,14 +213,21 @@ const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name)
     return &row->op;
 }
 
+void tq_py_custom_clear(InterpreterObject *self)
+{
+    for (tq_py_op *row = self->custom; row; row = row->next) {
+        Py_CLEAR(row->prepare);
+        Py_CLEAR(row->eval);
+    }
+}
+
 void tq_py_custom_free(InterpreterObject *self)
 {
+    tq_py_custom_clear(self);
     while (self->custom) {
         tq_py_op *row = self->custom;
         self->custom = row->next;
         Py_XDECREF(row->name);
-        Py_XDECREF(row->prepare);
-        Py_XDECREF(row->eval);
         PyMem_Free(row);
     }
 }

@@ -91,7 +91,7 @@ static void dealloc(ModelObject *self)
             tq_graph_free(&self->graphs[i]);
     tq_release(&tq_default_allocator, self->graphs);
     tq_model_close(&self->model);
-    Py_XDECREF(self->external_files);
+    tq_py_retract(&self->external_files);
     Py_XDECREF(self->file);
     Py_XDECREF(self->path);
     PyBuffer_Release(&self->view);
@@ -101,16 +101,24 @@ static void dealloc(ModelObject *self)
 
 /* ---- what parts share ---- */
 
+static tq_status build_graph(ModelObject *self, size_t subgraph, tq_error *error)
+{
+    tq_status status = TQ_OK;
+    if (!self->graphs)
+        status = tq_allocate(&tq_default_allocator, self->model.subgraphs.count, sizeof *self->graphs, &self->graphs, error);
+    if (status != TQ_OK || self->graphs[subgraph].producers)
+        return status;
+    tq_subgraph view = tq_model_subgraph(&self->model, subgraph);
+    return tq_graph_build(&view, &tq_default_allocator, &self->graphs[subgraph], error);
+}
+
 const tq_graph *tq_py_model_graph(ModelObject *self, size_t subgraph)
 {
     tq_error error;
-    tq_status status = TQ_OK;
-    if (!self->graphs)
-        status = tq_allocate(&tq_default_allocator, self->model.subgraphs.count, sizeof *self->graphs, &self->graphs, &error);
-    if (status == TQ_OK && !self->graphs[subgraph].producers) {
-        tq_subgraph view = tq_model_subgraph(&self->model, subgraph);
-        status = tq_graph_build(&view, &tq_default_allocator, &self->graphs[subgraph], &error);
-    }
+    tq_status status;
+    TQ_HOLD(self)
+    status = build_graph(self, subgraph, &error);
+    TQ_LET_GO()
     if (status != TQ_OK) {
         tq_py_raise(tq_state_of((PyObject *)self), &error, NULL);
         return NULL;
@@ -134,16 +142,16 @@ static PyObject *open_external_file(ModelObject *self, int64_t group)
 
 PyObject *tq_py_model_external_file(ModelObject *self, int64_t group)
 {
-    PyObject *key = PyLong_FromLongLong(group), *file = NULL;
-    if (!self->external_files)
-        self->external_files = PyDict_New();
-    if (key && self->external_files) {
-        file = Py_XNewRef(PyDict_GetItemWithError(self->external_files, key));
-        if (!file && !PyErr_Occurred()) {
-            file = open_external_file(self, group);
-            if (file && PyDict_SetItem(self->external_files, key, file) < 0)
-                Py_CLEAR(file);
-        }
+    PyObject *files = self->external_files, *key = PyLong_FromLongLong(group), *file = NULL;
+    if (!files)
+        files = tq_py_publish(&self->external_files, PyDict_New());
+    if (key && files)
+        file = Py_XNewRef(PyDict_GetItemWithError(files, key)); /* what is in there stays */
+    if (key && files && !file && !PyErr_Occurred()) {
+        /* Another thread may open it meanwhile: the first stays, since interpreters read it without a reference. */
+        PyObject *made = open_external_file(self, group);
+        file = made ? Py_XNewRef(PyDict_SetDefault(files, key, made)) : NULL;
+        Py_XDECREF(made);
     }
     Py_XDECREF(key);
     return file;

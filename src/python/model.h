@@ -13,7 +13,7 @@ typedef struct {
     Py_buffer view;  /* .obj is NULL where they are a file's */
     PyObject *path;  /* str, or None */
     tq_graph *graphs;         /* by subgraph, or NULL before the first was asked for */
-    PyObject *external_files; /* {group index: File}, made when first needed */
+    tq_py_lazy external_files; /* {group index: File} */
 } ModelObject;
 
 /* The graph of a subgraph, built the first time; NULL with an exception. */

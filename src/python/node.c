@@ -192,6 +192,14 @@ static PyObject *numbers(NodeObject *self, PyObject *name)
 
 /* ---- the type ---- */
 
+TQ_HELD(self->tree, get, (NodeObject * self, PyObject *name), (self, name))
+TQ_HELD(self->tree, has, (NodeObject * self, PyObject *name), (self, name))
+TQ_HELD(self->tree, numbers, (NodeObject * self, PyObject *name), (self, name))
+TQ_HELD(self->tree, length_of, (NodeObject * self, PyObject *name), (self, name))
+TQ_HELD(self->tree, unknown_slots, (NodeObject * self, PyObject *unused), (self, unused))
+TQ_HELD(self->tree, tq_py_node_set, (NodeObject * self, PyObject *args), (self, args))
+TQ_HELD(self->tree, tq_py_node_store, (NodeObject * self, PyObject *const *args, Py_ssize_t count), (self, args, count))
+
 static PyObject *get_type(NodeObject *self, void *closure)
 {
     (void)closure;
@@ -238,24 +246,24 @@ static PyGetSetDef properties[] = {
 };
 
 static PyMethodDef methods[] = {
-    {"get", (PyCFunction)get, METH_O,
+    {"get", (PyCFunction)held_get, METH_O,
      "get($self, field, /)\n--\n\n"
      "A scalar, or its default where it is not stored; an str; a read-only array; a _Node; a list of\n"
      "them or of str.  None where what is no scalar is not stored."},
-    {"has", (PyCFunction)has, METH_O, "has($self, field, /)\n--\n\nWhether the field is stored."},
-    {"numbers", (PyCFunction)numbers, METH_O,
+    {"has", (PyCFunction)held_has, METH_O, "has($self, field, /)\n--\n\nWhether the field is stored."},
+    {"numbers", (PyCFunction)held_numbers, METH_O,
      "numbers($self, field, /)\n--\n\nA vector of integers as a tuple; empty where it is not stored."},
-    {"length", (PyCFunction)length_of, METH_O,
+    {"length", (PyCFunction)held_length_of, METH_O,
      "length($self, field, /)\n--\n\nHow many elements a vector has; 0 where it is not stored."},
-    {"store", (PyCFunction)(void (*)(void))tq_py_node_store, METH_FASTCALL,
+    {"store", (PyCFunction)(void (*)(void))held_tq_py_node_store, METH_FASTCALL,
      "store($self, field, value, /)\n--\n\n"
      "Sets a field to an int or a bool, a short list of ints or an array of its own dtype; False, and nothing is\n"
      "done, for all else and for what does not fit."},
-    {"set", (PyCFunction)tq_py_node_set, METH_VARARGS,
+    {"set", (PyCFunction)held_tq_py_node_set, METH_VARARGS,
      "set($self, field, value, /)\n--\n\n"
      "A number for a scalar, bytes for a string or a vector of scalars, a _Node of the same tree, a\n"
      "sequence of them or of bytes; None takes the field away."},
-    {"unknown_slots", (PyCFunction)unknown_slots, METH_NOARGS,
+    {"unknown_slots", (PyCFunction)held_unknown_slots, METH_NOARGS,
      "unknown_slots($self, /)\n--\n\nThe slots of stored fields that the schema does not know."},
     {NULL, NULL, 0, NULL},
 };

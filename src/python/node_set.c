@@ -69,16 +69,16 @@ static int set_vector(NodeObject *self, const tq_field *field, PyObject *value)
 
 static int set_strings(NodeObject *self, const tq_field *field, PyObject *value)
 {
-    PyObject *items = PySequence_Fast(value, "a sequence of bytes is needed");
+    PyObject *items = tq_py_tuple_of(value, "a sequence of bytes is needed");
     if (!items)
         return -1;
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
     tq_bytes *strings;
     tq_error error;
     tq_status status = tq_region_get(&self->tree->tree.region, (uint64_t)count, sizeof *strings, &strings, &error);
     int result = tq_py_tree_result(self->tree, status, &error);
     for (Py_ssize_t i = 0; result == 0 && i < count; i++)
-        result = tq_py_tree_take_bytes(self->tree, PySequence_Fast_GET_ITEM(items, i), &strings[i]);
+        result = tq_py_tree_take_bytes(self->tree, PyTuple_GET_ITEM(items, i), &strings[i]);
     Py_DECREF(items);
     tq_cell cell = {.slot = field->slot, .kind = TQ_CELL_STRINGS, .align = 4, .count = (uint32_t)count};
     if (result == 0)
@@ -117,18 +117,22 @@ static int store_vector(NodeObject *self, const tq_field *field, const uint8_t *
 }
 
 /* 1: stored; 0: not all of them are plain and fit; -1: an exception. */
-static int store_items(NodeObject *self, const tq_field *field, PyObject *items)
+static int store_items(NodeObject *self, const tq_field *field, PyObject *value)
 {
     enum { MOST = 64 };
     uint8_t bytes[8 * MOST + 8];
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
     const size_t size = tq_scalar_size[field->scalar];
-    if (count > MOST || !tq_py_is_integer(field))
+    if (PySequence_Fast_GET_SIZE(value) > MOST || !tq_py_is_integer(field))
         return 0;
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (!plain_integer(field, PySequence_Fast_GET_ITEM(items, i), bytes + (size_t)i * size))
-            return 0;
-    return store_vector(self, field, bytes, (size_t)count) < 0 ? -1 : 1;
+    PyObject *items = tq_py_tuple_of(value, "a sequence is needed");
+    if (!items)
+        return -1;
+    const Py_ssize_t count = PyTuple_GET_SIZE(items);
+    bool plain = count <= MOST;
+    for (Py_ssize_t i = 0; plain && i < count; i++)
+        plain = plain_integer(field, PyTuple_GET_ITEM(items, i), bytes + (size_t)i * size);
+    Py_DECREF(items);
+    return !plain ? 0 : store_vector(self, field, bytes, (size_t)count) < 0 ? -1 : 1;
 }
 
 static int store_array(NodeObject *self, const tq_field *field, PyArrayObject *array)
@@ -197,16 +201,16 @@ static tq_node *node_of(NodeObject *self, const char *what, PyObject *value, tq_
 
 static int set_tables(NodeObject *self, const tq_field *field, PyObject *value)
 {
-    PyObject *items = PySequence_Fast(value, "a sequence of tables is needed");
+    PyObject *items = tq_py_tuple_of(value, "a sequence of tables is needed");
     if (!items)
         return -1;
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    Py_ssize_t count = PyTuple_GET_SIZE(items);
     tq_node **tables;
     tq_error error;
     tq_status status = tq_region_get(&self->tree->tree.region, (uint64_t)count, sizeof *tables, &tables, &error);
     int result = tq_py_tree_result(self->tree, status, &error);
     for (Py_ssize_t i = 0; result == 0 && i < count; i++) {
-        tables[i] = node_of(self, field->name, PySequence_Fast_GET_ITEM(items, i), field->detail);
+        tables[i] = node_of(self, field->name, PyTuple_GET_ITEM(items, i), field->detail);
         result = tables[i] ? 0 : -1;
     }
     Py_DECREF(items);

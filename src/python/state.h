@@ -19,7 +19,9 @@
 #include <numpy/arrayobject.h>
 
 #include "base/status.h"
+#include "flatbuffer/schema.h"
 #include "model/types.h"
+#include "python/free_threads.h"
 
 /* Strings that dict keys and attribute names are made of, interned once: KEY(name). */
 #define TQ_KEYS(KEY)                                                                              \
@@ -38,8 +40,9 @@ typedef struct tq_state {
         TQ_KEYS(KEY)
 #undef KEY
     } key;
-    PyObject *dtypes[TQ_TYPE_COUNT];  /* by TensorType: what Tensor.data holds; NULL until asked for */
-    PyObject *classes[TQ_TYPE_COUNT]; /* by TensorType: what get_tensor_details reports; likewise */
+    tq_py_lazy dtypes[TQ_TYPE_COUNT];  /* by TensorType: what Tensor.data holds */
+    tq_py_lazy classes[TQ_TYPE_COUNT]; /* by TensorType: what get_tensor_details reports */
+    tq_py_lazy members[TQ_ENUM_COUNT]; /* by tq_enum_id: a dict from value to member, which does not change */
 } tq_state;
 
 extern struct PyModuleDef tq_module;

@@ -78,6 +78,12 @@ tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table,
     return tq_py_tree_begin_change(self->tree) < 0 ? NULL : &self->tree->tree;
 }
 
+PyObject *tq_py_tree_of(tq_state *state, PyObject *object)
+{
+    bool is_node = object && PyObject_TypeCheck(object, (PyTypeObject *)state->Node);
+    return is_node ? (PyObject *)((NodeObject *)object)->tree : NULL;
+}
+
 int tq_py_keep_for_node(PyObject *object, PyObject *owner)
 {
     return PyList_Append(((NodeObject *)object)->tree->borrowed, owner);
@@ -292,20 +298,27 @@ static PyObject *get_end(TreeObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(self->end);
 }
 
+TQ_HELD(self, make_node, (TreeObject * self, PyObject *name), (self, name))
+TQ_HELD(self, copy_node, (TreeObject * self, PyObject *value), (self, value))
+TQ_HELD(self, size_of, (TreeObject * self, PyObject *args, PyObject *kwargs), (self, args, kwargs))
+TQ_HELD(self, write_tree, (TreeObject * self, PyObject *args, PyObject *kwargs), (self, args, kwargs))
+TQ_HELD(self, get_lost, (TreeObject * self, void *closure), (self, closure))
+TQ_HELD(self, get_changes, (TreeObject * self, void *closure), (self, closure))
+
 static PyGetSetDef properties[] = {
     {"root", (getter)get_root, NULL, "The table Model.", NULL},
     {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.", NULL},
-    {"lost", (getter)get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.", NULL},
-    {"changes", (getter)get_changes, NULL, "A number that rises whenever a field is set, and when the tree is written.", NULL},
+    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.", NULL},
+    {"changes", (getter)held_get_changes, NULL, "A number that rises whenever a field is set, and when the tree is written.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef methods[] = {
-    {"make", (PyCFunction)make_node, METH_O, "make($self, table, /)\n--\n\nA new, empty table of that name, as a _Node."},
-    {"copy", (PyCFunction)copy_node, METH_O, "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
-    {"size", (PyCFunction)(void (*)(void))size_of, METH_VARARGS | METH_KEYWORDS,
+    {"make", (PyCFunction)held_make_node, METH_O, "make($self, table, /)\n--\n\nA new, empty table of that name, as a _Node."},
+    {"copy", (PyCFunction)held_copy_node, METH_O, "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
+    {"size", (PyCFunction)(void (*)(void))held_size_of, METH_VARARGS | METH_KEYWORDS,
      "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without a tail."},
-    {"write", (PyCFunction)(void (*)(void))write_tree, METH_VARARGS | METH_KEYWORDS,
+    {"write", (PyCFunction)(void (*)(void))held_write_tree, METH_VARARGS | METH_KEYWORDS,
      "write($self, descriptor=-1, share_constants=False, tail=None, limit=2147483647)\n--\n\n"
      "The model as bytes; with a file descriptor, written to it, and the number of bytes.  tail(size) gives\n"
      "what follows the model's own bytes.  A flatbuffer that would pass limit gets its constants behind it."},

@@ -14,6 +14,9 @@ int tq_py_add_tree(PyObject *module, tq_state *state);
    is set. */
 tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_node **node);
 
+/* The _Tree that a _Node belongs to, borrowed; NULL, without an exception, for anything else. */
+PyObject *tq_py_tree_of(tq_state *state, PyObject *object);
+
 /* Keeps an object as long as the tree of a _Node. */
 int tq_py_keep_for_node(PyObject *object, PyObject *owner);
 

@@ -169,12 +169,39 @@ static PyObject *scales_of(PyObject *module, PyObject *buffer)
     return made;
 }
 
+/* What changes a tree holds it: that of the node that stands first. */
+static PyObject *hold_tree(PyObject *module, PyObject *args, PyObject *node, PyCFunction work)
+{
+    PyObject *tree = tq_py_tree_of(PyModule_GetState(module), node), *made;
+    if (!tree)
+        return work(module, args); /* which says what is needed */
+    TQ_HOLD(tree)
+    made = work(module, args);
+    TQ_LET_GO()
+    return made;
+}
+
+#define HELD(name)                                                                                        \
+    static PyObject *held_##name(PyObject *module, PyObject *args)                                        \
+    {                                                                                                     \
+        return hold_tree(module, args, PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL, name);  \
+    }
+HELD(codes_into)
+HELD(codes_from)
+HELD(halves_from)
+HELD(become_codes)
+
+static PyObject *held_scales_of(PyObject *module, PyObject *buffer)
+{
+    return hold_tree(module, buffer, buffer, scales_of);
+}
+
 static PyMethodDef functions[] = {
-    {"_codes_into", codes_into, METH_VARARGS, NULL},
-    {"_codes_from", codes_from, METH_VARARGS, NULL},
-    {"_halves_from", halves_from, METH_VARARGS, NULL},
-    {"_become_codes", become_codes, METH_VARARGS, NULL},
-    {"_scales_of", scales_of, METH_O, NULL},
+    {"_codes_into", held_codes_into, METH_VARARGS, NULL},
+    {"_codes_from", held_codes_from, METH_VARARGS, NULL},
+    {"_halves_from", held_halves_from, METH_VARARGS, NULL},
+    {"_become_codes", held_become_codes, METH_VARARGS, NULL},
+    {"_scales_of", held_scales_of, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
