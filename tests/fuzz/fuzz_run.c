@@ -10,6 +10,10 @@
  */
 #include "fuzz_model.h"
 
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "kernels/kernels.h"
 #include "runtime/run.h"
 
 enum {
@@ -227,6 +231,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const tq_bytes file = {data, size};
     const uint64_t seed = seed_of(file);
+    static bool chosen;
+    if (!chosen)
+        tq_kernels_choose(tq_cpu_detect(getenv("TQ_DISABLE_CPU")));
+    chosen = true;
     for (int numerics = TQ_NUMERICS_REFERENCE; numerics <= TQ_NUMERICS_XNNPACK; numerics++) {
         fuzz_heap heap = {0, NEVER};
         open_and_run(file, (tq_numerics)numerics, seed, &heap);
