@@ -13,6 +13,7 @@ another goes on behind it; with --stop none does.  The exit code is 1 where anyt
 import argparse
 import collections
 import contextlib
+import math
 import os
 import resource
 import select
@@ -66,6 +67,7 @@ SECONDS = 10  # after which a signal ends what is being done with a model
 DEAF = 30  # and so long the process may go on without a word before it counts as deaf
 # What may be raised: see docs/files.md.
 ALLOWED = (tq.Error, ValueError, IndexError, MemoryError)
+PYTHON_OWN = ("list index", "tuple index", "list assignment")  # how IndexErrors begin that nobody meant
 
 
 def damaged(data, random):
@@ -223,6 +225,8 @@ def samples_of(data, random):
         sample = []
         for tensor in tq.Model(data).inputs:
             if tensor is not None:
+                if math.prod(tensor.shape) > MEMORY:
+                    raise ValueError("more elements than a sample of these runs has")
                 dtype = np.dtype(tq._core.tensor_types()[int(tensor.type)][2].replace("ml_dtypes.", ""))
                 sample.append(random.integers(0, 2, tensor.shape).astype(dtype))
         found.append(sample)
@@ -294,6 +298,8 @@ def use(function, data, random):
     except Slow:
         return "slow"
     except ALLOWED as error:
+        if str(error).startswith(PYTHON_OWN):
+            raise
         return getattr(error, "code", None) or type(error).__name__
     finally:
         signal.alarm(0)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
+_ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # that tq.dequantize takes; LiteRT's types of a byte
 _PART = 1 << 15  # elements that are summed at a time, so that all stays in the cache
 
 
@@ -100,10 +101,16 @@ def real(value: Array, tensor: Tensor) -> Array | None:
     if value.dtype.kind not in "biuf":
         return None
     quantization = tensor.quantization
-    if quantization and value.dtype.kind in "iu" and len(quantization.scale):
+    if not quantization or value.dtype.kind not in "iu" or not len(quantization.scale):
+        return value
+    if value.dtype.name in _ARRAY_TYPES:
         numbers: Array = quantization.dequantize(value)
         return numbers
-    return value
+    if len(quantization.scale) > 1 or len(quantization.zero_point) > 1:
+        raise ValueError(f"{tensor!r} has one scale a channel: {value.dtype} values are measured with one scale")
+    zero_point = quantization.zero_point[0] if len(quantization.zero_point) else 0
+    with np.errstate(all="ignore"):
+        return (np.asarray(value, np.float64) - float(zero_point)) * float(quantization.scale[0])
 
 
 class Samples:
