@@ -6,8 +6,8 @@
 KIND: `damaged`, models of one operator (tests/generators) with a few words of their structure or constants set to
 extremes or at random; `impossible`, well-formed ones of tests/impossible.py.  Each goes through all that a user can do
 with a model, which are the functions under `@through`.  An exception must be one of tq's own errors, or a builtin one
-that the documents name.  A process that dies, or that a signal does not end, is told of with the number of its model, and
-another goes on behind it; with --stop none does.  The exit code is 1 where anything was wrong.
+that the documents name.  A process that dies, or that a signal does not end, is told of with the number of its model,
+and another goes on behind it; with --stop none does.  The exit code is 1 where anything was wrong.
 """
 
 import argparse

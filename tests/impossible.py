@@ -54,10 +54,9 @@ class Hand:
     def __init__(self, data, chance):
         self.tree = _core._Tree(tq.Model(data))
         self.chance = chance
-        self.choose()
 
     def choose(self):
-        """Any subgraph, one of its operators, and any tensor, mostly one of the operator's."""
+        """Any subgraph, one of its operators, and any tensor, mostly one of its; LookupError: there is none."""
         pick = self.chance.choice
         self.graphs = self.nodes(self.tree.root, "subgraphs")
         self.graph = pick(self.graphs)
