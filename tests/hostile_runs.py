@@ -91,6 +91,8 @@ def fill(interpreter, random, extreme):
     """Random values in every input, or for `extreme` such as hardly fit."""
     for details in interpreter.get_input_details():
         shape, dtype = tuple(details["shape"]), np.dtype(details["dtype"])
+        if math.prod(map(int, shape)) > MEMORY:  # strings have no memory before they are set
+            raise ValueError("more elements than these runs set")
         if dtype.kind in "SO":
             value = np.full(shape, b"text", object)
         elif dtype.kind == "b":

@@ -9,9 +9,11 @@ import struct
 import subprocess
 
 import impossible
+import numpy as np
 import pytest
 import zoo
 from compiled import SANITIZED
+from models import build_model, operator, tensor
 from test_fuzz import CORE, ROOT, compile_with
 
 TARGET = [ROOT / "tests" / "fuzz" / name for name in ("fuzz_run.c", "fuzz_walk.c")]
@@ -46,6 +48,22 @@ def sound_models(folder, step):
         paths.append(folder / f"{row}.tflite")
         paths[-1].write_bytes(impossible.sound(7, row, None).model)
     return paths
+
+
+def test_sums_and_casts_of_prepare_stay_in_range(replay, tmp_path):
+    """A float's extreme as an integer, 2^64 as an int64, and a place in scratch memory of no bytes were none."""
+    pair = {
+        "least": [tensor("x", [2, 3]), tensor("axes", [1], "INT32", data=np.array([1])), tensor("y", [2])],
+        "unsigned": [tensor("x", [2], "UINT64"), tensor("z", [2], "UINT64"), tensor("y", [2], "UINT64")],
+        "product": [tensor("x", [2, 3]), tensor("z", [3, 4]), tensor("y", [2, 4])],
+        "nothing": [tensor("x", [0, 3]), tensor("z", [3, 4]), tensor("y", [0, 4])],
+    }
+    names = {"least": "REDUCE_MAX", "unsigned": "STABLEHLO_ADD", "product": "BATCH_MATMUL", "nothing": "BATCH_MATMUL"}
+    for case, tensors in pair.items():
+        inputs = [0] if case == "least" else [0, 1]
+        model = build_model(tensors, [operator(names[case], [0, 1], [2])], inputs, [2])
+        (tmp_path / f"{case}.tflite").write_bytes(model)
+    assert replay("run", *tmp_path.iterdir()) == len(pair)
 
 
 def test_every_break_breaks_something():
