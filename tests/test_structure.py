@@ -97,6 +97,29 @@ def test_only_the_binding_knows_python(path):
         assert "PyObject" not in text_of(path)
 
 
+C_FILES = [path for path in committed() if path.suffix in (".c", ".h", ".def")]
+
+
+def test_one_header_asks_the_system_for_more_than_c11():
+    """macOS hides madvise and others from a file that asks for POSIX by name."""
+    asks = re.compile(r"^#\s*define _\w+_SOURCE\b", re.MULTILINE)
+    assert [name(path) for path in C_FILES if asks.search(text_of(path))] == ["src/base/system.h"]
+
+
+def test_files_that_ask_for_more_do_so_before_all_else():
+    """It changes what the system's headers declare."""
+    users = [path for path in C_FILES if "base/system.h" in includes(path)]
+    assert len(users) >= 6
+    assert [name(path) for path in users if includes(path)[0] != "base/system.h"] == []
+
+
+def test_nobody_calls_the_c_librarys_round():
+    """mingw-w64's rounds the number below 1/2 to 1: tq_round_f32 and tq_round_f64 do not."""
+    calls = re.compile(r"(?<![\w`])l{0,2}roundf?\(")
+    comments = re.compile(r"/\*.*?\*/|\"[^\"\n]*\"", re.DOTALL)
+    assert [name(path) for path in SOURCES if calls.search(comments.sub("", text_of(path)))] == []
+
+
 def test_every_source_begins_with_its_license():
     expected = {
         **dict.fromkeys([".c", ".h", ".def"], "/* SPDX-License-Identifier: Apache-2.0"),

@@ -20,10 +20,11 @@ from tq._core import Model, Operator
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, write_all, write_atomically
+from tq.editor import Editor
 from tq.interpreter import Interpreter
 from tq.matching import constant_of, match
 from tq.measuring import Samples, real
+from tq.saving import target
 from tq.sources import Source, opened
 
 Array = NDArray[Any]
@@ -36,6 +37,7 @@ def correct_biases(
     samples: Samples | Iterable[Any] | Mapping[str, Any],
     *,
     output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
     num_threads: int | None = None,
 ) -> bytes:
     """A quantized model whose layers have the mean outputs of the float model's.
@@ -43,11 +45,13 @@ def correct_biases(
     quantized: made from float_model by any recipe; of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED with quantized
         weights, the biases change, or are added.
     samples: as tq.calibrate takes them.  output: a path to write the model to as well.
+    in_place: it may be the path of `quantized`.
 
     Corrections of an integer bias are rounded to its steps, and end at int32's ends.
     ValueError: samples that do not fit, or models that have no layers in common.
     """
     a, b = opened(float_model), opened(quantized)
+    goal = target(output, a, samples, model=b, in_place=in_place)
     fed = samples if isinstance(samples, Samples) else Samples(a, samples)
     layers = layers_of(a, b)
     if not layers:
@@ -59,8 +63,8 @@ def correct_biases(
         if np.isfinite(shift).all():
             _add(editor.main, editor.main._operators[two.index], shift)
     result = editor.to_bytes()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    if goal is not None:
+        goal.save(result)
     return result
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tq.nearest import hint
 from tq.sources import opened
 
 if TYPE_CHECKING:
@@ -110,7 +111,10 @@ def feed(interpreter: Any, inputs: Any) -> None:
         by_name = {item["name"]: item for item in details}
         unknown = [name for name in inputs if name not in by_name]
         if unknown:
-            raise ValueError(f"no input is called {unknown[0]!r}; the inputs are {', '.join(by_name)}")
+            raise ValueError(
+                f"no input is called {unknown[0]!r}; the inputs are {', '.join(by_name)}"
+                f"{hint(str(unknown[0]), by_name)}"
+            )
         pairs = [(by_name[name], value) for name, value in inputs.items()]
     else:
         values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from tq import fields
 from tq._core import Quantization, _Node
 from tq.constants import encode, type_number, type_of_array
-from tq.edit_operator import OperatorPart, TensorLike
+from tq.edit_operator import OperatorPart, TensorLike, check_name
 from tq.edit_tensor import QuantizationPart, TensorPart
+from tq.nearest import hint
 from tq.parts import Part, Parts, empty_if_parts, renumber, renumber_one
 
 if TYPE_CHECKING:
@@ -118,7 +119,9 @@ class SubgraphPart(Part):
             for tensor in self._tensors:
                 if tensor.name == what:
                     return tensor
-            raise ValueError(f"subgraph {self.index} has no tensor {what!r}")
+            raise ValueError(
+                f"subgraph {self.index} has no tensor {what!r}{hint(what, (t.name for t in self._tensors))}"
+            )
         if isinstance(what, (int, np.integer)) and not isinstance(what, bool):
             if 0 <= what < len(self._tensors):
                 return self._tensors[int(what)]
@@ -221,7 +224,8 @@ class SubgraphPart(Part):
     ) -> OperatorPart:
         """A new operator, at place `at` in the order of execution (default: last).
 
-        name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.
+        name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.  ValueError: it
+        looks like a builtin operator's, and custom_options, be they b"", do not say that it is none.
         inputs, outputs: tensors, their names or indices; None for an optional input that is left out.
         options, more_options: the builtin options by the schema's names; those left out have the schema's defaults.
         options=None: the operator stores none, not even their table.
@@ -230,6 +234,8 @@ class SubgraphPart(Part):
         place = len(self._operators) if at is None else at
         if not 0 <= place <= len(self._operators):
             raise ValueError(f"{where}: there is no place {at} among {len(self._operators)} operators")
+        if custom_options is None:
+            check_name(name)
         operator = OperatorPart(self._editor, self._editor._tree.make("Operator"), self)
         operator._put("inputs", self._indices(inputs, where))
         operator._put("outputs", self._indices(outputs, where))

@@ -10,6 +10,7 @@ from tq import fields
 from tq._core import _Node
 from tq.edit_operator import TensorLike
 from tq.edit_tensor import TensorPart
+from tq.nearest import hint
 from tq.parts import Part
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Metadata(MutableMapping[str, bytes]):
     def __getitem__(self, name: str) -> bytes:
         entry = self._entry(name)
         if entry is None:
-            raise KeyError(name)
+            raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
         buffer = self._editor._buffer_node(int(entry.get("buffer")))
         data = buffer.get("data") if buffer else None
         return b"" if data is None else bytes(data)
@@ -104,7 +105,7 @@ class Metadata(MutableMapping[str, bytes]):
     def __delitem__(self, name: str) -> None:
         gone = [item for item in self._entries() if (item.get("name") or "") == name]
         if not gone:
-            raise KeyError(name)
+            raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
         self._editor._root.set("metadata", [item for item in self._entries() if item not in gone] or None)
         self._editor._forget_users()
         for item in gone:

@@ -24,8 +24,9 @@ from tq._core import Model
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, write_all, write_atomically
+from tq.editor import Editor
 from tq.folding import fold_constants
+from tq.saving import target
 from tq.sources import Source, kept
 
 Array = NDArray[Any]
@@ -71,6 +72,7 @@ def equalize(
     relu6: str = "keep",
     per_axis: bool = True,
     output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
 ) -> bytes:
     """A float model whose channels are scaled so that they quantize better; it computes the same to the last bit.
 
@@ -83,7 +85,7 @@ def equalize(
         quantized with one scale; without, those of its weights.
     relu6: "keep" leaves layers with a fused RELU6 as they are; "minimum" gives them a RELU and a MINIMUM in its place.
     per_axis: weights are to be quantized with a scale for each channel, so those of a DEPTHWISE_CONV_2D may be any.
-    output: a path to write the model to as well.
+    output: a path to write the model to as well.  in_place: it may be the path of `model`.
 
     Returns the model; the same where no two layers can be scaled.  Results keep their bits unless numbers pass below
     2^-126 or above 2^127.  ValueError: a quantized model, weights that are not finite, samples that do not fit.
@@ -91,14 +93,15 @@ def equalize(
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
     model = kept(model)
+    goal = target(output, samples, model=model, in_place=in_place)
     folded = _folded(model)
     editor = Editor(folded)
     found = pairs(editor.main, with_relu6=relu6 == "minimum")
     ranges = _ranges(folded, found, samples) if samples is not None else {}
     _Scaling(found, ranges, per_axis).write(editor.main)
     result = (editor if found else Editor(model)).to_bytes()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    if goal is not None:
+        goal.save(result)
     return result
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tq import _core
+from tq.nearest import hint, nearest
 
 if TYPE_CHECKING:
     from tq.backends import Backends
@@ -85,7 +86,12 @@ NUMERICS = {
 def _numerics(numerics: str | None, resolver: Any) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
-    return NUMERICS[OpResolverType[resolver.name]] if numerics is None else numerics
+    asked = OpResolverType[resolver.name]
+    if numerics is None:
+        return NUMERICS[asked]
+    if asked != OpResolverType.AUTO and numerics != NUMERICS[asked]:
+        raise ValueError(f"numerics is {numerics!r}, and experimental_op_resolver_type {asked.name}: give one of them")
+    return numerics
 
 
 def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
@@ -443,6 +449,8 @@ class SignatureRunner:
             self._signature_def = _default_signature(interpreter.model)
         else:
             known = f" These are {', '.join(map(repr, signatures))}." if signatures else ""
+            like = nearest(signature_key, signatures)
+            known += f" Did you mean {' or '.join(map(repr, like))}?" if like else ""
             raise ValueError(f'Invalid signature_key provided: "{signature_key}".{known}')
         self._inputs = self._signature_def["inputs"]
         self._outputs = self._signature_def["outputs"].items()
@@ -462,6 +470,7 @@ class SignatureRunner:
             if name not in self._inputs:
                 raise ValueError(
                     f"Invalid Input name ({name}) for SignatureDef. The inputs are {', '.join(self._inputs)}"
+                    f"{hint(name, self._inputs)}"
                 )
         values = {self._inputs[name]: np.asarray(value) for name, value in kwargs.items()}
         for index, value in values.items():

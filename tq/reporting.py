@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from tq import measuring
 from tq._core import Error, Model
-from tq.editor import write_all, write_atomically
 from tq.interpreter import Interpreter
 from tq.matching import is_computed, match, type_kind
 from tq.observers import HistogramObserver
+from tq.saving import Target, files_of, target
 from tq.sources import Source, opened
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Report:
     sqnr_db: float  # of all outputs together: of the mean of their ratios of noise to signal
     arena: tuple[int, int]  # bytes of activations of each
     unmatched: list[str]  # float activations that have no partner
+    _input_files: frozenset[tuple[int, int]] = frozenset()  # of models and samples, which save() leaves alone
 
     @property
     def worst(self) -> list[TensorReport]:
@@ -129,9 +130,11 @@ class Report:
         return page(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page; it appears whole or not at all."""
-        data = self.to_html().encode("utf-8")
-        write_atomically(os.fspath(path), lambda descriptor: write_all(descriptor, data))
+        """Writes the page; it appears whole or not at all.
+
+        OSError: the path is that of a model or of samples, no regular file, or read-only.
+        """
+        Target(path, self).save(self.to_html().encode("utf-8"))
 
 
 def report(
@@ -153,6 +156,7 @@ def report(
     that do not belong together, no number among what both compute.  RunError: a model cannot be run.
     """
     a, b = opened(float_model), opened(quantized)
+    target(output, a, b, samples)
     fed = measuring.Samples(a, samples, max_samples)
     matching = match(a, b)
     one, two = (
@@ -187,6 +191,7 @@ def report(
         (_arena(a), _arena(b)),
         [name for index, name in floats.items() if index not in matched],
     )
+    made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)
     return made

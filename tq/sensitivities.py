@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import measuring
+from tq import effects, measuring
 from tq._core import Model, Operator
 from tq.calibration import Calibration
 from tq.editor import Editor
@@ -111,7 +111,9 @@ def sensitivity(
         raise ValueError(f"by is {by!r}; it must be 'operator' or 'tensor'")
     model = opened(model)
     given, run = _samples(model, calibration, samples, max_samples)
-    quantized = Model(quantize_model(model, recipe, calibration=given, **options))
+    if effects.needs_samples(recipe, options) or isinstance(given, Calibration):
+        options["calibration"] = given
+    quantized = Model(quantize_model(model, recipe, **options))
     return measure(model, quantized, run, by=by, num_threads=num_threads)
 
 

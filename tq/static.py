@@ -64,6 +64,8 @@ class Static(Groups):
         """Makes them integer ones, and returns them with what was put between."""
         if not self.operators and not self.tight(self.graph):
             return []
+        for tensor in [tensor for tensor in self.parents if self.is_touched(tensor)]:
+            self.ranges.use(tensor)
         for op in [op for op in self.operators if self._name(op) in INSTEAD]:
             self._become_product(op)
         counts = Counter(index for op in self.graph._operators for index in op.input_indices)

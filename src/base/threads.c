@@ -6,12 +6,36 @@
  * works too and never waits for a helper that has not started.  An idle worker spins for some tens
  * of microseconds before it sleeps: waking a sleeper costs more than a small job.
  */
-#if defined(__linux__)
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
+#include "base/system.h"
+
 #include "base/threads.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/stop.h"
+
+enum { FIRST_GRAINS = 16 }; /* of the first piece: items of a grain of 1 take what they take, others some microseconds */
+
+/* A range that nobody waits for is done in one go; one that hears Ctrl-C, in pieces that grow until one takes as long as
+   the coarse clock ticks, some milliseconds. */
+static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
+{
+    if (!tq_stop_listens() || end - begin <= grain) {
+        body(context, begin, end);
+        return;
+    }
+    const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
+    for (size_t piece = first; begin < end && !tq_stop_now();) {
+        const uint64_t start = tq_nanoseconds_coarse();
+        const size_t count = piece < end - begin ? piece : end - begin;
+        body(context, begin, begin + count);
+        begin += count;
+        if (tq_nanoseconds_coarse() == start && piece <= SIZE_MAX / 4)
+            piece *= 4;
+    }
+}
 
 static int clamp_threads(long count)
 {
@@ -31,9 +55,9 @@ long tq_forks(void)
 
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
-    (void)grain, (void)threads;
+    (void)threads;
     if (count)
-        body(context, 0, count);
+        run_range(body, context, 0, count, grain);
 }
 
 int tq_default_threads(void)
@@ -48,11 +72,12 @@ int tq_default_threads(void)
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "base/denormals.h"
 
 #define PIECES 4   /* a segment's, for balance */
+#define ASK_EVERY 20000000 /* nanoseconds between two questions whether to stop, while helpers work */
 #define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
 
 struct segment {
@@ -63,10 +88,11 @@ struct segment {
 struct job {
     tq_range_fn body;
     void *context;
-    size_t piece;
+    size_t grain, piece;
     int segments, joined; /* joined: helpers that ever came; under the pool's lock */
     atomic_int active;    /* helpers at work */
     tq_denormals denormals; /* the caller's */
+    tq_listener listener;   /* its helpers' */
     struct job *after;
     struct segment segment[TQ_MAX_THREADS];
 };
@@ -99,7 +125,7 @@ static void work(struct job *job, int first)
             if (begin >= s->end)
                 break;
             size_t left = s->end - begin;
-            job->body(job->context, begin, begin + (left < job->piece ? left : job->piece));
+            run_range(job->body, job->context, begin, begin + (left < job->piece ? left : job->piece), job->grain);
         }
     }
 }
@@ -138,6 +164,7 @@ static void *worker(void *unused)
         if (job) {
             pthread_mutex_unlock(&pool.lock);
             tq_denormals_restore(job->denormals);
+            tq_stop_enter(job->listener);
             work(job, first);
             /* After this the job may be gone: its caller waits for active to reach 0 and no longer. */
             bool last = atomic_fetch_sub_explicit(&job->active, 1, memory_order_acq_rel) == 1;
@@ -226,6 +253,25 @@ static void post(struct job *job)
     pthread_mutex_unlock(&pool.lock);
 }
 
+/* Under the lock: waits for a helper to leave.  Helpers cannot ask whether to stop; so their caller does, now and then. */
+static void wait_idle(void)
+{
+    if (!tq_stop_listens()) {
+        pthread_cond_wait(&pool.idle, &pool.lock);
+        return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ASK_EVERY;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_cond_timedwait(&pool.idle, &pool.lock, &until) != 0) {
+        pthread_mutex_unlock(&pool.lock);
+        tq_stop_now();
+        pthread_mutex_lock(&pool.lock);
+    }
+}
+
 static void await_helpers(struct job *job)
 {
     pthread_mutex_lock(&pool.lock);
@@ -238,7 +284,7 @@ static void await_helpers(struct job *job)
     }
     pthread_mutex_lock(&pool.lock);
     while (atomic_load_explicit(&job->active, memory_order_acquire) != 0)
-        pthread_cond_wait(&pool.idle, &pool.lock);
+        wait_idle();
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -250,12 +296,12 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
         threads = (int)grains;
     if (threads <= 1) {
         if (count)
-            body(context, 0, count);
+            run_range(body, context, 0, count, grain);
         return;
     }
     tq_threads_init();
 
-    struct job job = {.body = body, .context = context, .denormals = tq_denormals_mode()};
+    struct job job = {.body = body, .context = context, .denormals = tq_denormals_mode(), .listener = tq_stop_helper()};
     size_t each = grains / (size_t)threads, extra = grains % (size_t)threads, at = 0;
     for (int i = 0; i < threads; i++) {
         size_t end = at + each + ((size_t)i < extra);
@@ -264,6 +310,7 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
         at = end;
     }
     job.segments = threads;
+    job.grain = grain;
     job.piece = (each / PIECES + 1) * grain;
     atomic_init(&job.active, 0);
     post(&job);

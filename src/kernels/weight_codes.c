@@ -113,7 +113,7 @@ static tq_weight_coder coder_of(const tq_weight_target *target)
 
 static int32_t code_of(float w, float factor, const tq_weight_coder *k)
 {
-    return tq_code_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
+    return tq_code_of_rounded(k->divides ? rintf(w / factor) : tq_round_f32(w * factor), 0, k->low, k->high);
 }
 
 typedef struct codes_job {

@@ -3,45 +3,13 @@
  * Checks of one operator: its code, its tensors' indices and number, and which options it has.  The
  * checks of what options and constants say follow from here.
  */
-#include <stdio.h>
-
+#include "model/arity.h"
 #include "model/problems_walk.h"
 #include "model/tensor.h"
 #include "model/types.h"
 
-#define ANY UINT16_MAX
-
-typedef struct arity {
-    uint16_t op, min_inputs, max_inputs, min_outputs, max_outputs;
-} arity;
-
-static const arity arities[] = {
-#define ARITY(op, min_inputs, max_inputs, min_outputs, max_outputs) \
-    {TQ_BuiltinOperator_##op, min_inputs, max_inputs, min_outputs, max_outputs},
-#include "model/arity.def"
-};
-
-typedef struct slots {
-    uint16_t op, first, last;
-} slots;
-
-static const slots optionals[] = {
-#define OPTIONAL(op, first, last) {TQ_BuiltinOperator_##op, first, last},
-#include "model/arity.def"
-};
-
 static const uint16_t without_options[] = {
 #define NEEDS_NO_OPTIONS(op) TQ_BuiltinOperator_##op,
-#include "model/arity.def"
-};
-
-static const uint16_t optional_outputs[] = {
-#define OPTIONAL_OUTPUTS(op) TQ_BuiltinOperator_##op,
-#include "model/arity.def"
-};
-
-static const slots states[] = {
-#define STATE(op, input) {TQ_BuiltinOperator_##op, input, input},
 #include "model/arity.def"
 };
 
@@ -139,25 +107,12 @@ void tq_run_checks(tq_walk *walk, const tq_node *node, const tq_node_check *chec
 
 /* ---- tensors ---- */
 
-static bool listed(const slots *rows, size_t count, int64_t op, uint32_t slot)
-{
-    for (size_t i = 0; i < count; i++)
-        if (rows[i].op == op && slot >= rows[i].first && (slot <= rows[i].last || rows[i].last == ANY))
-            return true;
-    return false;
-}
-
 static bool among(const uint16_t *ops, size_t count, int64_t op)
 {
     for (size_t i = 0; i < count; i++)
         if (ops[i] == op)
             return true;
     return false;
-}
-
-static bool may_omit_outputs(int64_t op)
-{
-    return !tq_builtin(op) || among(optional_outputs, sizeof optional_outputs / sizeof *optional_outputs, op);
 }
 
 static void check_index(tq_walk *walk, int32_t tensor, tq_place place)
@@ -169,16 +124,15 @@ static void check_index(tq_walk *walk, int32_t tensor, tq_place place)
 
 static void check_inputs(tq_walk *walk, const tq_node *node)
 {
-    bool known = tq_builtin(node->op.code) != NULL;
     for (uint32_t slot = 0; slot < node->inputs.count; slot++) {
         int32_t tensor = tq_vector_i32(&node->inputs, slot);
         tq_place place = tq_node_place(walk, node, slot);
         check_index(walk, tensor, place);
-        if (tensor == -1 && known && !listed(optionals, sizeof optionals / sizeof *optionals, node->op.code, slot))
+        if (tensor == -1 && !tq_arity_optional_input(&node->op, slot))
             tq_report(walk, TQ_PROBLEM_OPTIONAL_INPUT, place, "the input is left out (-1); the operator needs it");
         if (tensor < 0 || (uint32_t)tensor >= walk->subgraph.tensors.count)
             continue;
-        if (listed(states, sizeof states / sizeof *states, node->op.code, slot) && !(walk->flags[tensor] & TQ_TENSOR_VARIABLE))
+        if (tq_arity_is_state(&node->op, slot) && !(walk->flags[tensor] & TQ_TENSOR_VARIABLE))
             tq_report(walk, TQ_PROBLEM_NOT_VARIABLE, place, "tensor %d holds the operator's state; it needs is_variable", tensor);
     }
 }
@@ -189,7 +143,7 @@ static void check_outputs(tq_walk *walk, const tq_node *node)
         int32_t tensor = tq_vector_i32(&node->outputs, slot);
         tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR_OUTPUT, node->index, slot);
         check_index(walk, tensor, place);
-        if (tensor == -1 && !may_omit_outputs(node->op.code))
+        if (tensor == -1 && !tq_arity_optional_output(&node->op))
             tq_report(walk, TQ_PROBLEM_OPTIONAL_OUTPUT, place, "the output is left out (-1); the operator needs it");
     }
     tq_vector intermediates = tq_get_vector(&node->op.table, TQ_Operator_intermediates);
@@ -204,48 +158,17 @@ static void check_outputs(tq_walk *walk, const tq_node *node)
 
 /* ---- how many ---- */
 
-static bool fits(uint32_t count, uint16_t low, uint16_t high)
-{
-    return count >= low && (count <= high || high == ANY);
-}
-
-/* "2", "2 to 3", "1 or more"; a second range follows an "or". */
-static void say_count(char *out, size_t size, unsigned low, unsigned high)
-{
-    size_t length = strlen(out);
-    const char *or = length ? " or " : "";
-    if (high == ANY)
-        snprintf(out + length, size - length, "%s%u or more", or, low);
-    else if (low == high)
-        snprintf(out + length, size - length, "%s%u", or, low);
-    else
-        snprintf(out + length, size - length, "%s%u to %u", or, low, high);
-}
-
-/* Of the rows of an operator, those whose inputs fit say how many outputs it gives. */
 static void check_arity(tq_walk *walk, const tq_node *node)
 {
-    char inputs[64] = "", outputs[64] = "";
-    bool any_row = false, inputs_fit = false, outputs_fit = false;
-    for (size_t i = 0; i < sizeof arities / sizeof *arities; i++) {
-        const arity *row = &arities[i];
-        if (row->op != node->op.code)
-            continue;
-        any_row = true;
-        say_count(inputs, sizeof inputs, row->min_inputs, row->max_inputs);
-        if (!fits(node->inputs.count, row->min_inputs, row->max_inputs))
-            continue;
-        inputs_fit = true;
-        outputs_fit |= fits(node->outputs.count, row->min_outputs, row->max_outputs);
-        say_count(outputs, sizeof outputs, row->min_outputs, row->max_outputs);
-    }
-    if (any_row && !inputs_fit)
+    char needed[TQ_ARITY_TEXT];
+    tq_arity_fit fit = tq_arity_check(&node->op, node->inputs.count, node->outputs.count, needed);
+    if (fit == TQ_ARITY_INPUTS)
         tq_report(walk, TQ_PROBLEM_INPUT_COUNT, tq_node_whole(walk, node),
-                  "the operator has %u inputs; it takes %s", node->inputs.count, inputs);
-    else if (any_row && !outputs_fit)
+                  "the operator has %u inputs; it takes %s", node->inputs.count, needed);
+    else if (fit == TQ_ARITY_OUTPUTS)
         tq_report(walk, TQ_PROBLEM_OUTPUT_COUNT, tq_node_whole(walk, node),
                   "the operator has %u outputs; with its %u inputs it gives %s",
-                  node->outputs.count, node->inputs.count, outputs);
+                  node->outputs.count, node->inputs.count, needed);
 }
 
 /* ---- options ---- */

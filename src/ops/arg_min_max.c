@@ -75,7 +75,7 @@ typedef struct search {
         const type *x = in;                                                                                 \
         type values[COLUMNS];                                                                               \
         if (inner == 1) {                                                                                   \
-            for (size_t i = 0; i < n; i++, x += dim)                                                        \
+            for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                                 \
                 if (dim < SHORT)                                                                            \
                     best[i] = name##_short(x, dim);                                                         \
                 else                                                                                        \
@@ -84,7 +84,7 @@ typedef struct search {
         }                                                                                                   \
         memcpy(values, x, n * sizeof(type));                                                                \
         memset(best, 0, n * sizeof *best);                                                                  \
-        for (size_t k = 1; k < dim; k++)                                                                    \
+        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                                           \
             for (size_t i = 0; i < n; i++) {                                                                \
                 type now = x[k * inner + i], held = values[i];                                              \
                 bool wins = (now better held) | ((held != held) & (now == now));                            \
@@ -137,7 +137,7 @@ static tq_status eval_search(tq_node *node, tq_error *error)
     /* Single columns lie one behind the other, and are searched together as well. */
     size_t blocks = s->inner == 1 ? 1 : s->outer, width = s->inner == 1 ? s->outer : s->inner;
     for (size_t o = 0; o < blocks; o++)
-        for (size_t c = 0; c < width; c += COLUMNS) {
+        for (size_t c = 0; c < width && !tq_stop_after(s->dim * COLUMNS / 8); c += COLUMNS) {
             size_t n = width - c < COLUMNS ? width - c : COLUMNS;
             size_t from = s->inner == 1 ? c * s->dim : o * s->dim * s->inner + c;
             s->run((const char *)node->in[0]->data + from * s->element, s->dim, s->inner, n, best);
@@ -167,7 +167,6 @@ static tq_status search_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_arg_min_max(tq_node *node, tq_error *error)
 {
     search *s = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(INT32) |
                                        TQ_T(INT64) | TQ_T(BOOL), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));

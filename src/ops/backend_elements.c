@@ -39,7 +39,7 @@ static bool is_one_element(const tq_tensor *t)
 tq_backend_shape tq_backend_element(const tq_node *node, const tq_tensor **in)
 {
     const tq_tensor *a = input(node, 0), *b = input(node, 1);
-    if (!a || !output(node, 0) || tq_backend_unpacks(node))
+    if (node->misfit || !a || !output(node, 0) || tq_backend_unpacks(node))
         return TQ_BACKEND_OTHER;
     *in = a;
     tq_backend_shape shape = shape_of(node);

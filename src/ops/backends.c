@@ -54,7 +54,7 @@ static const need *const *needs_of(const tq_node *node)
 bool tq_backend_unpacks(const tq_node *node)
 {
     const tq_tensor *x = input(node, 0), *y = output(node, 0);
-    if (!tq_need_one_input(node) || !is_static(x) || !y)
+    if (node->misfit || !tq_need_one_input(node) || !is_static(x) || !y)
         return false;
     bool sparse = tq_get_table(&x->table, TQ_Tensor_sparsity).at != 0;
     if (node->row.code == TQ_BuiltinOperator_DEQUANTIZE)
@@ -67,6 +67,8 @@ bool tq_backend_unpacks(const tq_node *node)
 /* The text of what keeps XNNPACK from taking the node, or NULL. */
 static const char *refusal(const tq_node *node)
 {
+    if (node->misfit)
+        return "its inputs or outputs are not those that the operator takes";
     if (tq_backend_unpacks(node))
         return "computed once, by the delegate with the optimized kernel: its input is constant";
     const need *const *needs = needs_of(node);
@@ -100,6 +102,8 @@ static const struct {
 
 const char *tq_backend_fault(const tq_node *node, tq_numerics numerics)
 {
+    if (node->misfit)
+        return "neither LiteRT nor tq prepares it";
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
         if ((failures[i].code == node->row.code || failures[i].code == EVERY_OPERATOR) &&
             failures[i].numerics == numerics && failures[i].fault->has(node))

@@ -3,7 +3,8 @@
  * Which of TFLite's kernels would compute a node.
  *
  * TFLite asks its XNNPACK delegate about every node by itself; what that refuses, the optimized kernels compute, never
- * the reference ones.  The conditions are rows of backends.def, and look at nothing but what seen.h shows.
+ * the reference ones.  The conditions are rows of backends.def, and look at nothing but what seen.h shows; of a misfit,
+ * whose tensors are not those that the operator takes, they look at nothing.
  * Source: LiteRT f6745779, tflite/delegates/xnnpack/xnnpack_delegate.cc (VisitNode, PrepareOpsToDelegate).
  */
 #ifndef TQ_OPS_BACKENDS_H

@@ -54,7 +54,7 @@ typedef struct product {
 /* `rows` x `cols` elements of `size` bytes, to cols x rows. */
 static void transpose(const char *from, size_t rows, size_t cols, size_t size, char *to)
 {
-    for (size_t c = 0; c < cols; c++)
+    for (size_t c = 0; c < cols && !tq_stop_after(rows); c++)
         for (size_t r = 0; r < rows; r++, to += size)
             memcpy(to, from + (r * cols + c) * size, size);
 }
@@ -91,7 +91,7 @@ static void multiply(product *p)
     tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
     int8_t *codes = tq_scratch_at(node, p->codes_at);
     if (p->rule) {
-        for (size_t m = 0; m < p->m; m++)
+        for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
             p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, codes + m * p->k);
         rows.data = codes;
     }
@@ -117,6 +117,8 @@ static void multiply_words(void *context, size_t begin, size_t end)
     const product *p = context;
     for (size_t i = begin; i < end; i++) {
         size_t m = i / p->n, n = i % p->n;
+        if (tq_stop_after(p->k / 4))
+            return;
         int64_t acc = dot_words((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
         tq_fixed by = p->multipliers[n * p->multiplier_step];
         int32_t code = tq_multiply_i64(acc, by.multiplier, by.shift);
@@ -189,7 +191,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     p.node = node;
     p.rows = tq_scratch_at(node, p.rows_at);
     size_t batches = tq_shape_size(&p.batch), held_b = SIZE_MAX, held_a = SIZE_MAX;
-    for (size_t i = 0; i < batches && p.m && p.n; i++) {
+    for (size_t i = 0; i < batches && p.m && p.n && !tq_stop_after(p.m + p.n); i++) {
         size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
         if (a != held_a)
             ready_a(&p, a);
@@ -210,7 +212,6 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, LEFT, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(INT16), error));
     switch (node->in[LEFT]->type) {
     case TQ_TensorType_FLOAT32:

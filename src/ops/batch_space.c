@@ -62,7 +62,7 @@ static tq_status move_blocks(tq_node *node, bool to_batch)
     int64_t p[TQ_DIMS] = {0};
     if (tq_tensor_count(node->out[0]) == 0)
         return TQ_OK;
-    for (int d = s->count - 1; d >= 0; k++) {
+    for (int d = s->count - 1; d >= 0 && !tq_stop_after(TQ_CHUNK / 64); k++) {
         tq_strided copy;
         block_copy(s, p, k, bytes, &copy);
         if (!to_batch)
@@ -148,7 +148,6 @@ static tq_status to_space_shape(tq_node *node, tq_error *error)
 static tq_status prepare_blocks(tq_node *node, tq_op_fn eval, tq_op_fn shape, tq_error *error)
 {
     blocks *s = NULL;
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_list(node, 1, -1, error));
     size_t count = tq_tensor_count(node->in[1]);

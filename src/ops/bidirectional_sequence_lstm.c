@@ -52,19 +52,17 @@ static tq_status eval(tq_node *node, tq_error *error)
                                       d->merged ? width : backward, d->merged ? forward : 0);
     tq_lstm_refresh(&d->forward);
     tq_lstm_refresh(&d->backward);
-    for (size_t step = 0; step < d->steps; step++)
+    for (size_t step = 0; step < d->steps && !tq_stop_after(TQ_GATES * forward); step++)
         tq_lstm_step_float(node, &d->forward, &x, &aux, &out, step);
-    for (size_t step = d->steps; step-- > 0;)
+    for (size_t step = d->steps; step-- > 0 && !tq_stop_after(TQ_GATES * backward);)
         tq_lstm_step_float(node, &d->backward, swap ? &aux : &x, &aux, &back, step);
     return TQ_OK;
 }
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
-    if (node->in_count != INPUTS)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "it has %d inputs; %d are needed", node->in_count, INPUTS);
     bool merged = tq_get_int(&node->options.table, TQ_BidirectionalSequenceLSTMOptions_merge_outputs) != 0;
-    TQ_TRY(tq_check_counts(node, 1, INPUTS, merged ? 1 : 2, merged ? 1 : 2, error));
+    TQ_TRY(tq_check_output_count(node, merged ? 1 : 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 3, 3, error));
     for (int i = 0; i < node->out_count; i++)

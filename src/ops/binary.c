@@ -150,7 +150,7 @@ static const binary_row *find(int64_t code, int32_t type, unsigned *types)
     for (int i = 0; i < ROWS; i++) {
         if (rows[i].code != code)
             continue;
-        *types |= 1u << rows[i].type;
+        *types |= tq_type_set(rows[i].type);
         if (rows[i].type == type)
             found = &rows[i];
     }
@@ -272,7 +272,7 @@ static tq_status eval_float_power(tq_node *node, tq_error *error)
 {
     state *s = node->state;
     float exponent = *(const float *)node->in[1]->data;
-    float whole = roundf(exponent);
+    float whole = tq_round_f32(exponent);
     bool products = whole >= 1 && whole < 1e9f && fabsf(exponent - whole) < 1e-5f;
     s->walk.run = products ? run_whole_power : s->general;
     s->limits.int_high = products ? (int64_t)whole : 0;
@@ -300,11 +300,10 @@ tq_status tq_binary_prepare(tq_node *node, tq_error *error)
 {
     state *s;
     unsigned types;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     const binary_row *row = find(node->row.code, node->in[0]->type, &types);
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_input_like(node, 1, 0, error));
-    TQ_TRY(tq_check_output(node, 0, 1u << row->result, error));
+    TQ_TRY(tq_check_output(node, 0, tq_type_set(row->result), error));
     if (takes_equal_shapes_only(node->row.code))
         TQ_TRY(check_equal_shapes(node, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));

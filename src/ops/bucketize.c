@@ -40,7 +40,8 @@ static tq_status eval_bucketize(tq_node *node, tq_error *error)
 {
     (void)error;
     int32_t *out = node->out[0]->data;
-    for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++)
+    const size_t count = tq_tensor_count(node->in[0]);
+    TQ_EACH(i, count)
         out[i] = bucket_of(node->state, number_at(node->in[0], i));
     return TQ_OK;
 }
@@ -49,7 +50,6 @@ tq_status tq_prepare_bucketize(tq_node *node, tq_error *error)
 {
     buckets *b = NULL;
     tq_vector boundaries = tq_get_vector(&node->options.table, TQ_BucketizeOptions_boundaries);
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(FLOAT64) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT32), error));
     TQ_TRY(tq_node_state(node, sizeof *b, &b, error));

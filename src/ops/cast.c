@@ -127,7 +127,7 @@ static unsigned all_types(void)
 {
     unsigned types = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        types |= 1u << rows[i].type;
+        types |= tq_type_set(rows[i].type);
     return types;
 }
 
@@ -198,10 +198,9 @@ static bool is_narrow(int32_t type)
 tq_status tq_prepare_cast(tq_node *node, tq_error *error)
 {
     state *s;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, all_types(), error));
     int32_t type = node->in[0]->type;
-    TQ_TRY(tq_check_output(node, 0, is_narrow(type) ? TQ_T(FLOAT32) | 1u << type : all_types(), error));
+    TQ_TRY(tq_check_output(node, 0, is_narrow(type) ? TQ_T(FLOAT32) | tq_type_set(type) : all_types(), error));
     const cast_row *from = find(type), *to = find(node->out[0]->type);
     if (is_narrow(to->type) && type != TQ_TensorType_FLOAT32 && type != to->type)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "casts %s to %s; codes of 4 and 2 bits are cast from FLOAT32",

@@ -167,7 +167,6 @@ static tq_status prepare_strings(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_comparison(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input_like(node, 1, 0, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(BOOL), error));
     bool is_equality = node->row.code == TQ_BuiltinOperator_EQUAL || node->row.code == TQ_BuiltinOperator_NOT_EQUAL;

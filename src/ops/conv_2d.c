@@ -45,7 +45,6 @@ static tq_requantize_rule rule_of(const tq_node *node)
 
 tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     const bool quantized = node->in[1]->type != TQ_TensorType_FLOAT32;
     if (node->in[0]->type == TQ_TensorType_FLOAT32 && quantized)
         return tq_prepare_conv_2d_hybrid(node, error);

@@ -92,12 +92,12 @@ static void eval_place(const volume *v, size_t batch, const int32_t place[DIMS],
     for (int64_t d = first[0]; d < end[0]; d++) {
         if (!take(v, 0, place[0], d, &cell[0], &tap[0]))
             continue;
-        for (int64_t y = first[1]; y < end[1]; y++) {
+        for (int64_t y = first[1]; y < end[1] && !tq_stop_after(1); y++) {
             if (!take(v, 1, place[1], y, &cell[1], &tap[1]))
                 continue;
             size_t row = (batch * (size_t)in_size(v, 0) + cell[0]) * (size_t)in_size(v, 1) + cell[1];
             size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
-            for (int64_t x = first[2]; x < end[2]; x++)
+            for (int64_t x = first[2]; x < end[2] && !tq_stop_after(v->channels * v->out_channels / 8); x++)
                 if (take(v, 2, place[2], x, &cell[2], &tap[2]))
                     add_cell(v, row * (size_t)in_size(v, 2) + cell[2], taps + tap[2], out);
         }
@@ -116,7 +116,7 @@ static void eval_rows(void *context, size_t begin, size_t end)
     size_t depth = (size_t)out_size(v, 0), height = (size_t)out_size(v, 1), width = (size_t)out_size(v, 2);
     for (size_t row = begin; row < end; row++) {
         int32_t place[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
-        for (size_t x = 0; x < width; x++) {
+        for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++) {
             place[2] = (int32_t)x;
             eval_place(v, row / height / depth, place, v->out + (row * width + x) * v->out_channels);
         }
@@ -129,7 +129,7 @@ static void pack(const volume *v, const float *from, float *to)
     size_t each = v->channels * v->out_channels;
     size_t taps = (size_t)v->windows[0].filter * (size_t)v->windows[1].filter * (size_t)v->windows[2].filter;
     for (size_t tap = 0; tap < taps; tap++, to += each)
-        for (size_t o = 0; o < v->out_channels; o++)
+        for (size_t o = 0; o < v->out_channels && !tq_stop_after(v->channels); o++)
             for (size_t c = 0; c < v->channels; c++)
                 to[c * v->out_channels + o] = *from++;
 }
@@ -220,7 +220,6 @@ static tq_status make(tq_node *node, int input, int channel_dim, int out_dim, vo
 tq_status tq_prepare_conv_3d(tq_node *node, tq_error *error)
 {
     volume *v;
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(make(node, 0, 3, 4, &v, error));
     const int32_t *x = node->in[0]->shape.dims;
     TQ_TRY(fit_windows(node, x + 1, v->windows, error));
@@ -253,7 +252,6 @@ static tq_status fit_transposed(tq_node *node, tq_error *error)
 tq_status tq_prepare_conv_3d_transpose(tq_node *node, tq_error *error)
 {
     volume *v;
-    TQ_TRY(tq_check_counts(node, 3, 4, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     if (node->in[0]->shape.dims[0] != 5)

@@ -44,7 +44,6 @@ tq_status tq_prepare_bitcast(tq_node *node, tq_error *error)
     const unsigned types = TQ_T(FLOAT32) | TQ_T(FLOAT16) | TQ_T(BFLOAT16) | TQ_T(FLOAT64) | TQ_T(INT8) | TQ_T(UINT8) |
                            TQ_T(INT16) | TQ_T(UINT16) | TQ_T(INT32) | TQ_T(UINT32) | TQ_T(INT64) | TQ_T(UINT64) |
                            TQ_T(BOOL) | TQ_T(COMPLEX64) | TQ_T(COMPLEX128);
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output(node, 0, types, error));
     tq_shape shape = node->in[0]->shape;
@@ -66,7 +65,6 @@ static tq_status eval_densify(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_densify(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(FLOAT16) | TQ_T(INT8), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     if (!tq_is_constant(node->in[0]))
@@ -84,7 +82,6 @@ static tq_status eval_zeros(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_zeros_like(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     node->eval = eval_zeros;
@@ -104,7 +101,6 @@ PARTS(modulus, hypotf(x.real, x.imaginary), hypot(x.real, x.imaginary))
 tq_status tq_prepare_complex_part(tq_node *node, tq_error *error)
 {
     tq_map *map;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(COMPLEX64) | TQ_T(COMPLEX128), error));
     bool is_64 = node->in[0]->type == TQ_TensorType_COMPLEX64;
     TQ_TRY(tq_check_output(node, 0, is_64 ? TQ_T(FLOAT32) : TQ_T(FLOAT64), error));

@@ -211,6 +211,8 @@ static void eval_place(const running *r, size_t batch, int32_t out_y, int32_t ou
             size_t cell = (batch * (size_t)d->y.out + (size_t)y) * (size_t)d->x.out + (size_t)x;
             int64_t ky = (int64_t)out_y + d->y.pad - y * d->y.stride;
             int64_t kx = (int64_t)out_x + d->x.pad - x * d->x.stride;
+            if (tq_stop_after(d->channels * d->out_channels / 8))
+                return;
             r->row->add(r, batch, cell, (size_t)(ky * d->x.filter + kx), sums);
         }
 }
@@ -223,7 +225,7 @@ static void run_tasks(void *context, size_t begin, size_t end)
     for (size_t task = begin; task < end; task++) {
         void *sums = r->sums + task * d->out_channels * r->row->sum_size;
         for (size_t row = task; row < rows; row += d->tasks)
-            for (size_t x = 0; x < width; x++) {
+            for (size_t x = 0; x < width && !tq_stop_after(d->out_channels); x++) {
                 eval_place(r, row / height, (int32_t)(row % height), (int32_t)x, sums);
                 r->row->store(r, row / height, sums, row * width + x);
             }
@@ -261,7 +263,7 @@ static const void *input_of(const tq_node *node, const tq_deconvolution *d, tq_h
         return codes;
     }
     int32_t zero_point = tq_zero_point_at(input, 0);
-    for (size_t i = 0; i < count; i++)
+    TQ_EACH(i, count)
         ((int16_t *)codes)[i] = difference(input, i, zero_point);
     return codes;
 }
@@ -282,6 +284,8 @@ static int32_t sum_at(const tq_node *node, const tq_deconvolution *d, size_t pla
         for (int64_t j = x0; j < x1; j++) {
             size_t cell = (batch * (size_t)d->y.out + (size_t)i) * (size_t)d->x.out + (size_t)j;
             int64_t tap = (out_y + d->y.pad - i * d->y.stride) * d->x.filter + out_x + d->x.pad - j * d->x.stride;
+            if (tq_stop_after(d->channels))
+                return 0;
             for (size_t c = 0; c < d->channels; c++)
                 sum += difference(x, cell * d->channels + c, zero_x) *
                        difference(w, (o * d->taps + (size_t)tap) * d->channels + c, zero_w);

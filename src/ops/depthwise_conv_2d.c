@@ -29,7 +29,6 @@ static tq_status check(const tq_node *node, tq_error *error)
 
 tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     if (node->in[0]->type == TQ_TensorType_FLOAT32 && node->in[1]->type != TQ_TensorType_FLOAT32)
         return tq_prepare_depthwise_hybrid(node, error);
     TQ_TRY(check(node, error));

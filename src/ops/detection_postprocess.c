@@ -62,7 +62,7 @@ static void decode(const tq_node *node, const detection *d, float *boxes)
 {
     const tq_tensor *encodings = node->in[ENCODINGS];
     size_t width = (size_t)encodings->shape.dims[2];
-    for (size_t i = 0; i < d->boxes; i++)
+    TQ_EACH(i, d->boxes)
         for (size_t side = 0; side < 2; side++) {
             double place = number_at(node->in[ANCHORS], 4 * i + side);
             double size = number_at(node->in[ANCHORS], 4 * i + side + 2);
@@ -80,7 +80,7 @@ static const float *scores_of(const tq_node *node, const detection *d)
     if (scores->type == TQ_TensorType_FLOAT32)
         return scores->data;
     float *numbers = tq_scratch_at(node, d->scores_at);
-    for (size_t i = 0; i < d->boxes * d->columns; i++)
+    TQ_EACH(i, d->boxes * d->columns)
         numbers[i] = number_at(scores, i);
     return numbers;
 }
@@ -118,7 +118,7 @@ static bool comes_first(const void *context, uint32_t a, uint32_t b)
 
 /* Moves the boxes to take, at most `most`, to the front of `order`; *out: how many they are. */
 static tq_status suppress(const tq_node *node, const detection *d, const float *scores, size_t most, uint32_t *order,
-                          size_t *out, tq_error *error)
+                          size_t *out)
 {
     const float *boxes = tq_scratch_at(node, d->decoded_at);
     uint8_t *active = tq_scratch_at(node, d->active_at);
@@ -127,11 +127,14 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
         if (scores[i] >= d->score_threshold)
             order[kept++] = (uint32_t)i;
     tq_sort_places(order, kept, comes_first, scores);
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* not sorted */
     memset(active, 1, d->boxes);
     for (size_t i = 0; i < kept && taken < most; i++) {
         if (!active[i])
             continue;
-        TQ_TRY(tq_node_poll(node, error));
+        if (tq_stop_after(4 * (kept - i)))
+            return TQ_INTERRUPTED;
         uint32_t box = order[i];
         order[taken++] = box; /* taken <= i: no candidate is lost */
         for (size_t j = i + 1; j < kept; j++)
@@ -190,10 +193,10 @@ static void best_classes(const float *scores, size_t count, size_t most, uint32_
         heap[i] = i;
     for (size_t i = most / 2; i-- > 0;)
         settle(heap, i, most, heap[i], scores);
-    for (uint32_t i = (uint32_t)most; i < count; i++)
+    for (uint32_t i = (uint32_t)most; i < count && (i % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)); i++)
         if (scores[i] > scores[heap[0]])
             settle(heap, 0, most, i, scores);
-    for (size_t left = most; left-- > 1;) {
+    for (size_t left = most; left-- > 1 && !tq_stop_after(16);) {
         uint32_t last = heap[left];
         heap[left] = heap[0];
         settle(heap, 0, left, last, scores);
@@ -211,20 +214,21 @@ static void put(const tq_node *node, const detection *d, size_t at, size_t box, 
     best[at] = score;
 }
 
-static tq_status detect_fast(const tq_node *node, const detection *d, const float *scores, size_t *found,
-                             tq_error *error)
+static tq_status detect_fast(const tq_node *node, const detection *d, const float *scores, size_t *found)
 {
     float *best = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at), *classes = tq_scratch_at(node, d->classes_at);
     size_t background = d->columns - d->classes, each = d->each < d->classes ? d->each : d->classes;
     for (size_t i = 0; i < d->boxes; i++) {
+        if (tq_stop_after(d->classes))
+            return TQ_INTERRUPTED;
         const float *row = scores + i * d->columns + background;
         best_classes(row, d->classes, each, classes);
         best[i] = row[classes[0]];
     }
     size_t count;
-    TQ_TRY(suppress(node, d, best, d->most, order, &count, error));
-    for (size_t i = 0; i < count; i++) {
+    TQ_TRY(suppress(node, d, best, d->most, order, &count));
+    for (size_t i = 0; i < count && !tq_stop_after(d->classes); i++) {
         const float *row = scores + order[i] * d->columns + background;
         best_classes(row, d->classes, each, classes);
         for (size_t k = 0; k < each; k++)
@@ -244,8 +248,7 @@ static size_t merge(finding *found, size_t count, const finding *more, size_t mo
     return all;
 }
 
-static tq_status detect_regular(const tq_node *node, const detection *d, const float *scores, size_t *all,
-                                tq_error *error)
+static tq_status detect_regular(const tq_node *node, const detection *d, const float *scores, size_t *all)
 {
     float *of_class = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at);
@@ -253,9 +256,9 @@ static tq_status detect_regular(const tq_node *node, const detection *d, const f
     finding *more = found + d->most;
     size_t background = d->columns - d->classes, count = 0, taken;
     for (size_t c = 0; c < d->classes; c++) {
-        for (size_t i = 0; i < d->boxes; i++)
+        TQ_EACH(i, d->boxes)
             of_class[i] = scores[i * d->columns + c + background];
-        TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken, error));
+        TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken));
         for (size_t i = 0; i < taken; i++)
             more[i] = (finding){order[i], (uint32_t)c, of_class[order[i]]};
         count = merge(found, count, more, taken, d->most, room);
@@ -289,7 +292,6 @@ static tq_status eval_detection(tq_node *node, tq_error *error)
 static tq_status check_tensors(const tq_node *node, tq_error *error)
 {
     const unsigned types = TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8);
-    TQ_TRY(tq_check_counts(node, 3, 3, 4, 4, error));
     for (int i = 0; i < 3; i++) {
         TQ_TRY(tq_check_input(node, i, types, error));
         TQ_TRY(tq_check_rank(node, i, i == ANCHORS ? 2 : 3, i == ANCHORS ? 2 : 3, error));

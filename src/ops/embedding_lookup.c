@@ -33,7 +33,7 @@ static void dequantize_row(const tq_node *node, const lookup *l, size_t row, siz
     const tq_tensor *table = node->in[TABLE], *out = node->out[0];
     const uint8_t *codes = (const uint8_t *)table->data + row * l->columns;
     bool is_unsigned = table->type == TQ_TensorType_UINT8;
-    for (size_t c = 0; c < l->columns; c++) {
+    TQ_EACH(c, l->columns) {
         int32_t code = is_unsigned ? codes[c] : (int8_t)codes[c];
         float value = (float)code * scale_at(node, l, row, c);
         if (out->type == TQ_TensorType_FLOAT32)
@@ -48,14 +48,15 @@ static tq_status eval(tq_node *node, tq_error *error)
     const lookup *l = node->state;
     const tq_tensor *ids = node->in[IDS], *table = node->in[TABLE];
     size_t size = tq_element_bytes(table->type) * l->columns;
-    for (size_t i = 0; i < tq_tensor_count(ids); i++) {
+    const size_t count = tq_tensor_count(ids);
+    for (size_t i = 0; i < count && !tq_stop_after(1 + l->columns); i++) {
         int32_t id = ((const int32_t *)ids->data)[i];
         if (id < 0 || (size_t)id >= l->rows)
             return tq_input_fail(node, IDS, error, "has index %d at place %zu; the table has %zu rows", id, i, l->rows);
         if (table->type != node->out[0]->type)
             dequantize_row(node, l, (size_t)id, i);
         else
-            memcpy((char *)node->out[0]->data + i * size, (const char *)table->data + (size_t)id * size, size);
+            tq_copy((char *)node->out[0]->data + i * size, (const char *)table->data + (size_t)id * size, size);
     }
     return TQ_OK;
 }
@@ -92,7 +93,6 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
 
 tq_status tq_prepare_embedding_lookup(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, IDS, TQ_T(INT32), error));
     TQ_TRY(tq_check_rank(node, IDS, 1, 1, error));
     const tq_tensor *table = node->in[TABLE], *output = node->out[0];

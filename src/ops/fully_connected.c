@@ -91,7 +91,7 @@ static void eval_word_units(void *context, size_t begin, size_t end)
     const words *p = job->p;
     int16_t *out = job->node->out[0]->data;
     for (size_t unit = begin; unit < end; unit++)
-        for (size_t row = 0; row < p->plan.rows; row++) {
+        for (size_t row = 0; row < p->plan.rows && !tq_stop_after(p->plan.depth); row++) {
             int64_t sum = sum_of_words(job->node, p, row, unit);
             int32_t code = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
             out[row * p->plan.channels + unit] = (int16_t)code;
@@ -145,7 +145,7 @@ static bool has_optimized_kernel(const tq_node *node)
 static tq_status prepare_shuffled(tq_node *node, tq_error *error)
 {
     tq_product_plan plan = {.groups = 1};
-    TQ_TRY(tq_check_counts(node, 2, 3, 2, 2, error));
+    TQ_TRY(tq_check_output_count(node, 2, error));
     TQ_TRY(check_options(node, error));
     TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
     TQ_TRY(fit(node, &plan, error));
@@ -160,7 +160,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     if (format != TQ_FullyConnectedOptionsWeightsFormat_DEFAULT)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "weights_format is %lld; there are DEFAULT (0) and SHUFFLED4x16INT8 (1)", (long long)format);
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
+    TQ_TRY(tq_check_output_count(node, 1, error));
     if (node->in[0]->type == TQ_TensorType_FLOAT32 && node->in[1]->type != TQ_TensorType_FLOAT32)
         return tq_prepare_fully_connected_hybrid(node, error);
     TQ_TRY(check_options(node, error));

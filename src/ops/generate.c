@@ -39,7 +39,6 @@ static tq_status fill_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_fill(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     if (tq_tensor_count(node->in[0]) > TQ_DIMS)
         return tq_input_fail(node, 0, error, "has %zu elements; at most %d", tq_tensor_count(node->in[0]), TQ_DIMS);
@@ -95,22 +94,25 @@ static tq_status eval_range(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(out);
     if (out->type == TQ_TensorType_FLOAT32) {
         float value = *(const float *)node->in[0]->data, delta = *(const float *)node->in[2]->data;
-        for (size_t i = 0; i < count; i++, value += delta)
+        TQ_EACH(i, count) {
             ((float *)out->data)[i] = value;
+            value += delta;
+        }
         return TQ_OK;
     }
     uint64_t value = (uint64_t)tq_integer_at(node->in[0], 0), delta = (uint64_t)tq_integer_at(node->in[2], 0);
-    for (size_t i = 0; i < count; i++, value += delta)
+    TQ_EACH(i, count) {
         if (out->type == TQ_TensorType_INT64)
             ((uint64_t *)out->data)[i] = value;
         else
             ((uint32_t *)out->data)[i] = (uint32_t)value;
+        value += delta;
+    }
     return TQ_OK;
 }
 
 tq_status tq_prepare_range(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     for (int i = 0; i < 3; i++) {
@@ -150,7 +152,8 @@ static tq_status eval_one_hot(tq_node *node, tq_error *error)
     tq_move fill;
     tq_move_fill(&fill, 3, bytes, tq_shape_size(shape));
     tq_strided_copy(&fill.copy, node->in[3]->data, to, node->threads);
-    for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++) {
+    const size_t count = tq_tensor_count(node->in[0]);
+    TQ_EACH(i, count) {
         int64_t index = tq_integer_at(node->in[0], i);
         if (index >= 0 && index < depth)
             memcpy(to + ((i / inner * (size_t)depth + (size_t)index) * inner + i % inner) * bytes,
@@ -162,7 +165,6 @@ static tq_status eval_one_hot(tq_node *node, tq_error *error)
 tq_status tq_prepare_one_hot(tq_node *node, tq_error *error)
 {
     one_hot *hot = NULL;
-    TQ_TRY(tq_check_counts(node, 4, 4, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     TQ_TRY(tq_check_list(node, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 0, TQ_DIMS - 1, error));
@@ -196,7 +198,6 @@ static void move_diagonals(tq_move *move, size_t batch, int32_t rows, int32_t co
 tq_status tq_prepare_matrix_diag(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS - 1, error));
     TQ_TRY(tq_moves_new(node, 2, 0, &moves, error));
     tq_shape shape = node->in[0]->shape;
@@ -212,7 +213,6 @@ tq_status tq_prepare_matrix_diag(tq_node *node, tq_error *error)
 tq_status tq_prepare_matrix_set_diag(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_input_like(node, 1, 0, error));
     TQ_TRY(tq_moves_new(node, 2, 0, &moves, error));

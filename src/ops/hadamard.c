@@ -20,13 +20,13 @@ typedef struct rotation {
 static void rotate(float *x, const rotation *s)
 {
     for (size_t half = 1; half < s->size; half *= 2)
-        for (size_t at = 0; at < s->size; at += 2 * half)
+        for (size_t at = 0; at < s->size && !tq_stop_after(half); at += 2 * half)
             for (size_t k = at; k < at + half; k++) {
                 float a = x[k], b = x[k + half];
                 x[k] = a + b;
                 x[k + half] = a - b;
             }
-    for (size_t k = 0; k < s->size; k++)
+    TQ_EACH(k, s->size)
         x[k] *= s->factor;
 }
 
@@ -37,7 +37,7 @@ static tq_status eval_hadamard(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(node->in[0]);
     float *out = node->out[0]->data;
     if (count > 0)
-        memcpy(out, node->in[0]->data, count * sizeof *out);
+        tq_copy(out, node->in[0]->data, count * sizeof *out);
     for (size_t i = 0; i < count; i += s->size)
         rotate(out + i, s);
     return TQ_OK;
@@ -47,7 +47,6 @@ tq_status tq_prepare_hadamard(tq_node *node, tq_error *error)
 {
     rotation *s = NULL;
     int64_t size = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 3, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

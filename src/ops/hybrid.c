@@ -60,13 +60,13 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
 static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *codes)
 {
     size_t whole = n - n % BLOCK;
-    for (size_t i = 0; i < whole; i++) {
+    TQ_EACH(i, whole) {
         float x = values[i] * inverse;
         int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
         codes[i] = (int8_t)clamp(rounded + zero_point, low, 127);
     }
     for (size_t i = whole; i < n; i++)
-        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse) + zero_point, low, 127);
+        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse) + zero_point, low, 127);
 }
 
 tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
@@ -90,8 +90,8 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes)
     if (bound < FAINT)
         return zeros(n, codes);
     const float inverse = (float)(127.0 / (double)bound);
-    for (size_t i = 0; i < n; i++)
-        codes[i] = (int8_t)clamp((int32_t)roundf(values[i] * inverse), -127, 127);
+    TQ_EACH(i, n)
+        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
     return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
 }
 
@@ -101,7 +101,7 @@ static int32_t nudged_zero_point(double low, double high, double scale)
     double from_low = -128 - low / scale, from_high = 127 - high / scale;
     double error_low = 128 + fabs(low / scale), error_high = 127 + fabs(high / scale);
     double zero_point = error_low < error_high ? from_low : from_high;
-    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)round(zero_point);
+    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)tq_round_f64(zero_point);
 }
 
 tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes)
@@ -182,7 +182,7 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
 
 void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums)
 {
-    for (size_t row = 0; row < count; row++, codes += n) {
+    for (size_t row = 0; row < count && !tq_stop_after(n / 8); row++, codes += n) {
         int64_t sum = 0;
         for (size_t i = 0; i < n; i++)
             sum += codes[i];

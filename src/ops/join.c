@@ -69,7 +69,7 @@ static void rescale_codes(const tq_tensor *in, const tq_tensor *out, uint8_t *co
     float scale = tq_scale_at(in, 0) * inverse;
     float bias = (float)-(int64_t)tq_zero_point_at(in, 0) * scale;
     for (int q = 0; q < 256; q++)
-        codes[q] = (uint8_t)tq_code_of_rounded(roundf((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
+        codes[q] = (uint8_t)tq_code_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
@@ -82,8 +82,8 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
         uint8_t *to = node->out[0]->data;
         if (!all[i].used)
             tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
-        for (size_t r = 0; all[i].used && r < all[i].part.outer; r++)
-            for (size_t c = 0; c < all[i].part.span; c++)
+        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_after(1); r++)
+            TQ_EACH(c, all[i].part.span)
                 to[r * all[i].part.whole + all[i].part.at + c] = all[i].codes[from[r * all[i].part.span + c]];
     }
     return TQ_OK;
@@ -130,8 +130,6 @@ static tq_status joined_shape(const tq_node *node, int axis, tq_shape *out, tq_e
 
 tq_status tq_prepare_concatenation(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, node->in_count, 1, 1, error));
-    TQ_TRY(tq_check_counts(node, node->in_count, node->in_count, 1, 1, error));
     const tq_table *options = &node->options.table;
     int axis = 0, rank = node->in[0]->shape.rank;
     TQ_TRY(tq_check_axis(node, tq_get_int(options, TQ_ConcatenationOptions_axis), rank ? rank : 1, "axis", &axis,
@@ -172,8 +170,6 @@ tq_status tq_prepare_pack(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
     int64_t count = tq_get_int(&node->options.table, TQ_PackOptions_values_count);
-    TQ_TRY(tq_check_counts(node, 1, node->in_count, 1, 1, error));
-    TQ_TRY(tq_check_counts(node, node->in_count, node->in_count, 1, 1, error));
     if (count != node->in_count)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d inputs, and values_count %lld", node->in_count,
                           (long long)count);
@@ -201,7 +197,6 @@ tq_status tq_prepare_pack(tq_node *node, tq_error *error)
 tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 0, node->out_count, error));
     tq_shape in = node->in[0]->shape, shape = {in.rank - 1, {0}};
     int axis = 0;
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
@@ -291,7 +286,6 @@ static tq_status check_splits(const tq_node *node, int64_t num_splits, tq_error 
 
 tq_status tq_prepare_split(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, node->out_count, error));
     TQ_TRY(tq_check_list(node, 0, 1, error));
     TQ_TRY(check_splits(node, tq_get_int(&node->options.table, TQ_SplitOptions_num_splits), error));
     TQ_TRY(split_new(node, 1, error));
@@ -324,7 +318,6 @@ static tq_status split_v_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_split_v(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, node->out_count, error));
     TQ_TRY(tq_check_list(node, 1, node->out_count, error));
     TQ_TRY(tq_check_list(node, 2, 1, error));
     TQ_TRY(check_splits(node, tq_get_int(&node->options.table, TQ_SplitVOptions_num_splits), error));

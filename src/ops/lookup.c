@@ -98,7 +98,7 @@ static int32_t code_of_real(int32_t q, const void *context)
 {
     const real_code *c = context;
     float y = c->real(c->scale * (float)(q - c->zero_point), c->params);
-    return tq_code_of_rounded(roundf(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
+    return tq_code_of_rounded(tq_round_f32(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
 }
 
 /* XNNPACK's: what is rounded, to even, has the zero point in it. */

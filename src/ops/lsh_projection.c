@@ -22,7 +22,7 @@ static int hash_bit(const tq_node *node, float seed)
     unsigned char *key = node->scratch;
     double score = 0;
     memcpy(key, &seed, sizeof seed);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !tq_stop_after(8 + bytes); i++) {
         if (bytes > 0)
             memcpy(key + sizeof seed, (const char *)items->data + i * bytes, bytes);
         double value = (double)(int64_t)tq_fingerprint64(key, sizeof seed + bytes);
@@ -54,7 +54,6 @@ static tq_status eval_lsh(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
     TQ_TRY(tq_check_rank(node, 1, 1, TQ_DIMS, error));

@@ -28,7 +28,7 @@
 #include "ops/quantized.h"
 #include "quant/fixed_math_16.h"
 
-enum { INPUT, H, WEIGHTS, BIAS, C };
+enum { INPUT, H, WEIGHTS, BIAS, C, INPUTS };
 enum { OUT_H, OUT_C, JOINED, SUMS };
 enum { GATE_INPUT, GATE_MODULATION, GATE_FORGET, GATE_OUTPUT };
 
@@ -87,7 +87,7 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
     for (size_t b = 0; b < l->batches; b++) {
         float *gate = sums + b * 4 * l->cells;
         memcpy(gate, bias, 4 * l->cells * sizeof *gate);
-        for (size_t r = 0; r < 4 * l->cells; r++) /* a row is a matrix of one column */
+        for (size_t r = 0; r < 4 * l->cells && !tq_stop_after(width); r++) /* a row is a matrix of one column */
             tq_ordered_product(weights + r * width, 1, 1, joined + b * width, width, in_lanes, gate + r);
         step_floats(l, gate, b, c, out_c, out_h);
     }
@@ -114,7 +114,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     join(node, l, 1);
     for (size_t b = 0; b < l->batches; b++) {
         int16_t *gate = sums + b * 4 * l->cells;
-        for (size_t r = 0; r < 4 * l->cells; r++)
+        for (size_t r = 0; r < 4 * l->cells && !tq_stop_after(l->inputs + l->cells); r++)
             gate[r] = sum_of(node, l, (const uint8_t *)node->out[JOINED]->data + b * (l->inputs + l->cells), r);
         for (size_t i = 0; i < l->cells; i++) {
             size_t at = b * l->cells + i;
@@ -132,9 +132,21 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
 
 /* ---- prepare ---- */
 
+/* Its one form, of those that LSTM has, in which no input is optional. */
+static tq_status check_counts(const tq_node *node, tq_error *error)
+{
+    if (node->in_count != INPUTS)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d inputs; with kernel_type BASIC (1) it needs %d",
+                          node->in_count, INPUTS);
+    for (int i = 0; i < INPUTS; i++)
+        if (!node->in[i])
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out (-1); it is needed", i);
+    return TQ_OK;
+}
+
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 5, 5, 4, 4, error));
+    TQ_TRY(check_counts(node, error));
     TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(UINT8), error));
     bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
     TQ_TRY(tq_check_input_like(node, H, INPUT, error));

@@ -43,7 +43,7 @@ static void sum_codes(void *context, size_t begin, size_t end)
     size_t size = s->l->batches * s->l->cells;
     for (int gate = s->l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < s->l->batches; b++)
+            for (size_t b = 0; b < s->l->batches && !tq_stop_after(s->l->inputs + s->l->outputs); b++)
                 s->gates[(size_t)gate * size + b * s->l->cells + cell] = gate_sum(s, gate, b, cell);
 }
 
@@ -67,7 +67,7 @@ static size_t width_of(const tq_lstm *l)
 /* Columns of [cells][width] weights into the joined matrix, from row `first` and column `channel` on. */
 static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t first, size_t channel)
 {
-    for (size_t cell = 0; cell < l->cells; cell++)
+    for (size_t cell = 0; cell < l->cells && !tq_stop_after(width); cell++)
         for (size_t k = 0; k < width; k++)
             l->joined[(first + k) * channels_of(l) + channel + cell] = w[cell * width + k];
 }
@@ -128,7 +128,7 @@ static void sum_floats(void *context, size_t begin, size_t end)
     const tq_lstm *l = s->l;
     const tq_rows *parts[] = {&s->x, &s->aux, &s->h};
     for (int gate = first_gate(l); gate < TQ_GATES; gate++)
-        for (size_t b = 0; b < l->batches; b++) {
+        for (size_t b = 0; b < l->batches && !tq_stop_after((end - begin) * (l->inputs + l->outputs) / 8); b++) {
             const float *w = l->joined + (size_t)(gate - first_gate(l)) * l->cells + begin;
             float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells;
             for (size_t cell = begin; cell < end; cell++)
@@ -227,7 +227,7 @@ static void project_codes(const step *s, const float *hidden, float *h)
     tq_rows in = tq_rows_take(hidden, l->cells, l->cells, l->batches, l->rule,
                               tq_scratch_at(s->node, l->hidden_codes_at), tq_scratch_at(s->node, l->rows_at));
     for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs; o++) {
+        for (size_t o = 0; o < l->outputs && !tq_stop_after(l->cells); o++) {
             float start = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
             h[b * l->outputs + o] = tq_rows_product(start, l->projection, l->projection_sums, &in, b, o);
         }

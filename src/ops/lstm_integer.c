@@ -95,7 +95,7 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
 static tq_status find_cell_shift(const tq_node *node, tq_lstm *l, tq_error *error)
 {
     float scale = tq_scale_at(l->cell_state, 0);
-    float log2_scale = scale > 0 ? logf(scale) * (1.0f / logf(2.0f)) : NAN, rounded = roundf(log2_scale);
+    float log2_scale = scale > 0 ? logf(scale) * (1.0f / logf(2.0f)) : NAN, rounded = tq_round_f32(log2_scale);
     if (!(fabsf(log2_scale - rounded) < 1e-3f) || !(rounded >= -15 && rounded <= -9))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "the cell state's scale is %g; it must be a power of two from 2^-15 to 2^-9", (double)scale);
@@ -165,7 +165,7 @@ static void sum_cells(void *context, size_t begin, size_t end)
     const int8_t *h = l->output_state->data;
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < l->batches; b++) {
+            for (size_t b = 0; b < l->batches && !tq_stop_after(l->inputs + l->outputs); b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
                 int32_t from_x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
                 int32_t from_h = tq_lstm_product(g->recurrent, g->recurrent_bias, h + b * l->outputs, l->outputs, cell);
@@ -258,7 +258,7 @@ static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
 {
     int32_t zero_point = tq_zero_point_at(l->output_state, 0);
     for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs; o++) {
+        for (size_t o = 0; o < l->outputs && !tq_stop_after(l->cells); o++) {
             int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
             int8_t code = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
             h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(code, l->projection_clip_code);

@@ -119,7 +119,7 @@ static void sum_cells(void *context, size_t begin, size_t end)
     const int8_t *state = l->output_state->data;
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < l->batches; b++) {
+            for (size_t b = 0; b < l->batches && !tq_stop_after(l->inputs + l->outputs); b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
                 int32_t x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
                 int32_t h = tq_lstm_product(g->recurrent, g->recurrent_bias, state + b * l->outputs, l->outputs, cell);
@@ -147,7 +147,7 @@ static void normalize(const tq_lstm_gate *g, int16_t *row, size_t n)
     float inverse = 1.0f / sqrtf(variance == 0 ? 1e-8f : variance);
     for (size_t i = 0; i < n; i++) {
         float value = ((float)row[i] - mean) * inverse * weights[i] * scale + (float)bias[i] * bias_scale;
-        row[i] = code_of(roundf(value * 0x1p12f));
+        row[i] = code_of(tq_round_f32(value * 0x1p12f));
     }
 }
 
@@ -189,7 +189,7 @@ static void let_out(const step *s)
         gate[i] = (int16_t)tq_rounding_divide_by_pot(gate[i] * value, 15);
     }
     for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs; o++)
+        for (size_t o = 0; o < l->outputs && !tq_stop_after(l->cells); o++)
             ((int8_t *)l->output_state->data)[b * l->outputs + o] = project(l, gate + b * l->cells, o);
 }
 

@@ -84,8 +84,10 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     TQ_TRY(open_strings(node, in, &strings, error));
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
-    for (size_t i = 0; i < count && total <= INT32_MAX; i++)
+    TQ_EACH(i, count)
         total += string_at(&strings, source(context, i)).size;
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* the sum is not whole */
     if (total > INT32_MAX)
         return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     TQ_TRY(tq_output_bytes(node, output, shape, total, error));
@@ -93,7 +95,7 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    for (size_t i = 0; i < count; i++) {
+    TQ_EACH(i, count) {
         tq_bytes item = string_at(&strings, source(context, i));
         if (item.size)
             memcpy(to + at, item.data, item.size);
@@ -122,7 +124,7 @@ tq_status tq_eval_moves(tq_node *node, tq_error *error)
 {
     (void)error;
     const tq_moves *moves = node->state;
-    for (int i = 0; i < moves->count; i++) {
+    for (int i = 0; i < moves->count && !tq_stop_after(1); i++) {
         const tq_move *move = &moves->items[i];
         if (node->out[move->output] == NULL)
             continue;

@@ -74,7 +74,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     int32_t type = node->in[0]->type;
-    TQ_TRY(tq_check_output(node, 0, type == TQ_TensorType_INT16 ? TQ_T(INT16) | eight_bits : 1u << type, error));
+    TQ_TRY(tq_check_output(node, 0, type == TQ_TensorType_INT16 ? TQ_T(INT16) | eight_bits : tq_type_set(type), error));
     if (tq_pair_is_of_xnnpack(node) && node->in[0] == node->in[1] && !node->tabulated)
         return prepare_square(node, error);
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));

@@ -131,9 +131,9 @@ static tq_status eval_suppression(tq_node *node, tq_error *error)
         if (scores[i] > at.score)
             push(heap, &waiting, (candidate){i, scores[i], 0});
     most = waiting < most ? waiting : most;
-    for (uint32_t rounds = 1; (size_t)count < most && waiting > 0; rounds++) {
-        if (rounds % 64 == 0)
-            TQ_TRY(tq_node_poll(node, error));
+    while ((size_t)count < most && waiting > 0) {
+        if (tq_stop_after(16 + 4 * (size_t)count))
+            return TQ_INTERRUPTED;
         candidate next = pop(heap, &waiting);
         float before = next.score;
         bool gone = suppressed(&next, boxes, chosen, count, &at);
@@ -179,8 +179,7 @@ static tq_status check_scalars(const tq_node *node, tq_error *error)
 tq_status tq_prepare_non_max_suppression(tq_node *node, tq_error *error)
 {
     bool soft = node->row.code == TQ_BuiltinOperator_NON_MAX_SUPPRESSION_V5;
-    int inputs = soft ? 6 : 5, outputs = soft ? 3 : 2;
-    TQ_TRY(tq_check_counts(node, inputs, inputs, outputs, outputs, error));
+    const int outputs = soft ? 3 : 2;
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));

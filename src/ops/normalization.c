@@ -62,7 +62,7 @@ static void l2_int8(const state *s, const void *in, void *out, size_t n)
     int32_t multiplier;
     int shift;
     tq_inverse_sqrt(squares_int8_t(s, x, n), &multiplier, &shift);
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] = (int8_t)tq_clamp_i64(tq_multiply_double(x[i] - s->zero_point, multiplier, shift + 7), -128, 127);
 }
 
@@ -73,7 +73,7 @@ static void l2_uint8(const state *s, const void *in, void *out, size_t n)
     int32_t multiplier;
     int shift;
     tq_inverse_sqrt(squares_uint8_t(s, x, n), &multiplier, &shift);
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] = (uint8_t)tq_clamp_i64(
             (int64_t)tq_multiply_double(128 * (x[i] - s->zero_point), multiplier, shift) + 128, 0, 255);
 }
@@ -86,6 +86,8 @@ static void local_response(const state *s, const void *in, void *out, size_t n)
         size_t before = (uint64_t)s->radius < i ? (size_t)s->radius : i;
         size_t after = (uint64_t)s->radius < n - 1 - i ? (size_t)s->radius : n - 1 - i;
         float sum = 0;
+        if (tq_stop_after(before + after))
+            return;
         for (size_t k = i - before; k <= i + after; k++)
             sum += x[k] * x[k];
         y[i] = x[i] * powf(s->bias + s->alpha * sum, -s->beta);
@@ -123,7 +125,6 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 static tq_status begin(tq_node *node, unsigned types, int rank, state **out, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, rank, rank == 1 ? TQ_DIMS : rank, error));

@@ -13,7 +13,6 @@ bool tq_pair_is_of_codes(const tq_node *node)
 
 tq_status tq_pair_check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     return tq_check_input_like(node, 1, 0, error);
 }
 

@@ -65,7 +65,7 @@ static tq_status fit(const tq_node *node, int32_t padding, side *s, tq_error *er
 /* Adds what a cell gives to one place of the output. */
 static void add_place(const transposed *s, const float *cell, const float *weights, size_t taps, float *out)
 {
-    for (size_t o = 0; o < s->out_channels; o++, weights += taps * s->channels)
+    for (size_t o = 0; o < s->out_channels && !tq_stop_after(s->channels); o++, weights += taps * s->channels)
         for (size_t c = 0; c < s->channels; c++)
             out[o] += cell[c] * weights[c];
 }
@@ -74,7 +74,7 @@ static void add_cell(const tq_node *node, const transposed *s, const float *cell
 {
     const float *weights = node->in[1]->data;
     size_t taps = (size_t)s->y.filter * (size_t)s->x.filter;
-    for (int32_t ky = 0; ky < s->y.filter; ky++)
+    for (int32_t ky = 0; ky < s->y.filter && !tq_stop_after((size_t)s->x.filter); ky++)
         for (int32_t kx = 0; kx < s->x.filter; kx++, weights += s->channels) {
             int64_t y = top + ky, x = left + kx;
             if (y >= 0 && y < s->y.out && x >= 0 && x < s->x.out)
@@ -90,7 +90,7 @@ static tq_status eval_transposed(tq_node *node, tq_error *error)
     float *image = node->out[0]->data;
     size_t size = (size_t)s->y.out * (size_t)s->x.out * s->out_channels;
     for (size_t b = 0; b < s->batches; b++, image += size) {
-        for (size_t i = 0; i < size; i++)
+        TQ_EACH(i, size)
             image[i] = bias[i % s->out_channels];
         for (int32_t y = 0; y < s->y.in; y++)
             for (int32_t x = 0; x < s->x.in; x++, cell += s->channels)
@@ -103,7 +103,6 @@ tq_status tq_prepare_transpose_conv_bias(tq_node *node, tq_error *error)
 {
     transposed *s = NULL;
     int32_t options[3];
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     for (int i = 0; i < 3; i++) {
         TQ_TRY(tq_check_input(node, i, TQ_T(FLOAT32), error));
         TQ_TRY(tq_check_rank(node, i, i < 2 ? 4 : 1, i < 2 ? 4 : 1, error));
@@ -139,13 +138,13 @@ static tq_status eval_unpool(tq_node *node, tq_error *error)
     size_t batches = (size_t)node->in[0]->shape.dims[0];
     size_t count = tq_shape_span(&node->in[0]->shape, 1, 4), room = tq_shape_span(&node->out[0]->shape, 1, 4);
     if (node->out[0]->bytes > 0)
-        memset(out, 0, node->out[0]->bytes);
-    for (size_t b = 0; b < batches; b++, out += room)
-        for (size_t i = 0; i < count; i++, x++, places++) {
-            if (*places < 0 || (size_t)*places >= room)
+        tq_fill(out, 0, node->out[0]->bytes);
+    for (size_t b = 0; b < batches && !tq_stop_after(1); b++, out += room, x += count, places += count)
+        TQ_EACH(i, count) {
+            if (places[i] < 0 || (size_t)places[i] >= room)
                 return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu of input 1 is place %d of %zu", b * count + i,
-                                  (int)*places, room);
-            out[*places] = *x;
+                                  (int)places[i], room);
+            out[places[i]] = x[i];
         }
     return TQ_OK;
 }
@@ -154,7 +153,6 @@ tq_status tq_prepare_max_unpooling(tq_node *node, tq_error *error)
 {
     int32_t options[5];
     tq_shape shape = {.rank = 0};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));

@@ -67,7 +67,6 @@ static tq_status transpose_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_transpose(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, node->in[0]->shape.rank, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     return tq_shape_from_values(node, 1u << 1, transpose_shape, error);
@@ -107,7 +106,6 @@ static tq_status eval_reverse(tq_node *node, tq_error *error)
 tq_status tq_prepare_reverse_v2(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, -1, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     if (tq_is_constant(node->in[1]))
@@ -146,7 +144,6 @@ static tq_status tile_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_tile(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, node->in[0]->shape.rank, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     return tq_shape_from_values(node, 1u << 1, tile_shape, error);
@@ -179,7 +176,6 @@ static tq_status broadcast_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_broadcast_to(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, -1, error));
     size_t rank = tq_tensor_count(node->in[1]);
     if (rank > TQ_DIMS || rank < (size_t)node->in[0]->shape.rank)
@@ -202,7 +198,6 @@ static tq_status check_block(const tq_node *node, int64_t block, tq_error *error
 tq_status tq_prepare_space_to_depth(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     const int32_t *in = node->in[0]->shape.dims;
@@ -226,7 +221,6 @@ tq_status tq_prepare_space_to_depth(tq_node *node, tq_error *error)
 tq_status tq_prepare_depth_to_space(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     const int32_t *in = node->in[0]->shape.dims;

@@ -176,7 +176,7 @@ AVERAGE_CODES(average_i16, int16_t, int32_t, double)
 static int32_t sum_at(const tq_tensor *in, const window *w, size_t at)
 {
     uint32_t sum = 0;
-    for (int64_t y = 0; y < w->height; y++)
+    for (int64_t y = 0; y < w->height && !tq_stop_after((size_t)w->width); y++)
         for (int64_t c = 0; c < w->width; c++)
             sum += (uint32_t)tq_integer_at(in, at + (size_t)y * w->row_step + (size_t)c * w->step);
     return (int32_t)sum;
@@ -295,7 +295,7 @@ static void pool_rows(void *context, size_t begin, size_t end)
             w.cells = w.height * w.width;
             size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
             size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
-            for (size_t c = 0; c < depth; c += CHANNELS)
+            for (size_t c = 0; c < depth && !tq_stop_after((size_t)w.cells * CHANNELS / 8); c += CHANNELS)
                 pool_channels(j, &w, from + c, to + c, depth - c < CHANNELS ? depth - c : CHANNELS);
         }
     }
@@ -341,8 +341,7 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     pool *p = NULL;
     unsigned types = 0;
     for (size_t i = 0; i < ROWS; i++)
-        types |= rows[i].code == node->row.code ? 1u << rows[i].type : 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
+        types |= rows[i].code == node->row.code ? tq_type_set(rows[i].type) : 0;
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));

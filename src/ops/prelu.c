@@ -96,10 +96,9 @@ static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
 tq_status tq_prepare_prelu(tq_node *node, tq_error *error)
 {
     state *s;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
     int32_t type = node->in[0]->type;
-    TQ_TRY(tq_check_input(node, 1, type == TQ_TensorType_INT16 ? TQ_T(INT8) | TQ_T(INT16) : 1u << type, error));
+    TQ_TRY(tq_check_input(node, 1, type == TQ_TensorType_INT16 ? TQ_T(INT8) | TQ_T(INT16) : tq_type_set(type), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     if (type != TQ_TensorType_FLOAT32)

@@ -137,7 +137,7 @@ static void quantize_rest(const tq_node *node, const state *s, size_t first, siz
     const tq_tensor *out = node->out[0];
     const double scale = (double)tq_scale_at(out, 0);
     for (size_t i = first; i < n; i++) {
-        double rounded = round((double)((const float *)node->in[0]->data)[i] / scale);
+        double rounded = tq_round_f64((double)((const float *)node->in[0]->data)[i] / scale);
         int32_t code = tq_code_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
             ((int16_t *)out->data)[i] = (int16_t)code;
@@ -257,7 +257,6 @@ static tq_status prepare_requantize(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_quantize(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT32), error));
     return node->in[0]->type == TQ_TensorType_FLOAT32 ? prepare_quantize(node, error) : prepare_requantize(node, error);
 }
@@ -328,7 +327,6 @@ tq_status tq_prepare_dequantize(tq_node *node, tq_error *error)
     state *s;
     const unsigned codes =
         TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT4) | TQ_T(UINT4) | TQ_T(INT2);
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, codes | TQ_T(FLOAT16), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     if (node->in[0]->type == TQ_TensorType_FLOAT16)
@@ -356,7 +354,7 @@ static inline float fake_quantize(float x, const tq_nudged *n)
 {
     float raised = n->low < x ? x : n->low;
     float bounded = raised < n->high ? raised : n->high;
-    return roundf((bounded - n->low) * n->inverse) * n->scale + n->low;
+    return tq_round_f32((bounded - n->low) * n->inverse) * n->scale + n->low;
 }
 
 TQ_MAP(run_fake, , float, float, tq_nudged, fake_quantize(x, &p))
@@ -366,7 +364,6 @@ tq_status tq_prepare_fake_quant(tq_node *node, tq_error *error)
     fake *s;
     tq_error reason = {0};
     const tq_table *options = &node->options.table;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));

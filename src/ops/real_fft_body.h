@@ -111,7 +111,7 @@ static void NAME(transform)(const tq_real_fft *fft, NAME(number) *out, const NAM
             out[q] = in[q * step];
         else
             NAME(transform)(fft, out + q * m, in + q * step, step * p, stage + 1);
-    for (size_t k = 0; k < m; k++)
+    for (size_t k = 0; k < m && (k % 1024 || !tq_stop_after(1024)); k++)
         switch (p) {
         case 2: NAME(by_2)(out + k, m, roots[k * step]); break;
         case 3: NAME(by_3)(out + k, m, roots[k * step], roots[2 * k * step], roots[step * m].im); break;
@@ -157,12 +157,12 @@ static void NAME(fill)(tq_real_fft *fft)
 {
     const double pi = 3.14159265358979323846;
     NAME(number) *roots = fft->roots, *twists = fft->twists;
-    for (int32_t k = 0; k < fft->half; k++) {
+    for (int32_t k = 0; k < fft->half && !tq_stop_after(16); k++) {
         double phase = -2 * pi * k / fft->half;
         phase = fft->inverse ? -phase : phase;
         roots[k] = (NAME(number)){COSINE(cos(phase)), COSINE(sin(phase))};
     }
-    for (int32_t k = 0; k < fft->half / 2; k++) {
+    for (int32_t k = 0; k < fft->half / 2 && !tq_stop_after(16); k++) {
         double phase = -pi * ((double)(k + 1) / fft->half + 0.5);
         phase = fft->inverse ? -phase : phase;
         twists[k] = (NAME(number)){COSINE(cos(phase)), COSINE(sin(phase))};

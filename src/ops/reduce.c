@@ -51,7 +51,7 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
     size_t at[TQ_DIMS] = {0}, bytes = r->how->in_bytes;
-    for (int d = 0; d < r->cut_rank;) {
+    for (int d = 0; d < r->cut_rank && !tq_stop_after(r->row ? n : r->inner);) {
         if (r->row)
             r->fold_row(r, acc, in, n);
         else
@@ -119,7 +119,7 @@ static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out
 static void reduce_none(const tq_reduction *r, unsigned char *out)
 {
     uint64_t acc = r->init;
-    for (size_t i = 0; i < r->outputs; i++)
+    TQ_EACH(i, r->outputs)
         r->how->store(r, &acc, out + i * r->how->out_bytes, 1);
 }
 

@@ -65,9 +65,10 @@ static void combine_windows(void *context, size_t begin, size_t end)
         }
         char *to = (char *)j->out->data + i * j->w->element;
         memcpy(to, j->init->data, j->w->element);
+        size_t cells = 0;
         do
             j->w->combine(to, cell_of(j, at, cell), 1);
-        while (advance(cell, j->w->size, rank));
+        while (advance(cell, j->w->size, rank) && (++cells % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)));
     }
 }
 
@@ -158,7 +159,6 @@ tq_status tq_prepare_reduce_window(tq_node *node, tq_error *error)
     case TQ_ReduceWindowFunction_ALL: how = TQ_COMBINE_ALL; break;
     case TQ_ReduceWindowFunction_ANY: how = TQ_COMBINE_ANY; break;
     }
-    TQ_TRY(tq_check_counts(node, 5, 5, 1, 1, error));
     for (int i = 2; i < 5; i++)
         TQ_TRY(tq_check_list(node, i, node->in[0]->shape.rank, error));
     TQ_TRY(prepare_windows(node, how, error));
@@ -197,7 +197,6 @@ static tq_status read_padding(const tq_node *node, int64_t *low, int64_t *high, 
 tq_status tq_prepare_stablehlo_reduce_window(tq_node *node, tq_error *error)
 {
     int64_t high[TQ_DIMS], code = 0;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     int64_t body = tq_get_int(&node->options.table, TQ_StablehloReduceWindowOptions_body_subgraph_index);
     int count = tq_node_body(node, body, &code);
     TQ_TRY(prepare_windows(node, count == 1 ? tq_combination_of_code(code) : TQ_COMBINE_NONE, error));

@@ -47,7 +47,7 @@
         (void)r;                                                                                          \
         acc_t acc = *(acc_t *)to;                                                                         \
         const in_t *restrict ins = from;                                                                  \
-        for (size_t i = 0; i < n; i++) {                                                                  \
+        TQ_EACH(i, n) {                                                                                   \
             const in_t in = ins[i];                                                                       \
             acc = (acc_t)(expression);                                                                    \
         }                                                                                                 \
@@ -166,8 +166,7 @@ TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
 {
     const int32_t zero = r->out_zero_point;
     const float less = (float)(r->low - zero), most = (float)(r->high - zero), x = (float)sum * r->by + r->offset;
-    const float whole = truncf(x); /* roundf is a call */
-    const float rounded = fabsf(x - whole) >= 0.5f ? whole + copysignf(1, x) : whole;
+    const float rounded = tq_round_f32(x);
     const float raised = rounded > less ? rounded : less;
     return (int32_t)(raised > most ? most : raised) + zero;
 }
@@ -494,14 +493,13 @@ static unsigned types_of(int64_t code)
     unsigned types = 0;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (rows[i].code == code)
-            types |= 1u << rows[i].type;
+            types |= tq_type_set(rows[i].type);
     return types;
 }
 
 tq_status tq_prepare_reduce(tq_node *node, tq_error *error)
 {
     reduce_state *state = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types_of(node->row.code), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

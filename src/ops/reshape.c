@@ -70,7 +70,6 @@ static tq_status shape_from_input(tq_node *node, tq_error *error)
 tq_status tq_prepare_reshape(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 2, 1, 1, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     const tq_tensor *shape = node->in_count == 2 ? node->in[1] : NULL;
     if (shape && shape->shape.rank == 1 && shape->type == TQ_TensorType_INT32) {

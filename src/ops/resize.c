@@ -22,6 +22,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
@@ -101,7 +102,7 @@ static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
     if (s->align_corners && out > 1)
         scale = (float)(in - 1) / (float)(out - 1);
     float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
-    int64_t index = least((int64_t)(s->align_corners ? roundf(v) : floorf(v)), in - 1);
+    int64_t index = least((int64_t)(s->align_corners ? tq_round_f32(v) : floorf(v)), in - 1);
     place p = {(size_t)index, (size_t)index, 0, 0};
     return p;
 }
@@ -333,7 +334,7 @@ static void scale_rows(void *context, size_t begin, size_t end)
         size_t stop = width - x < COLUMNS ? width : x + COLUMNS;
         for (size_t k = x; k < stop; k++)
             columns[k - x] = j->s->find(j->s, (int64_t)k, j->in->shape.dims[2], (int64_t)width);
-        for (size_t row = begin; row < end; row++)
+        for (size_t row = begin; row < end && !tq_stop_after((stop - x) * (size_t)j->out->shape.dims[3]); row++)
             if (row == begin || !same_source(j, row - 1, row))
                 scale_row(j, row, columns, x, stop);
             else
@@ -394,7 +395,6 @@ tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
     const tq_table *options = &node->options.table;
     scaler s = {.align_corners = tq_get_int(options, TQ_ResizeBilinearOptions_align_corners) != 0,
                 .half_pixel = tq_get_int(options, TQ_ResizeBilinearOptions_half_pixel_centers) != 0};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
     if (s.align_corners && s.half_pixel)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
@@ -411,7 +411,6 @@ tq_status tq_prepare_resize_nearest_neighbor(tq_node *node, tq_error *error)
     scaler s = {.align_corners = tq_get_int(options, TQ_ResizeNearestNeighborOptions_align_corners) != 0,
                 .half_pixel = tq_get_int(options, TQ_ResizeNearestNeighborOptions_half_pixel_centers) != 0,
                 .find = find_nearest};
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     if (tq_element_bytes(node->in[0]->type) == 0)
         return tq_input_fail(node, 0, error, "is %s, which is not resized", tq_type_name(node->in[0]->type));
     return prepare_resize(node, s, error);

@@ -51,7 +51,7 @@ static void sum_units(void *context, size_t begin, size_t end)
     const step *s = context;
     const direction *d = s->d;
     for (size_t unit = begin; unit < end; unit++)
-        for (size_t b = 0; b < d->batches; b++) {
+        for (size_t b = 0; b < d->batches && !tq_stop_after(d->inputs + d->aux + d->units); b++) {
             float sum = ((const float *)d->bias->data)[unit];
             sum = tq_rows_product(sum, d->weights, d->sums, &s->x, b, unit);
             if (d->aux_weights)
@@ -192,7 +192,7 @@ static tq_status eval(tq_node *node, tq_error *error)
                              reads_aux(node) ? d->inputs : d->aux, 0);
     if (d->sums_change)
         sum_weights(d);
-    for (size_t at = 0; at < r->steps; at++)
+    for (size_t at = 0; at < r->steps && !tq_stop_after(d->units); at++)
         take_step(node, d, &x, &aux, &out, at);
     if (!r->both)
         return TQ_OK;
@@ -200,17 +200,15 @@ static tq_status eval(tq_node *node, tq_error *error)
                                       r->merged ? width : r->backward.units, r->merged ? d->units : 0);
     if (r->backward.sums_change)
         sum_weights(&r->backward);
-    for (size_t at = r->steps; at-- > 0;)
+    for (size_t at = r->steps; at-- > 0 && !tq_stop_after(d->units);)
         take_step(node, &r->backward, reads_aux(node) ? &aux : &x, &aux, &back, at);
     return TQ_OK;
 }
 
-/* inputs: how many tensors the operator has; rank: of x. */
-static tq_status check(const tq_node *node, int inputs, int outputs, int rank, tq_error *error)
+/* rank: of x. */
+static tq_status check(const tq_node *node, int outputs, int rank, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, inputs < AUX ? inputs : AUX, inputs, outputs, outputs, error));
-    if (node->in_count != inputs)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "it has %d inputs; %d are needed", node->in_count, inputs);
+    TQ_TRY(tq_check_output_count(node, outputs, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     for (int i = 0; i < outputs; i++)
         TQ_TRY(tq_check_output(node, i, TQ_T(FLOAT32), error));
@@ -235,7 +233,7 @@ tq_status tq_prepare_rnn(tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
     rnn *r;
-    TQ_TRY(check(node, 5, 1, 2, error));
+    TQ_TRY(check(node, 1, 2, error));
     TQ_TRY(tq_node_state(node, sizeof *r, &r, error));
     r->time_major = true;
     r->steps = 1;
@@ -248,7 +246,7 @@ tq_status tq_prepare_unidirectional_sequence_rnn(tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
     rnn *r;
-    TQ_TRY(check(node, 5, 1, 3, error));
+    TQ_TRY(check(node, 1, 3, error));
     TQ_TRY(tq_node_state(node, sizeof *r, &r, error));
     const int32_t *x = node->in[0]->shape.dims;
     r->time_major = tq_get_int(options, TQ_SequenceRNNOptions_time_major) != 0;
@@ -301,7 +299,7 @@ tq_status tq_prepare_bidirectional_sequence_rnn(tq_node *node, tq_error *error)
     size_t aux;
     uint64_t total = 0;
     rnn *r;
-    TQ_TRY(check(node, 12, merged ? 1 : 2, 3, error));
+    TQ_TRY(check(node, merged ? 1 : 2, 3, error));
     TQ_TRY(check_aux(node, &aux, error));
     TQ_TRY(tq_node_state(node, sizeof *r, &r, error));
     const int32_t *x = node->in[0]->shape.dims;

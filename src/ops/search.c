@@ -28,7 +28,7 @@ static bool is_set(const tq_tensor *tensor, size_t i)
 static tq_status where_shape(tq_node *node, tq_error *error)
 {
     size_t count = 0, all = tq_tensor_count(node->in[0]);
-    for (size_t i = 0; i < all; i++)
+    TQ_EACH(i, all)
         count += is_set(node->in[0], i);
     tq_shape shape = {2, {0, node->in[0]->shape.rank}};
     TQ_TRY(tq_dim_of(node, (int64_t)count, &shape.dims[0], error));
@@ -40,7 +40,8 @@ static tq_status eval_where(tq_node *node, tq_error *error)
     (void)error;
     const tq_shape *shape = &node->in[0]->shape;
     int64_t *to = node->out[0]->data;
-    for (size_t i = 0; i < tq_tensor_count(node->in[0]); i++) {
+    const size_t count = tq_tensor_count(node->in[0]);
+    TQ_EACH(i, count) {
         if (!is_set(node->in[0], i))
             continue;
         size_t rest = i;
@@ -55,7 +56,6 @@ static tq_status eval_where(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_where(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL) | TQ_T(FLOAT32) | TQ_T(INT64) | TQ_T(INT32) | TQ_T(INT16) | TQ_T(INT8) |
                                        TQ_T(UINT8) | TQ_T(UINT32), error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
@@ -88,12 +88,18 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
     const tq_tensor *in = node->in[0], *index = node->out[1];
     size_t count = tq_tensor_count(in), found = 0, bytes = tq_element_bytes(in->type);
     uint32_t *slots = node->scratch, *number = slots + u->slots, *first = number + count;
-    memset(slots, 0, u->slots * sizeof *slots);
-    for (size_t i = 0; i < count; i++) {
+    tq_fill(slots, 0, u->slots * sizeof *slots);
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* slots hold anything */
+    size_t looks = 0;
+    TQ_EACH(i, count) {
         uint64_t key = key_of(in, i);
         size_t slot = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (u->slots - 1);
-        while (slots[slot] && key_of(in, slots[slot] - 1) != key)
+        while (slots[slot] && key_of(in, slots[slot] - 1) != key) {
             slot = (slot + 1) & (u->slots - 1);
+            if (++looks % TQ_CHUNK == 0 && tq_stop_after(TQ_CHUNK)) /* keys may be such that all meet in one slot */
+                return TQ_INTERRUPTED;
+        }
         if (!slots[slot]) {
             slots[slot] = (uint32_t)i + 1;
             number[i] = (uint32_t)found;
@@ -107,7 +113,7 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
     }
     tq_shape shape = {1, {(int32_t)found}};
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    for (size_t k = 0; k < found; k++)
+    TQ_EACH(k, found)
         memcpy((char *)node->out[0]->data + k * bytes, (const char *)in->data + first[k] * bytes, bytes);
     return TQ_OK;
 }
@@ -115,7 +121,6 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
 tq_status tq_prepare_unique(tq_node *node, tq_error *error)
 {
     unique *u = NULL;
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64),
                           error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
@@ -186,14 +191,14 @@ static void top(int32_t *heap, size_t k, size_t n, before_fn before, const void 
 {
     for (size_t i = 0; i < k; i++)
         heap[i] = (int32_t)i;
-    for (size_t i = k / 2; i-- > 0;)
+    for (size_t i = k / 2; i-- > 0 && !tq_stop_after(4);)
         sink(heap, k, i, before, row);
-    for (size_t i = k; i < n; i++)
+    for (size_t i = k; i < n && (i % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)); i++)
         if (before(row, (int32_t)i, heap[0])) {
             heap[0] = (int32_t)i;
             sink(heap, k, 0, before, row);
         }
-    for (size_t left = k; left > 1; left--) {
+    for (size_t left = k; left > 1 && !tq_stop_after(16); left--) {
         int32_t last = heap[0];
         heap[0] = heap[left - 1];
         heap[left - 1] = last;
@@ -209,7 +214,7 @@ static tq_status eval_topk(tq_node *node, tq_error *error)
     size_t k = (size_t)index->shape.dims[in->shape.rank - 1];
     size_t rows = k ? tq_tensor_count(index) / k : 0;
     int32_t *heap = node->scratch;
-    for (size_t r = 0; r < rows; r++) {
+    for (size_t r = 0; r < rows && !tq_stop_after(n); r++) {
         const char *row = (const char *)in->data + r * n * bytes;
         top(heap, k, n, before_of(in->type), row);
         for (size_t i = 0; i < k; i++) {
@@ -238,7 +243,6 @@ static tq_status topk_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_topk_v2(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 2, 2, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64),
                           error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));

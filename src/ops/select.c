@@ -99,7 +99,6 @@ tq_status tq_prepare_select(tq_node *node, tq_error *error)
 {
     tq_broadcast *walk;
     tq_shape shape = {0};
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL), error));
     TQ_TRY(tq_check_input_like(node, 2, 1, error));
     TQ_TRY(tq_check_output_like(node, 0, 1, error));

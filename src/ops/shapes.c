@@ -47,7 +47,6 @@ tq_status tq_prepare_squeeze(tq_node *node, tq_error *error)
     tq_moves *moves = NULL;
     bool drop[TQ_DIMS] = {false};
     tq_shape shape = {0, {0}};
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     TQ_TRY(squeezed_dims(node, drop, error));
     for (int d = 0; d < node->in[0]->shape.rank; d++)
@@ -72,7 +71,6 @@ static tq_status expand_dims_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_expand_dims(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, 1, error));
     TQ_TRY(tq_check_rank(node, 0, 0, TQ_DIMS - 1, error));
     TQ_TRY(tq_check_same_scale(node, 0, 0, error));
@@ -101,7 +99,6 @@ static tq_status eval_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_shape(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_index_output(node, 0, tq_get_int(&node->options.table, TQ_ShapeOptions_out_type), error));
     tq_shape shape = {1, {node->in[0]->shape.rank}};
     node->eval = eval_shape;
@@ -118,7 +115,6 @@ static tq_status eval_rank(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_rank(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT32), error));
     tq_shape shape = {0, {0}};
     node->eval = eval_rank;
@@ -151,7 +147,6 @@ static tq_status eval_broadcast_args(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_broadcast_args(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_list(node, 0, -1, error));
     TQ_TRY(tq_check_input_like(node, 1, 0, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

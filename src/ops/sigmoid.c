@@ -36,7 +36,7 @@ static void fill_table(int32_t *table)
                                        30, 31, 33, 34, 35, 37, 39, 40, 41, 43, 44, 45, 46, 49,  50,
                                        54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255};
     for (int i = 0; i < ENTRIES; i++)
-        table[i] = (int32_t)round(65536 / (1 + exp(-i / 24.0)));
+        table[i] = (int32_t)tq_round_f64(65536 / (1 + exp(-i / 24.0)));
     for (size_t i = 0; i < sizeof one_more; i++)
         table[one_more[i]]++;
 }

@@ -91,7 +91,7 @@ static tq_status eval_framer(tq_node *node, tq_error *error)
     int16_t *out = node->out[0]->data;
     bool valid = true;
     for (size_t row = 0; row < s->queues.rows; row++)
-        for (size_t k = 0; k < s->frames; k++, in += s->step, out += s->frame) {
+        for (size_t k = 0; k < s->frames && !tq_stop_after(s->frame / 8); k++, in += s->step, out += s->frame) {
             push(&s->queues, row, in, s->step);
             if (s->queues.count[row] >= s->frame) {
                 memcpy(out, s->queues.samples + row * s->queues.capacity, s->frame * sizeof *out);
@@ -116,7 +116,6 @@ tq_status tq_prepare_signal_framer(tq_node *node, tq_error *error)
     framer *s = NULL;
     int64_t frame = 0, step = 0, prefill = 0;
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(check_samples(node, TQ_DIMS - 1, error));
     TQ_TRY(check_valid(node, error));
     tq_shape shape = node->in[0]->shape;
@@ -156,7 +155,8 @@ static tq_status eval_stacker(tq_node *node, tq_error *error)
     (void)error;
     stacker *s = node->state;
     const queues *q = &s->queues;
-    for (size_t i = 0; i <= (s->begun ? 0 : s->left); i++)
+    const size_t pushes = s->begun ? 0 : s->left;
+    for (size_t i = 0; i <= pushes; i++)
         push(q, 0, node->in[0]->data, s->channels);
     s->begun = true;
     bool valid = q->count[0] == q->capacity;
@@ -182,7 +182,6 @@ tq_status tq_prepare_signal_stacker(tq_node *node, tq_error *error)
     stacker *s = NULL;
     int64_t channels = 0, left = 0, right = 0, step = 0;
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 1, 1, 2, 2, error));
     TQ_TRY(check_samples(node, 1, error));
     TQ_TRY(check_valid(node, error));
     int32_t count = node->in[0]->shape.dims[0];
@@ -216,7 +215,7 @@ static tq_status eval_delay(tq_node *node, tq_error *error)
     const delay *s = node->state;
     const int16_t *in = node->in[0]->data;
     int16_t *out = node->out[0]->data;
-    for (size_t row = 0; row < s->queues.rows; row++) {
+    for (size_t row = 0; row < s->queues.rows && !tq_stop_after(s->queues.capacity / 8); row++) {
         push(&s->queues, row, in + row * s->row, s->row);
         memcpy(out + row * s->row, s->queues.samples + row * s->queues.capacity, s->row * sizeof *out);
         drop(&s->queues, row, s->row);
@@ -234,7 +233,6 @@ tq_status tq_prepare_signal_delay(tq_node *node, tq_error *error)
 {
     delay *s = NULL;
     int64_t length = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(check_samples(node, TQ_DIMS, error));
     TQ_TRY(tq_option_within(node, "delay_length", 0, INT32_MAX / 2, &length, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
@@ -276,7 +274,7 @@ static tq_status eval_overlap_add(tq_node *node, tq_error *error)
     size_t bytes = tq_element_bytes(node->in[0]->type), step = s->step * bytes, frame = s->frame * bytes;
     const char *in = node->in[0]->data;
     char *out = node->out[0]->data;
-    for (size_t k = 0; k < s->rows * s->frames; k++, in += frame, out += step) {
+    for (size_t k = 0; k < s->rows * s->frames && !tq_stop_after(s->frame); k++, in += frame, out += step) {
         char *sums = (char *)s->sums + k / s->frames * frame;
         if (floats)
             add_f32((float *)(void *)sums, (const float *)(const void *)in, s->frame);
@@ -299,7 +297,6 @@ tq_status tq_prepare_signal_overlap_add(tq_node *node, tq_error *error)
 {
     overlap *s = NULL;
     int64_t step = 0, type = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT16) | TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

@@ -53,7 +53,6 @@ static tq_status slice_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_slice(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, node->in[0]->shape.rank, error));
     TQ_TRY(tq_check_list(node, 2, node->in[0]->shape.rank, error));
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
@@ -195,7 +194,6 @@ static tq_status strided_slice_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_strided_slice(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 4, 4, 1, 1, error));
     TQ_TRY(tq_check_list(node, 1, -1, error));
     size_t entries = tq_tensor_count(node->in[1]);
     if (entries > 31)
@@ -226,7 +224,6 @@ static tq_status eval_update(tq_node *node, tq_error *error)
 tq_status tq_prepare_dynamic_update_slice(tq_node *node, tq_error *error)
 {
     tq_moves *moves = NULL;
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(tq_check_input_like(node, 1, 0, error));
     const tq_shape *shape = &node->in[0]->shape, *update = &node->in[1]->shape;
     TQ_TRY(tq_check_rank(node, 1, shape->rank, shape->rank, error));

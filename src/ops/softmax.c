@@ -83,18 +83,18 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
     const float max = max_float(x, n), beta = s->beta;
     float sum = 0;
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] = tq_expf((x[i] - max) * beta);
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         sum += y[i];
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] /= sum;
 }
 
 TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
 {
     const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] *= inverse;
 }
 
@@ -104,7 +104,7 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
 {
     const float max = max_float(x, n);
     float sum = 0, exponentials[LOG_CHUNK];
-    for (size_t i = 0; i < n; i += LOG_CHUNK) {
+    for (size_t i = 0; i < n && !tq_stop_after(LOG_CHUNK); i += LOG_CHUNK) {
         size_t count = n - i < LOG_CHUNK ? n - i : LOG_CHUNK;
         for (size_t k = 0; k < count; k++)
             exponentials[k] = tq_expf(x[i + k] - max);
@@ -112,7 +112,7 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
             sum += exponentials[k];
     }
     const float log_sum = logf(sum);
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] = x[i] - max - log_sum;
 }
 
@@ -142,14 +142,14 @@ static void softmax_half(const state *s, const void *in, void *out, size_t n)
     const uint16_t *x = in;
     uint16_t *y = out;
     float max = -65504.0f, sum = 0;
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
-    for (size_t i = 0; i < n; i++) {
+    TQ_EACH(i, n) {
         float exponential = expf((tq_half_to_float(x[i]) - max) * s->beta);
         y[i] = tq_float_to_half(exponential);
         sum += exponential;
     }
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
 }
 
@@ -164,7 +164,7 @@ static inline uint8_t place_of(uint8_t code, const state *s)
 static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
 {
     uint8_t max = 0;
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         max = place_of(codes[i], s) > max ? place_of(codes[i], s) : max;
     return max;
 }
@@ -173,7 +173,7 @@ static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
 static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t max)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
     return sum;
 }
@@ -229,7 +229,7 @@ static inline int32_t log_softmax_code(const state *s, const row_sum *r, int bel
         const row_sum r = of_sum(s, sum_of(s, from, n, max));                         \
         for (int below = 0; n >= 256 && below < 256; below++)                         \
             codes[below] = (T)of_difference(s, &r, below);                            \
-        for (size_t i = 0; i < n; i++) {                                              \
+        TQ_EACH(i, n) {                                                            \
             const uint8_t below = (uint8_t)(max - place_of(from[i], s));              \
             to[i] = n >= 256 ? codes[below] : (T)of_difference(s, &r, below);         \
         }                                                                             \
@@ -244,7 +244,7 @@ CODES(log_softmax_to_8, uint8_t, log_softmax_sum, log_softmax_code)
 static float sum_of_table(const state *s, const uint8_t *codes, size_t n, uint8_t max)
 {
     float sum = 0;
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         sum += s->table[(uint8_t)(max - place_of(codes[i], s))];
     return sum;
 }
@@ -291,7 +291,7 @@ static int32_t code_at(const state *s, int32_t place)
         const T none = (T)tq_clamp_i64(s->truncates ? 0 : s->out_zero, s->out_low, s->out_high); \
         for (int below = 0; n >= 256 && below < 256; below++)                            \
             codes[below] = below < count ? (T)share_code(s, inverse, below) : none;      \
-        for (size_t i = 0; i < n; i++) {                                                 \
+        TQ_EACH(i, n) {                                                               \
             const uint8_t below = (uint8_t)(max - place_of(from[i], s));                 \
             to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);          \
         }                                                                                \
@@ -304,7 +304,7 @@ static void logs_to_8(const state *s, const void *in, void *out, size_t n)
     const uint8_t *from = in, max = max_of(s, from, n);
     const float log_sum = logf(sum_of_table(s, from, n, max));
     const float offset = (s->in_scale * (float)code_at(s, max) + log_sum) / s->out_scale;
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         ((uint8_t *)out)[i] = (uint8_t)log_code(s, offset, code_at(s, place_of(from[i], s)));
 }
 
@@ -321,9 +321,9 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     const int16_t *x = in;
     int16_t *y = out, max = INT16_MIN;
     int64_t sum = 0; /* Q15 */
-    for (size_t i = 0; i < n; i++)
+    TQ_EACH(i, n)
         max = x[i] > max ? x[i] : max;
-    for (size_t i = 0; i < n; i++) {
+    TQ_EACH(i, n) {
         y[i] = exponential_16(s, x[i] - max);
         sum += y[i];
     }
@@ -332,7 +332,7 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     int64_t place = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
     int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->points->inverse);
     int right = 31 - zeros;
-    for (size_t i = 0; i < n; i++) {
+    TQ_EACH(i, n) {
         int64_t share = ((int64_t)y[i] * inverse + ((int64_t)1 << (right - 1))) >> right;
         y[i] = (int16_t)tq_clamp_i64(share, 0, INT16_MAX);
     }
@@ -448,7 +448,6 @@ static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *er
 
 static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_output_shape(node, 0, &node->in[0]->shape, error));
@@ -462,7 +461,7 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(begin(node, TQ_T(FLOAT32) | TQ_T(FLOAT16) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), &s, error));
     int32_t type = node->in[0]->type;
     bool is_bytes = type == TQ_TensorType_INT8 || type == TQ_TensorType_UINT8;
-    TQ_TRY(tq_check_output(node, 0, 1u << type | (is_bytes ? TQ_T(INT16) : 0), error));
+    TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
         const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpacks : softmax_float;

@@ -38,9 +38,9 @@ static bool is_power_of_two(int64_t n)
 static void transform_matrix(const rfft *s, const tq_complex *roots, tq_complex *matrix)
 {
     tq_complex *column = matrix + s->height * s->width;
-    for (size_t y = 0; y < s->height; y++)
+    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
         tq_fft(matrix + y * s->width, s->width, roots, s->largest / s->width);
-    for (size_t x = 0; x <= s->width / 2 && x < s->width; x++) {
+    for (size_t x = 0; x <= s->width / 2 && x < s->width && !tq_stop_after(4 * s->height); x++) {
         for (size_t y = 0; y < s->height; y++)
             column[y] = matrix[y * s->width + x];
         tq_fft(column, s->height, roots, s->largest / s->height);
@@ -64,12 +64,12 @@ static tq_status eval_rfft2d(tq_node *node, tq_error *error)
     }
     for (size_t m = 0; m < matrices; m++) {
         const float *from = (const float *)node->in[0]->data + m * rows * columns;
-        for (size_t y = 0; y < s->height; y++)
+        for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
             for (size_t x = 0; x < s->width; x++)
                 matrix[y * s->width + x] =
                     (tq_complex){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
         transform_matrix(s, roots, matrix);
-        for (size_t y = 0; y < s->height; y++)
+        for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
             for (size_t x = 0; x < bins; x++, to += 2) {
                 to[0] = (float)matrix[y * s->width + x].re;
                 to[1] = (float)matrix[y * s->width + x].im;
@@ -99,7 +99,6 @@ static tq_status rfft2d_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)
 {
     rfft *s = NULL;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
     TQ_TRY(tq_check_list(node, 1, 2, error));
@@ -131,7 +130,7 @@ static tq_status eval_spectrogram(tq_node *node, tq_error *error)
     tq_complex *frame = node->scratch;
     float *to = node->out[0]->data;
     for (size_t c = 0; c < channels; c++)
-        for (size_t f = 0; f < s->frames; f++, to += bins) {
+        for (size_t f = 0; f < s->frames && !tq_stop_after(4 * s->length); f++, to += bins) {
             const float *from = (const float *)node->in[0]->data + f * s->stride * channels + c;
             memset(frame, 0, s->length * sizeof *frame);
             for (size_t i = 0; i < s->window_size; i++)
@@ -150,7 +149,7 @@ static tq_status make_window(tq_node *node, spectrogram *s, tq_error *error)
     const double pi = 3.14159265358979323846;
     TQ_TRY(tq_node_memory(node, s->window_size, sizeof *s->window, &s->window, error));
     TQ_TRY(tq_node_memory(node, s->length / 2, sizeof *s->roots, &s->roots, error));
-    for (size_t i = 0; i < s->window_size; i++)
+    TQ_EACH(i, s->window_size)
         s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
     tq_fft_roots(s->roots, s->length);
     return tq_node_scratch(node, s->length * sizeof(tq_complex), error);
@@ -160,7 +159,6 @@ tq_status tq_prepare_audio_spectrogram(tq_node *node, tq_error *error)
 {
     spectrogram *s = NULL;
     int64_t size = 0, stride = 0, squared = 0;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
@@ -245,7 +243,7 @@ static void make_filters(const mfcc *s, double rate, filters *f)
         f->weights[i] = (end - mel) / (end - begin);
     }
     double norm = sqrt(2.0 / (double)s->channels), step = 3.14159265358979323846 / (double)s->channels;
-    for (size_t i = 0; i < s->coefficients; i++)
+    for (size_t i = 0; i < s->coefficients && !tq_stop_after(16 * s->channels); i++)
         for (size_t j = 0; j < s->channels; j++)
             f->cosines[i * s->channels + j] = norm * cos((double)i * step * ((double)j + 0.5));
 }
@@ -263,7 +261,7 @@ static void find_coefficients(const mfcc *s, const filters *f, const float *bins
     }
     for (size_t j = 0; j < s->channels; j++)
         f->energies[j] = log(f->energies[j] < 1e-12 ? 1e-12 : f->energies[j]);
-    for (size_t i = 0; i < s->coefficients; i++) {
+    for (size_t i = 0; i < s->coefficients && !tq_stop_after(s->channels); i++) {
         double sum = 0;
         for (size_t j = 0; j < s->channels; j++)
             sum += f->cosines[i * s->channels + j] * f->energies[j];
@@ -281,7 +279,7 @@ static tq_status eval_mfcc(tq_node *node, tq_error *error)
     if (rate <= 0)
         return tq_input_fail(node, 1, error, "is %d; it needs a sample rate above 0", (int)rate);
     make_filters(s, rate, &f);
-    for (size_t i = 0; i < frames; i++)
+    for (size_t i = 0; i < frames && !tq_stop_after(s->bins); i++)
         if (f.last < (int64_t)s->bins)
             find_coefficients(s, &f, (const float *)node->in[0]->data + i * s->bins, out + i * s->coefficients);
         else
@@ -307,7 +305,6 @@ tq_status tq_prepare_mfcc(tq_node *node, tq_error *error)
 {
     mfcc *s = NULL;
     int64_t upper = 0, lower = 0, channels = 0, coefficients = 0;
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 3, 3, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));

@@ -7,11 +7,9 @@
 
 #include "ops/check.h"
 
-/* Input i is there, is a variable tensor, and has one of these types and `count` elements. */
+/* Input i is a variable tensor, and has one of these types and `count` elements. */
 static inline tq_status tq_check_state(const tq_node *node, int i, unsigned types, size_t count, tq_error *error)
 {
-    if (i >= node->in_count || !node->in[i])
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d, a state, is left out", i);
     TQ_TRY(tq_check_input(node, i, types, error));
     if (node->in[i]->storage != TQ_STORAGE_VARIABLE)
         return tq_input_fail(node, i, error, "is a state; it must be a variable tensor");

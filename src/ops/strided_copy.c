@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "base/threads.h"
 
 /* Copies smaller than this are not worth waking a thread for. */
@@ -103,7 +104,7 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
         const unsigned char *f = from;
         unsigned char *t = to;
         for (size_t c = 0; c < p->columns; c++, f += p->column_from, t += p->column_to)
-            memcpy(t, f, p->run);
+            tq_copy(t, f, p->run);
     }
 }
 
@@ -231,6 +232,27 @@ typedef struct job {
     unsigned char *to;
 } job;
 
+/* A large plane goes in blocks, between which Ctrl-C is heard. */
+static void run_plane(const job *j, const unsigned char *from, unsigned char *to)
+{
+    enum { ROWS = 8 * TILE, COLUMNS = 128 * TILE };
+    const plane *p = &j->plane;
+    if (p->rows <= ROWS && p->columns <= COLUMNS) {
+        j->run(p, from, to);
+        return;
+    }
+    for (size_t r = 0; r < p->rows; r += ROWS)
+        for (size_t c = 0; c < p->columns; c += COLUMNS) {
+            plane part = *p;
+            part.rows = p->rows - r < ROWS ? p->rows - r : ROWS;
+            part.columns = p->columns - c < COLUMNS ? p->columns - c : COLUMNS;
+            if (tq_stop_after(part.rows * part.columns))
+                return;
+            j->run(&part, from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c * p->column_from,
+                   to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c * p->column_to);
+        }
+}
+
 static void copy_planes(void *context, size_t begin, size_t end)
 {
     const job *j = context;
@@ -245,7 +267,7 @@ static void copy_planes(void *context, size_t begin, size_t end)
         to += (ptrdiff_t)at[d] * copy->to[d];
     }
     for (size_t i = begin; i < end; i++) {
-        j->run(&j->plane, j->from + from, j->to + to);
+        run_plane(j, j->from + from, j->to + to);
         for (int d = j->outer - 1; d >= 0; d--) {
             from += copy->from[d];
             to += copy->to[d];

@@ -20,7 +20,7 @@ typedef struct line {
     static void name(const T *in, T *out, const line *l)                           \
     {                                                                              \
         T total = 0;                                                               \
-        for (size_t i = 0; i < l->count; i++) {                                    \
+        TQ_EACH(i, l->count) {                                                     \
             size_t at = (l->reverse ? l->count - 1 - i : i) * l->stride;           \
             T before = total;                                                      \
             total = sum(total, in[at]);                                            \
@@ -44,7 +44,7 @@ static tq_status eval_cumsum(tq_node *node, tq_error *error)
     l.exclusive = tq_get_int(&node->options.table, TQ_CumsumOptions_exclusive) != 0;
     l.reverse = tq_get_int(&node->options.table, TQ_CumsumOptions_reverse) != 0;
     for (size_t o = 0; o < outer; o++)
-        for (size_t i = 0; i < inner; i++) {
+        for (size_t i = 0; i < inner && !tq_stop_after(l.count); i++) {
             size_t at = o * l.count * inner + i;
             switch (in->type) {
             case TQ_TensorType_INT32: run_int32((int32_t *)in->data + at, (int32_t *)node->out[0]->data + at, &l); break;
@@ -57,7 +57,6 @@ static tq_status eval_cumsum(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_cumsum(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));
@@ -82,17 +81,17 @@ static tq_status eval_add_n(tq_node *node, tq_error *error)
 {
     (void)error;
     size_t count = tq_tensor_count(node->out[0]);
-    memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
+    tq_copy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
     for (int k = 1; k < node->in_count; k++) {
         if (node->out[0]->type == TQ_TensorType_FLOAT32) {
             float *out = node->out[0]->data;
             const float *in = node->in[k]->data;
-            for (size_t i = 0; i < count; i++)
+            TQ_EACH(i, count)
                 out[i] = add_bounded(out[i], in[i]);
         } else {
             uint32_t *out = node->out[0]->data;
             const uint32_t *in = node->in[k]->data;
-            for (size_t i = 0; i < count; i++)
+            TQ_EACH(i, count)
                 out[i] += in[i];
         }
     }
@@ -101,7 +100,6 @@ static tq_status eval_add_n(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_add_n(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, node->in_count < 2 ? 2 : node->in_count, node->in_count, 1, 1, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT32), error));
     for (int i = 1; i < node->in_count; i++) {
         TQ_TRY(tq_check_input_like(node, i, 0, error));

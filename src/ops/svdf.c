@@ -63,9 +63,9 @@ static void reduce_floats(const tq_node *node, const svdf *s, const float *time,
     const float *state = node->in[STATE]->data;
     const tq_tensor *bias = bias_of(node);
     float *out = node->out[0]->data;
-    for (size_t i = 0; i < s->batches * s->filters; i++)
+    for (size_t i = 0; i < s->batches * s->filters && !tq_stop_after(s->memory); i++)
         products[i] = tq_add_dot_f32(0, time + i % s->filters * s->memory, state + i * s->memory, s->memory);
-    for (size_t i = 0; i < s->batches * s->units; i++) {
+    for (size_t i = 0; i < s->batches * s->units && !tq_stop_after(s->rank); i++) {
         out[i] = tq_sum_f32(products + i * s->rank, s->rank);
         if (bias)
             out[i] += ((const float *)bias->data)[i % s->units];
@@ -81,7 +81,7 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
     float *state = node->in[STATE]->data;
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters; f++)
+        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs); f++)
             state[newest(s, b, f)] = tq_add_dot_f32(0, feature + f * s->inputs, x + b * s->inputs, s->inputs);
     reduce_floats(node, s, node->in[TIME]->data, tq_scratch_at(node, s->products_at));
     return TQ_OK;
@@ -90,7 +90,8 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
 static void dequantize_time(const tq_tensor *time, float *to)
 {
     size_t memory = (size_t)time->shape.dims[1];
-    for (size_t i = 0; i < tq_tensor_count(time); i++)
+    const size_t count = tq_tensor_count(time);
+    TQ_EACH(i, count)
         to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
 }
 
@@ -113,7 +114,7 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++) {
         tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, codes);
-        for (size_t f = 0; f < s->filters; f++) {
+        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs / 8); f++) {
             int64_t acc = tq_dot_i8(feature + f * s->inputs, codes, s->inputs) - (int64_t)row.zero_point * sums[f];
             state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));
         }
@@ -161,7 +162,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     int32_t zero_state = tq_zero_point_at(state, 0);
     move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters; f++) {
+        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs); f++) {
             int64_t acc = 0;
             for (size_t i = 0; i < s->inputs; i++)
                 acc += feature[f * s->inputs + i] * (x[b * s->inputs + i] - zero_in);
@@ -170,7 +171,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
         }
     for (size_t i = 0; i < s->batches * s->units; i++) {
         uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i % s->units] : 0; /* wraps */
-        for (size_t f = i * s->rank; f < (i + 1) * s->rank; f++)
+        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_after(2 * s->memory); f++)
             acc += (uint32_t)over_time(node, s, f);
         int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
         ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)code + zero_out, INT8_MIN, INT8_MAX);
@@ -182,7 +183,6 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
 
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 5, 1, 1, error));
     TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(INT8), error));
     TQ_TRY(tq_check_output_like(node, 0, INPUT, error));
     bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
@@ -216,7 +216,7 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
     if (node->in_count > BIAS && node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
         return tq_input_fail(node, BIAS, error, "has %zu elements; there are %zu units",
                              tq_tensor_count(node->in[BIAS]), s->units);
-    unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? 1u << node->in[TIME]->type : TQ_T(FLOAT32);
+    unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? tq_type_set(node->in[TIME]->type) : TQ_T(FLOAT32);
     TQ_TRY(tq_check_state(node, STATE, state, s->batches * s->filters * s->memory, error));
     tq_shape out = {2, {x[0], (int32_t)s->units}};
     return tq_output_shape(node, 0, &out, error);

@@ -67,7 +67,6 @@ static tq_status fit(tq_node *node, tq_error *error)
 
 static tq_status check_types(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 4, 1, 1, error));
     TQ_TRY(tq_check_input(node, SHAPE, TQ_T(INT32), error));
     TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
     TQ_TRY(tq_check_output_like(node, 0, INPUT, error));

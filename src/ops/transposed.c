@@ -70,7 +70,7 @@ static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, co
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
-        for (int32_t i = p->y.taps; i-- > 0;)
+        for (int32_t i = p->y.taps; i-- > 0 && !tq_stop_after((size_t)p->x.taps * t->channels / 8);)
             for (int32_t j = p->x.taps; j-- > 0; to += bytes) {
                 const int32_t row = t->flags & TQ_GEMM_FUSED ? p->y.taps - 1 - i : i;
                 const int32_t column = t->flags & TQ_GEMM_FUSED ? p->x.taps - 1 - j : j;

@@ -163,7 +163,7 @@ static const unary_row *find(int64_t code, int32_t type, unsigned *types)
     for (int i = 0; i < ROWS; i++) {
         if (rows[i].code != code)
             continue;
-        *types |= 1u << rows[i].type;
+        *types |= tq_type_set(rows[i].type);
         if (rows[i].type == type)
             found = &rows[i];
     }
@@ -187,7 +187,6 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
 {
     state *s;
     unsigned types;
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     const unary_row *row = find(node->row.code, node->in[0]->type, &types);
     tq_op_fn of_codes = tq_unary_of_codes(node, &types);
     TQ_TRY(tq_check_input(node, 0, types, error));

@@ -456,7 +456,7 @@ tq_op_fn tq_unary_of_codes(const tq_node *node, unsigned *types)
             continue;
         *types |= rows[i].types;
         bool plain = rows[i].code == TQ_BuiltinOperator_ABS && is_int16(node) && in->quantization.count == 0;
-        if (rows[i].types >> in->type & 1 && !plain)
+        if (tq_type_is_in(in->type, rows[i].types) && !plain)
             return rows[i].prepare;
     }
     return NULL;

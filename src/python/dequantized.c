@@ -166,6 +166,15 @@ static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_t
     return out;
 }
 
+/* The array, or a copy where its numbers have the other byte order: those of files are little-endian. */
+static PyObject *in_native_order(PyArrayObject *codes)
+{
+    if (PyArray_ISNOTSWAPPED(codes))
+        return Py_NewRef(codes);
+    PyArray_Descr *native = PyArray_DescrNewByteorder(PyArray_DESCR(codes), NPY_NATIVE);
+    return native ? PyArray_FromArray(codes, native, NPY_ARRAY_C_CONTIGUOUS) : NULL;
+}
+
 PyObject *tq_py_tensor_dequantized(PartObject *tensor)
 {
     tq_table view = tq_py_tensor_view(tensor);
@@ -184,7 +193,9 @@ PyObject *tq_py_tensor_dequantized(PartObject *tensor)
     } else if (row->kind == TQ_KIND_FLOAT) {
         out = PyArray_CastToType((PyArrayObject *)array, PyArray_DescrFromType(NPY_FLOAT32), 0);
     } else {
-        out = from_codes(tensor, (PyArrayObject *)array, row);
+        PyObject *codes = in_native_order((PyArrayObject *)array);
+        out = codes ? from_codes(tensor, (PyArrayObject *)codes, row) : NULL;
+        Py_XDECREF(codes);
     }
     Py_DECREF(array);
     return out;

@@ -171,7 +171,7 @@ static PyObject *raise_run(InterpreterObject *self, tq_error *error)
 static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
 {
     tq_run *run = self->run;
-    if (self->raised[0] || error->status == TQ_NO_MEMORY || error->status == TQ_MEMORY_LIMIT || !run->report_size)
+    if (self->raised[0] || tq_ends_the_pass(error->status) || !run->report_size)
         return raise_run(self, (tq_error *)error);
     tq_state *state = tq_state_of((PyObject *)self);
     PyObject *text = PyUnicode_DecodeUTF8(run->report, (Py_ssize_t)run->report_size, "replace");

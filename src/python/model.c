@@ -157,6 +157,15 @@ static PyObject *get_path(ModelObject *self, void *closure)
     return Py_NewRef(self->path);
 }
 
+static PyObject *get_identity(ModelObject *self, void *closure)
+{
+    (void)closure;
+    const tq_file *file = self->file ? &((FileObject *)self->file)->file : NULL;
+    if (!file || !file->inode)
+        Py_RETURN_NONE;
+    return Py_BuildValue("KK", (unsigned long long)file->device, (unsigned long long)file->inode);
+}
+
 static PyObject *get_nbytes(ModelObject *self, void *closure)
 {
     (void)closure;
@@ -347,6 +356,7 @@ static PyObject *get_file(ModelObject *self, void *closure)
 
 static PyGetSetDef properties[] = {
     {"path", (getter)get_path, NULL, "The file's path as given, or None for a model opened from bytes.", NULL},
+    {"_identity", (getter)get_identity, NULL, "The mapped file's (device, inode); None where there is none.", NULL},
     {"nbytes", (getter)get_nbytes, NULL, "Size of the whole file in bytes.", NULL},
     {"has_identifier", (getter)get_has_identifier, NULL, "Whether bytes 4 to 7 are 'TFL3'.", NULL},
     {"version", (getter)get_version, NULL, "Version of the schema; 3 for every file of the last years.", NULL},

@@ -154,6 +154,8 @@ struct PyModuleDef tq_module = {
     .m_free = release,
 };
 
+PyMODINIT_FUNC PyInit__core(void);
+
 PyMODINIT_FUNC PyInit__core(void)
 {
     return PyModuleDef_Init(&tq_module);

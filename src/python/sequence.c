@@ -5,6 +5,8 @@
  */
 #include "python/sequence.h"
 
+#include "python/convert.h"
+
 typedef struct {
     PyObject_HEAD
     PyObject *owner;
@@ -45,6 +47,26 @@ static PyObject *item(SequenceObject *self, Py_ssize_t index)
     return self->items->item(self->owner, (size_t)index);
 }
 
+/* KeyError for a name that no item has, with those that are like it. */
+static PyObject *refuse_name(SequenceObject *self, PyObject *name)
+{
+    PyObject *names = PyList_New(0);
+    for (Py_ssize_t i = 0; names && self->items->name && i < self->count; i++) {
+        PyObject *candidate = self->items->name(self->owner, (size_t)i);
+        if (!candidate || (PyUnicode_Check(candidate) && PyList_Append(names, candidate) < 0))
+            Py_CLEAR(names);
+        Py_XDECREF(candidate);
+    }
+    PyObject *pair = names ? PyTuple_Pack(2, name, names) : NULL;
+    PyObject *hint = pair ? tq_py_call("tq.nearest", "pair_hint", pair) : NULL;
+    if (hint)
+        PyErr_Format(PyExc_KeyError, "none of the %zd %s is named %R%U", self->count, self->items->what, name, hint);
+    Py_XDECREF(hint);
+    Py_XDECREF(pair);
+    Py_XDECREF(names);
+    return NULL;
+}
+
 static PyObject *by_name(SequenceObject *self, PyObject *name)
 {
     for (Py_ssize_t i = 0; self->items->name && i < self->count; i++) {
@@ -58,7 +80,7 @@ static PyObject *by_name(SequenceObject *self, PyObject *name)
         if (PyErr_Occurred())
             return NULL;
     }
-    return PyErr_Format(PyExc_KeyError, "none of the %zd %s is named %R", self->count, self->items->what, name);
+    return refuse_name(self, name);
 }
 
 static PyObject *slice_items(SequenceObject *self, PyObject *slice)

@@ -62,7 +62,7 @@ static bool is_known(const chain *c, const tq_tensor *t)
 static bool fits(const chain *c, link at, const tq_tensor **input)
 {
     const tq_node *node = &at.step->node;
-    if (at.step->unbound || node->numerics != TQ_NUMERICS_XNNPACK)
+    if (node->numerics != TQ_NUMERICS_XNNPACK)
         return false;
     tq_backend_shape shape = tq_backend_element(node, input);
     if (at.clamps) {

@@ -70,7 +70,6 @@ tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
     tq_shape one = {1, {1}};
     int64_t key = tq_get_int(&node->options.table, TQ_HashtableOptions_key_dtype);
     int64_t value = tq_get_int(&node->options.table, TQ_HashtableOptions_value_dtype);
-    TQ_TRY(tq_check_counts(node, 0, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(check_pair(node, key, value, error));
     TQ_TRY(tq_node_state(node, sizeof *number, &number, error));
@@ -96,7 +95,6 @@ static tq_status eval_import(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_hashtable_import(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 0, 0, error));
     TQ_TRY(check_handle(node, error));
     TQ_TRY(check_pair(node, node->in[1]->type, node->in[2]->type, error));
     if (!tq_shape_equal(&node->in[1]->shape, &node->in[2]->shape))
@@ -168,7 +166,6 @@ static tq_status eval_find(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_hashtable_find(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 3, 3, 1, 1, error));
     TQ_TRY(check_handle(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 2, error));
     TQ_TRY(check_pair(node, node->in[1]->type, node->in[2]->type, error));
@@ -194,7 +191,6 @@ static tq_status eval_size(tq_node *node, tq_error *error)
 tq_status tq_prepare_hashtable_size(tq_node *node, tq_error *error)
 {
     tq_shape one = {1, {1}};
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(check_handle(node, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT64), error));
     node->eval = eval_size;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
@@ -314,6 +315,22 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether the caller registered the operator: then it knows itself what it takes. */
+static bool is_registered(const tq_node *node)
+{
+    return node->op && node->op->context;
+}
+
+/* Marks the nodes whose tensors nothing is to read; prepare says why. */
+static void mark_misfits(tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_node *node = &graph->steps[k].node;
+        bool fits = is_registered(node) || tq_check_operands(node, NULL) == TQ_OK;
+        node->misfit = graph->steps[k].unbound || !fits;
+    }
+}
+
 /* What the delegate unpacks, and no node that it refuses reads, never gets into the memory that the caller reads. */
 static void note_unwritten(tq_graph_run *graph)
 {
@@ -373,6 +390,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
     TQ_TRY(open_steps(graph, error));
+    mark_misfits(graph);
     mark_packed(graph, marks);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));
@@ -409,6 +427,7 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
     tq_pool *pool;
     tq_block *memory = NULL;
     tq_run *run;
+    TQ_TRY(tq_cpu_check_byte_order(TQ_IS_BIG_ENDIAN, error));
     TQ_TRY(tq_pool_open(allocator, options->max_memory, &pool, error));
     tq_status status = tq_blocks_add(&memory, pool, 1, sizeof *run, &run, error);
     if (status != TQ_OK) {

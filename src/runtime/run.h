@@ -12,6 +12,7 @@
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
 
+#include "base/stop.h"
 #include "ops/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
@@ -32,7 +33,7 @@ typedef struct tq_step {
     tq_backend backend;     /* whose numerics the node follows, and why */
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
-    bool unbound;           /* an index of the file leads to no tensor */
+    bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
@@ -94,6 +95,7 @@ typedef struct tq_graph_run {
     bool has_once;   /* some operators are to run once */
     uint32_t at;     /* the operator that is running, or that failed */
     uint32_t end;    /* of the operators that the last run ran */
+    uint64_t pass;   /* in which the graph was last prepared: run->pass */
 } tq_graph_run;
 
 /* What a run asks its caller. */
@@ -103,7 +105,7 @@ typedef struct tq_run_hooks {
     const tq_op *(*custom_op)(void *context, tq_bytes name);
     /* Bytes of an external buffer, which outlive the run. */
     tq_status (*external)(void *context, int64_t id, tq_bytes *out, tq_error *error);
-    /* Whether to stop; asked between operators, some twenty times a second at most. */
+    /* Whether to stop; asked between operators and in them, some fifty times a second at most (base/stop.h). */
     bool (*interrupted)(void *context);
 } tq_run_hooks;
 
@@ -128,7 +130,12 @@ typedef struct tq_run {
     size_t report_size, report_room;
     bool allocated;     /* some graph, once: backends stay as they are chosen */
     size_t report_base; /* what opening found; the rest is of the last graph that was allocated */
-    uint64_t last_asked; /* when `interrupted` was, in nanoseconds */
+    tq_stop stop;           /* what operators listen to */
+    tq_listener listener;   /* of the thread, before it came here */
+    unsigned depth;         /* graphs that are busy: each is called by an operator of the one before */
+    unsigned preparing;     /* those of them that are being prepared */
+    uint64_t pass;          /* counts the outermost ones of those */
+    uint64_t prepared_again; /* operators and tensors, in this pass */
 } tq_run;
 
 /* ---- open.c: an instance of each subgraph; the model must outlive it ---- */
@@ -149,8 +156,33 @@ void tq_run_report(tq_run *run, const char *text);
 /* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
 static inline bool tq_ends_the_pass(tq_status status)
 {
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED || status == TQ_CALL_BUDGET;
 }
+
+/* ---- begin.c ---- */
+
+enum {
+    TQ_CALL_DEPTH = 32,         /* graphs that may be busy at once: some 2 KB of stack each, of 256 KB that a thread may have */
+    TQ_PREPARED_AGAIN = 1000000 /* operators and tensors of graphs that one pass prepares more than once: seconds */
+};
+
+/* Makes a graph busy; the first that is busy begins to listen for Ctrl-C.  TQ_BAD_GRAPH: it is busy; TQ_CALL_BUDGET. */
+tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error);
+void tq_graph_end(tq_graph_run *graph);
+
+/* TQ_INTERRUPTED where the caller wants a stop. */
+tq_status tq_run_poll(tq_run *run, tq_error *error);
+
+/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a stop. */
+tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error);
+
+/* Around the preparing of a graph. */
+void tq_graph_begin_prepare(tq_graph_run *graph);
+void tq_graph_end_prepare(tq_graph_run *graph);
+
+/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs that
+   calls the next one with two shapes doubles their number. */
+tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
 
 /* ---- chains.c ---- */
 
@@ -174,11 +206,11 @@ tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes,
 /* ---- fold.c: operators of constants ---- */
 
 /* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
-   one that fails, is left to run. */
-void tq_step_fold(tq_graph_run *graph, tq_step *step);
+   one that fails by its data, is left to run. */
+tq_status tq_step_fold(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Computes the operators that were put off and that the inputs of this one come from. */
-void tq_step_compute_inputs(tq_graph_run *graph, tq_step *step);
+tq_status tq_step_compute_inputs(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Computes all operators that were put off. */
 tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
@@ -193,7 +225,7 @@ tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error);
 tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Packs, unless it is done. */
-void tq_step_pack(tq_step *step);
+tq_status tq_step_pack(tq_step *step, tq_error *error);
 
 /* Lets go of what an operator keeps.  hold: it is to be prepared again, and may want the same. */
 void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
@@ -234,8 +266,8 @@ void tq_graph_reset_variables(tq_graph_run *graph);
 /* node->eval, in the mode of denormals that its numerics has. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
-/* TQ_INTERRUPTED where the caller wants a stop. */
-tq_status tq_run_poll(tq_run *run, tq_error *error);
+/* node->shape_later, where there is one. */
+tq_status tq_node_shape_later(tq_node *node, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
 {

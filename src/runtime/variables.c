@@ -34,7 +34,6 @@ tq_status tq_prepare_var_handle(tq_node *node, tq_error *error)
 {
     int32_t *id;
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 0, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(tq_node_state(node, sizeof *id, &id, error));
     tq_bytes container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
@@ -64,7 +63,6 @@ static tq_status eval_read(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_read_variable(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(check_handle(node, error));
     tq_output_later(node, 0);
     node->eval = eval_read;
@@ -83,7 +81,6 @@ static tq_status eval_assign(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_assign_variable(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 0, 0, error));
     TQ_TRY(check_handle(node, error));
     node->eval = eval_assign;
     return TQ_OK;

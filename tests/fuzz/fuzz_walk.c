@@ -56,6 +56,23 @@ static void take(sink *s, uint64_t value)
     s->sum = (s->sum ^ value) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
+/* Its bits; machines differ in those of NaN. */
+static void take_float(sink *s, double value)
+{
+    uint64_t bits = 0;
+    if (value == value)
+        memcpy(&bits, &value, sizeof bits);
+    take(s, bits);
+}
+
+static void take_value(sink *s, const tq_value *value)
+{
+    if (value->kind == TQ_VALUE_FLOAT)
+        take_float(s, value->f);
+    else
+        take(s, value->u);
+}
+
 static void take_bytes(sink *s, tq_bytes bytes)
 {
     take(s, bytes.size);
@@ -89,13 +106,13 @@ static void walk_scalars(sink *s, const tq_vector *vector, const tq_field *field
     take_bytes(s, tq_vector_bytes(vector, size));
     for (uint32_t i = 0; i < vector->count; i = next_index(i, vector->count)) {
         tq_value value = tq_load_scalar(vector->file.data + vector->at + (size_t)i * size, field->scalar);
-        take(s, value.kind == TQ_VALUE_FLOAT ? value.f < 0 : value.u);
+        take_value(s, &value);
         if (field->scalar == TQ_I32)
             take(s, (uint64_t)tq_vector_i32(vector, i));
         if (field->scalar == TQ_I64)
             take(s, (uint64_t)tq_vector_i64(vector, i));
         if (field->scalar == TQ_F32)
-            take(s, tq_vector_f32(vector, i) < 0);
+            take_float(s, (double)tq_vector_f32(vector, i));
     }
     PROMISE(tq_vector_i32(vector, vector->count) == 0);
     PROMISE(tq_vector_i64(vector, SIZE_MAX) == 0);
@@ -132,7 +149,7 @@ static void walk_field(sink *s, const tq_table *table, tq_field_id id)
         break;
     case TQ_SHAPE_SCALAR: {
         tq_value value = tq_get_scalar(table, id);
-        take(s, value.kind == TQ_VALUE_FLOAT ? value.f < 0 : value.u);
+        take_value(s, &value);
         break;
     }
     case TQ_SHAPE_STRING:
@@ -256,7 +273,7 @@ static void walk_flex(sink *s, tq_flex_reader *reader, const tq_flex *value)
         take_bytes(s, tq_flex_bytes(reader, value));
     } else if (value->kind != TQ_FLEX_VECTOR && value->kind != TQ_FLEX_MAP) {
         tq_value number = tq_flex_number(reader, value);
-        take(s, number.kind == TQ_VALUE_FLOAT ? number.f < 0 : number.u);
+        take_value(s, &number);
     } else {
         for (uint64_t i = 0; i < value->count; i++) {
             tq_flex item;

@@ -4,6 +4,7 @@
  * process, so that a million cases take seconds.
  *
  *   replay run FILE...             each file as it is
+ *   replay digest FILE...          each file's checksum of all that can be read in it: the same on every machine
  *   replay truncate FILE...        each file cut at every length
  *   replay mutate FILE...          every structural byte, halfword and word set to every extreme;
  *                                  opened anew, and changed under a model that is open
@@ -15,12 +16,22 @@
  * Each case lies in a heap block of exactly its size, so that AddressSanitizer sees an overread of
  * one byte.  A case that takes longer than 20 seconds is a hang.  The last line counts the cases.
  */
-#define _XOPEN_SOURCE 700
+#include "base/system.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifdef _WIN32 /* it has no alarm: a hang there is for the caller to see */
+enum { SIGALRM = -1 };
+static void alarm(unsigned seconds)
+{
+    (void)seconds;
+}
+#else
 #include <unistd.h>
+#endif
 
 #include "fuzz_model.h"
 
@@ -353,13 +364,34 @@ static void run_stream(uint64_t from)
     }
 }
 
+/* What cannot be opened has its status. */
+static void digest_file(const block *file)
+{
+    tq_model model;
+    tq_error error;
+    now.count++;
+    if (tq_model_open((tq_bytes){file->data, file->size}, &tq_default_allocator, &model, &error) != TQ_OK) {
+        printf("%s\n", tq_status_name(error.status));
+        return;
+    }
+    printf("%016" PRIx64 "\n", fuzz_walk(&model, UINT64_MAX));
+    tq_model_close(&model);
+}
+
 static int usage(void)
 {
-    fprintf(stderr, "replay run|truncate|mutate FILE... | havoc SEED COUNT FILE... | tiny | stream [FROM]\n");
+    fprintf(stderr, "replay run|digest|truncate|mutate FILE... | havoc SEED COUNT FILE... | tiny | stream [FROM]\n");
     return 2;
 }
 
 /* Sanitizers tell of faults themselves.  A stack that is at its end has no room for who tells of it. */
+#ifdef _WIN32
+static void listen_for_signals(void)
+{
+    signal(SIGABRT, on_signal);
+    signal(SIGSEGV, on_signal);
+}
+#else
 static void listen_for_signals(void)
 {
     static uint8_t room[1 << 16];
@@ -376,14 +408,16 @@ static void listen_for_signals(void)
     sigaction(SIGBUS, &action, NULL);
     sigaction(SIGFPE, &action, NULL);
 }
+#endif
 
 int main(int argc, char **argv)
 {
     listen_for_signals();
     now.mode = argc > 1 ? argv[1] : "";
     bool havoc = strcmp(now.mode, "havoc") == 0, tiny = strcmp(now.mode, "tiny") == 0;
-    bool stream = strcmp(now.mode, "stream") == 0;
-    if (!havoc && !tiny && !stream && strcmp(now.mode, "run") && strcmp(now.mode, "truncate") && strcmp(now.mode, "mutate"))
+    bool digest = strcmp(now.mode, "digest") == 0, stream = strcmp(now.mode, "stream") == 0;
+    bool others = strcmp(now.mode, "run") && strcmp(now.mode, "truncate") && strcmp(now.mode, "mutate");
+    if (others && !havoc && !tiny && !digest && !stream)
         return usage();
     if (havoc && argc < 5)
         return usage();
@@ -397,6 +431,8 @@ int main(int argc, char **argv)
         block file = read_file(now.path = argv[i]);
         if (havoc)
             havoc_file(&file, strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+        else if (digest)
+            digest_file(&file);
         else if (strcmp(now.mode, "truncate") == 0)
             truncate_file(&file);
         else if (strcmp(now.mode, "mutate") == 0)
