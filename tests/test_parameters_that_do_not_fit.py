@@ -6,6 +6,7 @@ import pytest
 from models import build_model, operator, signature, tensor
 
 import tq
+from tq.difference_steps import explain_element
 
 
 def sum_model(type="INT64", **quantization):
@@ -44,3 +45,13 @@ def test_a_signature_of_a_tensor_that_is_not_there_says_so():
     runner = tq.Interpreter(model_content=made).get_signature_runner("serve")
     with pytest.raises(ValueError, match="says that 'x' is tensor 64; subgraph 0 has 2 tensors"):
         runner.get_input_details()
+
+
+def test_zeros_that_differ_in_sign_alone_have_no_steps():
+    """A comparison is of bits; which number is right is not asked where the numbers are equal."""
+    model = tq.Model(build_model([tensor("x", [1]), tensor("y", [1])], [operator("ABS", [0], [1])], [0], [1]))
+    interpreter = tq.Interpreter(model=model)
+    interpreter.allocate_tensors()
+    values = np.array([0.0], np.float32), np.array([-0.0], np.float32)
+    labels = ("reference", "optimized")
+    assert explain_element(interpreter, model.operators[0], model.tensors[1], values, labels) is None

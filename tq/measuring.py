@@ -106,11 +106,11 @@ def real(value: Array, tensor: Tensor) -> Array | None:
     if value.dtype.name in _ARRAY_TYPES:
         numbers: Array = quantization.dequantize(value)
         return numbers
-    if len(quantization.scale) > 1 or len(quantization.zero_point) > 1:
+    if quantization.scale.size > 1 or quantization.zero_point.size > 1:
         raise ValueError(f"{tensor!r} has one scale a channel: {value.dtype} values are measured with one scale")
-    zero_point = quantization.zero_point[0] if len(quantization.zero_point) else 0
+    zero_point = quantization.zero_point.flat[0] if quantization.zero_point.size else 0
     with np.errstate(all="ignore"):
-        return (np.asarray(value, np.float64) - float(zero_point)) * float(quantization.scale[0])
+        return (np.asarray(value, np.float64) - float(zero_point)) * float(quantization.scale.flat[0])
 
 
 class Samples:
