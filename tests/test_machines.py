@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C core on the machines of tests/machines.py: it works there, reads the same, and runs models to the same bits."""
 
+import runpy
 import shutil
 import subprocess
+import types
 
 import pytest
 import zoo
@@ -85,7 +87,8 @@ def models(tmp_path_factory, seeds):
 
 def results(machine, objects, folder, models):
     """What each model gives: {(name, numerics): (status, digest)}."""
-    program = machine.build(objects, [ROOT / "tests/c/models.c", *CORE], folder / f"{machine.name}-models")
+    sources = [ROOT / "tests/c/models.c", *CORE]
+    program = machine.build(objects, sources, folder / f"{machine.name}-models", "-O0")  # all of the core: in seconds
     lines = "".join(machine.run(program, *models[i : i + 50]) for i in range(0, len(models), 50))
     fields = [line.split() for line in lines.splitlines()]
     return {(row[0], *row[1:2]): tuple(row[2:]) for row in fields}
@@ -125,3 +128,15 @@ def test_compilers_without_the_arithmetic_are_refused(compiler, flags, said):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode != 0
     assert said in done.stderr
+
+
+def test_microsofts_compiler_is_refused(monkeypatch):
+    setuptools = pytest.importorskip("setuptools")
+    said = {}
+    monkeypatch.setattr(setuptools, "setup", lambda **given: said.update(given))
+    monkeypatch.chdir(ROOT)
+    runpy.run_path(str(ROOT / "setup.py"))
+    command = said["cmdclass"]["build_ext"](setuptools.Distribution())
+    command.compiler = types.SimpleNamespace(compiler_type="msvc")
+    with pytest.raises(SystemExit, match="mingw-w64"):
+        command.build_extensions()

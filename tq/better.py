@@ -15,6 +15,7 @@ from typing import Any
 from tq import measuring
 from tq._core import Model, QuantizationParams, choose_quantization_params
 from tq.calibration import Calibration, calibrate
+from tq.limits import Limits
 from tq.matching import is_computed
 from tq.measuring import Samples
 from tq.recipes import STATIC, Rule, find
@@ -27,6 +28,7 @@ def quantize(arguments: Mapping[str, Any], asked: Mapping[str, Any], build: Call
     rest = dict(arguments)
     model: Model = rest.pop("model")
     equalizes, corrects, target = (asked[name] for name in ("equalize", "bias_correction", "target_sqnr"))
+    limits = _limits(rest)
     _check(target, asked["fallback"])
     fed = _samples(model, rest["calibration"], asked["samples"])
     if equalizes:
@@ -37,9 +39,9 @@ def quantize(arguments: Mapping[str, Any], asked: Mapping[str, Any], build: Call
 
     def made(rules: Sequence[Rule]) -> bytes:
         quantized = build(model, **rest, own_rules=rules)
-        return _corrected(model, quantized, fed, bool(rules)) if corrects else quantized
+        return _corrected(model, quantized, fed, bool(rules), limits) if corrects else quantized
 
-    return made(()) if target is None else _reach(model, fed, made, float(target), asked["fallback"])
+    return made(()) if target is None else _reach(model, fed, made, float(target), asked["fallback"], limits)
 
 
 def _check(target: Any, fallback: str) -> None:
@@ -69,7 +71,7 @@ def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if rest["per_axis"]:
-        return Model(equalize(model, samples=samples.lists()))
+        return Model(equalize(model, samples=samples.lists(), **_limits(rest)._asdict()))
     return Model(equalize(model, per_axis=False, relu6="minimum"))
 
 
@@ -99,15 +101,20 @@ def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibr
     if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
         return given if isinstance(given, Calibration) else None
     observer = rest["observer"] or "minmax"
-    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False)
+    limits = _limits(rest)._asdict()
+    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False, **limits)
 
 
-def _corrected(model: Model, made: bytes, samples: Samples, may_lack_layers: bool) -> bytes:
+def _limits(rest: Mapping[str, Any]) -> Limits:
+    return Limits(rest["max_memory"], rest["max_multiply_adds"])
+
+
+def _corrected(model: Model, made: bytes, samples: Samples, may_lack_layers: bool, limits: Limits) -> bytes:
     from tq.bias_correction import correct_biases, layers_of
 
     quantized = Model(made)
     if layers_of(model, quantized):
-        return correct_biases(model, quantized, samples)
+        return correct_biases(model, quantized, samples, **limits._asdict())
     if may_lack_layers:
         return made
     raise ValueError("bias_correction has no effect: no CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED is quantized")
@@ -117,10 +124,15 @@ def _corrected(model: Model, made: bytes, samples: Samples, may_lack_layers: boo
 
 
 def _reach(
-    model: Model, samples: Samples, build: Callable[[Sequence[Rule]], bytes], target: float, recipe: str
+    model: Model,
+    samples: Samples,
+    build: Callable[[Sequence[Rule]], bytes],
+    target: float,
+    recipe: str,
+    limits: Limits,
 ) -> bytes:
     """The model in which the fewest operators, the most sensitive ones, have another recipe."""
-    exact = measuring.outputs(model, samples)
+    exact = measuring.outputs(model, samples, limits=limits)
     made: dict[int, bytes] = {}
     found: dict[int, float] = {}
 
@@ -128,13 +140,13 @@ def _reach(
         count = len(places)
         if count not in found:
             made[count] = build((Rule(recipe, index=tuple(places), subgraph=0),) if places else ())
-            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples))
+            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, limits=limits))
             found[count] = measuring.together(noises)
         return found[count]
 
     if measured([]) >= target:
         return made[0]
-    order = _order(model, made[0], samples)
+    order = _order(model, made[0], samples, limits)
     low, high = 0, len(order)
     if recipe == "float":
         high -= 1  # something is to stay quantized
@@ -156,11 +168,11 @@ def _reach(
     )
 
 
-def _order(model: Model, quantized: bytes, samples: Samples) -> list[int]:
+def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
     """The operators that are quantized, those that cost most first; last those of which nothing is known."""
     from tq.sensitivities import measure
 
-    ranked = measure(model, Model(quantized), samples.first(_MOST))
+    ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
     places = [row.operator for row in ranked if row.operator is not None]
     known = set(places)
     rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]

@@ -22,6 +22,7 @@ from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor
 from tq.interpreter import Interpreter
+from tq.limits import Limits
 from tq.matching import constant_of, match
 from tq.measuring import Samples, real
 from tq.saving import target
@@ -39,6 +40,8 @@ def correct_biases(
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
     num_threads: int | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> bytes:
     """A quantized model whose layers have the mean outputs of the float model's.
 
@@ -46,6 +49,7 @@ def correct_biases(
         weights, the biases change, or are added.
     samples: as tq.calibrate takes them.  output: a path to write the model to as well.
     in_place: it may be the path of `quantized`.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Corrections of an integer bias are rounded to its steps, and end at int32's ends.
     ValueError: samples that do not fit, or models that have no layers in common.
@@ -56,7 +60,7 @@ def correct_biases(
     layers = layers_of(a, b)
     if not layers:
         raise ValueError("the models have no layer in common whose weights are quantized")
-    means = _means(a, [one for one, _ in layers], fed, num_threads)
+    means = _means(a, [one for one, _ in layers], fed, num_threads, Limits(max_memory, max_multiply_adds))
     editor = Editor(b)
     for (one, two), mean in zip(layers, means, strict=True):
         shift = _expected(one, _numbers(one), mean) - _expected(one, _numbers(two), mean)
@@ -97,10 +101,16 @@ def _numbers(operator: Operator) -> Array:
 # ---- means ----
 
 
-def _means(model: Model, layers: list[Operator], samples: Samples, num_threads: int | None) -> list[Array]:
+def _means(
+    model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits
+) -> list[Array]:
     """For each layer the mean of its input at each place of the filter."""
     interpreter = Interpreter(
-        model=model, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
+        model=model,
+        num_threads=num_threads,
+        experimental_preserve_all_tensors=True,
+        numerics="reference",
+        **limits._asdict(),
     )
     sums: list[Array | None] = [None] * len(layers)
     for _ in samples.each(interpreter):

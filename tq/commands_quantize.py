@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tq.commands import FINE, Failure, Result, open_model, read_array, refuse_inputs, refusing, saved, using
+from tq.commands import FINE, Failure, Result, limits, open_model, read_array, refuse_inputs, refusing, saved, using
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -98,6 +98,7 @@ def quantize(args: argparse.Namespace) -> Result:
             samples=samples if args.calibration else None,
             output=out,
             in_place=args.in_place,
+            **limits(args),
         )
     return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}"), FINE
 
@@ -130,7 +131,7 @@ def report(args: argparse.Namespace) -> Result:
     refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
     samples = _samples(args.samples, a)
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads)
+        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads, **limits(args))
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])

@@ -48,6 +48,9 @@ class Editor:
         self._tree = _core._Tree(model)
         self._tail = None if model is None else find_tail(model, self._tree)
         self._root = self._tree.root
+        self._rows: dict[str, list[_Node]] = {}  # signatures and metadata, which grow one by one
+        self._new_rows: set[str] = set()  # the fields of them that the root has not got yet
+        self._metadata_rows: dict[str, _Node] | None = None  # by name
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
         self._buffers = self._root_nodes("buffers")
         self._are_subgraphs_stored = self._are_buffers_stored = True
@@ -133,6 +136,7 @@ class Editor:
         lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
         empty_if_parts(self._root, field, value, lists, self._store)
         fields.put(self._root, field, value)
+        self._forget_rows(field)
         self._forget_users()
         self._forget_versions()
 
@@ -153,12 +157,12 @@ class Editor:
         signature.inputs = inputs
         signature.outputs = outputs
         signature.key = key
-        self._root.set("signature_defs", [*self._root_nodes("signature_defs"), signature._node])
+        self._add_row("signature_defs", signature._node)
         return signature
 
     def remove_signature(self, key: str) -> None:
         gone = self.signatures[key]._node
-        self._root.set("signature_defs", [node for node in self._root_nodes("signature_defs") if node != gone] or None)
+        self._set_rows("signature_defs", [node for node in self._root_nodes("signature_defs") if node != gone])
 
     def _signatures_of(self, graph: SubgraphPart) -> list[SignaturePart]:
         index = graph.index
@@ -181,8 +185,38 @@ class Editor:
     # -- shared rows
 
     def _root_nodes(self, field: str) -> list[_Node]:
+        if field in self._rows:
+            return self._rows[field]
         nodes: list[_Node] | None = self._root.get(field)
         return nodes or []
+
+    def _add_row(self, field: str, node: _Node) -> None:
+        """One more signature or metadata entry.  The root gets all new ones at once, when it is asked (_store)."""
+        if field not in self._rows:
+            self._rows[field] = self._root_nodes(field)
+        self._rows[field].append(node)
+        self._new_rows.add(field)
+
+    def _set_rows(self, field: str, nodes: list[_Node]) -> None:
+        self._forget_rows(field)
+        self._root.set(field, nodes or None)
+
+    def _forget_rows(self, field: str) -> None:
+        self._rows.pop(field, None)
+        self._new_rows.discard(field)
+        if field == "metadata":
+            self._metadata_rows = None
+
+    def _metadata_entry(self, name: str) -> _Node | None:
+        """The last of that name, which Model.metadata shows."""
+        if self._metadata_rows is None:
+            self._metadata_rows = {item.get("name") or "": item for item in self._root_nodes("metadata")}
+        return self._metadata_rows.get(name)
+
+    def _add_metadata(self, name: str, node: _Node) -> None:
+        self._add_row("metadata", node)
+        if self._metadata_rows is not None:
+            self._metadata_rows[name] = node
 
     def _make_code(self, name: str, version: int) -> _Node:
         """An operator code; both of its code fields are set, as the converter sets them."""
@@ -447,6 +481,9 @@ class Editor:
         if not self._are_buffers_stored:
             self._root.set("buffers", self._buffers)
             self._are_buffers_stored = True
+        for field in self._new_rows:
+            self._root.set(field, self._rows[field])
+        self._new_rows.clear()
 
     def _prepare(self, allow_loss: bool) -> None:
         self._store()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.interpreter import Interpreter
+from tq.limits import NONE, Limits
 from tq.matching import type_kind
 from tq.samples import Calls
 
@@ -189,9 +190,9 @@ def as_input(value: Array, tensor: Tensor) -> Array:
     raise ValueError(f"input {tensor.name!r} is of {tensor.dtype}, and the samples are of {value.dtype}")
 
 
-def outputs(model: Model, samples: Samples, num_threads: int | None = None) -> list[list[Array]]:
+def outputs(model: Model, samples: Samples, num_threads: int | None = None, limits: Limits = NONE) -> list[list[Array]]:
     """For each sample a model's outputs, as real numbers; empty arrays for what is no number."""
-    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference")
+    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
     for _ in samples.each(interpreter):

@@ -29,6 +29,7 @@ from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor
 from tq.integer import FLOAT as STAYS_FLOAT
+from tq.limits import Limits
 from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
 from tq.sources import Source, kept
 
@@ -67,6 +68,15 @@ class Options(NamedTuple):
     places: Mapping[OperatorPart, int] = {}  # in the model as it was, where rules ask for them
 
 
+class _Run(NamedTuple):
+    """Where ranges come from."""
+
+    calibration: Calibration | Iterable[Any] | None
+    observer: str | None
+    percentile: float
+    limits: Limits
+
+
 def quantize_model(
     model: Source,
     recipe: str = "int8",
@@ -87,6 +97,8 @@ def quantize_model(
     target_sqnr: float | None = None,
     fallback: str = "float",
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> bytes:
     """A float model, quantized.
 
@@ -119,6 +131,7 @@ def quantize_model(
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
     samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
     (but no scale of a block is 0).
@@ -145,7 +158,7 @@ def quantize_model(
 # What build() takes, and what tq.better does around it.
 _BUILD = (
     "model", "recipe", "calibration", "observer", "percentile", "io", "per_axis", "rules", "overrides", "min_elements",
-    "block_size",
+    "block_size", "max_memory", "max_multiply_adds",
 )  # fmt: skip
 _BETTER = ("equalize", "bias_correction", "target_sqnr", "fallback", "samples")
 _ARGUMENTS = frozenset((*_BUILD, *_BETTER))
@@ -164,6 +177,8 @@ def build(
     overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None,
     min_elements: int,
     block_size: int,
+    max_memory: int | None,
+    max_multiply_adds: int | None,
     own_rules: Sequence[Rule] = (),
     own_overrides: Mapping[str, QuantizationParams] | None = None,
 ) -> bytes:
@@ -177,7 +192,8 @@ def build(
     every = {**(own_overrides or {}), **(overrides or {})}
     editor = Editor(model)
     try:
-        return _quantized(editor, model, options, calibration, observer, percentile, io, every, asked)
+        run = _Run(calibration, observer, percentile, Limits(max_memory, max_multiply_adds))
+        return _quantized(editor, model, options, run, io, every, asked)
     finally:
         editor._close()
 
@@ -194,9 +210,7 @@ def _quantized(
     editor: Editor,
     opened: Model,
     options: Options,
-    calibration: Calibration | Iterable[Any] | None,
-    observer: str | None,
-    percentile: float,
+    run: _Run,
     io: str,
     overrides: Mapping[str, tuple[float, float] | QuantizationParams],
     asked: _Asked,
@@ -219,7 +233,7 @@ def _quantized(
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
     if any(static):
-        seen = _calibration(opened, calibration, observer, percentile, known, options)
+        seen = _calibration(opened, run, known, options)
         for found in known:
             found.calibrate(seen)
     constants = _Constants(editor)
@@ -269,14 +283,8 @@ def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPar
     return found
 
 
-def _calibration(
-    model: Model,
-    given: Calibration | Iterable[Any] | None,
-    observer: str | None,
-    percentile: float,
-    known: Sequence[ranges.Ranges],
-    options: Options,
-) -> Calibration | None:
+def _calibration(model: Model, run: _Run, known: Sequence[ranges.Ranges], options: Options) -> Calibration | None:
+    given, observer, percentile, limits = run
     if given is None:
         if any(known):
             return None
@@ -286,7 +294,7 @@ def _calibration(
             "the model holds no ranges"
         )
     if not isinstance(given, Calibration):
-        return calibrate(model, given, observer=observer or "minmax", percentile=percentile)
+        return calibrate(model, given, observer=observer or "minmax", percentile=percentile, **limits._asdict())
     if observer is not None:
         given = given.with_observer(observer, percentile)
     if not given.samples:

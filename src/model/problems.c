@@ -247,6 +247,15 @@ static tq_status prepare(tq_walk *walk, tq_error *error)
     return status;
 }
 
+/* Whether the walk goes on to item `index` of many. */
+static bool goes_on(tq_walk *walk, uint32_t index)
+{
+    enum { ASK_EVERY = 256 };
+    if (!walk->stopped && index % ASK_EVERY == 0)
+        walk->stopped = !walk->sink(walk->context, NULL);
+    return !walk->stopped;
+}
+
 static void check_subgraph(tq_walk *walk, uint32_t index)
 {
     walk->subgraph_index = index;
@@ -258,10 +267,10 @@ static void check_subgraph(tq_walk *walk, uint32_t index)
         walk->subgraph.tensors.count = (uint32_t)tensors;
     memset(walk->writers, 0, tensors * sizeof *walk->writers);
     memset(walk->readers, 0, tensors * sizeof *walk->readers);
-    for (uint32_t i = 0; i < walk->subgraph.tensors.count && !walk->stopped; i++)
+    for (uint32_t i = 0; i < walk->subgraph.tensors.count && goes_on(walk, i); i++)
         tq_check_tensor(walk, i);
     tq_check_flow(walk);
-    for (uint32_t i = 0; i < walk->subgraph.operators.count && !walk->stopped; i++)
+    for (uint32_t i = 0; i < walk->subgraph.operators.count && goes_on(walk, i); i++)
         tq_check_operator(walk, i);
 }
 

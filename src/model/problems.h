@@ -67,7 +67,7 @@ typedef struct tq_problem {
     char text[256];       /* what was found and what is needed */
 } tq_problem;
 
-/* Takes one problem; false ends the walk. */
+/* Takes one problem, or NULL, which asks now and then whether to go on; false ends the walk. */
 typedef bool tq_problem_sink(void *context, const tq_problem *problem);
 
 /* Reports everything that is wrong with `model`.  Fails with TQ_NO_MEMORY only; a sink that ends the

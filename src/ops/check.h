@@ -30,8 +30,8 @@ static inline bool tq_type_is_in(int64_t type, unsigned types)
     return (tq_type_set(type) & types) != 0;
 }
 
-/* Inputs and outputs are as many as the operator's rows of arity.def say, and only optional ones are left out.  Done once,
-   when the graph is opened: whoever reads a node's tensors, conditions and prepare among them, relies on it. */
+/* Inputs and outputs are as many as the operator's rows of arity.def say, and only optional ones are left out.  Done
+   once, when the graph is opened: whoever reads a node's tensors, conditions and prepare among them, relies on it. */
 tq_status tq_check_operands(const tq_node *node, tq_error *error);
 
 /* For operators whose options say how many outputs of those they give. */

@@ -394,5 +394,7 @@ tq_status tq_prepare_detection_postprocess(tq_node *node, tq_error *error)
     TQ_TRY(tq_output_shape(node, CLASSES, &each, error));
     TQ_TRY(tq_output_shape(node, BEST, &each, error));
     node->eval = eval_detection;
+    /* each kept box with each other one, for each class */
+    tq_node_work(node, (uint64_t)d->boxes * (d->regular ? d->classes : 1), d->regular ? d->per_class : d->most);
     return tq_output_shape(node, COUNT, &count, error);
 }

@@ -210,8 +210,7 @@ tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
     TQ_TRY(tq_moves_new(node, node->out_count, 0, &moves, error));
     size_t bytes = tq_move_bytes(node->in[0]);
     for (int i = 0; i < node->out_count; i++) {
-        if (node->out[i] != NULL)
-            TQ_TRY(tq_check_same_scale(node, 0, i, error));
+        TQ_TRY(tq_check_same_scale(node, 0, i, error));
         TQ_TRY(tq_output_shape(node, i, &shape, error));
         move_out(&moves->items[i], part_of(&in, axis, bytes, i, 1), bytes);
         moves->items[i].output = i;
@@ -254,8 +253,7 @@ static tq_status split_new(tq_node *node, int from, tq_error *error)
     if (tq_element_bytes(node->in[from]->type) == 0)
         return tq_input_fail(node, from, error, "is %s, which is not split", tq_type_name(node->in[from]->type));
     for (int i = 0; i < node->out_count; i++)
-        if (node->out[i] != NULL)
-            TQ_TRY(tq_check_output_like(node, i, from, error));
+        TQ_TRY(tq_check_output_like(node, i, from, error));
     TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)node->out_count * each, &moves, error));
     moves->count = node->out_count;
     node->eval = tq_eval_moves;

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/round.h"
 #include "kernels/lookup.h"
 #include "ops/quantized.h"
 
@@ -152,7 +153,7 @@ void tq_lookup_points_f32(tq_real_fn real, const void *params, float input_low, 
                           int16_t *points)
 {
 #define REAL(x) real(x, params)
-    POINTS(float, roundf)
+    POINTS(float, tq_round_f32)
 #undef REAL
 }
 
@@ -160,6 +161,6 @@ void tq_lookup_points_f64(double (*real)(double x), double input_low, double inp
                           int16_t *points)
 {
 #define REAL(x) real(x)
-    POINTS(double, round)
+    POINTS(double, tq_round_f64)
 #undef REAL
 }

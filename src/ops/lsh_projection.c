@@ -65,7 +65,7 @@ tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
     if (items->dims[0] < 1 || element == 0)
         return tq_input_fail(node, 1, error, "has %d items of %s; it needs 1, of numbers", (int)items->dims[0],
                              tq_type_name(node->in[1]->type));
-    if (node->in_count > 2 && node->in[2] != NULL) {
+    if (node->in_count > 2) {
         TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
         TQ_TRY(tq_check_rank(node, 2, 1, 1, error));
         if (node->in[2]->shape.dims[0] != items->dims[0])
@@ -80,5 +80,6 @@ tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
         TQ_TRY(tq_dim_of(node, (int64_t)seeds->dims[0] * seeds->dims[1], &shape.dims[0], error));
     TQ_TRY(tq_node_scratch(node, sizeof(float) + tq_shape_span(items, 1, items->rank) * element, error));
     node->eval = eval_lsh;
+    tq_node_work(node, tq_tensor_count(node->in[0]), tq_tensor_count(node->in[1]));
     return tq_output_shape(node, 0, &shape, error);
 }

@@ -154,8 +154,7 @@ tq_status tq_moves_new(tq_node *node, int count, int like, tq_moves **out, tq_er
         return tq_input_fail(node, like, error, "is %s, which this operator does not move",
                              tq_type_name(in->type));
     for (int i = 0; i < node->out_count; i++)
-        if (node->out[i] != NULL)
-            TQ_TRY(tq_check_output_like(node, i, like, error));
+        TQ_TRY(tq_check_output_like(node, i, like, error));
     TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)count * sizeof(tq_move), out, error));
     (*out)->count = count;
     node->eval = strings ? eval_strings : tq_eval_moves;

@@ -161,6 +161,7 @@ static tq_status suppression_shape(tq_node *node, tq_error *error)
     bool soft = node->in_count == 6;
     TQ_TRY(tq_dim_of(node, tq_integer_at(node->in[2], 0), &shape.dims[0], error));
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    tq_node_work(node, (uint64_t)shape.dims[0], (uint64_t)node->in[0]->shape.dims[0]); /* each kept with each box */
     if (soft)
         TQ_TRY(tq_output_shape(node, 1, &shape, error));
     return tq_output_shape(node, soft ? 2 : 1, &scalar, error);

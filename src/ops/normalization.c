@@ -164,5 +164,7 @@ tq_status tq_prepare_local_response_normalization(tq_node *node, tq_error *error
     s->beta = (float)tq_get_scalar(options, TQ_LocalResponseNormalizationOptions_beta).f;
     if (s->radius < 0)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has radius %lld; it needs to be 0 or more", (long long)s->radius);
+    const int64_t depth = node->in[0]->shape.dims[3];
+    tq_node_work(node, tq_tensor_count(node->in[0]), (uint64_t)(s->radius < depth / 2 ? 2 * s->radius + 1 : depth));
     return TQ_OK;
 }

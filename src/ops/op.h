@@ -8,9 +8,9 @@
  * checks only what depends on data (indices, divisors), and allocates nothing.
  *
  * In prepare
- *   inputs      are as many as the operator's rows of model/arity.def say, and so are outputs: that was checked when the
- *               graph was opened.  They have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
- *               only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
+ *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
+ *               the graph was opened.  They have type and shape; in[i] is NULL for an optional one that is left out.
+ *               data is set only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
@@ -101,6 +101,10 @@ tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, 
 
 /* node->state = a zeroed record of `size` bytes, also written to *out. */
 tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
+
+/* An operator whose work is more than its multiply-adds (model/multiply_adds.def) and than the elements of its tensors
+   says so in prepare or in node->shape_later: `count` times `each` steps, for the limit max_multiply_adds. */
+void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);

@@ -336,6 +336,12 @@ static void bounds(const tq_node *node, pool *p)
     tq_activation_floats(node, activation, &p->float_low, &p->float_high);
 }
 
+/* Cells of the filter that lie in the input, at most. */
+static uint64_t cells_in(int64_t filter, int64_t dim)
+{
+    return (uint64_t)(filter < dim ? filter : dim);
+}
+
 tq_status tq_prepare_pool(tq_node *node, tq_error *error)
 {
     pool *p = NULL;
@@ -369,5 +375,8 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     p->element = tq_element_bytes(node->in[0]->type);
     bounds(node, p);
     node->eval = eval_pool;
-    return tq_output_shape(node, 0, &shape, error);
+    TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    tq_node_work(node, tq_shape_size(&shape), cells_in(p->filter_h, node->in[0]->shape.dims[1]) *
+                                                  cells_in(p->filter_w, node->in[0]->shape.dims[2]));
+    return TQ_OK;
 }

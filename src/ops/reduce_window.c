@@ -108,7 +108,9 @@ static tq_status windows_shape(tq_node *node, const int64_t *high, tq_error *err
         if (cells > INT32_MAX) /* of which padding, which takes no memory, could make any number */
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has windows of more than %d cells", INT32_MAX);
     }
-    return tq_output_shape(node, 0, &shape, error);
+    TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    tq_node_work(node, tq_shape_size(&shape), (uint64_t)cells);
+    return TQ_OK;
 }
 
 /* What both operators share; `how` is of their bodies. */

@@ -191,7 +191,7 @@ static tq_status check_types(const tq_node *node, tq_error *error)
         TQ_TRY(tq_check_input(node, TIME, TQ_T(INT16) | TQ_T(INT8), error));
     else
         TQ_TRY(tq_check_input_like(node, TIME, FEATURE, error));
-    if (node->in_count > BIAS && node->in[BIAS])
+    if (node->in[BIAS])
         TQ_TRY(tq_check_input(node, BIAS, floats ? TQ_T(FLOAT32) : TQ_T(INT32), error));
     return TQ_OK;
 }
@@ -213,7 +213,7 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
                              time[0], time[1], feature[0]);
     *s = (svdf){.batches = (size_t)x[0], .inputs = (size_t)x[1], .filters = (size_t)feature[0],
                 .memory = (size_t)time[1], .rank = (size_t)rank, .units = (size_t)(feature[0] / rank)};
-    if (node->in_count > BIAS && node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
+    if (node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
         return tq_input_fail(node, BIAS, error, "has %zu elements; there are %zu units",
                              tq_tensor_count(node->in[BIAS]), s->units);
     unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? tq_type_set(node->in[TIME]->type) : TQ_T(FLOAT32);

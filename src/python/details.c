@@ -211,7 +211,7 @@ PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of wh
         ((PartObject *)part)->index = (uint32_t)index; /* one object serves all: nobody else sees it */
         tq_table tensor = tq_vector_table(&view.tensors, (size_t)index);
         PyObject *dict = details_of(state, part, shared, &tensor);
-        if (!dict || PyList_Append(list, dict) < 0)
+        if (!dict || PyList_Append(list, dict) < 0 || tq_py_hears(i) < 0)
             Py_CLEAR(list);
         Py_XDECREF(dict);
     }

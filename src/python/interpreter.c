@@ -70,6 +70,18 @@ static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *er
     return TQ_OK;
 }
 
+/* The exception for a failure of the run: with every line of the report, where there is one. */
+static PyObject *raise_run(InterpreterObject *self, tq_error *error)
+{
+    tq_state *state = tq_state_of((PyObject *)self);
+    if (self->raised[0]) { /* an interrupt's, or a custom operator's own */
+        PyErr_Restore(self->raised[0], self->raised[1], self->raised[2]);
+        self->raised[0] = self->raised[1] = self->raised[2] = NULL;
+        return NULL;
+    }
+    return tq_py_raise(state, error, NULL);
+}
+
 /* ---- making ---- */
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -84,11 +96,11 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* _open(model, numerics, num_threads, preserve_all_tensors, max_memory, registered) */
+/* _open(model, numerics, num_threads, preserve_all_tensors, max_memory, max_multiply_adds, registered) */
 static PyObject *open_run(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;
-    tq_state *state = tq_state_of(op);
+    const tq_state *state = tq_state_of(op);
     PyObject *model, *registered;
     const char *numerics;
     tq_run_options options = {.hooks = {.context = self,
@@ -96,11 +108,11 @@ static PyObject *open_run(PyObject *op, PyObject *args)
                                          .external = external,
                                          .interrupted = interrupted}};
     int preserve_all;
-    unsigned long long max_memory;
+    unsigned long long max_memory, max_multiply_adds;
     tq_error error;
     tq_status status;
-    if (!PyArg_ParseTuple(args, "O!sipKO!:_open", (PyTypeObject *)state->Model, &model, &numerics, &options.threads,
-                          &preserve_all, &max_memory, &PyDict_Type, &registered) ||
+    if (!PyArg_ParseTuple(args, "O!sipKKO!:_open", (PyTypeObject *)state->Model, &model, &numerics, &options.threads,
+                          &preserve_all, &max_memory, &max_multiply_adds, &PyDict_Type, &registered) ||
         tq_py_numerics(numerics, &options.numerics) < 0)
         return NULL;
     if (self->run) {
@@ -109,11 +121,12 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     }
     options.preserve_all = preserve_all;
     options.max_memory = max_memory;
+    options.max_multiply_adds = max_multiply_adds;
     self->model = (ModelObject *)Py_NewRef(model);
     self->registered = Py_NewRef(registered);
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
     if (status != TQ_OK)
-        return tq_py_raise(state, &error, NULL);
+        return raise_run(self, &error);
     Py_RETURN_NONE;
 }
 
@@ -155,18 +168,6 @@ static void dealloc(PyObject *op)
 }
 
 /* ---- running ---- */
-
-/* The exception for a failure of the run: with every line of the report, where there is one. */
-static PyObject *raise_run(InterpreterObject *self, tq_error *error)
-{
-    tq_state *state = tq_state_of((PyObject *)self);
-    if (self->raised[0]) { /* an interrupt's, or a custom operator's own */
-        PyErr_Restore(self->raised[0], self->raised[1], self->raised[2]);
-        self->raised[0] = self->raised[1] = self->raised[2] = NULL;
-        return NULL;
-    }
-    return tq_py_raise(state, error, NULL);
-}
 
 static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
 {
@@ -223,6 +224,7 @@ static PyObject *allocate(PyObject *op, PyObject *args)
     tq_graph_run *graph = tq_py_graph(self, subgraph);
     if (graph) {
         self->run->report_size = self->run->report_base;
+        self->run->spent = 0;
         Py_BEGIN_ALLOW_THREADS
         status = tq_graph_allocate(graph, &error);
         Py_END_ALLOW_THREADS
@@ -255,6 +257,7 @@ static PyObject *invoke(PyObject *op, PyObject *const *args, Py_ssize_t count)
     if (graph) {
         uint32_t end = numbers[2] < 0 || numbers[2] > (Py_ssize_t)graph->step_count ? graph->step_count : (uint32_t)numbers[2];
         uint32_t begin = numbers[1] < 0 ? 0 : numbers[1] > (Py_ssize_t)end ? end : (uint32_t)numbers[1];
+        self->run->spent = 0;
         Py_BEGIN_ALLOW_THREADS
         status = tq_graph_invoke_range(graph, begin, end, &error);
         Py_END_ALLOW_THREADS

@@ -174,7 +174,8 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
     PyObject *list = PyList_New(0);
     for (uint32_t k = 0; list && k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
+        if (tq_py_hears(k) < 0 ||
+            tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
                                              tq_step_fault(graph, step))) < 0)
             Py_CLEAR(list);
     }

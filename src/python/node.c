@@ -67,6 +67,10 @@ static PyObject *list_object(TreeObject *tree, const tq_cell *cell)
 {
     PyObject *list = PyList_New(cell->count);
     for (uint32_t i = 0; list && i < cell->count; i++) {
+        if (tq_py_hears(i) < 0) {
+            Py_CLEAR(list);
+            break;
+        }
         const bool of_tables = cell->kind == TQ_CELL_TABLES;
         PyObject *item = of_tables ? tq_py_node(tree, cell->tables[i]) : tq_py_text(cell->strings[i]);
         if (!item)

@@ -5,6 +5,7 @@
 #include "python/operator.h"
 
 #include "flatbuffer/flexbuffer.h"
+#include "model/multiply_adds.h"
 #include "python/convert.h"
 #include "python/errors.h"
 #include "python/flex.h"
@@ -122,6 +123,17 @@ static PyObject *get_debug_metadata_index(PartObject *self, void *closure)
     return PyLong_FromLongLong(tq_get_int(&op.table, TQ_Operator_debug_metadata_index));
 }
 
+static PyObject *get_multiply_adds(PartObject *self, void *closure)
+{
+    (void)closure;
+    tq_subgraph subgraph = tq_py_subgraph_of(self);
+    tq_operator op = tq_model_operator(&self->model->model, &subgraph, self->index);
+    uint64_t count;
+    if (tq_multiply_adds_in_file(&subgraph, &op, &count) != TQ_COUNT_KNOWN)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(count);
+}
+
 static PyObject *repr(PartObject *self)
 {
     PyObject *name = get_name(self, NULL);
@@ -168,6 +180,11 @@ static PyGetSetDef properties[] = {
     {"custom_options", (getter)get_custom_options, NULL, "bytes, or None.  ModelError: they lie outside the file.", NULL},
     {"debug_metadata_index", (getter)get_debug_metadata_index, NULL,
      "Index into the debug metadata's operators; -1: none.", NULL},
+    {"multiply_adds", (getter)get_multiply_adds, NULL,
+     "How many multiply-adds one run takes, from the shapes in the file: what convolutions, matrix products and recurrent\n"
+     "cells do; 0 for other builtin operators.  An operator that calls a subgraph counts 0: that subgraph's operators\n"
+     "count.  None: shapes are missing or do not fit, the count is 2^64 or more, or it is a custom operator that tq has no\n"
+     "count for.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -192,7 +209,29 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+/* counted_operators() -> names */
+static PyObject *counted_operators(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    const char *name;
+    for (size_t i = 0; list && (name = tq_multiply_adds_name(i)); i++) {
+        PyObject *text = PyUnicode_FromString(name);
+        if (!text || PyList_Append(list, text) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"counted_operators", counted_operators, METH_NOARGS,
+     "counted_operators()\n--\n\nThe names of the operators that take multiply-adds."},
+    {NULL, NULL, 0, NULL},
+};
+
 int tq_py_add_operator(PyObject *module, tq_state *state)
 {
-    return tq_py_add_type(module, &spec, &state->Operator);
+    return tq_py_add_type(module, &spec, &state->Operator) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }

@@ -47,6 +47,11 @@ static PyObject *make_problem(tq_state *state, const tq_problem *problem)
 static bool collect(void *context, const tq_problem *problem)
 {
     collector *c = context;
+    if (!problem) {
+        if (PyErr_CheckSignals() < 0)
+            Py_CLEAR(c->list);
+        return c->list != NULL;
+    }
     PyObject *made = make_problem(c->state, problem);
     if (!made || PyList_Append(c->list, made) < 0)
         Py_CLEAR(c->list);

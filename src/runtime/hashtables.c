@@ -64,6 +64,11 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+int32_t tq_hashtable_number(const tq_node *node)
+{
+    return (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
+}
+
 tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
 {
     int32_t *number = NULL;
@@ -73,8 +78,8 @@ tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(check_pair(node, key, value, error));
     TQ_TRY(tq_node_state(node, sizeof *number, &number, error));
-    *number = (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
-    TQ_TRY(tq_hashtable_declare(resources_of(node), *number, (int32_t)key, (int32_t)value, error));
+    *number = tq_hashtable_number(node);
+    tq_hashtable_declare(resources_of(node), *number, (int32_t)key, (int32_t)value);
     node->eval = eval_handle;
     node->foldable = true;
     return tq_output_shape(node, 0, &one, error);

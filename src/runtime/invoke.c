@@ -54,7 +54,10 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
     if (step->phase == TQ_NODE_LATE)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
     TQ_TRY(tq_node_shape_later(node, error));
-    return tq_node_eval(node, error);
+    uint64_t spent = 0;
+    TQ_TRY(tq_step_spend(graph, step, &spent, error));
+    TQ_TRY(tq_node_eval(node, error));
+    return tq_step_spend(graph, step, &spent, error);
 }
 
 static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)

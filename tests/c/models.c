@@ -8,6 +8,8 @@
 
 #include "check.h"
 
+#include "base/cpu.h"
+#include "kernels/kernels.h"
 #include "runtime/run.h"
 
 unsigned checks_made, checks_failed;
@@ -92,6 +94,7 @@ static const char *name_of(const char *path)
 
 int main(int argc, char **argv)
 {
+    tq_kernels_choose(tq_cpu_detect(getenv("TQ_DISABLE_CPU")));
     for (int i = 1; i < argc; i++) {
         const tq_bytes file = read_file(argv[i]);
         tq_model model;

@@ -11,6 +11,8 @@
 
 static bool count_problem(void *context, const tq_problem *problem)
 {
+    if (!problem)
+        return true;
     PROMISE((unsigned)problem->code < TQ_PROBLEM_COUNT);
     PROMISE(memchr(problem->text, 0, sizeof problem->text) && problem->text[0]);
     PROMISE(memchr(problem->place_text, 0, sizeof problem->place_text));
@@ -90,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status != TQ_OK) {
         PROMISE(error.status == status);
         PROMISE(memchr(error.text, 0, sizeof error.text) && error.text[0]);
-        PROMISE(error.offset == TQ_NO_OFFSET || error.offset <= size + UINT32_MAX);
+        PROMISE(error.offset == TQ_NO_OFFSET || error.offset <= (uint64_t)size + UINT32_MAX);
         PROMISE(memcmp(&model, &untouched, sizeof model) == 0);
         PROMISE(tq_model_open(file, &allocator, &model, NULL) == status);
         PROMISE(h.live == 0);
