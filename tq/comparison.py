@@ -150,10 +150,14 @@ def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
     real: np.ndarray = value.astype(np.float64)
     if len(scales) == 0:
         return real
-    shape = [1] * value.ndim
-    if len(scales) > 1:
-        shape[parameters["quantized_dimension"]] = len(scales)
-    real = (real - zeros.astype(np.float64).reshape(shape)) * scales.astype(np.float64).reshape(shape)
+    shape, axis = [1] * value.ndim, parameters["quantized_dimension"]
+    along = len(scales) > 1
+    if len(zeros) not in (1, len(scales)) or (along and value.shape[axis : axis + 1] != (len(scales),)):
+        return real  # parameters that do not fit: the quantized values themselves are compared
+    if along:
+        shape[axis] = -1
+    with np.errstate(all="ignore"):
+        real = (real - zeros.astype(np.float64).reshape(shape)) * scales.astype(np.float64).reshape(shape)
     return real
 
 

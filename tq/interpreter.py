@@ -506,6 +506,12 @@ class SignatureRunner:
 
     def _details(self, pairs: Any) -> dict[str, Details]:
         details = {item["index"]: item for item in self._interpreter.get_tensor_details(self._subgraph_index)}
+        for name, index in pairs:
+            if index not in details:
+                raise ValueError(
+                    f"signature {self._signature_key!r} says that {name!r} is tensor {index}; "
+                    f"subgraph {self._subgraph_index} has {len(details)} tensors"
+                )
         return {name: details[index] for name, index in pairs}
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
+_ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # that tq.dequantize takes; LiteRT's types of a byte
 _PART = 1 << 15  # elements that are summed at a time, so that all stays in the cache
 
 
@@ -101,10 +102,16 @@ def real(value: Array, tensor: Tensor) -> Array | None:
     if value.dtype.kind not in "biuf":
         return None
     quantization = tensor.quantization
-    if quantization and value.dtype.kind in "iu" and len(quantization.scale):
+    if not quantization or value.dtype.kind not in "iu" or not len(quantization.scale):
+        return value
+    if value.dtype.name in _ARRAY_TYPES:
         numbers: Array = quantization.dequantize(value)
         return numbers
-    return value
+    if quantization.scale.size > 1 or quantization.zero_point.size > 1:
+        raise ValueError(f"{tensor!r} has one scale a channel: {value.dtype} values are measured with one scale")
+    zero_point = quantization.zero_point.flat[0] if quantization.zero_point.size else 0
+    with np.errstate(all="ignore"):
+        return (np.asarray(value, np.float64) - float(zero_point)) * float(quantization.scale.flat[0])
 
 
 class Samples:

@@ -241,7 +241,7 @@ class _Activation:
         self.noise = measuring.Noise()
         self.observer, self.errors = HistogramObserver(bins=1024), HistogramObserver(bins=1024)
         scale = right.quantization.scale
-        self.is_codes = type_kind(right) in ("i", "u") and len(scale) == 1
+        self.is_codes = type_kind(right) in ("i", "u") and scale.size == 1
         self.range = _representable(right)
         self.outside = 0
         self.counts = np.zeros(0, np.int64)
@@ -307,7 +307,7 @@ def _representable(tensor: Tensor) -> tuple[float, float]:
 
 def _row(left: Tensor, right: Tensor, operator: Operator | None, noise: measuring.Noise) -> TensorReport:
     quantization = right.quantization
-    single = len(quantization.scale) == 1
+    single = quantization.scale.size == 1  # blocks' scales have the shape of their tensor
     return TensorReport(
         left.index,
         right.index,
@@ -316,8 +316,8 @@ def _row(left: Tensor, right: Tensor, operator: Operator | None, noise: measurin
         "input" if operator is None else operator.name,
         str(getattr(right.type, "name", right.type)),
         left.shape,
-        float(quantization.scale[0]) if single else None,
-        int(quantization.zero_point[0]) if single and len(quantization.zero_point) else None,
+        float(quantization.scale.flat[0]) if single else None,
+        int(quantization.zero_point.flat[0]) if single and quantization.zero_point.size else None,
         int(np.size(quantization.scale)),
         noise.sqnr_db,
         noise.largest,

@@ -207,7 +207,7 @@ class _Runs:
         """Every activation that becomes codes, and the constants of every operator that do."""
         found = []
         for left, right in self.matching.activations:
-            single = type_kind(right) in ("i", "u") and len(right.quantization.scale) == 1
+            single = type_kind(right) in ("i", "u") and right.quantization.scale.size == 1
             if type_kind(left) == "f" and single and left.index in self.moving:
                 writer = self.written.get(left.index)
                 index, name = (None, "input") if writer is None else (writer.index, writer.name)

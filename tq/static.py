@@ -183,6 +183,10 @@ class Static(Groups):
             return self.of(weights).scale
         place: int = INTEGER[self._name(op)].weights  # type: ignore[assignment]
         if weights not in self.narrowed:
+            if not self.ranges.knows(weights):
+                raise ValueError(
+                    f"operator {op.index} ({op.name}) computes with {weights.name!r}, whose range is not known"
+                )
             most = max(map(abs, self.ranges.of(weights)))
             made = _core.choose_quantization_params(-most, most, "int8", symmetric=True, narrow_range=True, rule="mlir")
             twin = self._twin(weights, f"{weights.name}_int8")

@@ -178,7 +178,7 @@ static bounds bounds_of(const tq_node *node)
     tq_activation_floats(node, tq_binary_activation(node), &b.low, &b.high);
     bool below = b.low <= -FLT_MAX, above = b.high >= FLT_MAX;
     int64_t least_code = INT64_MIN, most_code = INT64_MAX;
-    if (type != TQ_TensorType_INT64) {
+    if (type != TQ_TensorType_INT64 && type != TQ_TensorType_UINT64) { /* whose range is no float64's */
         const tq_type_row *row = tq_type(type);
         least_code = (int64_t)row->low;
         most_code = (int64_t)row->high;

@@ -322,21 +322,23 @@ static const row *row_of(const tq_node *node)
     return plain ? plain : find_row(rows, COUNT(rows), node->row.code, in->type);
 }
 
-/* The accumulator that a reduction begins with. */
 /* XNNPACK's largest and least float of none is an infinity. */
-static uint64_t init_of(const tq_node *node, const row *how)
+static uint64_t float_init(const tq_node *node, const row *how)
 {
     uint64_t bits = 0;
     float real = (float)how->init;
     if (node->numerics == TQ_NUMERICS_XNNPACK && fabsf(real) == FLT_MAX)
         real = copysignf(INFINITY, real);
-    /* 2^63 does not fit: it stands for the greatest int64 */
-    int64_t integer = how->init >= 0x1p63 ? INT64_MAX : (int64_t)how->init;
-    if (how->type == TQ_TensorType_FLOAT32)
-        memcpy(&bits, &real, sizeof real);
-    else
-        memcpy(&bits, &integer, sizeof integer);
+    memcpy(&bits, &real, sizeof real);
     return bits;
+}
+
+/* The bits of the accumulator that a reduction begins with.  An integer of 2^63 stands for the greatest int64. */
+static uint64_t init_of(const tq_node *node, const row *how)
+{
+    if (how->type == TQ_TensorType_FLOAT32)
+        return float_init(node, how);
+    return how->init >= 0x1p63 ? (uint64_t)INT64_MAX : (uint64_t)(int64_t)how->init;
 }
 
 /* ---- preparing ---- */

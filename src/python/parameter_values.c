@@ -43,10 +43,12 @@ PyObject *tq_py_parameter_values(PartObject *tensor, int64_t index, int type)
     return values;
 }
 
-/* The same in their own shape, as `type`. */
+/* The same in their own shape, as `type`; one without dimensions has one of 1. */
 static PyObject *values_as(PartObject *tensor, int64_t index, int type)
 {
     PyObject *data = parameter_data(tensor, index);
+    if (data && data != Py_None && PyArray_NDIM((PyArrayObject *)data) == 0)
+        Py_SETREF(data, PyArray_Flatten((PyArrayObject *)data, NPY_CORDER));
     PyObject *values = !data || data == Py_None
                            ? data ? tq_py_empty_array(type) : NULL
                            : PyArray_FromArray((PyArrayObject *)data, PyArray_DescrFromType(type),
