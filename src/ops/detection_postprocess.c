@@ -282,7 +282,7 @@ static tq_status eval_detection(tq_node *node, tq_error *error)
         memset(node->out[i]->data, 0, node->out[i]->bytes);
     const float *scores = scores_of(node, d);
     size_t found;
-    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, scores, &found, error));
+    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, scores, &found));
     *(float *)node->out[COUNT]->data = (float)found;
     return TQ_OK;
 }
