@@ -43,6 +43,7 @@ class SubgraphPart(Part):
         self._tensors = [TensorPart(editor, item, self) for item in self._nodes("tensors")]
         self._operators = [OperatorPart(editor, item, self) for item in self._nodes("operators")]
         self._places: dict[TensorPart, int] | None = None
+        self._at = 0  # its place among the editor's subgraphs when it was last asked for
         self._is_stored = True  # the node holds the lists above
 
     def stored(self, field: str) -> Any:
@@ -59,7 +60,11 @@ class SubgraphPart(Part):
 
     @property
     def index(self) -> int:
-        return self._editor._subgraphs.index(self)
+        graphs = self._editor._subgraphs
+        if not (self._at < len(graphs) and graphs[self._at] is self):  # all have moved
+            for place, graph in enumerate(graphs):
+                graph._at = place
+        return self._at if self._at < len(graphs) and graphs[self._at] is self else graphs.index(self)
 
     @property
     def name(self) -> str | None:
