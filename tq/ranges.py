@@ -77,6 +77,13 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     return made
 
 
+def main_ran(calibration: Calibration | None) -> bool:
+    """Whether the first subgraph ran, or nothing did."""
+    observers = calibration.observers.items() if calibration is not None else ()
+    seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+    return 0 in seen or not seen
+
+
 class Ranges:
     """Of the tensors of a subgraph as it was opened; those that are put in later are told about by `alias`."""
 
@@ -90,11 +97,9 @@ class Ranges:
         self._stored = {tensor: found for tensor in graph._tensors if (found := _stored(tensor)) is not None}
         self._aliases: dict[TensorPart, TensorPart] = {}
 
-    def calibrate(self, calibration: Calibration | None) -> None:
+    def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
         self._calibration = calibration
-        observers = calibration.observers.items() if calibration is not None else ()
-        seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
-        self._main_ran = 0 in seen or not seen
+        self._main_ran = main_ran
 
     def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
         """Ranges of FAKE_QUANT operators."""
