@@ -4,9 +4,9 @@
     python tests/delays.py [OPERATOR] [--types KIND ...] [--scale 2000] [--limit 0.1]
 
 Each row of tests/generators draws models whose tensors are `scale` times as large.  A timer sends a signal every two
-milliseconds while one is allocated and run.  Its handler notes the time: Python calls it when the runtime asks whether to
-stop.  The longest time between two such moments is the longest that Ctrl-C would have waited.  A wait beyond the limit is
-measured again, since other processes may have had the processor, and printed as DEAF.
+milliseconds while one is allocated and run.  Its handler notes the time: Python calls it when the runtime asks whether
+to stop.  The longest time between two such moments is the longest that Ctrl-C would have waited.  A wait beyond the
+limit is measured again, since other processes may have had the processor, and printed as DEAF.
 """
 
 import argparse
