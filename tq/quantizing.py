@@ -234,8 +234,9 @@ def _quantized(
     static = _static(editor, options)
     if any(static):
         seen = _calibration(opened, run, known, options)
+        main_ran = ranges.main_ran(seen)
         for found in known:
-            found.calibrate(seen)
+            found.calibrate(seen, main_ran)
     constants = _Constants(editor)
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)

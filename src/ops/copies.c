@@ -17,7 +17,7 @@ static tq_status eval_copy(tq_node *node, tq_error *error)
 {
     (void)error;
     if (node->out[0]->data != node->in[0]->data) /* BITCAST is TQ_OP_SAME */
-        memcpy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
+        tq_copy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
     return TQ_OK;
 }
 
@@ -58,7 +58,7 @@ tq_status tq_prepare_bitcast(tq_node *node, tq_error *error)
 static tq_status eval_densify(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0], *out = node->out[0];
-    memset(out->data, 0, out->bytes);
+    tq_fill(out->data, 0, out->bytes);
     tq_bytes stored = {in->data, in->bytes};
     return tq_tensor_densify(&in->table, stored, out->data, out->bytes, error);
 }
@@ -76,7 +76,7 @@ tq_status tq_prepare_densify(tq_node *node, tq_error *error)
 static tq_status eval_zeros(tq_node *node, tq_error *error)
 {
     (void)error;
-    memset(node->out[0]->data, 0, node->out[0]->bytes);
+    tq_fill(node->out[0]->data, 0, node->out[0]->bytes);
     return TQ_OK;
 }
 

@@ -106,7 +106,7 @@ typedef struct walk {
 static void run_rows(void *context, size_t begin, size_t end)
 {
     const walk *w = context;
-    for (size_t i = begin; i < end; i++)
+    for (size_t i = begin; i < end && !tq_stop_after(w->depth); i++)
         w->s->row(w->s, w->in + i * w->bytes, w->out + i * w->bytes, w->depth);
 }
 

@@ -85,7 +85,7 @@ static void reduce_part(void *context, size_t begin, size_t end)
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
     uint64_t acc[TQ_REDUCE_ROW];
-    for (size_t unit = begin; unit < end; unit++) {
+    for (size_t unit = begin; unit < end && !tq_stop_after(1); unit++) {
         size_t outer = unit / j->chunks, chunk = unit % j->chunks * TQ_REDUCE_ROW;
         size_t width = r->row ? r->inner : 1, n = width - chunk < TQ_REDUCE_ROW ? width - chunk : TQ_REDUCE_ROW;
         size_t from = chunk, rest = outer;

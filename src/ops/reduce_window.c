@@ -56,7 +56,7 @@ static void combine_windows(void *context, size_t begin, size_t end)
 {
     const job *j = context;
     int rank = j->in->shape.rank;
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = begin; i < end && !tq_stop_after(1); i++) {
         int64_t at[TQ_DIMS], cell[TQ_DIMS] = {0};
         size_t rest = i;
         for (int d = rank - 1; d >= 0; d--) {

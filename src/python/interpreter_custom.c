@@ -7,6 +7,9 @@
 #include "python/convert.h"
 #include "python/interpreter.h"
 
+/* Python hears Ctrl-C itself; tq's functions that it calls are no part of the run, and must not leave garbage. */
+static const tq_listener deaf = {NULL, false};
+
 static tq_py_op *op_of(const tq_node *node)
 {
     return node->op->context;
@@ -113,8 +116,10 @@ static tq_status prepare(tq_node *node, tq_error *error)
     tq_status status = TQ_OK;
     node->eval = eval;
     PyGILState_STATE gil = PyGILState_Ensure();
+    const tq_listener before = tq_stop_enter(deaf);
     if (prepare_in_python(node, &status, error) < 0)
         status = failed(node, error);
+    tq_stop_enter(before);
     PyGILState_Release(gil);
     return status;
 }
@@ -176,8 +181,10 @@ static tq_status eval(tq_node *node, tq_error *error)
 {
     tq_status status = TQ_OK;
     PyGILState_STATE gil = PyGILState_Ensure();
+    const tq_listener before = tq_stop_enter(deaf);
     if (eval_in_python(node, &status, error) < 0)
         status = failed(node, error);
+    tq_stop_enter(before);
     PyGILState_Release(gil);
     return status;
 }

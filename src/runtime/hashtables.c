@@ -116,7 +116,8 @@ tq_status tq_prepare_hashtable_import(tq_node *node, tq_error *error)
 static void find_all(const tq_hashtable *table, const tq_tensor *keys, const tq_strings *strings, int64_t *places)
 {
     tq_bytes none = {NULL, 0};
-    for (size_t i = 0; i < tq_tensor_count(keys); i++)
+    const size_t count = tq_tensor_count(keys);
+    for (size_t i = 0; i < count && !tq_stop_after(32); i++)
         places[i] = keys->type == TQ_TensorType_STRING
                         ? tq_hashtable_find(table, tq_strings_item(strings, (uint32_t)i), 0)
                         : tq_hashtable_find(table, none, ((const int64_t *)keys->data)[i]);
@@ -129,8 +130,10 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     size_t count = tq_tensor_count(node->in[1]);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     tq_bytes other = tq_strings_item(&defaults, 0);
-    for (size_t i = 0; i < count && total <= INT32_MAX; i++)
+    TQ_EACH(i, count)
         total += places[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)places[i]).size;
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* the sum is not whole */
     if (total > INT32_MAX)
         return tq_output_fail(node, 0, error, "would take more than 2 GB of strings");
     TQ_TRY(tq_output_bytes(node, 0, &node->in[1]->shape, total, error));
@@ -138,7 +141,7 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    for (size_t i = 0; i < count; i++) {
+    TQ_EACH(i, count) {
         tq_bytes item = places[i] < 0 ? other : tq_strings_item(&table->strings, (uint32_t)places[i]);
         if (item.size)
             memcpy(to + at, item.data, item.size);
@@ -160,9 +163,12 @@ static tq_status eval_find(tq_node *node, tq_error *error)
     if (keys->type == TQ_TensorType_STRING)
         TQ_TRY(open_strings(node, 1, &strings, error));
     find_all(table, keys, &strings, places);
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* some are not found */
     if (node->out[0]->type == TQ_TensorType_STRING)
         return put_strings(node, table, places, error);
-    for (size_t i = 0; i < tq_tensor_count(keys); i++) {
+    const size_t count = tq_tensor_count(keys);
+    TQ_EACH(i, count) {
         const int64_t *from = places[i] < 0 ? node->in[2]->data : table->value_block->data;
         ((int64_t *)node->out[0]->data)[i] = from[places[i] < 0 ? 0 : places[i]];
     }

@@ -440,6 +440,8 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
         return status;
     }
     *run = (tq_run){.model = model, .options = *options, .pool = pool, .memory = memory};
+    run->stop.ask = options->hooks.interrupted;
+    run->stop.context = options->hooks.context;
     uint32_t count = model->subgraphs.count;
     status = tq_blocks_add(&run->memory, pool, count, sizeof *run->graphs, &run->graphs, error);
     for (; status == TQ_OK && run->graph_count < count; run->graph_count++)

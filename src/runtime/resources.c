@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "base/stop.h"
 #include "ops/check.h"
 
 typedef struct entry {
@@ -202,7 +203,7 @@ tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tenso
     e->value.bytes = value->bytes;
     e->value.data = e->data->data;
     if (value->bytes)
-        memcpy(e->value.data, value->data, value->bytes);
+        tq_copy(e->value.data, value->data, value->bytes);
     return TQ_OK;
 }
 
@@ -277,7 +278,7 @@ static tq_status copy_of(tq_pool *pool, const tq_tensor *tensor, tq_block **out,
     if (status != TQ_OK)
         return status;
     if (tensor->bytes > 0)
-        memcpy(block->data, tensor->data, tensor->bytes);
+        tq_copy(block->data, tensor->data, tensor->bytes);
     tq_block_release(*out); /* of an attempt that failed */
     *out = block;
     return TQ_OK;
@@ -312,9 +313,16 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
     for (size_t i = 0; i < count; i++)
         t->places[i] = (uint32_t)i;
     tq_sort_places(t->places, count, comes_before, t);
-    for (size_t i = 0; i < count; i++)
+    TQ_EACH(i, count)
         if (t->count == 0 || compare_places(t, t->places[t->count - 1], t->places[i]) != 0)
             t->places[t->count++] = t->places[i];
+    if (tq_stop_now()) { /* the table stays empty, and is filled another time */
+        tq_block_release(places);
+        t->place_block = NULL;
+        t->places = NULL;
+        t->count = 0;
+        return TQ_INTERRUPTED;
+    }
     t->filled = true;
     return TQ_OK;
 }

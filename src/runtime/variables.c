@@ -63,7 +63,7 @@ static tq_status eval_read(tq_node *node, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_DATA, "variable %d holds %s; the output is %s", id,
                           tq_type_name(value->type), tq_type_name(out->type));
     TQ_TRY(tq_output_bytes(node, 0, &value->shape, value->bytes, error));
-    memcpy(out->data, value->data, value->bytes);
+    tq_copy(out->data, value->data, value->bytes);
     return TQ_OK;
 }
 
