@@ -16,7 +16,7 @@ import zoo
 from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parents[1]
-CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if path.parent.name != "python"]
+CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if "python" not in path.parts]
 
 
 def sources(*names):

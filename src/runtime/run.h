@@ -13,7 +13,7 @@
 #define TQ_RUNTIME_RUN_H
 
 #include "base/stop.h"
-#include "ops/backends.h"
+#include "delegate/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
 
@@ -148,7 +148,7 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
                       tq_run **out, tq_error *error);
 void tq_run_close(tq_run *run);
 
-/* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated.  TQ_INTERRUPTED. */
+/* Chooses whose arithmetic each operator follows (delegate/backends.h), as long as nothing was allocated.  TQ_INTERRUPTED. */
 tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
