@@ -149,6 +149,7 @@ def run(data, random, numerics):
     interpreter = tq.Interpreter(
         model_content=data,
         max_memory=MEMORY,
+        max_multiply_adds=int(random.choice([0, 0, 1000, 10**7])) or None,
         experimental_preserve_all_tensors=bool(random.integers(2)),
         num_threads=int(random.integers(1, 3)),
         numerics=numerics,
@@ -254,6 +255,7 @@ def quantizing(data, random):
         min_elements=int(random.integers(1, 5)),
         equalize=balanced,
         samples=samples if balanced else None,
+        max_memory=MEMORY,
     )
     tq.Model(made).summary()
 
@@ -261,14 +263,14 @@ def quantizing(data, random):
 @through
 def comparing(data, random):
     pair = ["reference", ["optimized", "xnnpack"][int(random.integers(2))]]
-    rows = tq.compare(data, inputs=samples_of(data, random)[0], numerics=pair)
+    rows = tq.compare(data, inputs=samples_of(data, random)[0], numerics=pair, max_memory=MEMORY)
     str(rows)
     str(rows.first_difference)
 
 
 @through
 def reporting(data, random):
-    made = tq.report(data, data, samples_of(data, random))
+    made = tq.report(data, data, samples_of(data, random), max_memory=MEMORY)
     str(made)
     made.to_html()
 

@@ -203,6 +203,7 @@ static void run_model(const tq_model *model, tq_numerics numerics, uint64_t seed
                                     .preserve_all = how & 2,
                                     .profile = how & 4,
                                     .max_memory = MEMORY,
+                                    .max_multiply_adds = how & 8 ? 1 << how / 16 % 24 : 0,
                                     .hooks = {.context = &s, .interrupted = interrupted}};
     tq_run *made = NULL;
     tq_error error;
