@@ -198,20 +198,21 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
 
 static void run_job(const struct run *run, size_t job)
 {
+    size_t work = 0;
     const tq_depthwise *d = run->d;
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
     const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
     const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
     for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
         size_t count = tq_min_size(run->block, end - first);
-        if (tq_stop_after(count * d->taps))
+        if (tq_stop_count(&work, count * d->taps))
             return;
         place_rows(run, table, first, count);
         if (d->strange) {
             skip_padding(run, table, first, count);
             continue;
         }
-        for (size_t v = 0; v < vectors && !tq_stop_after(count * d->taps); v += most)
+        for (size_t v = 0; v < vectors && !tq_stop_count(&work, count * d->taps); v += most)
             for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
                 run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), v,
                          tq_min_size(most, vectors - v));

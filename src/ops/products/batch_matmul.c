@@ -114,10 +114,11 @@ static int64_t dot_words(const int16_t *a, const int16_t *b, size_t n)
 /* Elements of the output, counted over its rows. */
 static void multiply_words(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const product *p = context;
     for (size_t i = begin; i < end; i++) {
         size_t m = i / p->n, n = i % p->n;
-        if (tq_stop_after(p->k / 4))
+        if (tq_stop_count(&work, p->k / 4))
             return;
         int64_t acc = dot_words((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
         tq_fixed by = p->multipliers[n * p->multiplier_step];
