@@ -3,7 +3,7 @@
  * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; adj_x and adj_y say that a or b lies
  * with its last two dimensions swapped.  Leading dimensions broadcast.
  *
- *     float32             in the order of kernels/gemm.h
+ *     float32             in the order of kernels/gemm/gemm.h
  *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
  *                         XNNPACK: rounded once, to even (product.h)
@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/check.h"
 #include "ops/products/hybrid.h"
 #include "ops/parallel.h"

@@ -8,7 +8,7 @@
  *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
  *                optimized: the rule up (quant/rounding.def), of s_x * s_w in float32 where there is one s_w, and acc in 32
  *                bits but with a bias of 64
- *     float      sums in the order of kernels/gemm.h
+ *     float      sums in the order of kernels/gemm/gemm.h
  *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/{,integer_ops/}fully_connected.h.

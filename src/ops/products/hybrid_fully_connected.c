@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/half.h"
 #include "ops/check.h"
 #include "ops/products/dot.h"

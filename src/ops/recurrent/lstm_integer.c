@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/fixed_16.h"
+#include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
 #include "ops/recurrent/lstm_integer.h"
 #include "ops/parallel.h"
