@@ -4,6 +4,7 @@
 TQ_CFLAGS adds compiler flags (a sanitizer, -Werror); they come last, so that they win.
 """
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -14,34 +15,32 @@ from pathlib import Path
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import FileError
 
 ROOT = Path(__file__).parent
 
-if sys.platform == "win32":
-    FLAGS = ["/std:c11", "/O2", "/fp:precise"]
-    LINK = []
-else:
-    # -ffp-contract=off: a*b+c is two roundings unless a kernel says otherwise.
-    # -fno-math-errno, -fno-trapping-math: sqrtf sets no errno and comparisons raise no flags that anyone reads; no
-    # result changes, and loops become vectors.
-    # -fvisibility=hidden: only the module's init symbol is exported.
-    # -fno-asynchronous-unwind-tables: C needs none, and they are a twentieth of the wheel.
-    FLAGS = [
-        "-std=c11",
-        "-O3",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-fno-asynchronous-unwind-tables",
-        "-fvisibility=hidden",
-        "-Wall",
-        "-Wextra",
-    ]
-    LINK = ["-lm", "-pthread"]
-    if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", ""):
-        # No debug symbols in what people install: not even made, which takes as long as all other code.
-        FLAGS += ["-g0"]
-        LINK += ["-Wl,-s"]
+# -ffp-contract=off: a*b+c is two roundings unless a kernel says otherwise.
+# -fno-math-errno, -fno-trapping-math: sqrtf sets no errno and comparisons raise no flags that anyone reads; no
+# result changes, and loops become vectors.
+# -fvisibility=hidden: only the module's init symbol is exported.
+# -fno-asynchronous-unwind-tables: C needs none, and they are a twentieth of the wheel.
+FLAGS = [
+    "-std=c11",
+    "-O3",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-asynchronous-unwind-tables",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Wmissing-prototypes",
+]
+LINK = ["-lm", "-pthread"]
+if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", ""):
+    # No debug symbols in what people install: not even made, which takes as long as all other code.
+    FLAGS += ["-g0"]
+    LINK += ["-Wl,-s"]
 # Where another level is as fast: the first row whose prefix a source has takes the place of -O3.  Rooms without long
 # loops are smaller and sooner compiled at -O2.  Operators' loops are to become vectors, as at -O3, but are not to be
 # split, unswitched and peeled, which doubles their code.  clang has one level that does the like, -O3.
@@ -49,6 +48,7 @@ VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 LEVELS = {
     "src/base/": ["-O2"],
     "src/convert/": ["-O2"],
+    "src/delegate/": ["-O2"],
     "src/flatbuffer/": ["-O2"],
     "src/model/": ["-O2"],
     "src/ops/": VECTORS,
@@ -74,10 +74,21 @@ def flags_of(source, flags, clang):
 class ParallelBuild(build_ext):
     """Compiles several files at once: setuptools takes one after the other, and the kernels are large."""
 
+    def run(self):
+        """Leaves the extension beside the sources too, where it can be written: these stand in front of what is
+        installed for whoever runs Python in the checkout."""
+        super().run()
+        if not self.inplace:
+            with contextlib.suppress(OSError, FileError):
+                self.copy_extensions_to_source()
+
     def build_extensions(self):
         compiler = self.compiler
-        if not hasattr(compiler, "_compile"):  # MSVC's class compiles in one piece
-            return super().build_extensions()
+        if compiler.compiler_type == "msvc":
+            raise SystemExit(
+                "tq needs gcc or clang, and this is Microsoft's compiler: with mingw-w64 on the PATH, run "
+                "`python setup.py build_ext --compiler=mingw32`; docs/machines.md says which machines are tested"
+            )
         compile_one, link, running = compiler._compile, compiler.link_shared_object, []
         clang = "clang" in subprocess.run([*compiler.compiler_so, "--version"], capture_output=True, text=True).stdout
 

@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FLAGS = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-fno-omit-frame-pointer"]
+FLAGS = ["-std=c11", "-ffp-contract=off", "-fno-omit-frame-pointer"]
+FLAGS += ["-Wall", "-Wextra", "-Wmissing-prototypes", "-Werror"]
 FLAGS += [f"-I{ROOT / folder}" for folder in ("src", ".", "tests/c")]
 # Reports name lines, which is -g1.
 SANITIZED = ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

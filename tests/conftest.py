@@ -2,20 +2,11 @@
 """Options and fixtures that several test files share."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-
-# `python -m pytest` puts the repository in front of what is installed; its tq/ has the extension only where it was
-# built in place.  What tests start must find the same package.
-if not any(path.suffix in (".so", ".pyd") for path in (ROOT / "tq").glob("_core.*")):
-    sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT]
-    os.environ["PYTHONSAFEPATH"] = "1"
-    if sys.version_info < (3, 11):
-        os.chdir(ROOT / "tests")
 
 CORPUS = Path(os.environ.get("TQ_MODELS") or ROOT.parent / "shared" / "models")
 
@@ -26,7 +17,7 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     # The longest test begins first, or one of several processes ends with it alone.
-    items.sort(key=lambda item: item.name != "test_on_aarch64")
+    items.sort(key=lambda item: item.name != "test_kernels[aarch64]")
     if config.getoption("--slow"):
         return
     for item in items:

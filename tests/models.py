@@ -142,3 +142,8 @@ def pack(model, identifier=b"TFL3"):
 def build_model(*args, **kwargs):
     """make_model, packed."""
     return pack(make_model(*args, **kwargs))
+
+
+def calibrated(recipe, samples):
+    """What quantize_model needs for a recipe: samples are for those of integer activations."""
+    return {"calibration": samples} if recipe in ("int8", "int16x8") else {}

@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 import test_quantize_static
+from models import calibrated
 from test_cli import failed, fine, run  # noqa: F401
 from test_hostile import damaged
 from test_quantize_model import normal
@@ -282,7 +283,7 @@ def test_means_are_those_of_the_outputs(model):
 def test_mean_errors_shrink(recipe):
     model = layer("FULLY_CONNECTED", normal(24, 64), (2, 64), (2, 24))
     samples = [[np.abs(item[0]) + 1] for item in images(model, 20)]  # far from zero: rounding shifts the mean
-    data = tq.quantize_model(model, recipe, calibration=samples, per_axis=False, min_elements=0)
+    data = tq.quantize_model(model, recipe, **calibrated(recipe, samples), per_axis=False, min_elements=0)
     exact = np.mean([row[0] for row in outputs(model, samples)], axis=(0, 1))
     before = np.mean([row[0] for row in outputs(data, samples, model)], axis=(0, 1)) - exact
     made = correct_biases(model, data, samples)
@@ -304,7 +305,7 @@ def test_biases_are_added_and_unshared():
     samples = [[np.abs(item[0])] for item in images(model)]
     types = {"int8": "INT32", "int16x8": "INT64", "dynamic_int8": "FLOAT32"}  # LiteRT reads INT16's biases as INT64
     for recipe, type_ in types.items():
-        data = tq.quantize_model(model, recipe, calibration=samples, min_elements=0)
+        data = tq.quantize_model(model, recipe, **calibrated(recipe, samples), min_elements=0)
         made = tq.Model(correct_biases(model, data, samples))
         layers = [op for op in made.operators if op.name == "FULLY_CONNECTED"]
         biases = [op.inputs[2] for op in layers]
@@ -362,7 +363,7 @@ def test_weights_alone(recipe):
         found = tq.sensitivity(FLOAT, samples, recipe=recipe, by=by, min_elements=0)
         row = next(row for row in found if row.operator == 4)
         rules = [Rule(recipe, tensor="^scores$")]
-        alone = tq.quantize_model(FLOAT, "float", rules=rules, calibration=samples, min_elements=0)
+        alone = tq.quantize_model(FLOAT, "float", rules=rules, min_elements=0)
         if by == "operator" or recipe == "weight_only_int4":
             assert sqnr(FLOAT, alone, samples) == pytest.approx(row.sqnr_db, abs=1e-6)
         assert {item.kind for item in found} == ({"operator"} if by == "operator" else {"weights"})
@@ -565,8 +566,8 @@ def test_rules_by_place():
     made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, rules=[Rule("float", index=(0, 4), subgraph=0)])
     names = [tq.Model(made).operators[place].outputs[0].name for place in float_operators(made)]
     assert names == ["edges", "scores"]
-    made = tq.quantize_model(FLOAT, "int8", calibration=PICTURES, rules=[Rule("float", index=2, operator="MEAN")])
-    assert not float_operators(made)
+    with pytest.raises(ValueError, match="operator 'MEAN', index 2 holds for no operator: each of its conditions"):
+        tq.quantize_model(FLOAT, "int8", calibration=PICTURES, rules=[Rule("float", index=2, operator="MEAN")])
 
 
 def test_command_line(run, tmp_path):  # noqa: F811

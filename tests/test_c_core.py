@@ -21,7 +21,7 @@ def core_sources():
     """
     rooms = ("base", "flatbuffer", "model", "quant")
     planning = [ROOT / "src" / "runtime" / name for name in ("memory.c", "places.c")]
-    return sorted(path for room in rooms for path in (ROOT / "src" / room).glob("*.c")) + planning
+    return sorted(path for room in rooms for path in (ROOT / "src" / room).rglob("*.c")) + planning
 
 
 def compiler_with_sanitizers(name, folder):
@@ -37,13 +37,16 @@ def compiler_with_sanitizers(name, folder):
     return path
 
 
+def own_sources():
+    others = ("threads.c", "variants.c", "products.c", "models.c")  # programs of their own
+    return [path for path in sorted((ROOT / "tests" / "c").glob("*.c")) if path.name not in others]
+
+
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_core(name, objects, tmp_path):
     compiler_with_sanitizers(name, tmp_path)
-    others = ("threads.c", "variants.c", "products.c")  # programs of their own
-    own = [path for path in sorted((ROOT / "tests" / "c").glob("*.c")) if path.name not in others]
-    made = compiled(objects, name, SANITIZED, [*core_sources(), *own])
+    made = compiled(objects, name, SANITIZED, [*core_sources(), *own_sources()])
     program = link(name, SANITIZED, made, tmp_path / "test_core")
-    ran = subprocess.run([program], capture_output=True, text=True, env=NO_PRELOAD, timeout=300)
+    ran = subprocess.run([program], capture_output=True, text=True, env=NO_PRELOAD, timeout=300, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.endswith(" checks, 0 failed\n")

@@ -280,13 +280,13 @@ def test_observers_by_name():
     whole = tq.calibrate(network(), data, observer="histogram")
     assert whole.range("y") == tq.calibrate(network(), data).range("y")
     for name in ("percentile", "mse", "entropy"):
-        made = tq.calibrate(network(), data, observer=name, percentile=99)
+        options = {"percentile": 99} if name == "percentile" else {}
+        made = tq.calibrate(network(), data, observer=name, **options)
         index = next(index for index, tensor in made.names.items() if tensor == "y")
         expected = whole.observers[index].range(name, percentile=99)
         assert made.range("y") == tuple(map(float, expected)) != whole.range("y")
-        assert whole.with_observer(name, 99) == made and made.with_observer("histogram", 99).range("y") == whole.range(
-            "y"
-        )
+        assert whole.with_observer(name, **options) == made
+        assert made.with_observer("histogram").range("y") == whole.range("y")
         assert made.range("y", symmetric=True) == tuple(
             map(float, whole.observers[index].range(name, percentile=99, symmetric=True))
         )
@@ -301,15 +301,16 @@ def test_observers_by_name():
 @pytest.mark.parametrize("observer", NAMES)
 def test_models_get_the_ranges_of_their_observer(observer):
     data = samples(8, rows=32)
-    made = tq.quantize_model(network(), calibration=data, observer=observer, percentile=99)
-    calibration = tq.calibrate(network(), data, observer=observer, percentile=99)
+    options = {"observer": observer, **({"percentile": 99} if observer == "percentile" else {})}
+    made = tq.quantize_model(network(), calibration=data, **options)
+    calibration = tq.calibrate(network(), data, **options)
     assert made == tq.quantize_model(network(), calibration=calibration)
     low, high = calibration.range("x")
     scale = next(t for t in tq.Model(made).tensors if t.name == "x_int8").quantization.scale[0]
     assert scale == tq.choose_quantization_params(low, high, "int8", rule="mlir").scale
     if observer in ("percentile", "mse", "entropy"):
         whole = tq.calibrate(network(), data, observer="histogram")
-        assert made == tq.quantize_model(network(), calibration=whole, observer=observer, percentile=99)
+        assert made == tq.quantize_model(network(), calibration=whole, **options)
 
 
 def test_saving_keeps_the_method(tmp_path):

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from interpreter_models import X, allocated, custom
+from models import build_model, operator, tensor
 
 import tq
 from tq import interpreter as interpreter_module
@@ -81,3 +82,12 @@ def test_a_custom_operator_cannot_use_its_interpreter(register):
 def test_register_op_takes_functions_only():
     with pytest.raises(TypeError):
         tq.register_op("Mine", 1, print)
+
+
+def test_a_registered_operator_takes_what_it_likes(register):
+    """Under the name of one that tq has, whose two inputs nothing asks of it."""
+    register("Mfcc", lambda shapes, options: shapes[:1], lambda inputs, options: inputs[0] + 1)
+    made = allocated(build_model([tensor("x", [2]), tensor("y", [2])], [operator("Mfcc", [0], [1])], [0], [1]))
+    made.set_tensor(0, np.float32([1, 2]))
+    made.invoke()
+    np.testing.assert_array_equal(made.get_tensor(1), [2, 3])

@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """README.md and docs/guide.md hold: their Python blocks and tq commands run, in their order, in one folder."""
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from readme import blocks
 
 import tq
-
-ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def program(document):
     """The document as one Python program that prints the number of each block; its commands go through tq.cli."""
     lines = ["import shlex", "from tq.cli import main"]
-    for number, (language, text) in enumerate(BLOCK.findall((ROOT / document).read_text("utf-8"))):
+    for number, (language, text) in enumerate(blocks(document)):
         if language == "python":
             lines.append(text)
         else:

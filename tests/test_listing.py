@@ -212,7 +212,7 @@ def test_optional_inputs_left_out():
 
 
 def test_a_custom_operator_named_like_a_builtin_one_is_not_one():
-    model = make_model([tensor("x", [1])], [operator("WHILE_", [0], [0])])
+    model = make_model([tensor("x", [1])], [operator("WHILE_", [0], [0], custom_options=b"")])
     (code,) = model.stored("operator_codes")
     model.store("operator_codes", [code | {"custom_code": "WHILE"}])
     assert "Op#0 WHILE(T#0) -> [T#0]" in check_alike(pack(model))

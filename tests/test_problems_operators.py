@@ -36,6 +36,8 @@ def output_index_out_of_range():
 cases(
     ("optional-input", "input left out", one("ADD", [x(4), None], [y(4)])),
     ("optional-output", "output left out", one("RELU", [x(4)], [None])),
+    ("input-count", "of a custom operator that tq knows", one("Mfcc", [x(4)], [y(4)])),
+    ("optional-input", "of a custom operator that tq knows", one("MaxUnpooling2D", [x(4), None], [y(4)])),
     ("input-count", "one input for add", one("ADD", [x(4)], [y(4)])),
     ("input-count", "no inputs", one("RELU", [], [y(4)])),
     ("output-count", "two outputs for relu", one("RELU", [x(4)], [y(4), tensor("z", [4])])),
@@ -117,7 +119,7 @@ def detections_below_zero():
 
     content = flexbuffers.Dumps({"max_detections": -1, "num_classes": 2})
     boxes = [tensor(name, [1, 4, 4]) for name in "abc"]
-    return one("TFLite_Detection_PostProcess", boxes, [y(1, 4)], custom_options=content)
+    return one("TFLite_Detection_PostProcess", boxes, [tensor(name, [1, 4]) for name in "klmn"], custom_options=content)
 
 
 @case("output-size")
@@ -126,7 +128,7 @@ def detections_that_overflow():
 
     content = flexbuffers.Dumps({"max_detections": 1 << 20, "max_classes_per_detection": 1 << 20})
     boxes = [tensor(name, [1, 4, 4]) for name in "abc"]
-    return one("TFLite_Detection_PostProcess", boxes, [y(1, 4)], custom_options=content)
+    return one("TFLite_Detection_PostProcess", boxes, [tensor(name, [1, 4]) for name in "klmn"], custom_options=content)
 
 
 @case("custom-options-range")

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from models import calibrated
 from test_calibration import network as two_inputs
 from test_cli import TQ, environment
 
@@ -38,16 +39,16 @@ def samples(count=3):
 
 def refused(words, model, recipe, folder, *, calibration=None, error=ValueError):
     """Refuses with those words, and writes nothing."""
-    calibration = samples() if calibration is None else calibration
+    given = calibrated(recipe, samples()) if calibration is None else {"calibration": calibration}
     with pytest.raises(error, match=words):
-        tq.quantize_model(model, recipe, calibration=calibration, min_elements=0, output=folder / "out.tflite")
+        tq.quantize_model(model, recipe, **given, min_elements=0, output=folder / "out.tflite")
     assert os.listdir(folder) == []
 
 
 @pytest.mark.parametrize("recipe", ALL)
 @pytest.mark.parametrize("first", ["int8", "dynamic_int8", "weight_only_int4"])
 def test_a_model_that_is_quantized_already(recipe, first, tmp_path):
-    model = tq.quantize_model(dense(), first, calibration=samples(), min_elements=0)
+    model = tq.quantize_model(dense(), first, **calibrated(first, samples()), min_elements=0)
     refused("the model is quantized already: <tq tensor '(w|[xy]_int8)'", model, recipe, tmp_path)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import oracle
 import pytest
 import quantization_table
+from models import calibrated
 from test_cli import TQ, environment
 from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
@@ -30,7 +31,7 @@ def draws(model, count=8):
 
 
 def quantized(model, recipe="int8", **options):
-    options.setdefault("calibration", draws(model))
+    options = {**calibrated(recipe, draws(model)), **options}
     return tq.quantize_model(model, recipe, **options)
 
 
@@ -630,5 +631,6 @@ def test_damaged_models(whole, recipe):
     made = 0
     for seed in range(150):
         with contextlib.suppress(tq.Error, ValueError):
-            made += bool(tq.quantize_model(damaged(whole, seed), recipe, calibration=ranges, min_elements=0))
+            given = calibrated(recipe, ranges)
+            made += bool(tq.quantize_model(damaged(whole, seed), recipe, **given, min_elements=0))
     assert made > 6

@@ -17,6 +17,16 @@ from __future__ import annotations
 
 from typing import Any
 
+try:
+    import tq._core  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "tq._core":
+        raise
+    import os
+
+    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    raise ImportError(f"tq is not built for this Python here: run 'python -m pip install .' in {place}") from None
+
 from tq._core import (
     Buffer,
     Error,

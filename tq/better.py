@@ -9,51 +9,39 @@ How many fall back is found by halving, since more of them mean less noise, near
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tq import measuring
 from tq._core import Model, QuantizationParams, choose_quantization_params
 from tq.calibration import Calibration, calibrate
-from tq.editor import write_all, write_atomically
+from tq.limits import Limits
 from tq.matching import is_computed
 from tq.measuring import Samples
 from tq.recipes import STATIC, Rule, find
-from tq.sources import kept
 
 _MOST = 8  # samples that the ranking of operators looks at
 
 
-def is_wanted(arguments: Mapping[str, Any]) -> bool:
-    """Whether arguments of tq.quantize_model ask for anything that is done here."""
-    return bool(arguments["equalize"] or arguments["bias_correction"] or arguments["target_sqnr"] is not None)
-
-
-def quantize(arguments: Mapping[str, Any], quantize_model: Callable[..., bytes]) -> bytes:
-    """tq.quantize_model of all its arguments by name; quantize_model is called with those that are not for here."""
+def quantize(arguments: Mapping[str, Any], asked: Mapping[str, Any], build: Callable[..., bytes]) -> bytes:
+    """tq.quantize_model of the arguments that tq.quantizing.build takes, and of those that are for here (`asked`)."""
     rest = dict(arguments)
-    output: str | os.PathLike[str] | None = rest.pop("output")
-    model = kept(rest.pop("model"))
-    equalizes, corrects, target = (rest.pop(name) for name in ("equalize", "bias_correction", "target_sqnr"))
-    fallback, samples = rest.pop("fallback"), rest.pop("samples")
-    rest["rules"] = tuple(rest["rules"])
-    _check(target, fallback)
-    fed = _samples(model, rest["calibration"], samples)
+    model: Model = rest.pop("model")
+    equalizes, corrects, target = (asked[name] for name in ("equalize", "bias_correction", "target_sqnr"))
+    limits = _limits(rest)
+    _check(target, asked["fallback"])
+    fed = _samples(model, rest["calibration"], asked["samples"])
     if equalizes:
         model = _equalized(model, fed, rest)
     rest["calibration"] = _calibration(model, fed, rest)
     if equalizes:
-        rest["overrides"] = {**_clamps(model, rest), **(rest["overrides"] or {})}
+        rest["own_overrides"] = _clamps(model, rest)
 
-    def build(rules: Iterable[Rule]) -> bytes:
-        made = quantize_model(model, **{**rest, "rules": (*rest["rules"], *rules)})
-        return _corrected(model, made, fed) if corrects else made
+    def made(rules: Sequence[Rule]) -> bytes:
+        quantized = build(model, **rest, own_rules=rules)
+        return _corrected(model, quantized, fed, bool(rules), limits) if corrects else quantized
 
-    result = build(()) if target is None else _reach(model, fed, build, float(target), fallback)
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
-    return result
+    return made(()) if target is None else _reach(model, fed, made, float(target), asked["fallback"], limits)
 
 
 def _check(target: Any, fallback: str) -> None:
@@ -83,7 +71,7 @@ def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if rest["per_axis"]:
-        return Model(equalize(model, samples=samples.lists()))
+        return Model(equalize(model, samples=samples.lists(), **_limits(rest)._asdict()))
     return Model(equalize(model, per_axis=False, relu6="minimum"))
 
 
@@ -113,24 +101,38 @@ def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibr
     if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
         return given if isinstance(given, Calibration) else None
     observer = rest["observer"] or "minmax"
-    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False)
+    limits = _limits(rest)._asdict()
+    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False, **limits)
 
 
-def _corrected(model: Model, made: bytes, samples: Samples) -> bytes:
+def _limits(rest: Mapping[str, Any]) -> Limits:
+    return Limits(rest["max_memory"], rest["max_multiply_adds"])
+
+
+def _corrected(model: Model, made: bytes, samples: Samples, may_lack_layers: bool, limits: Limits) -> bytes:
     from tq.bias_correction import correct_biases, layers_of
 
     quantized = Model(made)
-    return correct_biases(model, quantized, samples) if layers_of(model, quantized) else made
+    if layers_of(model, quantized):
+        return correct_biases(model, quantized, samples, **limits._asdict())
+    if may_lack_layers:
+        return made
+    raise ValueError("bias_correction has no effect: no CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED is quantized")
 
 
 # ---- fallback ----
 
 
 def _reach(
-    model: Model, samples: Samples, build: Callable[[Iterable[Rule]], bytes], target: float, recipe: str
+    model: Model,
+    samples: Samples,
+    build: Callable[[Sequence[Rule]], bytes],
+    target: float,
+    recipe: str,
+    limits: Limits,
 ) -> bytes:
     """The model in which the fewest operators, the most sensitive ones, have another recipe."""
-    exact = measuring.outputs(model, samples)
+    exact = measuring.outputs(model, samples, limits=limits)
     made: dict[int, bytes] = {}
     found: dict[int, float] = {}
 
@@ -138,13 +140,13 @@ def _reach(
         count = len(places)
         if count not in found:
             made[count] = build((Rule(recipe, index=tuple(places), subgraph=0),) if places else ())
-            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples))
+            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, limits=limits))
             found[count] = measuring.together(noises)
         return found[count]
 
     if measured([]) >= target:
         return made[0]
-    order = _order(model, made[0], samples)
+    order = _order(model, made[0], samples, limits)
     low, high = 0, len(order)
     if recipe == "float":
         high -= 1  # something is to stay quantized
@@ -166,11 +168,11 @@ def _reach(
     )
 
 
-def _order(model: Model, quantized: bytes, samples: Samples) -> list[int]:
+def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
     """The operators that are quantized, those that cost most first; last those of which nothing is known."""
     from tq.sensitivities import measure
 
-    ranked = measure(model, Model(quantized), samples.first(_MOST))
+    ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
     places = [row.operator for row in ranked if row.operator is not None]
     known = set(places)
     rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]

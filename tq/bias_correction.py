@@ -20,10 +20,12 @@ from tq._core import Model, Operator
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, write_all, write_atomically
+from tq.editor import Editor
 from tq.interpreter import Interpreter
+from tq.limits import Limits
 from tq.matching import constant_of, match
 from tq.measuring import Samples, real
+from tq.saving import target
 from tq.sources import Source, opened
 
 Array = NDArray[Any]
@@ -36,31 +38,37 @@ def correct_biases(
     samples: Samples | Iterable[Any] | Mapping[str, Any],
     *,
     output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
     num_threads: int | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> bytes:
     """A quantized model whose layers have the mean outputs of the float model's.
 
     quantized: made from float_model by any recipe; of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED with quantized
         weights, the biases change, or are added.
     samples: as tq.calibrate takes them.  output: a path to write the model to as well.
+    in_place: it may be the path of `quantized`.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Corrections of an integer bias are rounded to its steps, and end at int32's ends.
     ValueError: samples that do not fit, or models that have no layers in common.
     """
     a, b = opened(float_model), opened(quantized)
+    goal = target(output, a, samples, model=b, in_place=in_place)
     fed = samples if isinstance(samples, Samples) else Samples(a, samples)
     layers = layers_of(a, b)
     if not layers:
         raise ValueError("the models have no layer in common whose weights are quantized")
-    means = _means(a, [one for one, _ in layers], fed, num_threads)
+    means = _means(a, [one for one, _ in layers], fed, num_threads, Limits(max_memory, max_multiply_adds))
     editor = Editor(b)
     for (one, two), mean in zip(layers, means, strict=True):
         shift = _expected(one, _numbers(one), mean) - _expected(one, _numbers(two), mean)
         if np.isfinite(shift).all():
             _add(editor.main, editor.main._operators[two.index], shift)
     result = editor.to_bytes()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    if goal is not None:
+        goal.save(result)
     return result
 
 
@@ -93,10 +101,16 @@ def _numbers(operator: Operator) -> Array:
 # ---- means ----
 
 
-def _means(model: Model, layers: list[Operator], samples: Samples, num_threads: int | None) -> list[Array]:
+def _means(
+    model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits
+) -> list[Array]:
     """For each layer the mean of its input at each place of the filter."""
     interpreter = Interpreter(
-        model=model, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
+        model=model,
+        num_threads=num_threads,
+        experimental_preserve_all_tensors=True,
+        numerics="reference",
+        **limits._asdict(),
     )
     sums: list[Array | None] = [None] * len(layers)
     for _ in samples.each(interpreter):

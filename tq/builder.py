@@ -46,8 +46,9 @@ class GraphBuilder(SubgraphPart):
         self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any
     ) -> OperatorPart:
         """An operator by its name in the schema, behind the others; a name that the schema does not have makes a custom
-        operator.  arguments: those of add_operator, such as version and custom_options, and the options by the schema's
-        names."""
+        operator, unless it looks like one that it has (see add_operator).
+
+        arguments: those of add_operator, such as version and custom_options, and the options by the schema's names."""
         return self.add_operator(name, inputs, outputs, **arguments)
 
     def output(self, *tensors: TensorLike) -> None:

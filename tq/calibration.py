@@ -18,8 +18,10 @@ import numpy as np
 from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
-from tq.editor import write_all, write_atomically
+from tq.limits import Limits
+from tq.nearest import hint
 from tq.samples import Calls, Progress, chosen
+from tq.saving import Target, files_of
 from tq.sources import Source, opened
 
 Observer = observers.MinMaxObserver | observers.MovingAverageObserver | observers.HistogramObserver
@@ -74,6 +76,9 @@ class Calibration:
         self.samples = samples
         self.method = method
         self.percentile = percentile
+        self._input_files: frozenset[tuple[int, int]] = (
+            frozenset()
+        )  # of the model and samples, which save() leaves alone
 
     def with_observer(self, observer: str, percentile: float = 99.99) -> Calibration:
         """What calibrate(..., observer=observer) would have given, from what was seen.  The observers are shared.
@@ -81,6 +86,7 @@ class Calibration:
         ValueError: there is no such name, or what was seen does not tell: only histograms tell "percentile", "mse" and
         "entropy", and "moving_average" is found only while the samples run.
         """
+        _check_percentile(observer, percentile)
         wanted = type(_kind(observer).observer())
         for index, found in self.observers.items():
             tells = isinstance(found, wanted)
@@ -90,7 +96,9 @@ class Calibration:
                     f"{type(found).__name__}: calibrate with observer={observer!r}"
                 )
         method = _kind(observer).method
-        return Calibration(self.names, self.observers, self.samples, method=method, percentile=percentile)
+        made = Calibration(self.names, self.observers, self.samples, method=method, percentile=percentile)
+        made._input_files = self._input_files
+        return made
 
     def range(self, tensor: int | str, *, dtype: Any = "int8", symmetric: bool = False) -> tuple[float, float]:
         """(least, greatest) value of a tensor, by its index or name: what was seen, or what `method` chooses of it.
@@ -112,7 +120,7 @@ class Calibration:
         for index, found in self.names.items():
             if found == name:
                 return index
-        raise KeyError(f"no tensor {name!r} was observed")
+        raise KeyError(f"no tensor {name!r} was observed{hint(name, self.names.values())}")
 
     def merge(self, other: Calibration) -> Calibration:
         """Takes in what another calibration of the same model saw.  Returns this one.
@@ -133,10 +141,14 @@ class Calibration:
                 )
             observer.merge(theirs)
         self.samples += other.samples
+        self._input_files |= other._input_files
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file, an .npz, which load reads; the file appears whole or not at all."""
+        """Writes it to a file, an .npz, which load reads; the file appears whole or not at all.
+
+        OSError: it is the file of the model or of samples that were run, no regular file, or read-only.
+        """
         arrays: dict[str, Any] = {}
         rows: list[dict[str, Any]] = []
         for index, observer in self.observers.items():
@@ -152,7 +164,7 @@ class Calibration:
         stream = io.BytesIO()
         np.savez_compressed(stream, header=np.frombuffer(header.encode(), np.uint8), **arrays)
         data = stream.getvalue()
-        write_atomically(os.fspath(path), lambda descriptor: write_all(descriptor, data))
+        Target(path, self).save(data)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
@@ -181,7 +193,7 @@ class Calibration:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibration):
             return NotImplemented
-        return self.__dict__ == other.__dict__
+        return {**self.__dict__, "_input_files": None} == {**other.__dict__, "_input_files": None}
 
     __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
@@ -209,6 +221,8 @@ def calibrate(
     executor: Any = None,
     progress: bool | None = None,
     reset_variables: bool = True,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> Calibration:
     """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
     signatures run, and of all that these call.
@@ -236,6 +250,7 @@ def calibrate(
 
     reset_variables: before each sample.  False: samples are the steps of one stream, in their order, as a model that
         keeps a state meets them; in this thread alone.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     The operators run one by one, so that memory is that of a plain run.
     The result is the same for any number of threads or workers, and however samples are split among them; workers
@@ -244,13 +259,16 @@ def calibrate(
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
+    _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress)
     if not reset_variables and (executor is not None or calibration_runs.is_delayed(samples)):
         raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
     model = opened(model)
     make, method = _kind(observer) if isinstance(observer, str) else _Kind(observer, "minmax")
     names = calibration_runs.observed_tensors(model)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
-    task = calibration_runs.task_of(model, make, signature, bool(reset_variables))
+    made._input_files = files_of(model, samples)
+    limits = Limits(max_memory, max_multiply_adds)
+    task = calibration_runs.task_of(model, make, signature, bool(reset_variables), limits)
     for part in _parts(model, task, samples, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:
@@ -258,9 +276,37 @@ def calibrate(
     return made
 
 
+def _check_options(
+    samples: Any,
+    observer: Any,
+    percentile: float,
+    most: int | None,
+    seed: int,
+    num_threads: int | None,
+    executor: Any,
+    progress: bool | None,
+) -> None:
+    """ValueError: an option of calibrate that has no effect."""
+    delayed = calibration_runs.is_delayed(samples)
+    _check_percentile(observer, percentile)
+    for name, is_idle, why in (
+        ("seed", seed != 0 and most is None, "it chooses among samples, of which max_samples says how many"),
+        ("num_threads", num_threads is not None and executor is not None, "the executor's workers run the samples"),
+        ("num_threads", num_threads is not None and delayed, "Dask's workers run the samples"),
+        ("progress", bool(progress) and delayed, "Dask has bars of its own"),
+    ):
+        if is_idle:
+            raise ValueError(f"{name} is given and has no effect: {why}")
+
+
+def _check_percentile(observer: Any, percentile: float) -> None:
+    if percentile != 99.99 and observer != "percentile":
+        raise ValueError("percentile is given and has no effect: only observer 'percentile' has one")
+
+
 def _kind(name: str) -> _Kind:
     if name not in KINDS:
-        raise ValueError(f"there is no observer {name!r}; there are: {', '.join(KINDS)}")
+        raise ValueError(f"there is no observer {name!r}; there are: {', '.join(KINDS)}{hint(name, KINDS)}")
     return KINDS[name]
 
 

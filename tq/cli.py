@@ -61,6 +61,26 @@ def _count(text: str) -> int:
 _count.__name__ = "number"  # argparse's word for it in errors
 
 
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+_some.__name__ = "number of 1 or more"
+
+
+def _limit(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 2**64:
+        raise ValueError
+    return number
+
+
+_limit.__name__ = "number from 1"
+
+
 def _two_names(text: str) -> tuple[str, str]:
     one, two = text.split(",")
     if not {one, two} <= set(NUMERICS):
@@ -93,6 +113,19 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 _range.__name__ = "range, as conv1/relu=-1,6"
 
 
+_WRITES = "the file to write; -: standard output"
+
+
+def _file(text: str) -> str:
+    """A file to be written."""
+    return "/dev/stdout" if text == "-" else text
+
+
+def _out(parser: _Parser) -> None:
+    parser.add_argument("out", metavar="OUT", nargs="?", type=_file, help=_WRITES)
+    parser.add_argument("--in-place", action="store_true", help="write over FILE itself")
+
+
 def _json(parser: _Parser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
 
@@ -115,8 +148,13 @@ def _inputs(parser: _Parser) -> None:
         metavar="X",
         help="what one run reads: an .npy for each input, or one .npz of arrays by input name (random)",
     )
-    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="of random inputs (0)")
-    parser.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    parser.add_argument("--seed", type=_count, metavar="N", help="of random inputs (0)")
+    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+
+
+def _limits(parser: _Parser) -> None:
+    parser.add_argument("--max-memory", type=_limit, metavar="BYTES", help="that a run may take (the machine's)")
+    parser.add_argument("--max-multiply-adds", type=_limit, metavar="N", help="that a run may take (no limit)")
 
 
 def _numerics(parser: _Parser, default: str | None = None) -> None:
@@ -161,7 +199,7 @@ def _add_looking(add: _Add) -> None:
     _json(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
     _json(add(commands.problems, "say what is wrong with a file; exit code 1 if anything is", "FILE"))
     export = add(commands.export, "write all constants to an .npz file", "FILE")
-    export.add_argument("-o", "--output", required=True, metavar="OUT.npz", help="the file to write")
+    export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
     diff = add(commands.diff, "say what differs between two models; exit code 1 if anything does", "A", "B")
     diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
@@ -171,8 +209,9 @@ def _add_looking(add: _Add) -> None:
 def _add_running(add: _Add) -> None:
     run = add(commands.run, "run a model and print or save its outputs", "FILE")
     _inputs(run)
+    _limits(run)
     _numerics(run)
-    run.add_argument("-o", "--output", metavar="OUT.npz", help="the file to write")
+    run.add_argument("-o", "--output", type=_file, metavar="OUT.npz", help=_WRITES)
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
     compare = add(commands.compare, "run two models on the same inputs, tensor by tensor", "A")
     compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
@@ -183,10 +222,12 @@ def _add_running(add: _Add) -> None:
         help="whose arithmetic A and B run with: reference, optimized or xnnpack",
     )
     _inputs(compare)
+    _limits(compare)
     profile = add(commands.profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     _inputs(profile)
+    _limits(profile)
     _numerics(profile)
-    profile.add_argument("--runs", type=_count, default=10, metavar="N", help="runs to take the mean of (10)")
+    profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
     backends = add(commands.backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
     _numerics(backends, "xnnpack")
     backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
@@ -195,7 +236,7 @@ def _add_running(add: _Add) -> None:
 
 def _add_quantizing(add: _Add) -> None:
     quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
-    quantize.add_argument("out", metavar="OUT", help="the file to write")
+    _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
     _samples(quantize, "for int8, int16x8: ")
     quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
@@ -228,8 +269,9 @@ def _add_quantizing(add: _Add) -> None:
         "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
+    _limits(quantize)
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
-    equalize.add_argument("out", metavar="OUT", help="the file to write")
+    _out(equalize)
     _samples(equalize, "for ranges: ")
     equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
     sensitivity = add(commands_quantize.sensitivity, "rank operators by what quantizing each alone costs", "FILE")
@@ -240,9 +282,10 @@ def _add_quantizing(add: _Add) -> None:
     report = add(commands_quantize.report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
     _samples(report, "", "--inputs", required=True)
-    report.add_argument("-o", "--output", required=True, metavar="OUT.html", help="the file to write")
+    report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
     report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
-    report.add_argument("--threads", type=_count, default=1, metavar="N", help="threads (1)")
+    report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+    _limits(report)
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
 

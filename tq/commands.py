@@ -31,6 +31,8 @@ def using(path: str) -> Iterator[None]:
     """What the system says against a file is a Failure."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}") from error
 
@@ -50,6 +52,27 @@ def complain(message: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"tq: {line}\n")
+
+
+# ---- writing ----
+
+
+def refuse_inputs(path: str | None, *inputs: Any) -> None:
+    """Failure, before any work is done, where a file to be written is an input or cannot be replaced."""
+    from tq.saving import target
+
+    with using(path or ""):
+        target(path, *inputs)
+
+
+def saved(path: str, text: str) -> str:
+    """What a command says of the file that it wrote: on stderr, where the file itself went to stdout."""
+    from tq.saving import is_stdout
+
+    if not is_stdout(path):
+        return text
+    complain(text)
+    return ""
 
 
 # ---- reading ----
@@ -155,7 +178,7 @@ def export(args: argparse.Namespace) -> Result:
         result = export_npz(model, args.output, dequantized=args.dequantized)
     for place, reason in result.skipped:
         complain(f"{args.file}: {place}: not exported: {reason}")
-    return _written(result.arrays, args.output), FOUND if result.skipped else FINE
+    return saved(args.output, _written(result.arrays, args.output)), FOUND if result.skipped else FINE
 
 
 def diff(args: argparse.Namespace) -> Result:
@@ -174,12 +197,20 @@ def diff(args: argparse.Namespace) -> Result:
     return "\n".join(lines), code
 
 
+def limits(args: argparse.Namespace) -> dict[str, Any]:
+    """--max-memory and --max-multiply-adds, as what runs a model takes them."""
+    return {"max_memory": args.max_memory, "max_multiply_adds": args.max_multiply_adds}
+
+
 def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
     from tq.interpreter import Interpreter
 
-    threads = args.threads or None
     return Interpreter(
-        model=open_model(path), num_threads=threads, experimental_preserve_all_tensors=keep, numerics=numerics
+        model=open_model(path),
+        num_threads=args.threads,
+        experimental_preserve_all_tensors=keep,
+        numerics=numerics,
+        **limits(args),
     )
 
 
@@ -188,10 +219,14 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
     import numpy as np
 
     if args.input:
+        if args.seed:
+            raise Failure("--seed is given and has no effect: --input gives what is read, and nothing is random")
         arrays = [read_array(path) for path in args.input]
+        if len(arrays) > 1 and any(isinstance(array, dict) for array in arrays):
+            raise Failure("several --input are .npy files, one for each input; one .npz holds all inputs")
         return arrays[0] if len(arrays) == 1 and isinstance(arrays[0], dict) else arrays
-    random = np.random.default_rng(args.seed)
-    result = []
+    random = np.random.default_rng(args.seed or 0)
+    result, is_random = [], False
     for item in details:
         dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
         if dtype.kind not in "iufb":
@@ -204,7 +239,10 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
             value = random.integers(low, high, shape)
         else:
             value = np.zeros(shape)
+        is_random = is_random or dtype.kind == "f" or dtype.itemsize <= 2
         result.append(value.astype(dtype))
+    if args.seed and not is_random:
+        raise Failure("--seed is given and has no effect: wide integer inputs are zeros, and there are no others")
     return result
 
 
@@ -219,6 +257,7 @@ def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
 def run(args: argparse.Namespace) -> Result:
     import numpy as np
 
+    refuse_inputs(args.output, args.file, args.input)
     interpreter = _fed(_interpreter(args.file, args, keep=args.all, numerics=args.numerics), args)
     interpreter.invoke()
     details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
@@ -231,8 +270,8 @@ def run(args: argparse.Namespace) -> Result:
         from tq.export import write_npz
 
         with using(args.output):
-            write_npz(args.output, outputs)
-        return _written(outputs, args.output), FINE
+            write_npz(args.output, outputs, args.file, args.input)
+        return saved(args.output, _written(outputs, args.output)), FINE
     return "\n".join(f"{key!r} {v.dtype} {list(v.shape)}\n{_array_text(v)}" for key, v in outputs.items()), FINE
 
 
@@ -253,7 +292,7 @@ def compare(args: argparse.Namespace) -> Result:
 
 def profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
-    return str(interpreter.profile(runs=max(args.runs, 1))), FINE
+    return str(interpreter.profile(runs=args.runs)), FINE
 
 
 def backends(args: argparse.Namespace) -> Result:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tq.commands import FINE, Failure, Result, open_model, read_array, refusing, using
+from tq.commands import FINE, Failure, Result, limits, open_model, read_array, refuse_inputs, refusing, saved, using
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -17,22 +17,43 @@ if TYPE_CHECKING:
 DEMO = Path(__file__).with_name("demo.tflite")
 
 
+def _out(args: argparse.Namespace, model: Model, samples: list[str] | None, *inputs: Any) -> str:
+    """The file that a command is to write, checked before it does its work."""
+    from tq.saving import target
+
+    out = args.out or (args.file if args.in_place else None)
+    if out is None:
+        raise Failure("OUT is needed, the file to write, or --in-place")
+    with using(out), refusing():
+        target(out, _sample_files(samples or [], model), *inputs, model=model, in_place=args.in_place)
+    return str(out)
+
+
+def _key_and_file(text: str, model: Model) -> tuple[str | None, str]:
+    """FILE, or KEY=FILE."""
+    key, equals, path = text.partition("=")
+    keyed = bool(equals) and (any(item.key == key for item in model.signatures) or not os.path.exists(text))
+    return (key, path) if keyed else (None, text)
+
+
+def _sample_files(given: list[str], model: Model) -> list[str]:
+    return [_key_and_file(text, model)[1] for text in given]
+
+
 def _samples(given: list[str], model: Model) -> list[Any]:
     """The samples in files of arrays: of FILE for the first subgraph, of KEY=FILE for the signature KEY's."""
     from tq.samples import Inputs
 
-    keys = {signature.key for signature in model.signatures}
     found: list[Any] = []
     for text in given:
-        key, equals, path = text.partition("=")
-        keyed = bool(equals) and (key in keys or not os.path.exists(text))
-        arrays = read_array(path if keyed else text)
+        key, path = _key_and_file(text, model)
+        arrays = read_array(path)
         with refusing(text):
-            inputs = Inputs(model, key if keyed else None)
+            inputs = Inputs(model, key)
             if not isinstance(arrays, dict) and len(inputs.tensors) != 1:
                 raise ValueError(f"there are {len(inputs.tensors)} inputs: an .npz with an array for each is needed")
             samples = list(inputs.each(arrays, "the samples"))
-        found += [(key, sample) for sample in samples] if keyed else samples
+        found += [(key, sample) for sample in samples] if key is not None else samples
     return found
 
 
@@ -48,13 +69,14 @@ def quantize(args: argparse.Namespace) -> Result:
     from tq.recipes import Rule
 
     model = open_model(args.file)
+    out = _out(args, model, args.samples, args.calibration)
     corrects = args.bias_correction or args.target_sqnr is not None
     if not args.samples and (args.equalize or corrects):
         raise Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
     if args.samples and args.calibration and not corrects:
         raise Failure("--calibration and --samples are given; one is needed")
     samples = _samples(args.samples, model) if args.samples else None
-    with using(args.out), refusing(args.file):
+    with using(out), refusing(args.file):
         rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
         rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
         data = quantize_model(
@@ -74,19 +96,22 @@ def quantize(args: argparse.Namespace) -> Result:
             target_sqnr=args.target_sqnr,
             fallback=args.fallback,
             samples=samples if args.calibration else None,
-            output=args.out,
+            output=out,
+            in_place=args.in_place,
+            **limits(args),
         )
-    return f"{args.out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}", FINE
+    return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}"), FINE
 
 
 def equalize(args: argparse.Namespace) -> Result:
     from tq.equalization import equalize
 
     model = open_model(args.file)
+    out = _out(args, model, args.samples)
     samples = _samples(args.samples, model) if args.samples else None
-    with using(args.out), refusing(args.file):
-        data = equalize(model, samples=samples, relu6=args.relu6, output=args.out)
-    return f"{args.out}: {len(data)} bytes", FINE
+    with using(out), refusing(args.file):
+        data = equalize(model, samples=samples, relu6=args.relu6, output=out, in_place=args.in_place)
+    return saved(out, f"{out}: {len(data)} bytes"), FINE
 
 
 def sensitivity(args: argparse.Namespace) -> Result:
@@ -103,13 +128,15 @@ def report(args: argparse.Namespace) -> Result:
     from tq.reporting import report
 
     a, b = open_model(args.float), open_model(args.quantized)
+    refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
     samples = _samples(args.samples, a)
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads or None)
+        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads, **limits(args))
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
-    return f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}", FINE
+    text = f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}"
+    return saved(args.output, text), FINE
 
 
 def demo(args: argparse.Namespace) -> Result:

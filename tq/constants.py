@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core, fields
+from tq.nearest import hint
 
 
 @cache
@@ -51,7 +52,7 @@ def type_number(value: Any) -> int:
                 if dtype.removeprefix("ml_dtypes.") == wanted and dtype != "object":
                     return number
     names = ", ".join(name.lower() for name, _bits, _dtype in _rows())
-    raise ValueError(f"no tensor type is called {value!r}; there are: {names}")
+    raise ValueError(f"no tensor type is called {value!r}; there are: {names}{hint(str(value), names.split(', '))}")
 
 
 def type_of_array(array: NDArray[Any]) -> Any:

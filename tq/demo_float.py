@@ -14,7 +14,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from tq.editor import write_all, write_atomically
+from tq.saving import Target
 
 CLASSES = ("horizontal", "rising", "vertical", "falling")
 _DIRECTIONS, _SIZE = 8, 32
@@ -96,7 +96,6 @@ def write(folder: str | os.PathLike[str]) -> tuple[str, str]:
     from tq.export import write_npz
 
     model, samples = (os.path.join(folder, name) for name in ("demo_float.tflite", "demo_samples.npz"))
-    data = float_model()
-    write_atomically(model, lambda descriptor: write_all(descriptor, data))
+    Target(model).save(float_model())
     write_npz(samples, {"picture": pictures()[0]})
     return model, samples

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from tq import fields
 from tq._core import Quantization, _Node
 from tq.constants import encode, type_number, type_of_array
-from tq.edit_operator import OperatorPart, TensorLike
+from tq.edit_operator import OperatorPart, TensorLike, check_name
 from tq.edit_tensor import QuantizationPart, TensorPart
+from tq.nearest import hint
 from tq.parts import Part, Parts, empty_if_parts, renumber, renumber_one
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class SubgraphPart(Part):
         self._tensors = [TensorPart(editor, item, self) for item in self._nodes("tensors")]
         self._operators = [OperatorPart(editor, item, self) for item in self._nodes("operators")]
         self._places: dict[TensorPart, int] | None = None
+        self._position = 0  # in the editor's list, as long as it stands there
         self._is_stored = True  # the node holds the lists above
 
     def stored(self, field: str) -> Any:
@@ -59,7 +61,13 @@ class SubgraphPart(Part):
 
     @property
     def index(self) -> int:
-        return self._editor._subgraphs.index(self)
+        graphs = self._editor._subgraphs
+        if self._position >= len(graphs) or graphs[self._position] is not self:
+            for place, graph in enumerate(graphs):
+                graph._position = place
+            if graphs[self._position] is not self:
+                raise ValueError("the subgraph was removed from its model")
+        return self._position
 
     @property
     def name(self) -> str | None:
@@ -118,7 +126,9 @@ class SubgraphPart(Part):
             for tensor in self._tensors:
                 if tensor.name == what:
                     return tensor
-            raise ValueError(f"subgraph {self.index} has no tensor {what!r}")
+            raise ValueError(
+                f"subgraph {self.index} has no tensor {what!r}{hint(what, (t.name for t in self._tensors))}"
+            )
         if isinstance(what, (int, np.integer)) and not isinstance(what, bool):
             if 0 <= what < len(self._tensors):
                 return self._tensors[int(what)]
@@ -221,7 +231,8 @@ class SubgraphPart(Part):
     ) -> OperatorPart:
         """A new operator, at place `at` in the order of execution (default: last).
 
-        name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.
+        name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.  ValueError: it
+        looks like a builtin operator's, and custom_options, be they b"", do not say that it is none.
         inputs, outputs: tensors, their names or indices; None for an optional input that is left out.
         options, more_options: the builtin options by the schema's names; those left out have the schema's defaults.
         options=None: the operator stores none, not even their table.
@@ -230,6 +241,8 @@ class SubgraphPart(Part):
         place = len(self._operators) if at is None else at
         if not 0 <= place <= len(self._operators):
             raise ValueError(f"{where}: there is no place {at} among {len(self._operators)} operators")
+        if custom_options is None:
+            check_name(name)
         operator = OperatorPart(self._editor, self._editor._tree.make("Operator"), self)
         operator._put("inputs", self._indices(inputs, where))
         operator._put("outputs", self._indices(outputs, where))

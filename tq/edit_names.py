@@ -10,6 +10,7 @@ from tq import fields
 from tq._core import _Node
 from tq.edit_operator import TensorLike
 from tq.edit_tensor import TensorPart
+from tq.nearest import hint
 from tq.parts import Part
 
 if TYPE_CHECKING:
@@ -75,21 +76,17 @@ class Metadata(MutableMapping[str, bytes]):
     def _entries(self) -> list[_Node]:
         return self._editor._root_nodes("metadata")
 
-    def _entry(self, name: str) -> _Node | None:
-        """The last of that name, which Model.metadata shows."""
-        return next((item for item in reversed(self._entries()) if (item.get("name") or "") == name), None)
-
     def __getitem__(self, name: str) -> bytes:
-        entry = self._entry(name)
+        entry = self._editor._metadata_entry(name)
         if entry is None:
-            raise KeyError(name)
+            raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
         buffer = self._editor._buffer_node(int(entry.get("buffer")))
         data = buffer.get("data") if buffer else None
         return b"" if data is None else bytes(data)
 
     def __setitem__(self, name: str, value: bytes) -> None:
         content = fields.text(value, f"metadata {name!r}")
-        entry = self._entry(name)
+        entry = self._editor._metadata_entry(name)
         if entry is not None and self._editor._buffer_users(int(entry.get("buffer"))) == 1:
             self._editor._buffer_node(int(entry.get("buffer"))).set("data", content)  # type: ignore[union-attr]
             return
@@ -97,15 +94,15 @@ class Metadata(MutableMapping[str, bytes]):
         if entry is None:
             entry = self._editor._tree.make("Metadata")
             fields.put(entry, "name", name)
-            self._editor._root.set("metadata", [*self._entries(), entry])
+            self._editor._add_metadata(name, entry)
         fields.put(entry, "buffer", index)
         self._editor._forget_users()
 
     def __delitem__(self, name: str) -> None:
         gone = [item for item in self._entries() if (item.get("name") or "") == name]
         if not gone:
-            raise KeyError(name)
-        self._editor._root.set("metadata", [item for item in self._entries() if item not in gone] or None)
+            raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
+        self._editor._set_rows("metadata", [item for item in self._entries() if item not in gone])
         self._editor._forget_users()
         for item in gone:
             self._editor._release_buffer(int(item.get("buffer")))

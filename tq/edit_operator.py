@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 from tq import enums, fields
 from tq._core import _Node
 from tq.edit_tensor import TensorPart
+from tq.nearest import builtin_hint, hint
 from tq.parts import OnlyPart, as_tuple
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Options(MutableMapping[str, Any]):
         node = self._node()
         table = self._table(node)
         if table is None or name not in fields.rows(table):
-            raise KeyError(name)
+            raise KeyError(f"{name!r} is no option{hint(name, self)}")
         return fields.plain(node or self._operator._node.tree.make(table), name)
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -70,7 +71,7 @@ class Options(MutableMapping[str, Any]):
     def __delitem__(self, name: str) -> None:
         """Back to its default."""
         if name not in self:
-            raise KeyError(name)
+            raise KeyError(f"{name!r} is no option{hint(name, self)}")
         self[name] = None
 
     def __contains__(self, name: object) -> bool:
@@ -85,6 +86,15 @@ class Options(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def check_name(name: str) -> None:
+    """ValueError: no builtin operator has that name, but one has one that is much like it."""
+    builtin = enums.by_name("BuiltinOperator").__members__
+    if name not in builtin and (like := builtin_hint(name, builtin)):
+        raise ValueError(
+            f'the schema has no operator {name!r}{like}  For a custom operator give custom_options, or b""'
+        )
 
 
 class OperatorPart(OnlyPart):

@@ -12,12 +12,8 @@ renumbered when it moves.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import stat
 import sys
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, enums, fields
+from tq import _core, enums, fields, saving
 from tq._core import Model, ModelError, _Node
 from tq.edit_graph import SubgraphPart
 from tq.edit_names import Metadata, SignaturePart
@@ -47,10 +43,14 @@ class Editor:
 
     def __init__(self, source: Source | None = None) -> None:
         model = None if source is None else _open(source)
-        self._path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+        self._path = os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else None
+        self._model = model
         self._tree = _core._Tree(model)
         self._tail = None if model is None else find_tail(model, self._tree)
         self._root = self._tree.root
+        self._rows: dict[str, list[_Node]] = {}  # signatures and metadata, which grow one by one
+        self._new_rows: set[str] = set()  # the fields of them that the root has not got yet
+        self._metadata_rows: dict[str, _Node] | None = None  # by name
         self._subgraphs = [self._graph_type(self, node) for node in self._root_nodes("subgraphs")]
         self._buffers = self._root_nodes("buffers")
         self._are_subgraphs_stored = self._are_buffers_stored = True
@@ -136,6 +136,7 @@ class Editor:
         lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
         empty_if_parts(self._root, field, value, lists, self._store)
         fields.put(self._root, field, value)
+        self._forget_rows(field)
         self._forget_users()
         self._forget_versions()
 
@@ -156,12 +157,12 @@ class Editor:
         signature.inputs = inputs
         signature.outputs = outputs
         signature.key = key
-        self._root.set("signature_defs", [*self._root_nodes("signature_defs"), signature._node])
+        self._add_row("signature_defs", signature._node)
         return signature
 
     def remove_signature(self, key: str) -> None:
         gone = self.signatures[key]._node
-        self._root.set("signature_defs", [node for node in self._root_nodes("signature_defs") if node != gone] or None)
+        self._set_rows("signature_defs", [node for node in self._root_nodes("signature_defs") if node != gone])
 
     def _signatures_of(self, graph: SubgraphPart) -> list[SignaturePart]:
         index = graph.index
@@ -184,8 +185,38 @@ class Editor:
     # -- shared rows
 
     def _root_nodes(self, field: str) -> list[_Node]:
+        if field in self._rows:
+            return self._rows[field]
         nodes: list[_Node] | None = self._root.get(field)
         return nodes or []
+
+    def _add_row(self, field: str, node: _Node) -> None:
+        """One more signature or metadata entry.  The root gets all new ones at once, when it is asked (_store)."""
+        if field not in self._rows:
+            self._rows[field] = self._root_nodes(field)
+        self._rows[field].append(node)
+        self._new_rows.add(field)
+
+    def _set_rows(self, field: str, nodes: list[_Node]) -> None:
+        self._forget_rows(field)
+        self._root.set(field, nodes or None)
+
+    def _forget_rows(self, field: str) -> None:
+        self._rows.pop(field, None)
+        self._new_rows.discard(field)
+        if field == "metadata":
+            self._metadata_rows = None
+
+    def _metadata_entry(self, name: str) -> _Node | None:
+        """The last of that name, which Model.metadata shows."""
+        if self._metadata_rows is None:
+            self._metadata_rows = {item.get("name") or "": item for item in self._root_nodes("metadata")}
+        return self._metadata_rows.get(name)
+
+    def _add_metadata(self, name: str, node: _Node) -> None:
+        self._add_row("metadata", node)
+        if self._metadata_rows is not None:
+            self._metadata_rows[name] = node
 
     def _make_code(self, name: str, version: int) -> _Node:
         """An operator code; both of its code fields are set, as the converter sets them."""
@@ -415,21 +446,24 @@ class Editor:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
+        in_place: bool = False,
         share_constants: bool = False,
         allow_loss: bool = False,
     ) -> None:
-        """Writes the model to `path`, or over the file that it came from; arguments as for to_bytes.
+        """Writes the model to `path`; without one, over the file that it came from.  Other arguments as for to_bytes.
 
+        in_place: `path` may be the file that the model came from, too.
         The new file takes the old one's place when all of it is on the disk: a save that fails leaves what was there.
+        Its mode and owner stay.  OSError: `path` is the file that the model came from, no regular file, or read-only.
         """
         self._prepare(allow_loss)
         if path is None:
-            path = self._path
-        if path is None:
-            raise ValueError("the model did not come from a file: save() needs a path")
+            if self._path is None:
+                raise ValueError("the model did not come from a file: save() needs a path")
+            path, in_place = self._path, os.path.exists(self._path)
         tail = self._prepare_tail(share_constants)
-        write_atomically(
-            os.fspath(path), lambda descriptor: self._tree.write(descriptor, share_constants=share_constants, tail=tail)
+        saving.Target(path, self._model, model=self._path or self._model, in_place=in_place).save(
+            lambda descriptor: self._tree.write(descriptor, share_constants=share_constants, tail=tail)
         )
         self._saved = self._tree.changes
 
@@ -447,6 +481,9 @@ class Editor:
         if not self._are_buffers_stored:
             self._root.set("buffers", self._buffers)
             self._are_buffers_stored = True
+        for field in self._new_rows:
+            self._root.set(field, self._rows[field])
+        self._new_rows.clear()
 
     def _prepare(self, allow_loss: bool) -> None:
         self._store()
@@ -472,79 +509,6 @@ def _open(source: Source) -> Model:
         with open(source, "rb") as file:  # a mapped file could not be replaced there
             return Model(file.read())
     return opened(source)
-
-
-def write_atomically(path: str, write: Callable[[int], object]) -> None:
-    """Calls write(descriptor) for a new file beside `path`, and gives it that name when it is on the disk.
-
-    Where the system has files without names, a process that is killed meanwhile leaves nothing behind.
-    """
-    path = os.path.realpath(path)
-    if _write_unnamed(path, write):
-        return
-    folder, name = os.path.split(path)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
-    try:
-        try:
-            write(descriptor)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _write_unnamed(path: str, write: Callable[[int], object]) -> bool:
-    """The same by a file that gets a name only when it is whole.  False, and nothing is done: there are none such."""
-    folder, name = os.path.split(path)
-    try:
-        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except (AttributeError, OSError):
-        return False
-    try:
-        write(descriptor)
-        os.fchmod(descriptor, _mode(path))
-        os.fsync(descriptor)
-        return _link(descriptor, folder, f".{name}.{secrets.token_hex(8)}.tmp", path)
-    finally:
-        os.close(descriptor)
-
-
-def _link(descriptor: int, folder: str, temporary: str, path: str) -> bool:
-    place = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.link(f"/proc/self/fd/{descriptor}", temporary, dst_dir_fd=place, follow_symlinks=True)
-    except OSError:  # no /proc, or a folder that takes no links
-        return False
-    finally:
-        os.close(place)
-    try:
-        os.replace(os.path.join(folder, temporary), path)
-    except BaseException:
-        os.unlink(os.path.join(folder, temporary))
-        raise
-    return True
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Writes bytes to a file descriptor, in as many steps as the system takes."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _mode(path: str) -> int:
-    """The old file's permissions, or those that a new file gets."""
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 def edit(source: Source) -> Editor:

@@ -24,8 +24,10 @@ from tq._core import Model
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, write_all, write_atomically
+from tq.editor import Editor
 from tq.folding import fold_constants
+from tq.limits import Limits
+from tq.saving import target
 from tq.sources import Source, kept
 
 Array = NDArray[Any]
@@ -71,6 +73,9 @@ def equalize(
     relu6: str = "keep",
     per_axis: bool = True,
     output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> bytes:
     """A float model whose channels are scaled so that they quantize better; it computes the same to the last bit.
 
@@ -83,7 +88,8 @@ def equalize(
         quantized with one scale; without, those of its weights.
     relu6: "keep" leaves layers with a fused RELU6 as they are; "minimum" gives them a RELU and a MINIMUM in its place.
     per_axis: weights are to be quantized with a scale for each channel, so those of a DEPTHWISE_CONV_2D may be any.
-    output: a path to write the model to as well.
+    output: a path to write the model to as well.  in_place: it may be the path of `model`.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the model; the same where no two layers can be scaled.  Results keep their bits unless numbers pass below
     2^-126 or above 2^127.  ValueError: a quantized model, weights that are not finite, samples that do not fit.
@@ -91,14 +97,15 @@ def equalize(
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
     model = kept(model)
+    goal = target(output, samples, model=model, in_place=in_place)
     folded = _folded(model)
     editor = Editor(folded)
     found = pairs(editor.main, with_relu6=relu6 == "minimum")
-    ranges = _ranges(folded, found, samples) if samples is not None else {}
+    ranges = _ranges(folded, found, samples, Limits(max_memory, max_multiply_adds)) if samples is not None else {}
     _Scaling(found, ranges, per_axis).write(editor.main)
     result = (editor if found else Editor(model)).to_bytes()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
+    if goal is not None:
+        goal.save(result)
     return result
 
 
@@ -220,7 +227,7 @@ def _takes(op: OperatorPart, channels: int, flat: bool) -> bool:
 # ---- scales ----
 
 
-def _ranges(model: Model, found: list[Pair], samples: Iterable[Any]) -> dict[int, Array]:
+def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Limits) -> dict[int, Array]:
     """{index of a first layer's output: the greatest magnitude of each channel over the samples}."""
     from tq.interpreter import Interpreter
     from tq.measuring import Samples
@@ -228,7 +235,9 @@ def _ranges(model: Model, found: list[Pair], samples: Iterable[Any]) -> dict[int
     wanted = {pair.between.index: np.zeros(pair.channels) for pair in found}
     if not wanted:
         return {}
-    interpreter = Interpreter(model=model, experimental_preserve_all_tensors=True, numerics="reference")
+    interpreter = Interpreter(
+        model=model, experimental_preserve_all_tensors=True, numerics="reference", **limits._asdict()
+    )
     for _ in Samples(model, samples).each(interpreter):
         interpreter.invoke()
         for index, have in wanted.items():

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import secrets
 import zipfile
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tq._core import Error
+from tq.saving import Target
 from tq.sources import Source, opened
 
 if TYPE_CHECKING:
@@ -115,28 +114,6 @@ def _export(model: Model, archive: zipfile.ZipFile, dequantized: bool) -> Export
     return result
 
 
-@contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A new file that appears at `path` when the block ends, and not at all where it raises.
-
-    It is written beside `path` under another name, then renamed.  Raises OSError, which names `path`.
-    """
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise FileExistsError(17, "not a regular file", os.fspath(path))
-    part = f"{target}.{secrets.token_hex(4)}.part"
-    try:
-        with open(part, "xb") as stream:
-            yield stream
-        os.replace(part, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        if isinstance(error, OSError) and error.errno is not None:  # name the file that was asked for
-            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
-        raise
-
-
 def export_npz(model: Source, path: str | os.PathLike[str], dequantized: bool = False) -> Export:
     """Writes all constants of all subgraphs of a model (an open one, a path or bytes) to `path`, an .npz file.
 
@@ -144,22 +121,36 @@ def export_npz(model: Source, path: str | os.PathLike[str], dequantized: bool = 
     int8 or uint8, bfloat16 and float8 float32, strings fixed-width bytes; sparse tensors are dense.  With
     `dequantized`, quantized constants are float32 real values.
 
-    The file appears whole or not at all: it is written beside `path` under another name, then renamed.
+    The file appears whole or not at all.  OSError: it is the model's own, no regular file, or read-only.
 
-    Returns what was written and what was not, for constants that the model describes wrongly.  Raises OSError.
+    Returns what was written and what was not, for constants that the model describes wrongly.
     """
     model = opened(model)
-    if model.path is not None and os.path.exists(path) and os.path.samefile(path, model.path):
-        raise FileExistsError(17, "the model itself would be overwritten", os.fspath(path))
-    with whole_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:
-        return _export(model, archive, dequantized)
+    made: list[Export] = []
+
+    def write(archive: zipfile.ZipFile) -> None:
+        made.append(_export(model, archive, dequantized))
+
+    _save(Target(path, model=model), write)
+    return made[-1]
 
 
-def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes arrays to `path`, an .npz file, whole or not at all.  Raises OSError."""
-    with whole_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], *inputs: Any) -> None:
+    """Writes arrays to `path`, an .npz file, whole or not at all.  OSError: see tq.saving; it may be no input."""
+
+    def write(archive: zipfile.ZipFile) -> None:
         keys: dict[str, Any] = {}
         for place, (name, values) in enumerate(arrays.items()):
             key = _key(name, place, keys)
             keys[key] = None
             _write(archive, key, _portable(values))
+
+    _save(Target(path, *inputs), write)
+
+
+def _save(target: Target, write: Callable[[zipfile.ZipFile], None]) -> None:
+    def fill(descriptor: int) -> None:
+        with open(descriptor, "wb", closefd=False) as stream, zipfile.ZipFile(stream, "w") as archive:
+            write(archive)
+
+    target.save(fill)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core, enums
+from tq.nearest import hint
 
 # A vector's elements as the file has them; scalars of these kinds are checked by their NumPy types too.
 _DTYPES = {
@@ -65,7 +66,7 @@ def _kind(table: str | None, field: str) -> str:
     kind = rows(table).get(field)
     if kind is None:
         names = ", ".join(rows(table)) or "none at all"
-        raise ValueError(f"{table} has no field {field!r}; its fields are: {names}")
+        raise ValueError(f"{table} has no field {field!r}; its fields are: {names}{hint(field, rows(table))}")
     return kind
 
 
@@ -87,7 +88,7 @@ def enum_number(enum: str, value: Any) -> int:
         members_ = enums.by_name(enum).__members__
         member = members_.get(value, members_.get(value.upper()))
         if member is None:
-            raise ValueError(f"{enum} has no {value!r}; it has: {', '.join(members_)}")
+            raise ValueError(f"{enum} has no {value!r}; it has: {', '.join(members_)}{hint(str(value), members_)}")
         return int(member)
     try:
         return operator.index(value)

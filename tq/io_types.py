@@ -16,6 +16,7 @@ from tq.constants import type_number
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
+from tq.nearest import hint
 from tq.parts import renumber, renumber_one
 
 _FLOAT = "FLOAT32"
@@ -226,12 +227,19 @@ def _wanted(graph: SubgraphPart, field: str, given: Any) -> list[tuple[TensorPar
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        given = {tensor: given for tensor in interface if _name(tensor.type) in (_FLOAT, *_CODES)}
+        type_number(given)
+        all_of = {tensor: given for tensor in interface if _name(tensor.type) in (_FLOAT, *_CODES)}
+        if not all_of:
+            raise ValueError(f"{field} is {given!r} and has no effect: none is of {_FLOAT}, {', '.join(_CODES)}")
+        given = all_of
     found = []
     for key, type_ in given.items():
         tensor, name = graph.find(key), enums.by_name("TensorType")(type_number(type_)).name
         if tensor not in interface:
-            raise ValueError(f"tensor {tensor.name!r} is none of the {field}")
+            names = [item.name for item in interface]
+            raise ValueError(
+                f"tensor {tensor.name!r} is none of the {field}: {', '.join(names)}{hint(tensor.name, names)}"
+            )
         if name not in (_FLOAT, *_CODES) or _name(tensor.type) not in (_FLOAT, *_CODES):
             raise ValueError(
                 f"{field[:-1]} {tensor.name!r} of type {_name(tensor.type)} cannot become {name}: "

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tq import fields
 from tq._core import _Node
+from tq.nearest import hint
 
 if TYPE_CHECKING:
     from tq.editor import Editor
@@ -80,7 +81,8 @@ class Parts(Sequence[_P], Generic[_P]):
             for item in self._items:
                 if self._name_of(item) == index:
                     return item
-            raise KeyError(f"no {self._what} is named {index!r}")
+            known = [name for item in self._items if (name := self._name_of(item))]
+            raise KeyError(f"no {self._what} is named {index!r}{hint(index, known)}")
         if isinstance(index, slice):
             return self._items[index]
         try:

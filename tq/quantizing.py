@@ -13,20 +13,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, better, ranges, recipes, versions
+from tq import _core, better, effects, ranges, recipes, saving, versions
 from tq._core import Model, QuantizationParams
 from tq.bodies import callees, place_of
 from tq.calibration import Calibration, calibrate
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
-from tq.editor import Editor, write_all, write_atomically
+from tq.editor import Editor
+from tq.integer import FLOAT as STAYS_FLOAT
+from tq.limits import Limits
 from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe, Rule
 from tq.sources import Source, kept
 
@@ -65,6 +68,15 @@ class Options(NamedTuple):
     places: Mapping[OperatorPart, int] = {}  # in the model as it was, where rules ask for them
 
 
+class _Run(NamedTuple):
+    """Where ranges come from."""
+
+    calibration: Calibration | Iterable[Any] | None
+    observer: str | None
+    percentile: float
+    limits: Limits
+
+
 def quantize_model(
     model: Source,
     recipe: str = "int8",
@@ -79,11 +91,14 @@ def quantize_model(
     min_elements: int = 1024,
     block_size: int = 32,
     output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
     equalize: bool = False,
     bias_correction: bool = False,
     target_sqnr: float | None = None,
     fallback: str = "float",
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> bytes:
     """A float model, quantized.
 
@@ -110,45 +125,95 @@ def quantize_model(
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
+    in_place: `output` may be the path of `model`.
     equalize: scale channels first so that they quantize better: see tq.equalize.
     bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
     samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
     (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
-    that does not exist, or that contradict each other; an io that an input or output is not inside.
+    that does not exist, or that contradict each other; an io that an input or output is not inside; a rule, an override
+    or an option that has no effect.  OSError: output is the model's own path, an input, no regular file, or read-only.
     """
-    arguments = dict(locals())
-    if better.is_wanted(arguments):
-        return better.quantize(arguments, quantize_model)
+    model, rules = kept(model), tuple(rules)
+    goal = saving.target(output, calibration, samples, model=model, in_place=in_place)
     options = _options(recipe, rules, per_axis, min_elements, block_size)
     if io not in _IO_TYPES:
         raise ValueError(f"io is {io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
-    opened = kept(model)
-    editor = Editor(opened)
+    arguments = {name: value for name, value in locals().items() if name in _ARGUMENTS}
+    effects.check_options(arguments)
+    asked = {name: arguments.pop(name) for name in _BETTER}
+    result = better.quantize(arguments, asked, build) if effects.runs_samples(asked) else build(**arguments)
+    if goal is not None:
+        goal.save(result)
+    return result
+
+
+# What build() takes, and what tq.better does around it.
+_BUILD = (
+    "model", "recipe", "calibration", "observer", "percentile", "io", "per_axis", "rules", "overrides", "min_elements",
+    "block_size", "max_memory", "max_multiply_adds",
+)  # fmt: skip
+_BETTER = ("equalize", "bias_correction", "target_sqnr", "fallback", "samples")
+_ARGUMENTS = frozenset((*_BUILD, *_BETTER))
+
+
+def build(
+    model: Model,
+    recipe: str,
+    *,
+    calibration: Calibration | Iterable[Any] | None,
+    observer: str | None,
+    percentile: float,
+    io: str,
+    per_axis: bool,
+    rules: Sequence[Rule],
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None,
+    min_elements: int,
+    block_size: int,
+    max_memory: int | None,
+    max_multiply_adds: int | None,
+    own_rules: Sequence[Rule] = (),
+    own_overrides: Mapping[str, QuantizationParams] | None = None,
+) -> bytes:
+    """tq.quantize_model of arguments that are checked.
+
+    own_rules, own_overrides: of tq itself, behind the caller's rules and before the caller's overrides.  What the
+    caller asks for need not have an effect where own_rules take operators away.
+    """
+    options = _options(recipe, (*rules, *own_rules), per_axis, min_elements, block_size)
+    asked = _Asked((), (), False) if own_rules else _Asked(tuple(rules), tuple(overrides or ()), io != "float32")
+    every = {**(own_overrides or {}), **(overrides or {})}
+    editor = Editor(model)
     try:
-        result = _quantized(editor, opened, options, calibration, observer, percentile, io, overrides)
+        run = _Run(calibration, observer, percentile, Limits(max_memory, max_multiply_adds))
+        return _quantized(editor, model, options, run, io, every, asked)
     finally:
         editor._close()
-    if output is not None:
-        write_atomically(os.fspath(output), lambda descriptor: write_all(descriptor, result))
-    return result
+
+
+class _Asked(NamedTuple):
+    """What the caller asks for, which must have an effect."""
+
+    rules: tuple[Rule, ...]
+    overrides: tuple[str, ...]
+    io: bool
 
 
 def _quantized(
     editor: Editor,
     opened: Model,
     options: Options,
-    calibration: Calibration | Iterable[Any] | None,
-    observer: str | None,
-    percentile: float,
+    run: _Run,
     io: str,
-    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None,
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams],
+    asked: _Asked,
 ) -> bytes:
     _check_float(editor)
     if not editor._subgraphs:
@@ -159,6 +224,7 @@ def _quantized(
     if _has_static(options):
         known = [ranges.Ranges(graph, found) for graph, found in zip(editor._subgraphs, given, strict=True)]
     _fold(editor, opened, options)
+    effects.check_rules(options.recipe, asked.rules, _ruled(editor, options) if asked.rules else ())
     for place, operators in enumerate(_static(editor, options)):
         if options.recipe.form != FLOAT or options.rules:
             trained = ranges.fold_fake_quant(editor._subgraphs[place], bool(operators))
@@ -167,9 +233,10 @@ def _quantized(
     uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
     static = _static(editor, options)
     if any(static):
-        seen = _calibration(opened, calibration, observer, percentile, known, options)
+        seen = _calibration(opened, run, known, options)
+        main_ran = ranges.main_ran(seen)
         for found in known:
-            found.calibrate(seen)
+            found.calibrate(seen, main_ran)
     constants = _Constants(editor)
     for graph, chosen in zip(editor._subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
@@ -180,7 +247,11 @@ def _quantized(
         made = _make_static(editor, static, known, options.per_axis, entries)
     if not made and not any(uses):
         raise ValueError(_nothing(options))
-    _set_io(editor, opened, io)
+    if asked.overrides:
+        used = [name for found in known for name in found.used]
+        effects.check_overrides(asked.overrides, used, (name for found in known for name in found.names()))
+    if not _set_io(editor, opened, io) and asked.io:
+        raise ValueError(f"io is {io!r} and has no effect: no input or output is an integer inside")
     editor._prune_codes()
     return editor.to_bytes()
 
@@ -213,14 +284,8 @@ def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPar
     return found
 
 
-def _calibration(
-    model: Model,
-    given: Calibration | Iterable[Any] | None,
-    observer: str | None,
-    percentile: float,
-    known: Sequence[ranges.Ranges],
-    options: Options,
-) -> Calibration | None:
+def _calibration(model: Model, run: _Run, known: Sequence[ranges.Ranges], options: Options) -> Calibration | None:
+    given, observer, percentile, limits = run
     if given is None:
         if any(known):
             return None
@@ -230,7 +295,7 @@ def _calibration(
             "the model holds no ranges"
         )
     if not isinstance(given, Calibration):
-        return calibrate(model, given, observer=observer or "minmax", percentile=percentile)
+        return calibrate(model, given, observer=observer or "minmax", percentile=percentile, **limits._asdict())
     if observer is not None:
         given = given.with_observer(observer, percentile)
     if not given.samples:
@@ -259,18 +324,40 @@ def _make_static(
     return made
 
 
-def _set_io(editor: Editor, model: Model, io: str) -> None:
+def _ruled(editor: Editor, options: Options) -> list[effects.Ruled]:
+    """All operators, as rules see them."""
+    found = []
+    for graph in editor._subgraphs:
+        for place, op in enumerate(graph._operators):
+            can = partial(_can_change, op, options=options)
+            at = options.places.get(op, place)
+            found.append(effects.Ruled(graph.index, at, op.name, _ruled_names(op), can))
+    return found
+
+
+def _can_change(operator: OperatorPart, recipe: Recipe, *, options: Options) -> bool:
+    """Whether a recipe may make something else of an operator."""
+    if recipe.form == STATIC:
+        return operator.name not in STAYS_FLOAT and (operator._code_name() or "CUSTOM") != "CUSTOM"
+    if recipe.form == FLOAT:
+        return False
+    if recipe.weights == "float16":
+        return any(_is_plain_float(tensor) and prod(tensor.shape) > 1 for tensor in operator.inputs if tensor)
+    return any(_codes(operator, recipe, options))
+
+
+def _set_io(editor: Editor, model: Model, io: str) -> bool:
     """Changes those inputs and outputs of the first subgraph, and of those that signatures run, that the model turns
-    into codes, or makes from them.  A subgraph that operators call keeps what these give it."""
+    into codes, or makes from them.  A subgraph that operators call keeps what these give it.  False: there are none."""
     if io == "float32":
-        return
+        return False
     called = {place for graph in model.subgraphs for op in graph.operators for place in callees(model, op)}
-    for place in dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)]):
-        if place not in called and 0 <= place < len(editor._subgraphs):
-            _set_graph_io(editor._subgraphs[place], io)
+    places = dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)])
+    graphs = [editor._subgraphs[i] for i in places if i not in called and 0 <= i < len(editor._subgraphs)]
+    return any([_set_graph_io(graph, io) for graph in graphs])
 
 
-def _set_graph_io(graph: SubgraphPart, io: str) -> None:
+def _set_graph_io(graph: SubgraphPart, io: str) -> bool:
     wanted = {"inputs": {}, "outputs": {}}  # type: dict[str, dict[TensorPart, str]]
     for tensor in graph.inputs:
         readers = tensor.consumers if tensor is not None else []
@@ -287,6 +374,7 @@ def _set_graph_io(graph: SubgraphPart, io: str) -> None:
     from tq.io_types import set_io_types
 
     set_io_types(graph, wanted["inputs"], wanted["outputs"])
+    return any(wanted.values())
 
 
 def _io_type(what: str, tensor: TensorPart, codes: Sequence[TensorPart], io: str) -> str:
@@ -337,13 +425,18 @@ def _check_float(editor: Editor) -> None:
 def _recipe_of(operator: OperatorPart, graph: int, options: Options) -> Recipe:
     if not options.rules:
         return options.recipe
-    tensors = [*operator.outputs, *(tensor for tensor in operator.inputs if tensor and tensor.is_constant)]
-    names = [tensor.name for tensor in tensors if tensor is not None]
+    names = _ruled_names(operator)
     name, found = operator.name, options.recipe
     for rule in options.rules:
         if rule.holds(name, graph, names, options.places.get(operator)):
             found = recipes.find(rule.recipe)
     return found
+
+
+def _ruled_names(operator: OperatorPart) -> list[str]:
+    """The names that a rule's `tensor` is searched for in."""
+    tensors = [*operator.outputs, *(tensor for tensor in operator.inputs if tensor and tensor.is_constant)]
+    return [tensor.name for tensor in tensors if tensor is not None]
 
 
 def _chosen(graph: SubgraphPart, options: Options) -> Iterator[_Use]:

@@ -25,6 +25,7 @@ from tq.calibration import Calibration
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
+from tq.nearest import hint
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 
@@ -49,7 +50,7 @@ def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPa
     known = [{tensor.name for tensor in graph._tensors} for graph in graphs]
     for name in checked:
         if not any(name in found for found in known):
-            raise ValueError(f"overrides: the model has no tensor {name!r}")
+            raise ValueError(f"overrides: the model has no tensor {name!r}{hint(name, set().union(*known))}")
     rest = {name: value for name, value in checked.items() if name not in known[0]}
     return [checked, *([rest] * (len(known) - 1))]
 
@@ -77,6 +78,13 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     return made
 
 
+def main_ran(calibration: Calibration | None) -> bool:
+    """Whether the first subgraph ran, or nothing did."""
+    observers = calibration.observers.items() if calibration is not None else ()
+    seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+    return 0 in seen or not seen
+
+
 class Ranges:
     """Of the tensors of a subgraph as it was opened; those that are put in later are told about by `alias`."""
 
@@ -89,12 +97,15 @@ class Ranges:
         self._main_ran = False  # and not other signatures alone
         self._stored = {tensor: found for tensor in graph._tensors if (found := _stored(tensor)) is not None}
         self._aliases: dict[TensorPart, TensorPart] = {}
+        self.used: set[str] = set()  # the names of the overrides that have an effect
 
-    def calibrate(self, calibration: Calibration | None) -> None:
+    def names(self) -> list[str]:
+        """Of the tensors whose ranges are known, but for constants."""
+        return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
+
+    def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
         self._calibration = calibration
-        observers = calibration.observers.items() if calibration is not None else ()
-        seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
-        self._main_ran = 0 in seen or not seen
+        self._main_ran = main_ran
 
     def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
         """Ranges of FAKE_QUANT operators."""
@@ -128,6 +139,12 @@ class Ranges:
         """The parameters that the caller gives."""
         found = self._overrides.get(self._aliases.get(tensor, tensor))
         return found if isinstance(found, QuantizationParams) else None
+
+    def use(self, tensor: TensorPart) -> None:
+        """Says that the tensor's range is that of integers."""
+        tensor = self._aliases.get(tensor, tensor)
+        if tensor in self._overrides:
+            self.used.add(tensor.name)
 
     def _was_seen(self, tensor: TensorPart) -> bool:
         key = self._keys.get(self._aliases.get(tensor, tensor))

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tq.nearest import hint
+
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes those as it runs
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
 STATIC = "static"  # integer activations too, with ranges from calibration
@@ -83,7 +85,7 @@ READ_WHEN_PREPARED = {"RANGE"}
 def find(name: str) -> Recipe:
     """The recipe of that name; ValueError lists those that there are."""
     if name not in RECIPES:
-        raise ValueError(f"there is no recipe {name!r}; there are: {', '.join(RECIPES)}")
+        raise ValueError(f"there is no recipe {name!r}; there are: {', '.join(RECIPES)}{hint(name, RECIPES)}")
     return RECIPES[name]
 
 

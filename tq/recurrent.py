@@ -256,6 +256,7 @@ class Recurrent:
 
     def _range(self, place: int) -> tuple[float, float]:
         low, high = self.static.ranges.of(self.inputs[place])  # type: ignore[arg-type]
+        self.static.ranges.use(self.inputs[place])  # type: ignore[arg-type]
         return min(low, 0.0), max(high, 0.0)
 
     def _variable(self, place: int, type_: str, scale: np.float32, zero: int) -> None:

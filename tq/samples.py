@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model, Tensor
+from tq.nearest import hint
 
 Values = dict[int, NDArray[Any]]  # by tensor index, one for each input
 _FILES = (str, os.PathLike)
@@ -43,7 +44,9 @@ class Inputs:
 
     def named(self, name: str, where: str) -> Tensor:
         if name not in self.by_name:
-            raise ValueError(f"{where}: no input is called {name!r}; there are: {', '.join(self.by_name)}")
+            raise ValueError(
+                f"{where}: no input is called {name!r}; there are: {', '.join(self.by_name)}{hint(name, self.by_name)}"
+            )
         return self.by_name[name]
 
     def values(self, sample: Any, where: str) -> Values:
@@ -102,7 +105,9 @@ def _subgraph_of(model: Model, signature: str) -> int:
     found = next((item for item in model.signatures if item.key == signature), None)
     if found is None:
         keys = [item.key for item in model.signatures]
-        raise ValueError(f"no signature is called {signature!r}; there are: {', '.join(keys) or 'none'}")
+        raise ValueError(
+            f"no signature is called {signature!r}; there are: {', '.join(keys) or 'none'}{hint(signature, keys)}"
+        )
     if not 0 <= found.subgraph_index < len(model.subgraphs):
         raise ValueError(
             f"signature {signature!r} runs subgraph {found.subgraph_index}; there are {len(model.subgraphs)}"

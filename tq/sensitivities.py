@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import measuring
+from tq import effects, measuring
 from tq._core import Model, Operator
 from tq.calibration import Calibration
 from tq.editor import Editor
 from tq.interpreter import Interpreter
+from tq.limits import NONE, Limits
 from tq.matching import Matching, match, type_kind
 from tq.measuring import Noise, Samples
 from tq.sources import Source, opened
@@ -91,6 +92,8 @@ def sensitivity(
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
     max_samples: int = 4,
     num_threads: int | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
     **options: Any,
 ) -> Sensitivity:
     """Ranks the parts of a float model by the error at its outputs that quantizing each one alone causes.
@@ -101,6 +104,7 @@ def sensitivity(
         kernel computes it.  "tensor": an activation alone is rounded to its codes, or the weights (and bias) of an
         operator.
     samples: what to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Only the first subgraph's operators are looked at.  ValueError: what tq.quantize_model raises; no samples; nothing
     that is quantized.  RunError: the model cannot be run.
@@ -111,8 +115,11 @@ def sensitivity(
         raise ValueError(f"by is {by!r}; it must be 'operator' or 'tensor'")
     model = opened(model)
     given, run = _samples(model, calibration, samples, max_samples)
-    quantized = Model(quantize_model(model, recipe, calibration=given, **options))
-    return measure(model, quantized, run, by=by, num_threads=num_threads)
+    limits = Limits(max_memory, max_multiply_adds)
+    if effects.needs_samples(recipe, options) or isinstance(given, Calibration):
+        options["calibration"] = given
+    quantized = Model(quantize_model(model, recipe, **limits._asdict(), **options))
+    return measure(model, quantized, run, by=by, num_threads=num_threads, limits=limits)
 
 
 def _samples(
@@ -128,11 +135,17 @@ def _samples(
 
 
 def measure(
-    model: Model, quantized: Model, samples: Samples, *, by: str = "operator", num_threads: int | None = None
+    model: Model,
+    quantized: Model,
+    samples: Samples,
+    *,
+    by: str = "operator",
+    num_threads: int | None = None,
+    limits: Limits = NONE,
 ) -> Sensitivity:
     """As tq.sensitivity, of a model that is quantized already."""
     matching = match(model, quantized)
-    runs = _Runs(model, quantized, matching, num_threads)
+    runs = _Runs(model, quantized, matching, num_threads, limits)
     parts = runs.operators() if by == "operator" else runs.tensors()
     if not parts:
         raise ValueError("nothing is quantized of what the first subgraph's operators read and write")
@@ -165,19 +178,16 @@ class _Part(NamedTuple):
 class _Runs:
     """The interpreters of the float and of the quantized model."""
 
-    def __init__(self, model: Model, quantized: Model, matching: Matching, num_threads: int | None) -> None:
+    def __init__(
+        self, model: Model, quantized: Model, matching: Matching, num_threads: int | None, limits: Limits
+    ) -> None:
         self.model, self.quantized, self.matching = model, quantized, matching
-        self.exact, self.rounded = (
-            Interpreter(
-                model=item, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
-            )
-            for item in (model, quantized)
-        )
+        self.threads, self.limits = num_threads, limits
+        self.exact, self.rounded = self._interpreter(model), self._interpreter(quantized)
         self.outputs = [tensor for tensor in model.outputs if tensor is not None]
         self.count = len(model.subgraphs[0].operators)
         self.has_state = any(tensor.is_variable for tensor in model.tensors)
         self.written = {index: op for op in model.subgraphs[0].operators for index in op.output_indices}
-        self.threads = num_threads
         self.moving, self.moving_codes = _moving(model), _moving(quantized)
         self.weighed: Interpreter | None = None
 
@@ -197,7 +207,7 @@ class _Runs:
         """Every activation that becomes codes, and the constants of every operator that do."""
         found = []
         for left, right in self.matching.activations:
-            single = type_kind(right) in ("i", "u") and len(right.quantization.scale) == 1
+            single = type_kind(right) in ("i", "u") and right.quantization.scale.size == 1
             if type_kind(left) == "f" and single and left.index in self.moving:
                 writer = self.written.get(left.index)
                 index, name = (None, "input") if writer is None else (writer.index, writer.name)
@@ -225,11 +235,15 @@ class _Runs:
         editor = Editor(self.model)
         for left, right in pairs:
             editor.main._tensors[left.index].data = right.dequantized().astype(left.dtype)
+        return self._interpreter(editor.to_model())
+
+    def _interpreter(self, model: Model) -> Interpreter:
         return Interpreter(
-            model=editor.to_model(),
+            model=model,
             num_threads=self.threads,
             experimental_preserve_all_tensors=True,
             numerics="reference",
+            **self.limits._asdict(),
         )
 
     # -- changes

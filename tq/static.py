@@ -64,6 +64,8 @@ class Static(Groups):
         """Makes them integer ones, and returns them with what was put between."""
         if not self.operators and not self.tight(self.graph):
             return []
+        for tensor in [tensor for tensor in self.parents if self.is_touched(tensor)]:
+            self.ranges.use(tensor)
         for op in [op for op in self.operators if self._name(op) in INSTEAD]:
             self._become_product(op)
         counts = Counter(index for op in self.graph._operators for index in op.input_indices)
@@ -181,6 +183,10 @@ class Static(Groups):
             return self.of(weights).scale
         place: int = INTEGER[self._name(op)].weights  # type: ignore[assignment]
         if weights not in self.narrowed:
+            if not self.ranges.knows(weights):
+                raise ValueError(
+                    f"operator {op.index} ({op.name}) computes with {weights.name!r}, whose range is not known"
+                )
             most = max(map(abs, self.ranges.of(weights)))
             made = _core.choose_quantization_params(-most, most, "int8", symmetric=True, narrow_range=True, rule="mlir")
             twin = self._twin(weights, f"{weights.name}_int8")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "base/system.h"
+
 #include "base/alloc.h"
 
 #include <stdlib.h>

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/machine.h"
+
 typedef struct tq_bytes {
     const uint8_t *data;
     size_t size;
@@ -21,7 +23,7 @@ static inline bool tq_bytes_hold(tq_bytes bytes, uint64_t offset, uint64_t lengt
     return offset <= bytes.size && length <= bytes.size - offset;
 }
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#if TQ_IS_BIG_ENDIAN
 #define TQ_FROM_LITTLE(value, bits) __builtin_bswap##bits(value)
 #else
 #define TQ_FROM_LITTLE(value, bits) (value)

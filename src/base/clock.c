@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE /* CLOCK_MONOTONIC_COARSE */
+#include "base/system.h"
+
 #include "base/clock.h"
 
 #ifdef _WIN32

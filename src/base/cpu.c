@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cpu.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -103,4 +102,13 @@ uint32_t tq_cpu_detect(const char *disabled)
 const char *tq_cpu_name(int index)
 {
     return index >= 0 && index < TQ_CPU_FEATURES ? rows[index].name : NULL;
+}
+
+tq_status tq_cpu_check_byte_order(bool is_big_endian, tq_error *error)
+{
+    if (!is_big_endian)
+        return TQ_OK;
+    return tq_fail(error, TQ_MACHINE, TQ_NO_OFFSET,
+                   "this machine is big-endian; models run on little-endian machines alone (here they can be read, edited "
+                   "and written)");
 }

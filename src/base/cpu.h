@@ -5,13 +5,16 @@
 #ifndef TQ_BASE_CPU_H
 #define TQ_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "base/status.h"
 
 /* gcc and clang compile one function for an instruction set that the rest of the file does not use;
    elsewhere only scalar bodies are built. */
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__)
 #define TQ_X86 1
-#elif defined(__aarch64__) && defined(__GNUC__)
+#elif defined(__aarch64__)
 #define TQ_ARM64 1
 #endif
 
@@ -35,5 +38,9 @@ uint32_t tq_cpu_detect(const char *disabled);
 
 /* "avx2" for TQ_CPU_INDEX_AVX2; NULL past the end. */
 const char *tq_cpu_name(int index);
+
+/* Whether models run on a machine of that byte order; else TQ_MACHINE.  Operators read constants in place, which are
+   little-endian. */
+tq_status tq_cpu_check_byte_order(bool is_big_endian, tq_error *error);
 
 #endif

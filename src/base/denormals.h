@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__SSE2__)
 #include <xmmintrin.h>
 #define TQ_DENORMALS_MASK 0x8040u /* FTZ and DAZ */
 #elif defined(__aarch64__)
@@ -22,7 +22,7 @@ typedef uint32_t tq_denormals;
 
 static inline tq_denormals tq_denormals_mode(void)
 {
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__SSE2__)
     return _mm_getcsr() & TQ_DENORMALS_MASK;
 #elif defined(__aarch64__)
     uint64_t control;
@@ -38,7 +38,7 @@ static inline void tq_denormals_restore(tq_denormals mode)
 {
     if (tq_denormals_mode() == mode)
         return;
-#if defined(__x86_64__) || defined(_M_X64)
+#if defined(__SSE2__)
     _mm_setcsr((_mm_getcsr() & ~TQ_DENORMALS_MASK) | mode);
 #elif defined(__aarch64__)
     uint64_t control;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
-#define _DEFAULT_SOURCE /* madvise */
+#include "base/system.h"
+
 #include "base/file.h"
 
 #ifdef _WIN32
@@ -36,7 +36,7 @@ static tq_status map_open_file(int fd, tq_file *out, tq_error *error)
     }
     if ((uint64_t)info.st_size > SIZE_MAX)
         return fail_os(error, EFBIG);
-    *out = (tq_file){{NULL, 0}, NULL};
+    *out = (tq_file){.device = (uint64_t)info.st_dev, .inode = (uint64_t)info.st_ino};
     if (info.st_size == 0)
         return TQ_OK; /* mmap takes no empty range */
     void *memory = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -66,7 +66,7 @@ void tq_file_unmap(tq_file *file)
 {
     if (file->bytes.size)
         munmap((void *)(uintptr_t)file->bytes.data, file->bytes.size);
-    *file = (tq_file){{NULL, 0}, NULL};
+    *file = (tq_file){0};
 }
 
 #endif

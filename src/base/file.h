@@ -14,6 +14,7 @@
 typedef struct tq_file {
     tq_bytes bytes;
     void *handle; /* Windows: the view's mapping object */
+    uint64_t device, inode; /* which file it is, whatever its name; 0 on Windows */
 } tq_file;
 
 /* Maps the whole of a regular file; an empty one gives no bytes.  `path` is in the system's own

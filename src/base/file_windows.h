@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * file.h for Windows; file.c includes it there.
+ *
+ * Files are opened so that others may write, rename and delete them meanwhile, as elsewhere.  Windows still refuses to move
+ * a file over one that is mapped: who saves over an open model renames the old file first, or closes the model.
  */
 #include <stdio.h>
 #include <windows.h>
@@ -23,7 +26,7 @@ static tq_status map_handle(HANDLE file, tq_file *out, tq_error *error)
         return tq_fail(error, TQ_NOT_A_FILE, TQ_NO_OFFSET, "Not a regular file");
     if (!GetFileSizeEx(file, &size))
         return fail_windows(error, "GetFileSizeEx");
-    *out = (tq_file){{NULL, 0}, NULL};
+    *out = (tq_file){0};
     if (size.QuadPart == 0)
         return TQ_OK;
     HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
@@ -35,7 +38,7 @@ static tq_status map_handle(HANDLE file, tq_file *out, tq_error *error)
         CloseHandle(mapping);
         return status;
     }
-    *out = (tq_file){{memory, (size_t)size.QuadPart}, mapping};
+    *out = (tq_file){.bytes = {memory, (size_t)size.QuadPart}, .handle = mapping};
     return TQ_OK;
 }
 
@@ -44,7 +47,8 @@ tq_status tq_file_map(const char *path, tq_file *out, tq_error *error)
     wchar_t wide[32768];
     if (!MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 32768))
         return fail_windows(error, "MultiByteToWideChar");
-    HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                              OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     if (file == INVALID_HANDLE_VALUE)
         return fail_windows(error, "CreateFile");
     tq_status status = map_handle(file, out, error);
@@ -64,5 +68,5 @@ void tq_file_unmap(tq_file *file)
         UnmapViewOfFile(file->bytes.data);
         CloseHandle(file->handle);
     }
-    *file = (tq_file){{NULL, 0}, NULL};
+    *file = (tq_file){0};
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE
+#include "base/system.h"
+
 #include "base/pages.h"
 
 #ifdef __linux__

@@ -5,13 +5,13 @@
  * process there takes it.  The table is sound between any two of the stores that its holder makes (chains end, and what
  * is not found in them is made again), so that this costs no more than memory.
  */
-#if !defined(_WIN32)
-#define _POSIX_C_SOURCE 200809L /* nanosleep */
-#endif
+#include "base/system.h"
+
 #include "base/shared.h"
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "base/threads.h"
 
 #if defined(_WIN32)
@@ -244,6 +244,8 @@ bool tq_part_begin(tq_part *part, bool *again)
             part->touched = true;
             return true;
         }
+        if (tq_stop_now())
+            return false;
         wait_a_little(turn);
     }
 }

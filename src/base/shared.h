@@ -50,7 +50,7 @@ tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner
 void tq_shared_drop(tq_shared *shared, tq_part *part);
 
 /* True: the caller is to make the part, and then to call tq_part_end.  False: it is made.  Waits while another thread
-   makes it.  *again: someone began to make it before, and did not finish. */
+   makes it, or until Ctrl-C is heard (stop.h).  *again: someone began to make it before, and did not finish. */
 bool tq_part_begin(tq_part *part, bool *again);
 void tq_part_end(tq_part *part, bool made);
 

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/machine.h"
+
 typedef enum tq_status {
 #define STATUS(symbol, exception, text) TQ_##symbol,
 #include "base/status.def"
@@ -27,10 +29,11 @@ typedef struct tq_error {
     char text[256];  /* what was found, and what is needed; ends in NUL */
 } tq_error;
 
-#if defined(__GNUC__)
-#define TQ_PRINTF(at, first) __attribute__((format(printf, at, first)))
+/* mingw-w64's gcc takes `printf` for that of Microsoft's library, which does not know %zu. */
+#if defined(__MINGW32__) && !defined(__clang__)
+#define TQ_PRINTF(at, first) __attribute__((format(gnu_printf, at, first)))
 #else
-#define TQ_PRINTF(at, first)
+#define TQ_PRINTF(at, first) __attribute__((format(printf, at, first)))
 #endif
 
 /* Fills `error` (which may be NULL) and returns `status`, so that a check is one line:

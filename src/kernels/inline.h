@@ -11,9 +11,7 @@
 
 #include "base/sanitized.h"
 
-#if !defined(__GNUC__)
-#define TQ_INLINE static inline
-#elif TQ_SANITIZED
+#if TQ_SANITIZED
 #define TQ_INLINE static __attribute__((unused))
 #else
 #define TQ_INLINE static inline __attribute__((always_inline))

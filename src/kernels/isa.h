@@ -15,11 +15,7 @@
 
 #include "kernels/kernels.h"
 
-#if defined(__GNUC__)
 #define TQ_BODY static inline __attribute__((always_inline))
-#else
-#define TQ_BODY static inline
-#endif
 
 #if TQ_X86
 #define TQ_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/arity.h"
 #include "ops/quantized.h"
 
 /* ---- failing ---- */
@@ -16,7 +17,8 @@ static tq_status fail(const tq_node *node, tq_error *error, tq_status status, co
 {
     char text[200];
     vsnprintf(text, sizeof text, format, args);
-    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op->name, where, text);
+    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op ? node->op->name : "?", where,
+                   text);
 }
 
 tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
@@ -67,21 +69,30 @@ const char *tq_type_name(int64_t type)
     return name ? name : "unknown";
 }
 
-static tq_status check_count(const tq_node *node, const char *what, tq_tensor *const *tensors, int count, int low,
-                             int high, tq_error *error)
+tq_status tq_check_operands(const tq_node *node, tq_error *error)
 {
-    if (count < low || count > high)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d %ss; it needs %d to %d", count, what, low, high);
-    for (int i = 0; i < low; i++)
-        if (!tensors[i])
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s %d is left out (-1); it is needed", what, i);
+    char needed[TQ_ARITY_TEXT];
+    tq_arity_fit fit = tq_arity_check(&node->row, (uint32_t)node->in_count, (uint32_t)node->out_count, needed);
+    if (fit == TQ_ARITY_INPUTS)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d inputs; it needs %s", node->in_count, needed);
+    if (fit == TQ_ARITY_OUTPUTS)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d outputs; with %d inputs it needs %s", node->out_count,
+                          node->in_count, needed);
+    for (int i = 0; i < node->in_count; i++)
+        if (!node->in[i] && !tq_arity_optional_input(&node->row, (uint32_t)i))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out (-1); it is needed", i);
+    for (int i = 0; i < node->out_count; i++)
+        if (!node->out[i] && !tq_arity_optional_output(&node->row))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "output %d is left out (-1); it is needed", i);
     return TQ_OK;
 }
 
-tq_status tq_check_counts(const tq_node *node, int in_min, int in_max, int out_min, int out_max, tq_error *error)
+tq_status tq_check_output_count(const tq_node *node, int count, tq_error *error)
 {
-    TQ_TRY(check_count(node, "input", node->in, node->in_count, in_min, in_max, error));
-    return check_count(node, "output", node->out, node->out_count, out_min, out_max, error);
+    if (node->out_count == count)
+        return TQ_OK;
+    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d outputs; with its options it needs %d", node->out_count,
+                      count);
 }
 
 /* "FLOAT32, INT8" */
@@ -90,20 +101,15 @@ static void list_types(unsigned types, char *out, size_t size)
     size_t at = 0;
     out[0] = 0;
     for (int type = 0; type < TQ_TYPE_COUNT && at < size; type++)
-        if (types >> type & 1)
+        if (tq_type_is_in(type, types))
             at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", tq_type_name(type));
-}
-
-static bool is_one_of(int32_t type, unsigned types)
-{
-    return type >= 0 && type < TQ_TYPE_COUNT && (types >> type & 1);
 }
 
 tq_status tq_check_input(const tq_node *node, int i, unsigned types, tq_error *error)
 {
     char names[120];
     int32_t type = node->in[i]->type;
-    if (is_one_of(type, types))
+    if (tq_type_is_in(type, types))
         return TQ_OK;
     list_types(types, names, sizeof names);
     return tq_input_fail(node, i, error, "has type %s; tq runs this operator on %s", tq_type_name(type), names);
@@ -113,7 +119,7 @@ tq_status tq_check_output(const tq_node *node, int i, unsigned types, tq_error *
 {
     char names[120];
     int32_t type = node->out[i]->type;
-    if (is_one_of(type, types))
+    if (tq_type_is_in(type, types))
         return TQ_OK;
     list_types(types, names, sizeof names);
     return tq_output_fail(node, i, error, "has type %s; it needs to be %s", tq_type_name(type), names);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The checks that operators' contracts are made of.  Each is one line in a prepare function:
- *     TQ_TRY(tq_check_counts(node, 2, 3, 1, 1, error));
  *     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8), error));
+ *     TQ_TRY(tq_check_output_like(node, 0, 0, error));
  */
 #ifndef TQ_OPS_CHECK_H
 #define TQ_OPS_CHECK_H
@@ -16,11 +16,26 @@
             return status_;         \
     } while (0)
 
-/* A set of tensor types. */
+/* A set of tensor types; of one that only the file knows, tq_type_set, which is empty for a type that tq does not. */
 #define TQ_T(type) (1u << TQ_TensorType_##type)
 
-/* How many inputs and outputs there are; the first in_min inputs and out_min outputs must not be left out. */
-tq_status tq_check_counts(const tq_node *node, int in_min, int in_max, int out_min, int out_max, tq_error *error);
+static inline unsigned tq_type_set(int64_t type)
+{
+    _Static_assert(TQ_TYPE_COUNT <= 32, "a set of types is a word of 32 bits");
+    return type >= 0 && type < TQ_TYPE_COUNT ? 1u << type : 0;
+}
+
+static inline bool tq_type_is_in(int64_t type, unsigned types)
+{
+    return (tq_type_set(type) & types) != 0;
+}
+
+/* Inputs and outputs are as many as the operator's rows of arity.def say, and only optional ones are left out.  Done
+   once, when the graph is opened: whoever reads a node's tensors, conditions and prepare among them, relies on it. */
+tq_status tq_check_operands(const tq_node *node, tq_error *error);
+
+/* For operators whose options say how many outputs of those they give. */
+tq_status tq_check_output_count(const tq_node *node, int count, tq_error *error);
 
 /* The type of input or output i, which must be there, is one of a set. */
 tq_status tq_check_input(const tq_node *node, int i, unsigned types, tq_error *error);

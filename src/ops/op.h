@@ -8,8 +8,9 @@
  * checks only what depends on data (indices, divisors), and allocates nothing.
  *
  * In prepare
- *   inputs      have type and shape.  in[i] is NULL for an optional input that is left out.  data is set
- *               only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
+ *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
+ *               the graph was opened.  They have type and shape; in[i] is NULL for an optional one that is left out.
+ *               data is set only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
@@ -21,6 +22,10 @@
  * Where an output's shape waits for the data, operators that read it are prepared when it is known,
  * while the model runs.  They need not know.
  *
+ * Ctrl-C is heard within a tenth of a second: loops over elements are TQ_EACH, tq_parallel_for or one of the shared walks,
+ * and others ask tq_stop_after (base/stop.h).  One that ends early leaves garbage, which the runtime throws away: no later
+ * loop may take it for an index or a size; such a loop first asks tq_stop_now(), and eval returns TQ_INTERRUPTED.
+ *
  * Every failure says what was found and what is needed; the functions below put the operator's number,
  * its name and the tensor in front.
  */
@@ -28,6 +33,7 @@
 #define TQ_OPS_OP_H
 
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "model/model.h"
 #include "ops/tensor.h"
 
@@ -63,7 +69,8 @@ struct tq_node {
     uint32_t index;    /* in its subgraph */
 
     int in_count, out_count;
-    tq_tensor **in, **out; /* out[i] NULL: an output that the file leaves out (-1) */
+    tq_tensor **in, **out; /* NULL: left out in the file (-1); no more than the operator allows, but for a misfit */
+    bool misfit; /* its tensors are not those that its operator takes, or do not exist: nothing is to read them */
 
     /* chosen by prepare */
     tq_op_fn eval;
@@ -95,6 +102,10 @@ tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, 
 /* node->state = a zeroed record of `size` bytes, also written to *out. */
 tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 
+/* An operator whose work is more than its multiply-adds (model/multiply_adds.def) and than the elements of its tensors
+   says so in prepare or in node->shape_later: `count` times `each` steps, for the limit max_multiply_adds. */
+void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
+
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
@@ -108,10 +119,6 @@ enum { TQ_FORM = 14 };
    in the file, its numerics, the values of its constant inputs and the numbers of `form` (TQ_FORM at most) alone; `form`
    has all else that could differ in another interpreter, by shapes, machine or caller. */
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
-
-/* TQ_INTERRUPTED where the caller wants a stop.  Evals whose time grows with the square of their inputs ask now and then,
-   outside of parallel loops. */
-tq_status tq_node_poll(const tq_node *node, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */
@@ -142,5 +149,11 @@ tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, con
 /* TQ_BAD_OPERATOR, with "input 1 'weights'" or "output 0 'y'" in front. */
 tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
 tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
+
+/* ---- the functions that the rows name ---- */
+
+#define OP(name, prepare, flags) tq_status tq_prepare_##prepare(tq_node *node, tq_error *error);
+#define CUSTOM_OP(name, prepare, flags) OP(name, prepare, flags)
+#include "ops/ops.def"
 
 #endif

@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-#define OP(name, prepare, flags) tq_status tq_prepare_##prepare(tq_node *node, tq_error *error);
-#define CUSTOM_OP(name, prepare, flags) OP(name, prepare, flags)
-#include "ops/ops.def"
-
 static const struct {
     int64_t code;
     tq_op op;

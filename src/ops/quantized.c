@@ -55,7 +55,7 @@ void tq_activation_floats(const tq_node *node, int64_t activation, float *low, f
 
 bool tq_power_of_two(float scale, int *log2_scale)
 {
-    float exact = logf(scale) * (1.0f / logf(2.0f)), rounded = roundf(exact);
+    float exact = logf(scale) * (1.0f / logf(2.0f)), rounded = tq_round_f32(exact);
     *log2_scale = (int)rounded;
     return fabsf(exact - rounded) < 1e-3f;
 }

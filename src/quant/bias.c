@@ -51,7 +51,7 @@ tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float
 
 int64_t tq_bias_value(float b, float scale, int64_t limit)
 {
-    float rounded = scale == 0 ? 0 : roundf(b * tq_inverse_scale(scale));
+    float rounded = scale == 0 ? 0 : tq_round_f32(b * tq_inverse_scale(scale));
     if (rounded != rounded)
         return 0;
     /* (float)limit is limit + 1, so what is below it converts. */

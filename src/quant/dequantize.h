@@ -6,7 +6,7 @@
 #ifndef TQ_QUANT_DEQUANTIZE_H
 #define TQ_QUANT_DEQUANTIZE_H
 
-#include "flatbuffer/schema.h"
+#include "base/scalar.h"
 #include "quant/scale_map.h"
 
 /* out[i] = f32(f64(scale) * (f64(code) - f64(zero_point))), which for values to 16 bits is TFLite's

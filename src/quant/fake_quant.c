@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round.h"
 #include "base/threads.h"
 
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
@@ -27,7 +28,7 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
                        "min %g to max %g is too %s: its scale %g or the reciprocal is not a finite float32",
                        (double)min, (double)max, scale > 1 ? "wide" : "narrow", (double)scale);
     float zero_point = qmin - min / scale;
-    zero_point = zero_point < qmin ? qmin : zero_point > qmax ? qmax : roundf(zero_point);
+    zero_point = zero_point < qmin ? qmin : zero_point > qmax ? qmax : tq_round_f32(zero_point);
     float low = (qmin - zero_point) * scale, high = (qmax - zero_point) * scale;
     *nudged = (tq_nudged){low, high, scale, inverse, floorf(-low * inverse + 0.5f), steps};
     return TQ_OK;

@@ -111,7 +111,7 @@ void tq_requantize_explain(int32_t acc, const tq_multiplier *multiplier, tq_requ
     case TQ_REQUANTIZE_DOUBLE:
     case TQ_REQUANTIZE_UP: explain_high(acc, rule, &s); break;
     case TQ_REQUANTIZE_SINGLE: explain_single(acc, &s); break;
-    case TQ_REQUANTIZE_FLOAT64_AWAY: s.scaled = round(s.real_product); break;
+    case TQ_REQUANTIZE_FLOAT64_AWAY: s.scaled = tq_round_f64(s.real_product); break;
     case TQ_REQUANTIZE_FLOAT32_EVEN:
         s.real_product = (float)acc * multiplier->f32;
         s.scaled = rintf((float)s.real_product);

@@ -18,14 +18,7 @@
 /* 32 for 0. */
 static inline int tq_leading_zeros_u32(uint32_t x)
 {
-#if defined(__GNUC__)
     return x == 0 ? 32 : __builtin_clz(x);
-#else
-    int zeros = 0;
-    for (uint32_t bit = (uint32_t)1 << 31; bit != 0 && !(x & bit); bit >>= 1)
-        zeros++;
-    return zeros;
-#endif
 }
 
 static inline int tq_leading_zeros_u64(uint64_t x)

@@ -50,7 +50,8 @@ static tq_status error_of(const search *s, int low, int high, double *sum, tq_er
     *sum = 0;
     for (size_t i = 0; i < s->n; i++) {
         double x = s->masses[i].centre, scale = p.scale;
-        int32_t code = scale > 0 ? tq_value_of_rounded(round(x / scale), p.zero_point, q.low, q.high) : p.zero_point;
+        const double whole = tq_round_f64(x / scale);
+        int32_t code = scale > 0 ? tq_value_of_rounded(whole, p.zero_point, q.low, q.high) : p.zero_point;
         double off = ((double)code - p.zero_point) * scale - x;
         *sum += s->masses[i].count * off * off;
     }

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "base/round.h"
+
 static const struct {
     const char *name;
     bool int16_is_symmetric;
@@ -45,7 +47,7 @@ static tq_params choose_toco(double min, double max, tq_value_range q, const tq_
     double from_min = q.low - min / scale, from_max = q.high - max / scale;
     double min_terms = fabs((double)q.low) + fabs(min / scale), max_terms = fabs((double)q.high) + fabs(max / scale);
     double zero_point = min_terms < max_terms ? from_min : from_max;
-    return (tq_params){(float)scale, clamped_zero_point(zero_point, round(zero_point), q)};
+    return (tq_params){(float)scale, clamped_zero_point(zero_point, tq_round_f64(zero_point), q)};
 }
 
 static tq_params choose_tflite(double min, double max, tq_value_range q, const tq_integer_centre *centre)
@@ -55,7 +57,7 @@ static tq_params choose_tflite(double min, double max, tq_value_range q, const t
         return (tq_params){fmaxf(-low, high) / (float)centre->half, centre->middle};
     float scale = (high - low) / (qmax - qmin);
     float zero_point = scale != 0 ? qmin - low / scale : qmin;
-    return (tq_params){scale, clamped_zero_point(zero_point, roundf(zero_point), q)};
+    return (tq_params){scale, clamped_zero_point(zero_point, tq_round_f32(zero_point), q)};
 }
 
 static tq_params choose_mlir(double min, double max, tq_value_range q, const tq_integer_centre *centre)
@@ -74,7 +76,7 @@ static tq_params choose_mlir(double min, double max, tq_value_range q, const tq_
         return (tq_params){span / (float)(2 * (int64_t)centre->half), centre->middle};
     float scale = span / (float)((int64_t)q.high - q.low);
     float zero_point = (float)(q.low - min / (double)scale);
-    return (tq_params){scale, clamped_zero_point(zero_point, roundf(zero_point), q)};
+    return (tq_params){scale, clamped_zero_point(zero_point, tq_round_f32(zero_point), q)};
 }
 
 /* The exponent of the least power of two that is >= x > 0. */
@@ -97,7 +99,7 @@ static tq_params choose_power_of_two(double min, double max, tq_value_range q, c
         return (tq_params){INFINITY, q.low};
     double scale = ldexp(1, power_above(least));
     double zero_point = q.low - min / scale;
-    return (tq_params){(float)scale, clamped_zero_point(zero_point, round(zero_point), q)};
+    return (tq_params){(float)scale, clamped_zero_point(zero_point, tq_round_f64(zero_point), q)};
 }
 
 static tq_params choose_ai_edge(double min, double max, tq_value_range q, const tq_integer_centre *centre)

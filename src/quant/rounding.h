@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/round.h"
+
 typedef enum tq_quantize_rule {
 #define QUANTIZE_RULE(symbol, name, text) TQ_QUANTIZE_##symbol,
 #include "quant/rounding.def"
@@ -66,7 +68,7 @@ static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, in
 
 static inline int32_t tq_quantize_away(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
-    return tq_value_of_rounded(roundf(x / scale), zero_point, low, high);
+    return tq_value_of_rounded(tq_round_f32(x / scale), zero_point, low, high);
 }
 
 /* `inverse` is tq_inverse_scale(scale).  A scale below 2^-128 has the inverse infinity: then every
@@ -237,7 +239,8 @@ static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requ
     case TQ_REQUANTIZE_SINGLE:
         return tq_requantize_fixed(tq_multiply_single(acc, m->fixed, m->shift), zero_point, low, high);
     case TQ_REQUANTIZE_UP: return tq_requantize_fixed(tq_multiply_up(acc, m->fixed, m->shift), zero_point, low, high);
-    case TQ_REQUANTIZE_FLOAT64_AWAY: return tq_value_of_rounded(round((double)acc * m->f64), zero_point, low, high);
+    case TQ_REQUANTIZE_FLOAT64_AWAY:
+        return tq_value_of_rounded(tq_round_f64((double)acc * m->f64), zero_point, low, high);
     case TQ_REQUANTIZE_FLOAT32_EVEN: return tq_value_of_rounded(rintf((float)acc * m->f32), zero_point, low, high);
     case TQ_REQUANTIZE_RULES: break;
     }
@@ -249,7 +252,7 @@ static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_
                                         int32_t zero_point, int32_t low, int32_t high)
 {
     if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
-        return tq_value_of_rounded(round((double)acc * m->f64), zero_point, low, high);
+        return tq_value_of_rounded(tq_round_f64((double)acc * m->f64), zero_point, low, high);
     return tq_requantize_fixed(tq_multiply_i64(acc, m->fixed, m->shift), zero_point, low, high);
 }
 

@@ -27,7 +27,7 @@ tq_status tq_weight_toco(tq_integer_type code, bool narrow, double min, double m
         if (scale == 0 && w[i] != 0)
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                            "w holds %g, and min and max are 0, which gives the scale 0", (double)w[i]);
-        double rounded = round(chosen.zero_point + inverse * w[i]);
+        double rounded = tq_round_f64(chosen.zero_point + inverse * w[i]);
         int32_t one = tq_value_of_rounded(rounded, 0, q.low, q.high);
         one += narrow && one == q.low;
         if (q8)

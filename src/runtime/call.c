@@ -30,11 +30,11 @@ tq_tensor *tq_callee_output(tq_graph_run *callee, int i)
     return index >= 0 && (uint32_t)index < callee->tensor_count ? &callee->tensors[index] : NULL;
 }
 
-/* Says in which subgraph an error arose. */
+/* Says in which subgraph an error arose: the innermost, which the others call. */
 static tq_status within(tq_graph_run *callee, tq_status status, tq_error *error)
 {
     char text[sizeof error->text];
-    if (status == TQ_OK || !error)
+    if (status == TQ_OK || !error || strncmp(error->text, "subgraph ", 9) == 0)
         return status;
     memcpy(text, error->text, sizeof text);
     text[sizeof text - 1] = 0;
@@ -83,7 +83,7 @@ tq_status tq_call(tq_node *node, tq_graph_run *callee, tq_tensor *const *argumen
         tq_tensor *input = input_of(callee, i);
         if (input->storage == TQ_STORAGE_DYNAMIC)
             TQ_TRY(tq_slot_allocate(callee, input->index, arguments[i]->bytes, error));
-        memcpy(input->data, arguments[i]->data, input->bytes);
+        tq_copy(input->data, arguments[i]->data, input->bytes);
     }
     return within(callee, tq_graph_invoke(callee, error), error);
 }
@@ -102,7 +102,7 @@ tq_status tq_call_results(tq_node *node, tq_graph_run *callee, tq_error *error)
         if (to->bytes != from->bytes)
             return tq_op_fail(node, error, TQ_BAD_DATA, "output %d of subgraph %u has %llu bytes; it needs %llu", i,
                               callee->index, (unsigned long long)from->bytes, (unsigned long long)to->bytes);
-        memcpy(to->data, from->data, from->bytes);
+        tq_copy(to->data, from->data, from->bytes);
     }
     return TQ_OK;
 }

@@ -84,7 +84,6 @@ static tq_status eval_if(tq_node *node, tq_error *error)
 tq_status tq_prepare_if(tq_node *node, tq_error *error)
 {
     branches *state;
-    TQ_TRY(tq_check_counts(node, 1, INT16_MAX, 0, INT16_MAX, error));
     TQ_TRY(check_condition(node, node->in[0], "input 0, the condition,", error));
     TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
     TQ_TRY(tq_callee(node, tq_get_int(&node->options.table, TQ_IfOptions_then_subgraph_index), "then_subgraph_index",
@@ -111,7 +110,7 @@ static tq_status take_inputs(tq_node *node, tq_error *error)
     for (int i = 0; i < node->in_count; i++) {
         if (node->out[i]->storage == TQ_STORAGE_DYNAMIC)
             TQ_TRY(tq_output_bytes(node, i, &node->in[i]->shape, node->in[i]->bytes, error));
-        memcpy(node->out[i]->data, node->in[i]->data, node->in[i]->bytes);
+        tq_copy(node->out[i]->data, node->in[i]->data, node->in[i]->bytes);
     }
     return TQ_OK;
 }
@@ -126,7 +125,9 @@ static tq_status eval_while(tq_node *node, tq_error *error)
         TQ_TRY(check_condition(node, condition, "what the condition gives", error));
         if (!is_true(condition))
             return TQ_OK;
+        uint64_t spent = 0; /* each round counts, even of a body without operators */
         TQ_TRY(tq_run_poll(tq_graph_of(node)->run, error));
+        TQ_TRY(tq_step_spend(tq_graph_of(node), tq_step_of(node), &spent, error));
         TQ_TRY(tq_call(node, state->body, node->out, node->out_count, error));
         TQ_TRY(tq_call_results(node, state->body, error));
     }
@@ -149,11 +150,23 @@ static tq_status shape_loop(tq_node *node, tq_graph_run *body, tq_error *error)
     return TQ_OK;
 }
 
+/* One output for each input: the loop's variables live there. */
+static tq_status check_loop_outputs(const tq_node *node, tq_error *error)
+{
+    if (node->out_count != node->in_count)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d outputs; with %d inputs it needs as many",
+                          node->out_count, node->in_count);
+    for (int i = 0; i < node->out_count; i++)
+        if (!node->out[i])
+            return tq_output_fail(node, i, error, "is left out (-1); tq keeps the loop's variable in it");
+    return TQ_OK;
+}
+
 tq_status tq_prepare_while(tq_node *node, tq_error *error)
 {
     loop *state;
     int count = node->in_count;
-    TQ_TRY(tq_check_counts(node, count, count, count, count, error));
+    TQ_TRY(check_loop_outputs(node, error));
     TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
     TQ_TRY(tq_callee(node, tq_get_int(&node->options.table, TQ_WhileOptions_cond_subgraph_index), "cond_subgraph_index",
                      &state->condition, error));
@@ -192,7 +205,6 @@ tq_status tq_prepare_case(tq_node *node, tq_error *error)
 {
     choice *state;
     tq_vector branches = tq_get_vector(&node->options.table, TQ_StablehloCaseOptions_branch_subgraph_indices);
-    TQ_TRY(tq_check_counts(node, 1, INT16_MAX, 0, INT16_MAX, error));
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT32), error));
     if (tq_tensor_count(node->in[0]) != 1)
         return tq_input_fail(node, 0, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[0]));
@@ -225,7 +237,6 @@ static tq_status eval_call_once(tq_node *node, tq_error *error)
 tq_status tq_prepare_call_once(tq_node *node, tq_error *error)
 {
     tq_graph_run *callee;
-    TQ_TRY(tq_check_counts(node, 0, 0, 0, 0, error));
     TQ_TRY(tq_callee(node, tq_get_int(&node->options.table, TQ_CallOnceOptions_init_subgraph_index), "init_subgraph_index",
                      &callee, error));
     TQ_TRY(tq_call_prepare(node, callee, NULL, 0, error));

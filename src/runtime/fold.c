@@ -31,18 +31,18 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
     node->scratch = step->scratch->data;
     TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
-    if (node->shape_later)
-        TQ_TRY(node->shape_later(node, error));
+    TQ_TRY(tq_node_shape_later(node, error));
     if (step->pack)
         step->pack(node);
     return tq_node_eval(node, error);
 }
 
-/* Computes a constant operator's outputs.  One that fails (a divisor in a branch never taken) is left to run. */
-static void fold(tq_graph_run *graph, tq_step *step)
+/* Computes a constant operator's outputs.  One that fails by its data (a divisor in a branch never taken) is left to run. */
+static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    bool done = compute_now(graph, step, NULL) == TQ_OK;
+    const tq_status status = compute_now(graph, step, error);
+    const bool done = status == TQ_OK;
     for (int i = 0; i < node->out_count; i++) {
         if (!node->out[i])
             continue;
@@ -66,6 +66,7 @@ static void fold(tq_graph_run *graph, tq_step *step)
         step->phase = TQ_NODE_FOLDED;
         tq_step_share_folded(graph, step);
     }
+    return tq_ends_the_pass(status) ? status : TQ_OK;
 }
 
 /* ---- computing when the first run begins ---- */
@@ -107,32 +108,33 @@ static bool can_wait(const tq_graph_run *graph, const tq_step *step)
 }
 
 /* Recursion is ONCE_DEPTH deep at most. */
-void tq_step_compute_inputs(tq_graph_run *graph, tq_step *step)
+tq_status tq_step_compute_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     for (int i = 0; i < step->node.in_count; i++) {
         tq_step *before = waits_for(graph, step->node.in[i]);
         if (!before)
             continue;
-        tq_step_compute_inputs(graph, before);
+        TQ_TRY(tq_step_compute_inputs(graph, before, error));
         before->phase = TQ_NODE_READY;
         before->node.out[0]->storage = TQ_STORAGE_ARENA;
-        fold(graph, before);
+        TQ_TRY(fold(graph, before, error));
     }
+    return TQ_OK;
 }
 
-void tq_step_fold(tq_graph_run *graph, tq_step *step)
+tq_status tq_step_fold(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     if (!is_foldable(step))
-        return;
+        return TQ_OK;
     if (can_wait(graph, step)) {
         step->depth = depth_of(graph, step);
         step->phase = TQ_NODE_ONCE;
         step->node.out[0]->storage = TQ_STORAGE_CONSTANT;
         graph->has_once = true;
-        return;
+        return TQ_OK;
     }
-    tq_step_compute_inputs(graph, step);
-    fold(graph, step);
+    TQ_TRY(tq_step_compute_inputs(graph, step, error));
+    return fold(graph, step, error);
 }
 
 tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
@@ -144,10 +146,11 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
             continue;
         bool again;
         if (tq_part_begin(step->part, &again)) {
-            tq_status status = step->node.eval(&step->node, error);
+            tq_status status = tq_run_heard(graph->run, step->node.eval(&step->node, error), error);
             tq_part_end(step->part, status == TQ_OK);
             TQ_TRY(status);
         }
+        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still make the part */
         step->phase = TQ_NODE_FOLDED;
     }
     graph->has_once = false;

@@ -6,22 +6,9 @@
 
 #include "base/clock.h"
 #include "base/denormals.h"
+#include "base/stop.h"
 #include "ops/check.h"
 #include "runtime/run.h"
-
-enum { ASK_EVERY = 50000000 }; /* nanoseconds between two questions whether to stop */
-
-tq_status tq_run_poll(tq_run *run, tq_error *error)
-{
-    const tq_run_hooks *hooks = &run->options.hooks;
-    if (!hooks->interrupted)
-        return TQ_OK;
-    uint64_t now = tq_nanoseconds_coarse();
-    if (now - run->last_asked < ASK_EVERY)
-        return TQ_OK;
-    run->last_asked = now;
-    return hooks->interrupted(hooks->context) ? tq_fail(error, TQ_INTERRUPTED, TQ_NO_OFFSET, "interrupted") : TQ_OK;
-}
 
 /* XNNPACK takes denormal numbers for 0 when it runs, not when it packs. */
 static tq_status eval_flushed(tq_node *node, tq_error *error)
@@ -33,12 +20,32 @@ static tq_status eval_flushed(tq_node *node, tq_error *error)
     return status;
 }
 
+/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
+   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+static bool writes_no_element(const tq_node *node)
+{
+    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
+        return false;
+    for (int i = 0; i < node->out_count; i++) {
+        const tq_tensor *out = node->out[i];
+        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
+            return false;
+    }
+    return node->out_count > 0;
+}
+
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
-    tq_step_pack(tq_step_of(node));
-    if (node->numerics == TQ_NUMERICS_XNNPACK)
-        return eval_flushed(node, error);
-    return node->eval(node, error);
+    if (writes_no_element(node))
+        return TQ_OK;
+    TQ_TRY(tq_step_pack(tq_step_of(node), error));
+    const tq_status status = node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
+    return tq_run_heard(tq_graph_of(node)->run, status, error);
+}
+
+tq_status tq_node_shape_later(tq_node *node, tq_error *error)
+{
+    return node->shape_later ? tq_run_heard(tq_graph_of(node)->run, node->shape_later(node, error), error) : TQ_OK;
 }
 
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -46,9 +53,11 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
     tq_node *node = &step->node;
     if (step->phase == TQ_NODE_LATE)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
-    if (node->shape_later)
-        TQ_TRY(node->shape_later(node, error));
-    return tq_node_eval(node, error);
+    TQ_TRY(tq_node_shape_later(node, error));
+    uint64_t spent = 0;
+    TQ_TRY(tq_step_spend(graph, step, &spent, error));
+    TQ_TRY(tq_node_eval(node, error));
+    return tq_step_spend(graph, step, &spent, error);
 }
 
 static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -66,9 +75,7 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
     tq_status status = TQ_OK;
     if (!graph->ready)
         return tq_fail(error, TQ_NOT_READY, TQ_NO_OFFSET, "Invoke called on model that is not ready: allocate tensors first");
-    if (graph->busy)
-        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
-    graph->busy = true;
+    TQ_TRY(tq_graph_begin(graph, error));
     graph->end = begin;
     status = tq_graph_compute_once(graph, error);
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
@@ -79,9 +86,9 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
             break;
         if (step->phase != TQ_NODE_FOLDED)
             status = run->options.profile ? run_timed(graph, step, error) : run_step(graph, step, error);
-        graph->end = k + 1;
+        graph->end = status == TQ_INTERRUPTED ? k : k + 1;
     }
-    graph->busy = false;
+    tq_graph_end(graph);
     graph->has_run = true;
     return status;
 }
@@ -93,7 +100,7 @@ void tq_graph_reset_variables(tq_graph_run *graph)
         if (tensor->storage != TQ_STORAGE_VARIABLE || !tensor->data)
             continue;
         int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_at(tensor, 0) : 0;
-        memset(tensor->data, zero, tensor->bytes);
+        tq_fill(tensor->data, zero, tensor->bytes);
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         tq_node *node = &graph->steps[k].node;

@@ -189,18 +189,21 @@ tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error)
     return status;
 }
 
-void tq_step_pack(tq_step *step)
+tq_status tq_step_pack(tq_step *step, tq_error *error)
 {
+    tq_run *run = tq_graph_of(&step->node)->run;
     bool again = false;
     if (!step->to_pack)
-        return;
+        return TQ_OK;
     if (tq_part_begin(step->part, &again)) {
         if (again)
             memset(step->node.kept, 0, (size_t)step->kept_bytes);
         step->pack(&step->node);
-        tq_part_end(step->part, true);
+        tq_part_end(step->part, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
+    TQ_TRY(tq_run_heard(run, TQ_OK, error));
     step->to_pack = false;
+    return TQ_OK;
 }
 
 /* ---- preparing again ---- */

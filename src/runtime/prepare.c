@@ -22,6 +22,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->scratch_bytes = step->kept_bytes = 0;
     step->pack = NULL;
     step->form_count = 0;
+    step->told = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
@@ -159,7 +160,6 @@ static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *err
 static tq_status check_known(tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    static const tq_op unknown = {"unknown operator", NULL, 0, NULL};
     if (!node->op) {
         const tq_builtin_row *row = tq_builtin(node->row.code);
         tq_bytes custom = node->row.custom_name;
@@ -172,11 +172,9 @@ static tq_status check_known(tq_step *step, tq_error *error)
                        row ? row->name : "?", node->row.version, node->index);
     }
     if (step->unbound) {
-        const tq_op *op = node->op;
-        node->op = op ? op : &unknown;
         return tq_op_fail(node, error, TQ_BAD_GRAPH, "an input or output is a tensor that does not exist");
     }
-    return TQ_OK;
+    return node->misfit ? tq_check_operands(node, error) : TQ_OK;
 }
 
 /* What the inputs of a step say: 0 ready, 1 some wait for data, -1 broken (with an error, or because
@@ -224,15 +222,17 @@ static tq_status settle_outputs(tq_graph_run *graph, tq_step *step, tq_error *er
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     if (!(step->node.op->flags & TQ_OP_LATER))
-        tq_step_compute_inputs(graph, step);
+        TQ_TRY(tq_step_compute_inputs(graph, step, error));
     graph->in_prepare = true;
     step->phase = TQ_NODE_READY;
-    tq_status status = step->node.op->prepare(&step->node, error);
+    tq_status status = tq_run_heard(graph->run, step->node.op->prepare(&step->node, error), error);
     graph->in_prepare = false;
     TQ_TRY(status);
     TQ_TRY(settle_outputs(graph, step, error));
-    tq_step_fold(graph, step);
-    return TQ_OK;
+    TQ_TRY(tq_step_count(graph, step, error));
+    TQ_TRY(tq_step_fold(graph, step, error));
+    uint64_t spent = 0;
+    return step->phase == TQ_NODE_READY ? TQ_OK : tq_step_spend(graph, step, &spent, error);
 }
 
 static void wait_for_data(tq_graph_run *graph, tq_step *step)
@@ -307,12 +307,14 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
     return tq_graph_plan(graph, error);
 }
 
-/* What tq_graph_allocate does, once it is known that the graph does not call itself. */
+/* What tq_graph_allocate does, once the graph is busy. */
 static tq_status allocate(tq_graph_run *graph, tq_error *error)
 {
     tq_run *run = graph->run;
     pass p = {.graph = graph};
+    TQ_TRY(tq_graph_check_again(graph, error));
     graph->ready = graph->has_run = graph->has_once = false;
+    graph->work = 0;
     for (uint32_t k = 0; k < graph->step_count; k++)
         clean_step(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
@@ -323,8 +325,10 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     mark_ends(&p, &graph->subgraph.inputs, true);
     mark_ends(&p, &graph->subgraph.outputs, false);
     mark_orphans(graph);
-    for (uint32_t k = 0; k < graph->step_count; k++)
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(run, error));
         TQ_TRY(prepare_step(&p, &graph->steps[k], error));
+    }
     check_outputs(&p);
     if (p.first.status != TQ_OK || run->report_base) {
         if (p.first.status == TQ_OK)
@@ -335,6 +339,7 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     }
     TQ_TRY(give_memory(graph, error));
     tq_graph_reset_variables(graph);
+    TQ_TRY(tq_run_heard(run, TQ_OK, error));
     graph->ready = true;
     return TQ_OK;
 }
@@ -343,17 +348,17 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
 {
     if (graph->ready)
         return TQ_OK;
-    if (graph->busy)
-        return tq_fail(error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "subgraph %u calls itself", graph->index);
+    TQ_TRY(tq_graph_begin(graph, error));
     graph->run->allocated = true;
-    graph->busy = true;
+    tq_graph_begin_prepare(graph);
     tq_status status = allocate(graph, error);
+    tq_graph_end_prepare(graph);
     for (uint32_t k = 0; k < graph->step_count; k++)
         tq_step_drop_held(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
         if (graph->slots[i].before)
             tq_slot_drop_held(graph, &graph->slots[i]);
-    graph->busy = false;
+    tq_graph_end(graph);
     return status;
 }
 
@@ -384,7 +389,7 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     graph->ready = false;
     if (!graph->run->allocated) {
         graph->tensors[tensor].resized = true;
-        tq_graph_choose_backends(graph);
+        return tq_graph_choose_backends(graph, error);
     }
     return TQ_OK;
 }
@@ -411,7 +416,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
             graph->slots[node->out[i]->index].later = false;
             node->out[i]->has_shape = false;
         }
-    tq_status status = node->op->prepare(node, error);
+    tq_status status = tq_run_heard(graph->run, node->op->prepare(node, error), error);
     if (status == TQ_OK)
         status = settle_outputs(graph, step, error);
     tq_step_drop_held(graph, step);

@@ -12,7 +12,8 @@
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
 
-#include "ops/backends.h"
+#include "base/stop.h"
+#include "delegate/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
 
@@ -32,7 +33,7 @@ typedef struct tq_step {
     tq_backend backend;     /* whose numerics the node follows, and why */
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
-    bool unbound;           /* an index of the file leads to no tensor */
+    bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
     tq_block *scratch;      /* of a late operator */
@@ -44,6 +45,7 @@ typedef struct tq_step {
     uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
     tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* `part` may not be made yet */
+    uint64_t told;          /* by tq_node_work */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
@@ -92,8 +94,10 @@ typedef struct tq_graph_run {
     bool busy;       /* being prepared, or running: a recursive call is refused */
     bool called_once;
     bool has_once;   /* some operators are to run once */
+    uint64_t work;   /* of the operators that are prepared, while there is a limit (work.c) */
     uint32_t at;     /* the operator that is running, or that failed */
     uint32_t end;    /* of the operators that the last run ran */
+    uint64_t pass;   /* in which the graph was last prepared: run->pass */
 } tq_graph_run;
 
 /* What a run asks its caller. */
@@ -103,7 +107,7 @@ typedef struct tq_run_hooks {
     const tq_op *(*custom_op)(void *context, tq_bytes name);
     /* Bytes of an external buffer, which outlive the run. */
     tq_status (*external)(void *context, int64_t id, tq_bytes *out, tq_error *error);
-    /* Whether to stop; asked between operators, some twenty times a second at most. */
+    /* Whether to stop; asked between operators and in them, some fifty times a second at most (base/stop.h). */
     bool (*interrupted)(void *context);
 } tq_run_hooks;
 
@@ -113,6 +117,7 @@ typedef struct tq_run_options {
     bool preserve_all;   /* no two tensors share memory */
     bool profile;        /* count what each operator takes; may be changed between two runs */
     uint64_t max_memory; /* 0: what the machine has */
+    uint64_t max_multiply_adds; /* of one invoke, and of the operators of a graph; 0: no limit */
     tq_run_hooks hooks;
 } tq_run_options;
 
@@ -128,7 +133,13 @@ typedef struct tq_run {
     size_t report_size, report_room;
     bool allocated;     /* some graph, once: backends stay as they are chosen */
     size_t report_base; /* what opening found; the rest is of the last graph that was allocated */
-    uint64_t last_asked; /* when `interrupted` was, in nanoseconds */
+    tq_stop stop;           /* what operators listen to */
+    tq_listener listener;   /* of the thread, before it came here */
+    unsigned depth;         /* graphs that are busy: each is called by an operator of the one before */
+    unsigned preparing;     /* those of them that are being prepared */
+    uint64_t pass;          /* counts the outermost ones of those */
+    uint64_t prepared_again; /* operators and tensors, in this pass */
+    uint64_t spent; /* multiply-adds since the caller began what the run does, while there is a limit */
 } tq_run;
 
 /* ---- open.c: an instance of each subgraph; the model must outlive it ---- */
@@ -137,8 +148,8 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
                       tq_run **out, tq_error *error);
 void tq_run_close(tq_run *run);
 
-/* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated. */
-void tq_graph_choose_backends(tq_graph_run *graph);
+/* Chooses whose arithmetic each operator follows (delegate/backends.h), as long as nothing was allocated.  TQ_INTERRUPTED. */
+tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
 const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
@@ -149,13 +160,39 @@ void tq_run_report(tq_run *run, const char *text);
 /* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
 static inline bool tq_ends_the_pass(tq_status status)
 {
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED;
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_WORK_LIMIT || status == TQ_CALL_BUDGET ||
+           status == TQ_INTERRUPTED;
 }
+
+/* ---- begin.c ---- */
+
+enum {
+    TQ_CALL_DEPTH = 32,         /* graphs that may be busy at once: some 2 KB of stack each, of 256 KB that a thread may have */
+    TQ_PREPARED_AGAIN = 1000000 /* operators and tensors of graphs that one pass prepares more than once: seconds */
+};
+
+/* Makes a graph busy; the first that is busy begins to listen for Ctrl-C.  TQ_BAD_GRAPH: it is busy; TQ_CALL_BUDGET. */
+tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error);
+void tq_graph_end(tq_graph_run *graph);
+
+/* TQ_INTERRUPTED where the caller wants a stop. */
+tq_status tq_run_poll(tq_run *run, tq_error *error);
+
+/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a stop. */
+tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error);
+
+/* Around the preparing of a graph. */
+void tq_graph_begin_prepare(tq_graph_run *graph);
+void tq_graph_end_prepare(tq_graph_run *graph);
+
+/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs that
+   calls the next one with two shapes doubles their number. */
+tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
 
 /* ---- chains.c ---- */
 
 /* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
-void tq_graph_find_chains(tq_graph_run *graph);
+tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 
@@ -174,11 +211,11 @@ tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes,
 /* ---- fold.c: operators of constants ---- */
 
 /* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
-   one that fails, is left to run. */
-void tq_step_fold(tq_graph_run *graph, tq_step *step);
+   one that fails by its data, is left to run. */
+tq_status tq_step_fold(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Computes the operators that were put off and that the inputs of this one come from. */
-void tq_step_compute_inputs(tq_graph_run *graph, tq_step *step);
+tq_status tq_step_compute_inputs(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Computes all operators that were put off. */
 tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
@@ -193,7 +230,7 @@ tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error);
 tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Packs, unless it is done. */
-void tq_step_pack(tq_step *step);
+tq_status tq_step_pack(tq_step *step, tq_error *error);
 
 /* Lets go of what an operator keeps.  hold: it is to be prepared again, and may want the same. */
 void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
@@ -209,6 +246,15 @@ void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
    call tq_part_end for the slot's part; else it is filled. */
 tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
+
+/* ---- work.c: the limit on multiply-adds; both do nothing without one ---- */
+
+/* Counts a prepared operator as one of its graph.  TQ_WORK_LIMIT: the graph's pass the limit. */
+tq_status tq_step_count(tq_graph_run *graph, const tq_step *step, tq_error *error);
+
+/* Counts one run of an operator, less what *spent has of it already, which grows to all: outputs whose shapes wait for
+   eval count after it.  TQ_WORK_LIMIT: all since run->spent was 0 pass the limit. */
+tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error);
 
 /* ---- plan.c ---- */
 
@@ -234,8 +280,8 @@ void tq_graph_reset_variables(tq_graph_run *graph);
 /* node->eval, in the mode of denormals that its numerics has. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
-/* TQ_INTERRUPTED where the caller wants a stop. */
-tq_status tq_run_poll(tq_run *run, tq_error *error);
+/* node->shape_later, where there is one. */
+tq_status tq_node_shape_later(tq_node *node, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
 {

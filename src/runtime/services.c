@@ -68,11 +68,6 @@ tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int
     return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
 }
 
-tq_status tq_node_poll(const tq_node *node, tq_error *error)
-{
-    return tq_run_poll(tq_graph_of(node)->run, error);
-}
-
 /* The bytes of a shape; false where they are more than a machine could hold. */
 static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
 {

@@ -30,16 +30,21 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
+{
+    *container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
+    *name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
+}
+
 tq_status tq_prepare_var_handle(tq_node *node, tq_error *error)
 {
     int32_t *id;
     tq_shape scalar = {0};
-    TQ_TRY(tq_check_counts(node, 0, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(tq_node_state(node, sizeof *id, &id, error));
-    tq_bytes container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
-    tq_bytes name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
-    TQ_TRY(tq_resource_id(resources_of(node), container, name, id, error));
+    tq_bytes container, name;
+    tq_resource_name(node, &container, &name);
+    *id = tq_resource_id(resources_of(node), container, name);
     node->eval = eval_handle;
     node->foldable = true;
     return tq_output_shape(node, 0, &scalar, error);
@@ -58,13 +63,12 @@ static tq_status eval_read(tq_node *node, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_DATA, "variable %d holds %s; the output is %s", id,
                           tq_type_name(value->type), tq_type_name(out->type));
     TQ_TRY(tq_output_bytes(node, 0, &value->shape, value->bytes, error));
-    memcpy(out->data, value->data, value->bytes);
+    tq_copy(out->data, value->data, value->bytes);
     return TQ_OK;
 }
 
 tq_status tq_prepare_read_variable(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 1, 1, 1, 1, error));
     TQ_TRY(check_handle(node, error));
     tq_output_later(node, 0);
     node->eval = eval_read;
@@ -83,7 +87,6 @@ static tq_status eval_assign(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_assign_variable(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_counts(node, 2, 2, 0, 0, error));
     TQ_TRY(check_handle(node, error));
     node->eval = eval_assign;
     return TQ_OK;

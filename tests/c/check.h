@@ -41,6 +41,8 @@ static inline void free_copy(tq_bytes bytes)
 }
 
 void test_base(void);
+void test_file(void);
+void test_processors(void);
 void test_shared(void);
 void test_places(void);
 void test_flatbuffer(void);
@@ -48,5 +50,6 @@ void test_model(void);
 void test_flexbuffer(void);
 void test_sparsity(void);
 void test_fixed_math(void);
+void test_rounding(void);
 
 #endif

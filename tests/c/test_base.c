@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/cpu.h"
 #include "check.h"
 
 static void test_arithmetic(void)
@@ -65,8 +66,20 @@ static void test_status(void)
     CHECK(strcmp(tq_status_name(TQ_STATUS_COUNT), "?") == 0 && strcmp(tq_status_text((tq_status)-1), "?") == 0);
 }
 
+static void test_byte_order(void)
+{
+    const uint16_t one = 1;
+    tq_error error;
+    uint8_t first;
+    memcpy(&first, &one, 1);
+    CHECK(first == !TQ_IS_BIG_ENDIAN);
+    CHECK(tq_cpu_check_byte_order(false, &error) == TQ_OK);
+    CHECK(tq_cpu_check_byte_order(true, &error) == TQ_MACHINE && strstr(error.text, "big-endian"));
+}
+
 void test_base(void)
 {
+    test_byte_order();
     test_arithmetic();
     test_loads();
     test_allocation();

@@ -10,6 +10,8 @@ unsigned checks_made, checks_failed;
 int main(void)
 {
     test_base();
+    test_file();
+    test_processors();
     test_shared();
     test_places();
     test_flatbuffer();
@@ -17,6 +19,7 @@ int main(void)
     test_flexbuffer();
     test_sparsity();
     test_fixed_math();
+    test_rounding();
     printf("%u checks, %u failed\n", checks_made, checks_failed);
     return checks_failed != 0;
 }

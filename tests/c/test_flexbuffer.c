@@ -164,19 +164,19 @@ static tq_status verify_shared(unsigned wire, uint32_t count, uint32_t length)
     uint8_t *data = calloc(size, 1), *p = data;
     if (!data)
         abort();
-    memcpy(p, &length, 4);
+    tq_store_u32(p, length);
     memset(p + 4, 'k', length);
     p += 4 + length + 1;
-    memcpy(p, &count, 4);
+    tq_store_u32(p, count);
     p += 4;
     for (uint32_t i = 0; i < count; i++, p += 4) {
         uint32_t distance = (uint32_t)(p - data) - 4;
-        memcpy(p, &distance, 4);
+        tq_store_u32(p, distance);
     }
     memset(p, (int)(wire << 2 | 2), count);
     p += count;
     uint32_t distance = count * 5;
-    memcpy(p, &distance, 4);
+    tq_store_u32(p, distance);
     p[4] = 10 << 2 | 2;
     p[5] = 4;
     tq_status status = verify_copy(data, size);

@@ -114,7 +114,7 @@ static tq_weight_quantizer quantizer_of(const tq_weight_target *target)
 
 static int32_t value_of(float w, float factor, const tq_weight_quantizer *k)
 {
-    return tq_value_of_rounded(k->divides ? rintf(w / factor) : roundf(w * factor), 0, k->low, k->high);
+    return tq_value_of_rounded(k->divides ? rintf(w / factor) : tq_round_f32(w * factor), 0, k->low, k->high);
 }
 
 typedef struct quantize_job {

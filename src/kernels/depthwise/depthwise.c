@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/stop.h"
 #include "base/threads.h"
 #include "kernels/depthwise/depthwise_parts.h"
 
@@ -68,7 +69,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
 static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixels, size_t stride, char *to)
 {
     const size_t inputs = d->channels / d->multiplier, size = tq_element_size(d->in);
-    for (size_t p = 0; p < pixels; p++, from += stride)
+    for (size_t p = 0; p < pixels && !tq_stop_after(d->channels); p++, from += stride)
         for (size_t c = 0; c < inputs; c++)
             for (size_t m = 0; m < d->multiplier; m++, to += size)
                 memcpy(to, from + c * size, size);
@@ -132,7 +133,7 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
     const tq_depthwise *d = run->d;
     const size_t lanes = d->kernel->lanes;
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < d->channels; c++) {
+        for (size_t c = 0; c < d->channels && !tq_stop_after(d->taps); c++) {
             const char *vector = (const char *)d->weights + c / lanes * tq_depthwise_vector_bytes(d);
             const float *w = (const float *)(const void *)vector + c % lanes;
             float sum = 0;
@@ -200,18 +201,21 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
 
 static void run_job(const struct run *run, size_t job)
 {
+    size_t work = 0;
     const tq_depthwise *d = run->d;
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
     const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
     const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
     for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
         size_t count = tq_min_size(run->block, end - first);
+        if (tq_stop_count(&work, count * d->taps))
+            return;
         place_rows(run, table, first, count);
         if (d->non_finite) {
             skip_padding(run, table, first, count);
             continue;
         }
-        for (size_t v = 0; v < vectors; v += most)
+        for (size_t v = 0; v < vectors && !tq_stop_count(&work, count * d->taps); v += most)
             for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
                 run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), v,
                          tq_min_size(most, vectors - v));

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/stop.h"
 #include "kernels/depthwise/depthwise_parts.h"
 
 static int32_t weight_at(const tq_gemm_weights *w, size_t at)
@@ -63,9 +64,9 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
     const size_t vectors = tq_depthwise_vectors(depthwise), bias_bytes = depthwise->wide ? 8 : 4;
     char *to = memory, *bias = to + tq_round_up(vectors * each, TQ_DEPTHWISE_ALIGN);
     char *padding = bias + tq_round_up(vectors * k->lanes * bias_bytes, TQ_DEPTHWISE_ALIGN);
-    memset(memory, 0, (size_t)depthwise->packed_bytes);
+    tq_fill(memory, 0, (size_t)depthwise->packed_bytes);
     depthwise->non_finite = false;
-    for (size_t c = 0; c < depthwise->channels; c++) {
+    for (size_t c = 0; c < depthwise->channels && !tq_stop_after(depthwise->taps); c++) {
         char *first = to + c / k->lanes * each + c % k->lanes * lane;
         if (depthwise->in == TQ_f32)
             depthwise->non_finite |=

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/stop.h"
 #include "base/threads.h"
 #include "kernels/gemm/gemm_parts.h"
 
@@ -165,8 +166,14 @@ static size_t fair_share(size_t count, size_t most)
     return parts ? count / parts + (count % parts != 0) : 1;
 }
 
+/* Some dozens of multiply-adds take as long as an element operation of others. */
+static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
+{
+    return rows * panels * g->kernel->lanes * g->taps * g->depth / 32;
+}
+
 static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t panel,
-                      size_t panel_end)
+                      size_t panel_end, size_t *work)
 {
     const tq_gemm_kernel *k = call->gemm->kernel;
     const size_t panels = fair_share(panel_end - panel, count == 1 ? k->wide_panels : k->panels);
@@ -174,6 +181,8 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
     struct tile_place at;
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
         at.panels = tq_min_size(panels, panel_end - at.panel);
+        if (tq_stop_count(work, tile_work(call->gemm, count, at.panels)))
+            return;
         for (at.row = 0; at.row < count; at.row += at.rows) {
             at.rows = tq_min_size(rows, count - at.row);
             at.out_row = first + at.row;
@@ -193,10 +202,13 @@ static void run_job(const tq_gemm_call *call, size_t job)
     const size_t end = tq_min_size(call->rows->count, (row_part + 1) * each);
     const size_t panel = g->panels * panel_part / call->panel_parts;
     const size_t panel_end = g->panels * (panel_part + 1) / call->panel_parts;
+    size_t work = 0;
     if (panel == panel_end)
         return;
     for (size_t first = row_part * each; first < end; first += call->block) {
         size_t count = tq_min_size(call->block, end - first);
+        if (tq_stop_count(&work, count))
+            return;
         tq_gemm_place_rows(call, &space, first, count);
         if (g->non_finite && !call->plain) {
             tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
@@ -209,7 +221,7 @@ static void run_job(const tq_gemm_call *call, size_t job)
         }
         if (g->in != TQ_f32)
             tq_gemm_find_adjust(call, &space, count);
-        run_block(call, &space, first, count, panel, panel_end);
+        run_block(call, &space, first, count, panel, panel_end, &work);
     }
 }
 

@@ -10,7 +10,15 @@
 #include "kernels/simd_neon.h"
 #undef TARGET
 #undef INLINE
+/* clang before 16 names the extension alone, and its arm_neon.h has vdotq_s32 only where the whole file is compiled for
+   it. */
+#if defined(__clang__) && __clang_major__ < 16
+#define TARGET __attribute__((target("dotprod")))
+#define DOT(sums, a, b) (int32x4_t) __builtin_neon_vdotq_v((int8x16_t)(sums), a, b, 34 /* int32x4_t */)
+#else
 #define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
+#define DOT vdotq_s32
+#endif
 #define INLINE TQ_INLINE TARGET
 
 #define ELEMENT(name, type, low, high) typedef type element_##name;
@@ -57,7 +65,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_row(p, flip) veorq_s8(load_four(p), flip)
 #define load_row_part(p, n, flip) veorq_s8(load_few(p, n), flip)
 #define flip_of(flip) vdupq_n_s8((int8_t)(flip))
-#define multiply(sums, weights, row) vdotq_s32(sums, weights, row)
+#define multiply(sums, weights, row) DOT(sums, weights, row)
 #define PRODUCT_FIELDS .flip_i8 = 0, .flip_u8 = 0x80, .stores = &tq_stores__neon, .row_sum = sum_bytes
 #include "kernels/gemm/gemm_simd.h"
 #endif

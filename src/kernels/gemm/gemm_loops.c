@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/stop.h"
 #include "kernels/gemm/gemm_parts.h"
 #include "kernels/isa.h"
 
@@ -82,7 +83,7 @@ static void run_narrow_rows(const tq_gemm_call *call, sum_fused_fn fused, const 
     const size_t stride = call->out_stride;
     const float low = call->store->floor, high = call->store->ceiling;
     const bool neighbours = g->depth == 1 && row[count - 1] == row[0] + (count - 1);
-    for (size_t c = 0; c < g->channels; c++) {
+    for (size_t c = 0; c < g->channels && !tq_stop_after(count * g->depth / 8); c++) {
         const float *weights = (const float *)g->panel + c, bias = ((const float *)g->bias)[c];
         float sum[NARROW_ROWS], *out = (float *)(void *)call->out + first * stride + c;
         if (fused)
@@ -134,7 +135,7 @@ void tq_gemm_skip_padding(const tq_gemm_call *call, const tq_gemm_space *space, 
     const float low = call->store->floor, high = call->store->ceiling, *bias = g->bias;
     for (size_t i = 0; i < count; i++) {
         float *out = (float *)(void *)call->out + (first + i) * call->out_stride;
-        for (size_t c = channel; c < channel_end; c++)
+        for (size_t c = channel; c < channel_end && !tq_stop_after(g->taps * g->depth); c++)
             out[c] = tq_bounded(sum_of_taps(g, taps + i, call->block, c) + bias[c], low, high);
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/stop.h"
 #include "kernels/gemm/gemm_parts.h"
 
 /* ---- memory ---- */
@@ -43,7 +44,7 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
     const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
     const size_t groups = (g->length + group - 1) / group; /* of a run */
     for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
-        for (size_t line = 0; line < g->length; line += LINE) {
+        for (size_t line = 0; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
             const size_t some = tq_min_size(LINE, g->length - line);
             for (size_t c = 0; c < n; c++) {
                 const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
@@ -69,7 +70,7 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
     const size_t lanes = g->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
     const float *from = (const float *)w->data + first * w->channel_stride;
     float *to = (float *)(void *)panel;
-    for (size_t line = 0; line < all; line += LINE) {
+    for (size_t line = 0; line < all && !tq_stop_after(n * LINE / 4); line += LINE) {
         const size_t some = tq_min_size(LINE, all - line);
         for (size_t c = 0; c < n; c++)
             for (size_t k = line; k < line + some; k++)
@@ -165,7 +166,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     int32_t *sums = (int32_t *)(void *)(panel + at.sums);
     /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
     const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
-    memset(panel + written, 0, at.end - written);
+    tq_fill(panel + written, 0, at.end - written);
     for (size_t i = 0; i < gemm->panels; i++)
         (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
                                                         tq_min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
@@ -178,7 +179,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
         gemm->non_finite = !gemm->fused && !are_finite(gemm);
         return;
     }
-    for (size_t c = 0; c < gemm->channels; c++)
+    for (size_t c = 0; c < gemm->channels && !tq_stop_after(gemm->taps * gemm->depth / 8); c++)
         sums[c] = sum_of_channel(gemm, weights, c);
     const bool converts = gemm->in_bytes != k->row_bytes; /* and takes the zero point off */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;

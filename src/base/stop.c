@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/stop.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+enum {
+    ASK_EVERY = 20000000, /* nanoseconds between two questions whether to stop */
+    WORK = 1 << 16,       /* element operations between two looks: at 50 ns each, 3 ms */
+    BYTES = 1 << 20       /* that are copied between two looks */
+};
+
+static _Thread_local struct {
+    tq_listener listener;
+    size_t work; /* since the last look */
+} mine;
+
+tq_listener tq_stop_enter(tq_listener now)
+{
+    const tq_listener before = mine.listener;
+    mine.listener = now;
+    return before;
+}
+
+tq_listener tq_stop_helper(void)
+{
+    return (tq_listener){mine.listener.stop, false};
+}
+
+bool tq_stop_listens(void)
+{
+    return mine.listener.stop != NULL;
+}
+
+/* What the caller runs to answer is no part of the computation, and may begin another. */
+static bool ask_outside(tq_stop *stop)
+{
+    const tq_denormals mode = tq_denormals_mode();
+    const tq_listener before = tq_stop_enter((tq_listener){NULL, false});
+    tq_denormals_restore(stop->denormals);
+    const bool wanted = stop->ask(stop->context);
+    tq_denormals_restore(mode);
+    tq_stop_enter(before);
+    return wanted;
+}
+
+bool tq_stop_ask(tq_stop *stop)
+{
+    if (atomic_load_explicit(&stop->stopped, memory_order_relaxed))
+        return true;
+    if (!stop->ask)
+        return false;
+    const uint64_t now = tq_nanoseconds_coarse();
+    if (now - stop->last_asked < ASK_EVERY)
+        return false;
+    stop->last_asked = now;
+    if (!ask_outside(stop))
+        return false;
+    atomic_store_explicit(&stop->stopped, true, memory_order_relaxed);
+    return true;
+}
+
+bool tq_stop_now(void)
+{
+    tq_stop *stop = mine.listener.stop;
+    if (!stop)
+        return false;
+    return mine.listener.asks ? tq_stop_ask(stop) : atomic_load_explicit(&stop->stopped, memory_order_relaxed);
+}
+
+bool tq_stop_after(size_t work)
+{
+    tq_stop *stop = mine.listener.stop;
+    if (!stop)
+        return false;
+    mine.work = work < WORK ? mine.work + work : WORK;
+    if (mine.work < WORK)
+        return atomic_load_explicit(&stop->stopped, memory_order_relaxed);
+    mine.work = 0;
+    return tq_stop_now();
+}
+
+void tq_copy(void *to, const void *from, size_t bytes)
+{
+    while (bytes > BYTES && !tq_stop_after(BYTES / 64)) {
+        memcpy(to, from, BYTES);
+        to = (char *)to + BYTES;
+        from = (const char *)from + BYTES;
+        bytes -= BYTES;
+    }
+    if (bytes <= BYTES && bytes)
+        memcpy(to, from, bytes);
+}
+
+void tq_fill(void *to, int byte, size_t bytes)
+{
+    while (bytes > BYTES && !tq_stop_after(BYTES / 64)) {
+        memset(to, byte, BYTES);
+        to = (char *)to + BYTES;
+        bytes -= BYTES;
+    }
+    if (bytes <= BYTES && bytes)
+        memset(to, byte, bytes);
+}
