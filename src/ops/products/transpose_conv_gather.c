@@ -314,7 +314,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_deconvolution *d = node->state;
     const form_row *row = &rows[d->form];
     tq_hybrid_row *images = tq_scratch_at(node, d->images_at);
-    void *packed = (char *)(d->constant ? node->kept : node->scratch) + d->packed_at;
+    void *packed = d->constant ? (char *)node->kept + d->packed_at : tq_scratch_at(node, d->packed_at);
     if (!d->constant)
         row->pack(d, node->in[WEIGHTS], packed);
     running r = {d, row, node, packed, input_of(node, d, images), images, tq_scratch_at(node, d->sums_at)};
