@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two integer forms of an LSTM share: lstm_integer.c and lstm_integer_8.c.
+ * Helpers of both integer forms of an LSTM: lstm_integer.c (int16 products) and lstm_integer_8.c (int8 products).
  */
-#ifndef TQ_OPS_RECURRENT_LSTM_INTEGER_H
-#define TQ_OPS_RECURRENT_LSTM_INTEGER_H
+#ifndef TQ_OPS_RECURRENT_LSTM_INTEGER_COMMON_H
+#define TQ_OPS_RECURRENT_LSTM_INTEGER_COMMON_H
 
 #include "ops/products/dot.h"
 #include "ops/recurrent/lstm.h"
 
-/* The scale as a multiplier; fails where the scales it was made of are absurd. */
+/* A ratio of scales as a fixed-point multiplier.  TQ_BAD_OPERATOR, naming `what` ("a gate's input"), unless the ratio is
+   finite and >= 0. */
 tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error);
 
-/* Scale and zero point of the operator's intermediate tensor i, of which there are enough. */
+/* Scale (> 0) and zero point of intermediate tensor i, below the operator's number of intermediate tensors.
+   TQ_BAD_OPERATOR where the tensor has no scale. */
 tq_status tq_lstm_intermediate(tq_node *node, size_t i, float *scale, int32_t *zero_point, tq_error *error);
 
-/* bias + scalar * (sum of each row), in 32 bits. */
+/* out[row] = bias[row] + scalar * (sum of the matrix's row), modulo 2^32; *out: [rows of `matrix`], node memory.
+   matrix: int8, of 2 dimensions; bias: int32, or NULL for 0; TQ_BAD_OPERATOR unless both are constant. */
 tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *bias, int32_t scalar, int32_t **out,
                        tq_error *error);
 
-/* The clip as a code, at most `most`; 0: none. */
+/* The bound `clip` as a quantized value, min(clip / scale, most), cut off towards 0; 0: no bound.  scale > 0. */
 int32_t tq_lstm_clip_code(float clip, float scale, float most);
 
-/* cell = forget * cell + input * modulation, of finished gates [gate][batch][cell] in Q15. */
+/* cell = clip(R(forget * cell, 15) + R(input * modulation, 30 + cell_shift)), R(v, n) the rounding shift of v by n bits;
+   input = 1 - forget where l->cifg.  gates: activated, [gate][batch][cell], Q15. */
 void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates);
-
-/* What prepare adds, and a step, where there are 12 intermediate tensors. */
-tq_status tq_lstm_prepare_integer_8(tq_node *node, tq_lstm *lstm, tq_error *error);
-void tq_lstm_step_integer_8(const tq_node *node, const tq_lstm *lstm, const tq_sequence *x, const tq_sequence *aux,
-                            const tq_sequence *out, size_t step);
 
 static inline int32_t tq_lstm_product(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n,
                                       size_t row)
