@@ -2,72 +2,13 @@
 #include "ops/check.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/arity.h"
 #include "ops/quantized.h"
 
-/* ---- failing ---- */
-
-/* "operator 3 (CONV_2D): " and the message. */
-static tq_status fail(const tq_node *node, tq_error *error, tq_status status, const char *where, const char *format,
-                      va_list args)
-{
-    char text[200];
-    vsnprintf(text, sizeof text, format, args);
-    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op ? node->op->name : "?", where,
-                   text);
-}
-
-tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fail(node, error, status, "", format, args);
-    va_end(args);
-    return status;
-}
-
-static void name_tensor(const char *what, int i, const tq_tensor *tensor, char out[100])
-{
-    tq_bytes name = {NULL, 0};
-    if (tensor)
-        name = tq_get_string(&tensor->table, TQ_Tensor_name);
-    snprintf(out, 100, "%s %d '%.*s' ", what, i, name.size > 60 ? 60 : (int)name.size,
-             name.data ? (const char *)name.data : "");
-}
-
-tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
-{
-    char where[100];
-    va_list args;
-    name_tensor("input", i, i < node->in_count ? node->in[i] : NULL, where);
-    va_start(args, format);
-    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
-    va_end(args);
-    return TQ_BAD_OPERATOR;
-}
-
-tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
-{
-    char where[100];
-    va_list args;
-    name_tensor("output", i, i < node->out_count ? node->out[i] : NULL, where);
-    va_start(args, format);
-    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
-    va_end(args);
-    return TQ_BAD_OPERATOR;
-}
-
 /* ---- counts and types ---- */
-
-const char *tq_type_name(int64_t type)
-{
-    const char *name = tq_enum_name(TQ_ENUM_TensorType, type);
-    return name ? name : "unknown";
-}
 
 tq_status tq_check_operands(const tq_node *node, tq_error *error)
 {

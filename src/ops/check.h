@@ -9,13 +9,6 @@
 
 #include "ops/op.h"
 
-#define TQ_TRY(call)                \
-    do {                            \
-        tq_status status_ = (call); \
-        if (status_ != TQ_OK)       \
-            return status_;         \
-    } while (0)
-
 /* A set of tensor types; of one that only the file knows, tq_type_set, which is empty for a type that tq does not. */
 #define TQ_T(type) (1u << TQ_TensorType_##type)
 
@@ -66,8 +59,5 @@ tq_status tq_check_axis(const tq_node *node, int64_t axis, int rank, const char 
 
 /* Element `at` of an INT32 or INT64 (also INT16, INT8, UINT8 ...) tensor that has data. */
 int64_t tq_integer_at(const tq_tensor *tensor, size_t at);
-
-/* "FLOAT32" for a TensorType. */
-const char *tq_type_name(int64_t type);
 
 #endif
