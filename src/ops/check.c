@@ -97,6 +97,13 @@ tq_status tq_check_rank(const tq_node *node, int i, int low, int high, tq_error 
                        : tq_input_fail(node, i, error, "has %d dimensions; it needs %d to %d", rank, low, high);
 }
 
+tq_status tq_check_single(const tq_node *node, int i, tq_error *error)
+{
+    if (tq_tensor_count(node->in[i]) != 1)
+        return tq_input_fail(node, i, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[i]));
+    return TQ_OK;
+}
+
 /* ---- quantization ---- */
 
 /* What keeps a tensor's parameters from being one sound scale; NULL: nothing. */
@@ -172,6 +179,23 @@ tq_status tq_check_axis(const tq_node *node, int64_t axis, int rank, const char 
     return TQ_OK;
 }
 
+tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, i, TQ_T(INT32) | TQ_T(INT64), error));
+    if (count >= 0 && tq_tensor_count(node->in[i]) != (size_t)count)
+        return tq_input_fail(node, i, error, "has %zu elements; it needs %lld", tq_tensor_count(node->in[i]),
+                             (long long)count);
+    return TQ_OK;
+}
+
+tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error)
+{
+    if (value < 0 || value > INT32_MAX)
+        return tq_output_fail(node, 0, error, "would have a dimension of %lld", (long long)value);
+    *out = (int32_t)value;
+    return TQ_OK;
+}
+
 int64_t tq_integer_at(const tq_tensor *tensor, size_t at)
 {
     switch (tensor->type) {
@@ -185,4 +209,12 @@ int64_t tq_integer_at(const tq_tensor *tensor, size_t at)
     case TQ_TensorType_INT64: return ((const int64_t *)tensor->data)[at];
     }
     return 0;
+}
+
+void tq_integer_put(const tq_tensor *tensor, size_t at, int64_t value)
+{
+    if (tensor->type == TQ_TensorType_INT64)
+        ((int64_t *)tensor->data)[at] = value;
+    else
+        ((int32_t *)tensor->data)[at] = (int32_t)value;
 }
