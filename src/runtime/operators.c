@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of ops.def as a table.
+ * The rows of ops/ops.def and operators.def as a table.
  */
-#include "ops/ops.h"
+#include "runtime/operators.h"
 
 #include <string.h>
 
@@ -12,6 +12,8 @@ static const struct {
 } builtins[] = {
 #define OP(name, prepare, flags) {TQ_BuiltinOperator_##name, {#name, tq_prepare_##prepare, flags, NULL}},
 #include "ops/ops.def"
+#define OP(name, prepare, flags) {TQ_BuiltinOperator_##name, {#name, tq_prepare_##prepare, flags, NULL}},
+#include "runtime/operators.def"
 };
 
 static const tq_op customs[] = {

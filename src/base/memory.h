@@ -3,8 +3,8 @@
  * Memory of a running model: blocks that are counted against a limit, and that live as long as anyone
  * holds them, so that a view of a tensor outlives the interpreter that it came from.
  */
-#ifndef TQ_RUNTIME_MEMORY_H
-#define TQ_RUNTIME_MEMORY_H
+#ifndef TQ_BASE_MEMORY_H
+#define TQ_BASE_MEMORY_H
 
 #include <stdatomic.h>
 

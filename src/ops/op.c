@@ -1,13 +1,65 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * What ops/op.h promises operators.
- */
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/op.h"
+
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "ops/check.h"
-#include "runtime/run.h"
+
+/* ---- failing ---- */
+
+/* "operator 3 (CONV_2D): " and the message. */
+static tq_status fail(const tq_node *node, tq_error *error, tq_status status, const char *where, const char *format,
+                      va_list args)
+{
+    char text[200];
+    vsnprintf(text, sizeof text, format, args);
+    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op ? node->op->name : "?", where,
+                   text);
+}
+
+tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail(node, error, status, "", format, args);
+    va_end(args);
+    return status;
+}
+
+static void name_tensor(const char *what, int i, const tq_tensor *tensor, char out[100])
+{
+    tq_bytes name = {NULL, 0};
+    if (tensor)
+        name = tq_get_string(&tensor->table, TQ_Tensor_name);
+    snprintf(out, 100, "%s %d '%.*s' ", what, i, name.size > 60 ? 60 : (int)name.size,
+             name.data ? (const char *)name.data : "");
+}
+
+tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
+{
+    char where[100];
+    va_list args;
+    name_tensor("input", i, i < node->in_count ? node->in[i] : NULL, where);
+    va_start(args, format);
+    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
+    va_end(args);
+    return TQ_BAD_OPERATOR;
+}
+
+tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
+{
+    char where[100];
+    va_list args;
+    name_tensor("output", i, i < node->out_count ? node->out[i] : NULL, where);
+    va_start(args, format);
+    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
+    va_end(args);
+    return TQ_BAD_OPERATOR;
+}
+
+/* ---- memory ---- */
 
 /* A failure to get memory, told with the operator that wanted it. */
 static tq_status no_memory(const tq_node *node, tq_status status, const tq_error *why, const char *what, tq_error *error)
@@ -17,11 +69,11 @@ static tq_status no_memory(const tq_node *node, tq_status status, const tq_error
 
 tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error)
 {
-    tq_graph_run *graph = tq_graph_of(node);
+    tq_host *host = node->host;
     tq_error why = {0};
-    const bool small = graph->in_prepare && size <= TQ_CUT_BYTES && count <= TQ_CUT_BYTES / (size ? size : 1);
-    tq_status status = small ? tq_blocks_cut(&graph->prepared, graph->run->pool, count, size, out, &why)
-                             : tq_blocks_add(&tq_step_of(node)->memory, graph->run->pool, count, size, out, &why);
+    const bool small = host->in_prepare && size <= TQ_CUT_BYTES && count <= TQ_CUT_BYTES / (size ? size : 1);
+    tq_status status = small ? tq_blocks_cut(&host->prepared, host->pool, count, size, out, &why)
+                             : tq_blocks_add(&node->memory, host->pool, count, size, out, &why);
     return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
 }
 
@@ -34,39 +86,42 @@ tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error)
 
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
 {
-    tq_step *step = tq_step_of(node);
-    bool planned = tq_graph_of(node)->in_prepare && step->phase != TQ_NODE_LATE;
-    if (planned || step->phase == TQ_NODE_LATE)
-        step->scratch_bytes = bytes;
-    if (planned)
+    if (node->host->in_prepare) {
+        node->request.scratch_bytes = bytes;
         return TQ_OK;
-    if (!step->scratch || step->scratch->size < bytes) {
+    }
+    if (!node->own_scratch || node->own_scratch->size < bytes) {
         tq_block *block;
         tq_error why = {0};
-        tq_status status = tq_block_new(tq_graph_of(node)->run->pool, bytes, &block, &why);
+        tq_status status = tq_block_new(node->host->pool, bytes, &block, &why);
         if (status != TQ_OK)
             return no_memory(node, status, &why, "", error);
-        tq_block_release(step->scratch);
-        step->scratch = block;
+        tq_block_release(node->own_scratch);
+        node->own_scratch = block;
     }
-    node->scratch = step->scratch->data;
+    node->scratch = node->own_scratch->data;
     return TQ_OK;
 }
 
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error)
 {
-    tq_step *step = tq_step_of(node);
-    tq_error why = {0};
-    step->kept_bytes = bytes;
-    step->pack = pack;
-    step->form_count = count;
+    (void)error;
+    tq_request *request = &node->request;
+    request->prepacked_bytes = bytes;
+    request->pack = pack;
+    request->form_count = count;
     if (count)
-        memcpy(step->form, form, (size_t)count * sizeof *form);
-    if (step->phase != TQ_NODE_LATE)
-        return TQ_OK; /* with that of all others, in tq_graph_give_kept */
-    tq_status status = tq_step_give_kept(tq_graph_of(node), step, &why);
-    return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
+        memcpy(request->form, form, (size_t)count * sizeof *form);
+    return TQ_OK;
 }
+
+void tq_node_work(tq_node *node, uint64_t count, uint64_t each)
+{
+    if (!tq_mul_u64(count, each, &node->request.work))
+        node->request.work = UINT64_MAX;
+}
+
+/* ---- shapes of outputs ---- */
 
 /* The bytes of a shape; false where they are more than a machine could hold. */
 static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
@@ -87,7 +142,6 @@ static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
 static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t element, uint64_t bytes,
                            tq_error *error)
 {
-    tq_graph_run *graph = tq_graph_of(node);
     tq_tensor *tensor = node->out[i];
     char text[80], what[100];
     tq_error why = {0};
@@ -100,7 +154,7 @@ static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t e
             tq_shape_format(shape, text, sizeof text);
             return tq_output_fail(node, i, error, "would have shape %s, with a negative dimension", text);
         }
-    tq_status status = graph->in_prepare ? TQ_OK : tq_slot_allocate(graph, tensor->index, bytes, &why);
+    tq_status status = node->host->in_prepare ? TQ_OK : tq_tensor_allocate(tensor, node->host->pool, bytes, &why);
     if (status != TQ_OK) {
         tq_shape_format(shape, text, sizeof text);
         snprintf(what, sizeof what, "output %d of shape %s: ", i, text);
@@ -121,7 +175,7 @@ tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error 
     size_t element = tq_element_bytes(node->out[i]->type);
     if (element == 0 && node->out[i]->type != TQ_TensorType_STRING)
         return tq_output_fail(node, i, error, "has type %s, which tq does not run", tq_type_name(node->out[i]->type));
-    if (element == 0 && tq_graph_of(node)->in_prepare) {
+    if (element == 0 && node->host->in_prepare) {
         /* how many bytes strings take is known when they are written */
         tq_output_later(node, i);
         return TQ_OK;
@@ -140,7 +194,7 @@ void tq_output_later(tq_node *node, int i)
 {
     if (i >= node->out_count || !node->out[i])
         return;
-    tq_graph_of(node)->slots[node->out[i]->index].later = true;
+    node->out[i]->later = true;
 }
 
 tq_status tq_shape_from_values(tq_node *node, unsigned inputs, tq_op_fn shape, tq_error *error)
@@ -155,15 +209,17 @@ tq_status tq_shape_from_values(tq_node *node, unsigned inputs, tq_op_fn shape, t
     return shape(node, error);
 }
 
+/* ---- the graph around a node ---- */
+
 tq_tensor *tq_node_tensor(tq_node *node, int64_t index)
 {
-    tq_graph_run *graph = tq_graph_of(node);
-    return index >= 0 && index < graph->tensor_count ? &graph->tensors[index] : NULL;
+    const tq_host *host = node->host;
+    return index >= 0 && index < host->tensor_count ? &host->tensors[index] : NULL;
 }
 
 int tq_node_body(const tq_node *node, int64_t subgraph, int64_t *code)
 {
-    const tq_model *model = tq_graph_of(node)->run->model;
+    const tq_model *model = node->host->model;
     if (subgraph < 0 || subgraph >= model->subgraphs.count)
         return -1;
     tq_subgraph body = tq_model_subgraph(model, (size_t)subgraph);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 #include <string.h>
 #ifndef _WIN32

@@ -10,7 +10,6 @@
 
 #include "model/tensor.h"
 #include "ops/check.h"
-#include "ops/movement/movement.h"
 
 typedef struct word {
     uint32_t at, size;

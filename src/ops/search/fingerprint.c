@@ -2,7 +2,7 @@
  *
  * See fingerprint.h.  All arithmetic is modulo 2^64; each length has its own way.
  */
-#include "ops/movement/fingerprint.h"
+#include "ops/search/fingerprint.h"
 
 #include <string.h>
 

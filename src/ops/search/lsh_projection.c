@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/movement/fingerprint.h"
-#include "ops/movement/movement.h"
+#include "ops/search/fingerprint.h"
 
 /* Scratch: a seed and an item, which are hashed as one. */
 static int hash_bit(const tq_node *node, float seed)

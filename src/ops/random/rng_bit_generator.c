@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/movement/philox.h"
+#include "ops/random/philox.h"
 
 static uint32_t turned(uint32_t x, int bits)
 {
