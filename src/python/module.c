@@ -62,7 +62,7 @@ static int add_keys(PyObject *module, tq_state *state)
     return 0;
 }
 
-static int (*const parts[])(PyObject *module, tq_state *state) = {
+static int (*const adders[])(PyObject *module, tq_state *state) = {
     add_keys,
     tq_py_add_errors,
     tq_py_add_schema,
@@ -110,8 +110,8 @@ static int execute(PyObject *module)
         return -1;
     if (PyArray_ImportNumPyAPI() < 0)
         return -1;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i](module, state) < 0)
+    for (size_t i = 0; i < sizeof adders / sizeof *adders; i++)
+        if (adders[i](module, state) < 0)
             return -1;
     return 0;
 }

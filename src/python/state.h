@@ -50,7 +50,7 @@ extern struct PyModuleDef tq_module;
 /* The state behind a method's `self`, whose type (or a base of it) this module made. */
 tq_state *tq_state_of(PyObject *self);
 
-/* Loops over a file's parts call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception. */
+/* Loops over a file's items call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception. */
 static inline int tq_py_hears(size_t round)
 {
     return round % 256 == 255 ? PyErr_CheckSignals() : 0;

@@ -66,7 +66,7 @@ int tq_py_tree_take_bytes(TreeObject *tree, PyObject *object, tq_bytes *out)
     return failed < 0 ? -1 : tq_py_tree_result(tree, status, &error);
 }
 
-tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_node **node)
+tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_tree_node **node)
 {
     NodeObject *self = (NodeObject *)object;
     if (!PyObject_TypeCheck(object, (PyTypeObject *)state->Node) || self->node->id == TQ_TABLE_NONE ||
@@ -139,13 +139,13 @@ static void dealloc(TreeObject *self)
 
 static PyObject *make_node(TreeObject *self, PyObject *name)
 {
-    tq_node *node;
+    tq_tree_node *node;
     tq_error error;
     for (unsigned id = 0; PyUnicode_Check(name) && id < TQ_TABLE_COUNT; id++) {
         if (PyUnicode_CompareWithASCIIString(name, tq_tables[id].name) != 0)
             continue;
         if (tq_py_tree_may_allocate(self) < 0 ||
-            tq_py_tree_result(self, tq_node_make(&self->tree, id, &node, &error), &error) < 0)
+            tq_py_tree_result(self, tq_tree_node_make(&self->tree, id, &node, &error), &error) < 0)
             return NULL;
         return tq_py_node(self, node);
     }
@@ -155,7 +155,7 @@ static PyObject *make_node(TreeObject *self, PyObject *name)
 static PyObject *copy_node(TreeObject *self, PyObject *value)
 {
     PyObject *type = tq_state_of((PyObject *)self)->Node;
-    tq_node *node;
+    tq_tree_node *node;
     tq_error error;
     if (!PyObject_TypeCheck(value, (PyTypeObject *)type))
         return PyErr_Format(PyExc_TypeError, "a table is needed, not %.100s", Py_TYPE(value)->tp_name);
@@ -164,7 +164,7 @@ static PyObject *copy_node(TreeObject *self, PyObject *value)
         return PyErr_Format(PyExc_ValueError, "the table belongs to another model");
     if (tq_py_tree_may_allocate(self) < 0)
         return NULL;
-    if (tq_py_tree_result(self, tq_node_copy(&self->tree, from->node, &node, &error), &error) < 0)
+    if (tq_py_tree_result(self, tq_tree_node_copy(&self->tree, from->node, &node, &error), &error) < 0)
         return NULL;
     return tq_py_node(self, node);
 }

@@ -23,10 +23,10 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     TreeObject *tree;
-    tq_node *node;
+    tq_tree_node *node;
 } NodeObject;
 
-PyObject *tq_py_node(TreeObject *tree, tq_node *node);
+PyObject *tq_py_node(TreeObject *tree, tq_tree_node *node);
 
 /* 0, or -1 with the exception that a status stands for. */
 int tq_py_tree_result(TreeObject *tree, tq_status status, const tq_error *error);

@@ -65,7 +65,7 @@ static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dim
 }
 
 /* Fills `p`, which release() ends; 0, or -1 with an exception. */
-static int find_parameters(PartObject *tensor, int rank, const npy_intp *shape, parameters *p)
+static int find_parameters(ItemObject *tensor, int rank, const npy_intp *shape, parameters *p)
 {
     tq_table view = tq_py_tensor_view(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
@@ -144,7 +144,7 @@ static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, c
     return tq_dequantize_array(&job, scale, zero_points, NULL) == TQ_OK;
 }
 
-static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_type_row *row)
+static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_type_row *row)
 {
     parameters p = {NULL, NULL, {0}};
     int rank = PyArray_NDIM(codes);
@@ -175,7 +175,7 @@ static PyObject *in_native_order(PyArrayObject *codes)
     return native ? PyArray_FromArray(codes, native, NPY_ARRAY_C_CONTIGUOUS) : NULL;
 }
 
-PyObject *tq_py_tensor_dequantized(PartObject *tensor)
+PyObject *tq_py_tensor_dequantized(ItemObject *tensor)
 {
     tq_table view = tq_py_tensor_view(tensor);
     const tq_type_row *row = tq_type(tq_get_int(&view, TQ_Tensor_type));

@@ -11,7 +11,7 @@
 #include "python/errors.h"
 #include "python/model/file.h"
 #include "python/model/operator.h"
-#include "python/model/part.h"
+#include "python/model/item.h"
 #include "python/model/problems.h"
 #include "python/model/records.h"
 #include "python/model/sequence.h"
@@ -99,7 +99,7 @@ static void dealloc(ModelObject *self)
     Py_DECREF(type);
 }
 
-/* ---- what parts share ---- */
+/* ---- what items share ---- */
 
 static tq_status build_graph(ModelObject *self, size_t subgraph, tq_error *error)
 {
@@ -221,7 +221,7 @@ static PyObject *get_operator_codes(ModelObject *self, void *closure)
 
 static PyObject *make_subgraph(PyObject *owner, size_t index)
 {
-    return tq_py_part(tq_state_of(owner)->Subgraph, (ModelObject *)owner, index, index);
+    return tq_py_item(tq_state_of(owner)->Subgraph, (ModelObject *)owner, index, index);
 }
 
 static PyObject *subgraph_name(PyObject *owner, size_t index)
@@ -268,7 +268,7 @@ static PyObject *get_signatures(ModelObject *self, void *closure)
 
 static PyObject *make_buffer(PyObject *owner, size_t index)
 {
-    return tq_py_part(tq_state_of(owner)->Buffer, (ModelObject *)owner, 0, index);
+    return tq_py_item(tq_state_of(owner)->Buffer, (ModelObject *)owner, 0, index);
 }
 
 static PyObject *get_buffers(ModelObject *self, void *closure)

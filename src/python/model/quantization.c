@@ -27,7 +27,7 @@ PyObject *tq_py_codes_name(int64_t type)
     return PyUnicode_FromString(dot ? dot + 1 : row->dtype);
 }
 
-PyObject *tq_py_quantization(PartObject *tensor)
+PyObject *tq_py_quantization(ItemObject *tensor)
 {
     tq_state *state = tq_state_of((PyObject *)tensor);
     tq_table view = tq_py_tensor_view(tensor);
@@ -77,7 +77,7 @@ static PyObject *get_kind(QuantizationObject *self, void *closure)
 /* Netron reads the table's own vectors, also where the details say that scales stand elsewhere. */
 static PyObject *stored_line(QuantizationObject *self)
 {
-    tq_table view = tq_py_tensor_view((PartObject *)self->tensor);
+    tq_table view = tq_py_tensor_view((ItemObject *)self->tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     PyObject *scale = tq_py_array_f32(&q.scale), *zero_point = tq_py_array_i64(&q.zero_point);
     PyObject *line = scale && zero_point ? tq_py_netron_line(scale, zero_point, self->min, self->max) : NULL;

@@ -13,20 +13,20 @@
 #include "python/model/quantization.h"
 #include "python/model/records.h"
 
-tq_table tq_py_tensor_view(PartObject *tensor)
+tq_table tq_py_tensor_view(ItemObject *tensor)
 {
     tq_subgraph subgraph = tq_py_subgraph_of(tensor);
     return tq_vector_table(&subgraph.tensors, tensor->index);
 }
 
-static PyObject *get_name(PartObject *self, void *closure)
+static PyObject *get_name(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
     return tq_py_text(tq_get_string(&view, TQ_Tensor_name));
 }
 
-static PyObject *get_shape(PartObject *self, void *closure)
+static PyObject *get_shape(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -34,7 +34,7 @@ static PyObject *get_shape(PartObject *self, void *closure)
     return tq_py_tuple_i32(&shape);
 }
 
-static PyObject *get_shape_signature(PartObject *self, void *closure)
+static PyObject *get_shape_signature(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -42,14 +42,14 @@ static PyObject *get_shape_signature(PartObject *self, void *closure)
     return signature.count ? tq_py_tuple_i32(&signature) : get_shape(self, NULL);
 }
 
-static PyObject *get_type(PartObject *self, void *closure)
+static PyObject *get_type(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
     return tq_py_enum_member(tq_state_of((PyObject *)self), TQ_ENUM_TensorType, tq_get_int(&view, TQ_Tensor_type));
 }
 
-static PyObject *get_dtype(PartObject *self, void *closure)
+static PyObject *get_dtype(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -60,20 +60,20 @@ static PyObject *get_dtype(PartObject *self, void *closure)
 }
 
 /* A bool or unsigned field, whose id is the closure. */
-static PyObject *get_bool(PartObject *self, void *closure)
+static PyObject *get_bool(ItemObject *self, void *closure)
 {
     tq_table view = tq_py_tensor_view(self);
     return PyBool_FromLong(tq_get_int(&view, (tq_field_id)(intptr_t)closure) != 0);
 }
 
-static PyObject *get_buffer(PartObject *self, void *closure)
+static PyObject *get_buffer(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
     return PyLong_FromLongLong(tq_get_int(&view, TQ_Tensor_buffer));
 }
 
-static PyObject *get_is_constant(PartObject *self, void *closure)
+static PyObject *get_is_constant(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -81,7 +81,7 @@ static PyObject *get_is_constant(PartObject *self, void *closure)
                            tq_get_int(&view, TQ_Tensor_external_buffer) != 0);
 }
 
-static PyObject *get_external_buffer(PartObject *self, void *closure)
+static PyObject *get_external_buffer(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -92,7 +92,7 @@ static PyObject *get_external_buffer(PartObject *self, void *closure)
     return tq_py_external_buffer(tq_state_of((PyObject *)self), &self->model->model, &buffer);
 }
 
-static PyObject *get_nbytes(PartObject *self, void *closure)
+static PyObject *get_nbytes(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -103,7 +103,7 @@ static PyObject *get_nbytes(PartObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(size);
 }
 
-static PyObject *stored(PartObject *self, PyObject *name)
+static PyObject *stored(ItemObject *self, PyObject *name)
 {
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "field must be a str, not %s", Py_TYPE(name)->tp_name);
@@ -114,7 +114,7 @@ static PyObject *stored(PartObject *self, PyObject *name)
 static PyObject *get_quantization(PyObject *self, void *closure)
 {
     (void)closure;
-    return tq_py_quantization((PartObject *)self);
+    return tq_py_quantization((ItemObject *)self);
 }
 
 /* ---- sparsity ---- */
@@ -180,7 +180,7 @@ PyObject *tq_py_sparsity(tq_state *state, const tq_table *tensor)
     return dict;
 }
 
-static PyObject *get_sparsity(PartObject *self, void *closure)
+static PyObject *get_sparsity(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -189,7 +189,7 @@ static PyObject *get_sparsity(PartObject *self, void *closure)
     return tq_py_sparsity(tq_state_of((PyObject *)self), &view);
 }
 
-static PyObject *get_variant_tensors(PartObject *self, void *closure)
+static PyObject *get_variant_tensors(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table view = tq_py_tensor_view(self);
@@ -208,12 +208,12 @@ static PyObject *get_variant_tensors(PartObject *self, void *closure)
 
 /* ---- neighbours ---- */
 
-static PyObject *operator_part(PartObject *self, size_t index)
+static PyObject *operator_part(ItemObject *self, size_t index)
 {
-    return tq_py_part(tq_state_of((PyObject *)self)->Operator, self->model, self->subgraph, index);
+    return tq_py_item(tq_state_of((PyObject *)self)->Operator, self->model, self->subgraph, index);
 }
 
-static PyObject *get_producer(PartObject *self, void *closure)
+static PyObject *get_producer(ItemObject *self, void *closure)
 {
     (void)closure;
     const tq_graph *graph = tq_py_model_graph(self->model, self->subgraph);
@@ -225,7 +225,7 @@ static PyObject *get_producer(PartObject *self, void *closure)
     return operator_part(self, (size_t)producer);
 }
 
-static PyObject *get_consumers(PartObject *self, void *closure)
+static PyObject *get_consumers(ItemObject *self, void *closure)
 {
     (void)closure;
     const tq_graph *graph = tq_py_model_graph(self->model, self->subgraph);
@@ -249,19 +249,19 @@ static PyObject *get_consumers(PartObject *self, void *closure)
 static PyObject *get_data(PyObject *self, void *closure)
 {
     (void)closure;
-    return tq_py_tensor_data((PartObject *)self);
+    return tq_py_tensor_data((ItemObject *)self);
 }
 
 static PyObject *dequantized(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_tensor_dequantized((PartObject *)self);
+    return tq_py_tensor_dequantized((ItemObject *)self);
 }
 
 static PyObject *densify(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_tensor_densify((PartObject *)self);
+    return tq_py_tensor_densify((ItemObject *)self);
 }
 
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -284,7 +284,7 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
     return tq_py_call("tq.notebook", "tensor_html", self);
 }
 
-static PyObject *repr(PartObject *self)
+static PyObject *repr(ItemObject *self)
 {
     tq_table view = tq_py_tensor_view(self);
     const tq_type_row *row = tq_type(tq_get_int(&view, TQ_Tensor_type));
@@ -297,9 +297,9 @@ static PyObject *repr(PartObject *self)
 }
 
 static PyGetSetDef properties[] = {
-    {"model", tq_py_part_model, NULL, "The model that it belongs to.", NULL},
-    {"subgraph", tq_py_part_subgraph, NULL, "The subgraph that it belongs to.", NULL},
-    {"index", tq_py_part_index, NULL, "Its place among the subgraph's tensors.", NULL},
+    {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
+    {"subgraph", tq_py_item_subgraph, NULL, "The subgraph that it belongs to.", NULL},
+    {"index", tq_py_item_index, NULL, "Its place among the subgraph's tensors.", NULL},
     {"name", (getter)get_name, NULL, "str; '' where the file gives none.", NULL},
     {"shape", (getter)get_shape, NULL, "tuple of int; () for a scalar and for a shape not stored.", NULL},
     {"shape_signature", (getter)get_shape_signature, NULL,
@@ -356,7 +356,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "A value of a subgraph: an input, a constant, or what an operator computes."},
-    TQ_PART_SLOTS,
+    TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
@@ -365,7 +365,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tq._core.Tensor",
-    .basicsize = sizeof(PartObject),
+    .basicsize = sizeof(ItemObject),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };

@@ -2,9 +2,9 @@
 #ifndef TQ_PYTHON_MODEL_TENSOR_H
 #define TQ_PYTHON_MODEL_TENSOR_H
 
-#include "python/model/part.h"
+#include "python/model/item.h"
 
-tq_table tq_py_tensor_view(PartObject *tensor);
+tq_table tq_py_tensor_view(ItemObject *tensor);
 
 /* {} for a dense tensor; else traversal_order, block_map (where stored) and dim_metadata as
    get_tensor_details gives them. */
