@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stored constants to real numbers, whatever their type and however their scales lie.  The kernels of
- * kernels/elementwise.h are the fast way for the types and layouts that they know.
+ * kernels/arrays/arrays.h are the fast way for the types and layouts that they know.
  */
 #ifndef TQ_QUANT_DEQUANTIZE_H
 #define TQ_QUANT_DEQUANTIZE_H

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/round.h"
-#include "kernels/lookup.h"
+#include "kernels/arrays/lookup.h"
 #include "ops/quantized.h"
 
 static void run_codes(const void *in, void *out, size_t n, const void *params)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QUANTIZE, DEQUANTIZE and FAKE_QUANT, by the kernels of kernels/elementwise.h.
+ * QUANTIZE, DEQUANTIZE and FAKE_QUANT, by the kernels of kernels/arrays/arrays.h.
  *
  *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
  *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
@@ -18,7 +18,7 @@
  */
 #include <math.h>
 
-#include "kernels/elementwise.h"
+#include "kernels/arrays/arrays.h"
 #include "kernels/isa.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/quantized.h"

@@ -95,9 +95,10 @@ static void fill_uniform(stream *s, float *out, size_t count)
 
 static void fill_normal(stream *s, float *out, size_t count)
 {
+    size_t work = 0;
     const double turn = 2 * 3.14159265358979323846;
     uint32_t words[4];
-    for (size_t i = 0; i < count && !tq_stop_after(4); i += 2) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 4); i += 2) {
         if (i % 4 == 0)
             draw(s, words);
         float u = float_of(words[i % 4]), angle = (float)(turn * (double)float_of(words[i % 4 + 1]));
@@ -180,6 +181,7 @@ static double double_of(uint32_t high, uint32_t low)
 
 static tq_status eval_multinomial(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     random_state *s = node->state;
     tq_tensor *out = node->out[0];
@@ -188,7 +190,7 @@ static tq_status eval_multinomial(tq_node *node, tq_error *error)
     stream from = s->stream;
     uint32_t words[4];
     skip(&s->stream, rows * ((samples + 3) / 4 * 4) * 2 * 256);
-    for (size_t i = 0; i < rows * samples && !tq_stop_after(16); i++) {
+    for (size_t i = 0; i < rows * samples && !tq_stop_count(&work, 16); i++) {
         size_t row = i / samples;
         double *sums = node->scratch;
         if (i % samples == 0)

@@ -14,7 +14,7 @@
  * internal/reference/conv.h.  There, grouped filters with one scale read past it, and of a UINT8 filter the first
  * scale counts for all channels: here these must be equal.
  */
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/check.h"
 #include "ops/products/hybrid.h"
 #include "ops/parallel.h"

@@ -4,7 +4,7 @@
  */
 #include "python/arrays/array_parts.h"
 
-#include "kernels/narrow_codes.h"
+#include "kernels/arrays/narrow_codes.h"
 #include "python/arrays/operands.h"
 
 static PyArrayObject *refuse_input(PyArrayObject *array, const char *argument, const char *needed)

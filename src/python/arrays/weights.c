@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/half.h"
-#include "kernels/weight_codes.h"
+#include "kernels/arrays/weight_codes.h"
 #include "python/arrays/array_args.h"
 #include "python/errors.h"
 #include "python/arrays/operands.h"

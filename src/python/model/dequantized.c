@@ -2,7 +2,7 @@
  *
  * Tensor.dequantized(): which scale belongs to which element, and the real values.
  */
-#include "kernels/elementwise.h"
+#include "kernels/arrays/arrays.h"
 #include "model/quantization.h"
 #include "python/model/data.h"
 #include "python/errors.h"
