@@ -7,38 +7,7 @@
 #include "python/convert.h"
 #include "python/model/data.h"
 
-PyObject *tq_py_node(TreeObject *tree, tq_tree_node *node)
-{
-    PyTypeObject *type = (PyTypeObject *)tq_state_of((PyObject *)tree)->Node;
-    NodeObject *self = (NodeObject *)type->tp_alloc(type, 0);
-    if (self) {
-        self->tree = (TreeObject *)Py_NewRef(tree);
-        self->node = node;
-    }
-    return (PyObject *)self;
-}
-
-static const char *table_name(const tq_tree_node *node)
-{
-    return node->id == TQ_TABLE_NONE ? "of unknown type" : tq_tables[node->id].name;
-}
-
 /* ---- getting ---- */
-
-const tq_field *tq_py_node_field(NodeObject *self, PyObject *name)
-{
-    tq_table_id id = self->node->id;
-    if (!PyUnicode_Check(name))
-        return PyErr_Format(PyExc_TypeError, "a field's name is a str, not %.100s", Py_TYPE(name)->tp_name), NULL;
-    const tq_field *found = id == TQ_TABLE_NONE ? NULL : tq_py_find_field(id, name);
-    if (found)
-        return found;
-    PyErr_Format(PyExc_KeyError, "the schema's table %s has no field %R", table_name(self->node), name);
-    return NULL;
-}
-
-const int tq_py_vector_types[TQ_SCALAR_COUNT] = {NPY_BOOL,   NPY_INT8,  NPY_UINT8,  NPY_INT16,   NPY_UINT16, NPY_INT32,
-                                                  NPY_UINT32, NPY_INT64, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
 
 /* A read-only array: of bytes a view, of wider elements a copy. */
 static PyObject *vector_object(TreeObject *tree, const tq_field *field, tq_bytes bytes, uint32_t count)
@@ -228,7 +197,7 @@ static Py_hash_t hash(PyObject *self)
 
 static PyObject *repr(NodeObject *self)
 {
-    return PyUnicode_FromFormat("<tq._core._Node %s: %u fields>", table_name(self->node), self->node->count);
+    return PyUnicode_FromFormat("<tq._core._Node %s: %u fields>", tq_py_table_name(self->node), self->node->count);
 }
 
 static void dealloc(NodeObject *self)

@@ -13,7 +13,7 @@
 #include "model/rewrite.h"
 #include "python/errors.h"
 #include "python/arrays/operands.h"
-#include "python/edit/tree.h"
+#include "python/edit/tree_objects.h"
 #include "python/arrays/weights.h"
 
 /* Gives `node`, a Buffer's, the codes of w, and returns the shape of their scales. */

@@ -7,7 +7,7 @@
 #include "ops/check.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
-#include "python/interpreter/interpreter.h"
+#include "python/interpreter/interpreter_methods.h"
 #include "python/model/item.h"
 
 /* ---- arguments ---- */

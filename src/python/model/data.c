@@ -10,11 +10,10 @@
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/model/file.h"
-#include "python/model/tensor.h"
 
 PyObject *tq_py_raise_at(ItemObject *tensor, tq_error *error)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_bytes name = tq_get_string(&view, TQ_Tensor_name);
     int shown = name.size > 80 ? 80 : (int)name.size;
     char text[sizeof error->text];
@@ -57,7 +56,7 @@ static int external_bytes(ItemObject *tensor, int64_t id, tq_bytes *bytes, PyObj
    0, or -1 with ModelError or OSError. */
 static int stored_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     int64_t external = tq_get_int(&view, TQ_Tensor_external_buffer);
     tq_error error;
     *owner = NULL;
@@ -81,7 +80,7 @@ enum { MAX_RANK = 32 }; /* what every NumPy holds */
 /* A tensor's shape for NumPy; the rank, or -1 with ModelError for one that NumPy cannot hold. */
 static int shape_of(ItemObject *tensor, npy_intp shape[MAX_RANK])
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_vector dims = tq_get_vector(&view, TQ_Tensor_shape);
     tq_error error;
     uint64_t count;
@@ -160,7 +159,7 @@ static PyObject *string_array(ItemObject *tensor, tq_bytes bytes)
 /* Bytes of a dense tensor of fixed-size elements. */
 static PyObject *dense_array(ItemObject *tensor, tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, PyObject *owner)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     npy_intp shape[MAX_RANK];
     tq_error error;
     uint64_t needed;
@@ -192,7 +191,7 @@ static PyObject *sparse_values(tq_bytes bytes, const tq_type_row *row, PyArray_D
 
 static PyObject *make_data(ItemObject *tensor, tq_bytes bytes, PyObject *owner)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
     const tq_type_row *row = tq_type(type);
     tq_error error;
@@ -225,7 +224,7 @@ PyObject *tq_py_tensor_data(ItemObject *tensor)
 
 static PyObject *densify_bytes(ItemObject *tensor, tq_bytes bytes)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
     npy_intp shape[MAX_RANK];
     tq_sparsity sparsity;
@@ -272,7 +271,7 @@ static int constant_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
 
 PyObject *tq_py_tensor_densify(ItemObject *tensor)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_bytes bytes;
     PyObject *owner;
     if (constant_bytes(tensor, &bytes, &owner) < 0)

@@ -75,3 +75,9 @@ PyObject *tq_py_tensor_list(ModelObject *model, size_t subgraph, const tq_vector
     }
     return list;
 }
+
+tq_table tq_py_tensor_table(ItemObject *tensor)
+{
+    tq_subgraph subgraph = tq_py_subgraph_of(tensor);
+    return tq_vector_table(&subgraph.tensors, tensor->index);
+}

@@ -3,7 +3,7 @@
 #define TQ_PYTHON_MODEL_ITEM_H
 
 #include "model/model.h"
-#include "python/model/model.h"
+#include "python/model/model_object.h"
 #include "python/state.h"
 
 /* Subgraph, Tensor, Operator and Buffer: a place in a model.  Two objects of one place are equal. */
@@ -20,6 +20,9 @@ static inline tq_subgraph tq_py_subgraph_of(ItemObject *item)
 {
     return tq_model_subgraph(&item->model->model, item->subgraph);
 }
+
+/* The row of a Tensor in the file. */
+tq_table tq_py_tensor_table(ItemObject *tensor);
 
 /* The slots that every item's type has. */
 #define TQ_ITEM_SLOTS                          \

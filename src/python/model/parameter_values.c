@@ -6,7 +6,6 @@
 
 #include "python/convert.h"
 #include "python/model/data.h"
-#include "python/model/tensor.h"
 
 PyObject *tq_py_empty_array(int type)
 {

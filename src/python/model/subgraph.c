@@ -8,7 +8,6 @@
 #include "python/model/item.h"
 #include "python/model/records.h"
 #include "python/model/sequence.h"
-#include "python/model/tensor.h"
 
 static PyObject *get_name(ItemObject *self, void *closure)
 {

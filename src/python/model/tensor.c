@@ -13,23 +13,17 @@
 #include "python/model/quantization.h"
 #include "python/model/records.h"
 
-tq_table tq_py_tensor_view(ItemObject *tensor)
-{
-    tq_subgraph subgraph = tq_py_subgraph_of(tensor);
-    return tq_vector_table(&subgraph.tensors, tensor->index);
-}
-
 static PyObject *get_name(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return tq_py_text(tq_get_string(&view, TQ_Tensor_name));
 }
 
 static PyObject *get_shape(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     tq_vector shape = tq_get_vector(&view, TQ_Tensor_shape);
     return tq_py_tuple_i32(&shape);
 }
@@ -37,7 +31,7 @@ static PyObject *get_shape(ItemObject *self, void *closure)
 static PyObject *get_shape_signature(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     tq_vector signature = tq_get_vector(&view, TQ_Tensor_shape_signature);
     return signature.count ? tq_py_tuple_i32(&signature) : get_shape(self, NULL);
 }
@@ -45,14 +39,14 @@ static PyObject *get_shape_signature(ItemObject *self, void *closure)
 static PyObject *get_type(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return tq_py_enum_member(tq_state_of((PyObject *)self), TQ_ENUM_TensorType, tq_get_int(&view, TQ_Tensor_type));
 }
 
 static PyObject *get_dtype(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
     if (!tq_type(type))
         Py_RETURN_NONE;
@@ -62,21 +56,21 @@ static PyObject *get_dtype(ItemObject *self, void *closure)
 /* A bool or unsigned field, whose id is the closure. */
 static PyObject *get_bool(ItemObject *self, void *closure)
 {
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return PyBool_FromLong(tq_get_int(&view, (tq_field_id)(intptr_t)closure) != 0);
 }
 
 static PyObject *get_buffer(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return PyLong_FromLongLong(tq_get_int(&view, TQ_Tensor_buffer));
 }
 
 static PyObject *get_is_constant(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return PyBool_FromLong(tq_tensor_is_constant(&self->model->model, &view) ||
                            tq_get_int(&view, TQ_Tensor_external_buffer) != 0);
 }
@@ -84,7 +78,7 @@ static PyObject *get_is_constant(ItemObject *self, void *closure)
 static PyObject *get_external_buffer(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     int64_t id = tq_get_int(&view, TQ_Tensor_external_buffer);
     tq_table buffer = tq_model_external_buffer(&self->model->model, id);
     if (!id || !buffer.at)
@@ -95,7 +89,7 @@ static PyObject *get_external_buffer(ItemObject *self, void *closure)
 static PyObject *get_nbytes(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     uint64_t size = 0;
     tq_bytes bytes = {NULL, 0};
     if (tq_tensor_size(&view, &size, NULL) != TQ_OK && tq_tensor_bytes(&self->model->model, &view, &bytes, NULL) == TQ_OK)
@@ -107,7 +101,7 @@ static PyObject *stored(ItemObject *self, PyObject *name)
 {
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "field must be a str, not %s", Py_TYPE(name)->tp_name);
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return tq_py_stored(tq_state_of((PyObject *)self), TQ_TABLE_Tensor, &view, name);
 }
 
@@ -183,7 +177,7 @@ PyObject *tq_py_sparsity(tq_state *state, const tq_table *tensor)
 static PyObject *get_sparsity(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     if (!tq_get_table(&view, TQ_Tensor_sparsity).at)
         Py_RETURN_NONE;
     return tq_py_sparsity(tq_state_of((PyObject *)self), &view);
@@ -192,7 +186,7 @@ static PyObject *get_sparsity(ItemObject *self, void *closure)
 static PyObject *get_variant_tensors(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     tq_vector variants = tq_get_vector(&view, TQ_Tensor_variant_tensors);
     PyObject *list = PyList_New(variants.count);
     for (uint32_t i = 0; list && i < variants.count; i++) {
@@ -286,7 +280,7 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
 
 static PyObject *repr(ItemObject *self)
 {
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     const tq_type_row *row = tq_type(tq_get_int(&view, TQ_Tensor_type));
     PyObject *name = get_name(self, NULL), *shape = get_shape_signature(self, NULL), *text = NULL;
     if (name && shape)

@@ -4,8 +4,6 @@
 
 #include "python/model/item.h"
 
-tq_table tq_py_tensor_view(ItemObject *tensor);
-
 /* {} for a dense tensor; else traversal_order, block_map (where stored) and dim_metadata as
    get_tensor_details gives them. */
 PyObject *tq_py_sparsity(tq_state *state, const tq_table *tensor);
