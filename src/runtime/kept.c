@@ -114,7 +114,7 @@ static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_e
     if (tq_shared_is_empty(graph->run->model->shared))
         return TQ_OK;
     const key k = key_of(graph, step);
-    tq_part *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+    tq_shared_item *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
     if (!part)
         return TQ_OK;
     if (((tq_block *)part->owner)->pool == graph->run->pool)
@@ -196,11 +196,11 @@ tq_status tq_step_pack(tq_step *step, tq_error *error)
     bool again = false;
     if (!step->to_pack)
         return TQ_OK;
-    if (tq_part_begin(step->part, &again)) {
+    if (tq_shared_begin(step->part, &again)) {
         if (again)
             memset(step->node.kept, 0, (size_t)step->node.request.prepacked_bytes);
         step->node.request.pack(&step->node);
-        tq_part_end(step->part, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
+        tq_shared_end(step->part, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
     TQ_TRY(tq_run_heard(run, TQ_OK, error));
     step->to_pack = false;
@@ -333,7 +333,7 @@ tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *st
     graph->tensors[tensor].block = tq_block_retain(slot->part->owner);
     graph->tensors[tensor].data = slot->part->data;
     graph->tensors[tensor].bytes = (size_t)bytes;
-    *make = tq_part_begin(slot->part, &again);
+    *make = tq_shared_begin(slot->part, &again);
     if (again && *make)
         memset(slot->part->data, 0, (size_t)bytes);
     return TQ_OK;

@@ -108,7 +108,7 @@ static tq_status external_bytes(tq_graph_run *graph, int64_t external, tq_bytes 
 
 static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_status status)
 {
-    tq_part_end(graph->slots[tensor->index].part, status == TQ_OK);
+    tq_shared_end(graph->slots[tensor->index].part, status == TQ_OK);
     return status;
 }
 

@@ -34,9 +34,9 @@ typedef struct tq_step {
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
     uint64_t scratch_offset;
-    tq_part *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
+    tq_shared_item *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
     uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
-    tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
+    tq_shared_item *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* `part` may not be made yet */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
@@ -45,8 +45,8 @@ typedef struct tq_step {
 
 /* A tensor's bookkeeping. */
 typedef struct tq_slot {
-    tq_part *part;      /* of a constant that is made of others or of the file's: what its block is part of */
-    tq_part *before;    /* that of the last time its operator was prepared, while it is prepared again */
+    tq_shared_item *part;      /* of a constant that is made of others or of the file's: what its block is part of */
+    tq_shared_item *before;    /* that of the last time its operator was prepared, while it is prepared again */
     uint64_t borrowed;  /* of a computed constant: bytes of `part`, where its block is of another interpreter's pool */
     uint64_t offset;    /* in the arena */
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
@@ -229,7 +229,7 @@ void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot);
 void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
 
 /* Room of `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make: the caller is to fill it, and to
-   call tq_part_end for the slot's part; else it is filled. */
+   call tq_shared_end for the slot's part; else it is filled. */
 tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
 
