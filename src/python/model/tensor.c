@@ -4,6 +4,7 @@
  */
 #include "python/model/tensor.h"
 
+#include "model/same.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "python/convert.h"
@@ -264,6 +265,15 @@ static PyObject *densify(PyObject *self, PyObject *unused)
     return tq_py_tensor_densify((PartObject *)self);
 }
 
+/* _is_same(other) -> whether both surely say the same */
+static PyObject *is_same(PyObject *self, PyObject *other)
+{
+    if (Py_TYPE(other) != Py_TYPE(self))
+        return PyErr_Format(PyExc_TypeError, "other must be a Tensor, not %.100s", Py_TYPE(other)->tp_name);
+    const tq_table a = tq_py_tensor_view((PartObject *)self), b = tq_py_tensor_view((PartObject *)other);
+    return PyBool_FromLong(tq_tensor_is_same(&((PartObject *)self)->model->model, &a, &((PartObject *)other)->model->model, &b));
+}
+
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *module = PyImport_ImportModule("tq.plots");
@@ -350,6 +360,7 @@ static PyMethodDef methods[] = {
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
      "plot($self, /, ax=None, **kwargs)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the Axes."},
+    {"_is_same", is_same, METH_O, NULL},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
