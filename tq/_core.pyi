@@ -217,11 +217,7 @@ class Subgraph:
         self, tensor_type: type[_TensorFacts], constant_type: type[_ConstantFacts], /
     ) -> tuple[
         list[_ConstantFacts | None],
-        list[
-            tuple[
-                str, list[_TensorFacts | None], list[_TensorFacts | None], list[_ConstantFacts] | None, int | None
-            ]
-        ],
+        list[tuple[str, list[_TensorFacts | None], list[_TensorFacts | None], list[_ConstantFacts] | None, int | None]],
     ]: ...
 
 class Model:
