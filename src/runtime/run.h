@@ -179,7 +179,11 @@ void tq_graph_end(tq_graph_run *graph);
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 /* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a stop. */
-tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error);
+tq_status tq_run_interrupted(tq_error *error);
+static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
+{
+    return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? tq_run_interrupted(error) : status;
+}
 
 /* Around the preparing of a graph. */
 void tq_graph_begin_prepare(tq_graph_run *graph);
