@@ -33,6 +33,7 @@ typedef struct tq_step {
     tq_backend backend;     /* whose numerics the node follows, and why */
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
+    bool writes_nothing;    /* all its outputs are without elements: it need not run */
     bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
     uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
