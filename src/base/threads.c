@@ -338,15 +338,15 @@ static void await_helpers(struct job *job)
 
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
-    size_t grains = count / grain + (count % grain != 0);
-    threads = clamp_threads(threads);
-    if ((size_t)threads > grains)
-        threads = (int)grains;
-    if (threads <= 1) {
+    if (threads <= 1 || count <= grain) { /* before it takes a division */
         if (count)
             run_range(body, context, 0, count, grain);
         return;
     }
+    size_t grains = count / grain + (count % grain != 0);
+    threads = clamp_threads(threads);
+    if ((size_t)threads > grains)
+        threads = (int)grains;
     tq_threads_init();
 
     struct job job = {.body = body, .context = context, .denormals = tq_denormals_mode(), .listener = tq_stop_helper()};

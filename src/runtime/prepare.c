@@ -217,6 +217,20 @@ static tq_status settle_outputs(tq_step *step, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
+   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+static bool writes_no_element(const tq_node *node)
+{
+    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
+        return false;
+    for (int i = 0; i < node->out_count; i++) {
+        const tq_tensor *out = node->out[i];
+        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
+            return false;
+    }
+    return node->out_count > 0;
+}
+
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     if (!(step->node.op->flags & TQ_OP_LATER))
@@ -227,6 +241,7 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
     graph->host.in_prepare = false;
     TQ_TRY(status);
     TQ_TRY(settle_outputs(step, error));
+    step->writes_nothing = writes_no_element(&step->node);
     TQ_TRY(tq_step_count(graph, step, error));
     TQ_TRY(tq_step_fold(graph, step, error));
     uint64_t spent = 0;
@@ -236,6 +251,7 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
 static void wait_for_data(tq_step *step)
 {
     step->phase = TQ_NODE_LATE;
+    step->writes_nothing = false;
     for (int i = 0; i < step->node.out_count; i++)
         if (step->node.out[i]) {
             step->node.out[i]->later = true;

@@ -32,6 +32,7 @@ typedef struct tq_step {
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
     bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
+    bool writes_nothing;    /* all its outputs are without elements: it need not run */
     bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
     uint64_t scratch_offset;
     tq_shared_item *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
@@ -168,7 +169,11 @@ void tq_graph_end(tq_graph_run *graph);
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
 /* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a stop. */
-tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error);
+tq_status tq_run_interrupted(tq_error *error);
+static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
+{
+    return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? tq_run_interrupted(error) : status;
+}
 
 /* Around the preparing of a graph. */
 void tq_graph_begin_prepare(tq_graph_run *graph);

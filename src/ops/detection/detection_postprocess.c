@@ -217,11 +217,12 @@ static void put(const tq_node *node, const detection *d, size_t at, size_t box, 
 
 static tq_status detect_fast(const tq_node *node, const detection *d, const float *scores, size_t *found)
 {
+    size_t work = 0;
     float *best = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at), *classes = tq_scratch_at(node, d->classes_at);
     size_t background = d->columns - d->classes, each = d->each < d->classes ? d->each : d->classes;
     for (size_t i = 0; i < d->boxes; i++) {
-        if (tq_stop_after(d->classes))
+        if (tq_stop_count(&work, d->classes))
             return TQ_INTERRUPTED;
         const float *row = scores + i * d->columns + background;
         best_classes(row, d->classes, each, classes);
@@ -229,7 +230,7 @@ static tq_status detect_fast(const tq_node *node, const detection *d, const floa
     }
     size_t count;
     TQ_TRY(suppress(node, d, best, d->most, order, &count));
-    for (size_t i = 0; i < count && !tq_stop_after(d->classes); i++) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, d->classes); i++) {
         const float *row = scores + order[i] * d->columns + background;
         best_classes(row, d->classes, each, classes);
         for (size_t k = 0; k < each; k++)

@@ -22,6 +22,8 @@
 #include "ops/scratch.h"
 #include "ops/products/window.h"
 
+enum { LARGE = 1 << 20 }; /* products of a pixel, above which Ctrl-C is heard within it: some milliseconds */
+
 typedef struct depthwise {
     tq_window y, x;
     size_t batches, channels, out_channels;
@@ -58,8 +60,9 @@ TQ_BODY void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t
     tq_window_taps(&d->y, out_y, &y0, &y1);
     tq_window_taps(&d->x, out_x, &x0, &x1);
     memset(sums, 0, d->out_channels * sizeof *sums);
-    size_t work = 0;
-    for (int32_t ky = y0; ky < y1 && !tq_stop_count(&work, (size_t)(x1 - x0) * d->out_channels / 4); ky++)
+    const size_t row = y0 < y1 && x0 < x1 ? (size_t)(x1 - x0) * d->out_channels : 0;
+    const bool large = row * (size_t)(y1 - y0) > LARGE;
+    for (int32_t ky = y0; ky < y1 && !(large && tq_stop_after(row / 4)); ky++)
         for (int32_t kx = x0; kx < x1; kx++) {
             size_t y = (size_t)(tq_window_origin(&d->y, out_y) + (int64_t)ky * d->y.dilation);
             size_t x = (size_t)(tq_window_origin(&d->x, out_x) + (int64_t)kx * d->x.dilation);

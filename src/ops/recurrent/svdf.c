@@ -99,6 +99,7 @@ static void dequantize_time(const tq_tensor *time, float *to)
 
 static tq_status eval_hybrid(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
     const int8_t *feature = node->in[FEATURE]->data;
@@ -116,7 +117,7 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++) {
         tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, codes);
-        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs / 8); f++) {
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs / 8); f++) {
             int64_t acc = tq_dot_i8(feature + f * s->inputs, codes, s->inputs) - (int64_t)row.zero_point * sums[f];
             state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));
         }
@@ -155,6 +156,7 @@ static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
 
 static tq_status eval_codes(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
     const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
@@ -164,7 +166,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     int32_t zero_state = tq_zero_point_at(state, 0);
     move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs); f++) {
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++) {
             int64_t acc = 0;
             for (size_t i = 0; i < s->inputs; i++)
                 acc += feature[f * s->inputs + i] * (x[b * s->inputs + i] - zero_in);
@@ -173,7 +175,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
         }
     for (size_t i = 0; i < s->batches * s->units; i++) {
         uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i % s->units] : 0; /* wraps */
-        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_after(2 * s->memory); f++)
+        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_count(&work, 2 * s->memory); f++)
             acc += (uint32_t)over_time(node, s, f);
         int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
         ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)code + zero_out, INT8_MIN, INT8_MAX);
