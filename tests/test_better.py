@@ -16,6 +16,7 @@ from test_quantize_static import draws
 import tq
 from tq import bias_correction, demo_float, equalization, measuring
 from tq.bias_correction import correct_biases
+from tq.cli import main
 from tq.recipes import Rule
 from tq.report_page import kind_of
 
@@ -242,6 +243,14 @@ def test_equalize_without_a_relu6_to_write_out_warns():
     with pytest.warns(RuntimeWarning, match="relu6='minimum' changes nothing"):
         made = tq.equalize(SCALED["relu"](), relu6="minimum")
     assert made == tq.equalize(SCALED["relu"]())
+
+
+def test_the_command_says_that_nothing_was_scaled(tmp_path, capsys):
+    model = tmp_path / "m.tflite"
+    model.write_bytes(LEFT_ALONE["tanh"]())
+    assert main(["equalize", str(model), str(tmp_path / "out.tflite")]) == 0
+    assert "warning: equalize changes nothing: no two layers" in capsys.readouterr().out
+    assert not tq.diff(model, tmp_path / "out.tflite")
 
 
 def test_equalize_writes(tmp_path):

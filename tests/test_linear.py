@@ -135,8 +135,10 @@ def test_a_summary_takes_a_few_calls_an_operator():
 
 
 def interrupted_after(run, delay, processor=False):
-    """How long `run` went on behind a signal that comes after `delay` seconds, of the processor's time or of the clock's;
-    None: it had ended."""
+    """How long `run` went on behind a signal that comes after `delay` seconds, of the processor's time or the clock's.
+
+    None: it had ended.
+    """
 
     def ring(*_):
         raise KeyboardInterrupt

@@ -96,8 +96,8 @@ def equalize(
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the model; the same, with a RuntimeWarning, where no two layers can be scaled.  relu6="minimum" without such
-    a RELU6 warns, too.  Results keep their bits unless numbers pass below 2^-126 or above 2^127.  ValueError: a quantized
-    model, weights that are not finite, samples that do not fit.
+    a RELU6 warns, too.  Results keep their bits unless numbers pass below 2^-126 or above 2^127.  ValueError: a
+    quantized model, weights that are not finite, samples that do not fit.
     """
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
