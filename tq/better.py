@@ -66,13 +66,17 @@ def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model
     """With a scale for each channel of the weights, what is left to make alike are the activations, which samples show.
     With one scale the weights matter most, and a MINIMUM beside each RELU6 is worth it.  So it was measured
     (benchmarks/bench_better.py): the other way round is worse for both."""
-    from tq.equalization import equalize
+    from tq.equalization import NOTHING, scaled
 
     if isinstance(rest["calibration"], Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if rest["per_axis"]:
-        return Model(equalize(model, samples=samples.lists(), **_limits(rest)._asdict()))
-    return Model(equalize(model, per_axis=False, relu6="minimum"))
+        data, found = scaled(model, samples.lists(), _limits(rest), relu6="keep", per_axis=True)
+    else:
+        data, found = scaled(model, None, _limits(rest), relu6="minimum", per_axis=False)
+    if not found:
+        raise ValueError(NOTHING)
+    return Model(data)
 
 
 def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationParams]:

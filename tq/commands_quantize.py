@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +110,11 @@ def equalize(args: argparse.Namespace) -> Result:
     model = open_model(args.file)
     out = _out(args, model, args.samples)
     samples = _samples(args.samples, model) if args.samples else None
-    with using(out), refusing(args.file):
+    with using(out), refusing(args.file), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
         data = equalize(model, samples=samples, relu6=args.relu6, output=out, in_place=args.in_place)
-    return saved(out, f"{out}: {len(data)} bytes"), FINE
+    notes = [f"warning: {warning.message}" for warning in caught]
+    return saved(out, "\n".join([*notes, f"{out}: {len(data)} bytes"])), FINE
 
 
 def sensitivity(args: argparse.Namespace) -> Result:

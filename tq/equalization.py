@@ -13,6 +13,7 @@ RELU6 does not scale: it is left alone, or written out as RELU and MINIMUM(6 / s
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,9 @@ class Pair:
         return tensor
 
 
+NOTHING = "equalize changes nothing: no two layers of the model can be scaled"
+
+
 def equalize(
     model: Source,
     *,
@@ -91,22 +95,34 @@ def equalize(
     output: a path to write the model to as well.  in_place: it may be the path of `model`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Returns the model; the same where no two layers can be scaled.  Results keep their bits unless numbers pass below
-    2^-126 or above 2^127.  ValueError: a quantized model, weights that are not finite, samples that do not fit.
+    Returns the model; the same, with a RuntimeWarning, where no two layers can be scaled.  relu6="minimum" without such
+    a RELU6 warns, too.  Results keep their bits unless numbers pass below 2^-126 or above 2^127.  ValueError: a
+    quantized model, weights that are not finite, samples that do not fit.
     """
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
     model = kept(model)
     goal = target(output, samples, model=model, in_place=in_place)
-    folded = _folded(model)
-    editor = Editor(folded)
-    found = pairs(editor.main, with_relu6=relu6 == "minimum")
-    ranges = _ranges(folded, found, samples, Limits(max_memory, max_multiply_adds)) if samples is not None else {}
-    _Scaling(found, ranges, per_axis).write(editor.main)
-    result = (editor if found else Editor(model)).to_bytes()
+    result, found = scaled(model, samples, Limits(max_memory, max_multiply_adds), relu6=relu6, per_axis=per_axis)
+    if not found:
+        warnings.warn(NOTHING, RuntimeWarning, stacklevel=2)
+    elif relu6 == "minimum" and not any(pair.clamp for pair in found):
+        warnings.warn("relu6='minimum' changes nothing: no layer to scale has a RELU6", RuntimeWarning, stacklevel=2)
     if goal is not None:
         goal.save(result)
     return result
+
+
+def scaled(
+    model: Model, samples: Iterable[Any] | None, limits: Limits, *, relu6: str, per_axis: bool
+) -> tuple[bytes, list[Pair]]:
+    """The model that `equalize` returns, and the pairs of layers that it scales."""
+    folded = _folded(model)
+    editor = Editor(folded)
+    found = pairs(editor.main, with_relu6=relu6 == "minimum")
+    ranges = _ranges(folded, found, samples, limits) if samples is not None else {}
+    _Scaling(found, ranges, per_axis).write(editor.main)
+    return (editor if found else Editor(model)).to_bytes(), found
 
 
 def _folded(model: Model) -> Model:

@@ -44,6 +44,15 @@ static int clamp_threads(long count)
     return count < 1 ? 1 : count > TQ_MAX_THREADS ? TQ_MAX_THREADS : (int)count;
 }
 
+long tq_threads_wanted(const char *text)
+{
+    char *end;
+    if (!text || !*text)
+        return 0;
+    const long wanted = strtol(text, &end, 10);
+    return wanted > 0 && !*end ? wanted : -1;
+}
+
 #if defined(_WIN32)
 
 void tq_threads_init(void)
@@ -368,8 +377,7 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
 
 int tq_default_threads(void)
 {
-    const char *text = getenv("TQ_NUM_THREADS");
-    long wanted = text ? strtol(text, NULL, 10) : 0;
+    const long wanted = tq_threads_wanted(getenv("TQ_NUM_THREADS"));
     return clamp_threads(wanted > 0 ? wanted : tq_processors());
 }
 

@@ -146,6 +146,9 @@ tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error 
 /* The same for a STRING output in eval, of which only the number of bytes counts. */
 tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t bytes, tq_error *error);
 
+/* Whether so many bytes could be allocated now, before work is done for them.  TQ_MEMORY_LIMIT. */
+tq_status tq_node_has_room(tq_node *node, uint64_t bytes, tq_error *error);
+
 /* Output i gets its shape in eval, which calls tq_output_shape.  STRING outputs always do. */
 void tq_output_later(tq_node *node, int i);
 

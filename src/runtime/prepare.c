@@ -307,6 +307,7 @@ static void check_outputs(pass *p)
 static tq_status give_memory(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_tensor *tensor = &graph->tensors[i];
         if (!tensor->has_shape || tq_is_constant(tensor) || tensor->storage == TQ_STORAGE_DYNAMIC)
             continue;
@@ -329,10 +330,14 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     TQ_TRY(tq_graph_check_again(graph, error));
     graph->ready = graph->has_run = graph->has_once = false;
     graph->work = 0;
-    for (uint32_t k = 0; k < graph->step_count; k++)
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(run, error));
         clean_step(graph, &graph->steps[k]);
-    for (uint32_t i = 0; i < graph->tensor_count; i++)
+    }
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(run, error));
         reset_tensor(graph, i);
+    }
     tq_blocks_release(&graph->host.prepared);
     tq_block_release(graph->arena);
     graph->arena = NULL;

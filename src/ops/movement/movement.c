@@ -67,7 +67,9 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     TQ_TRY(open_strings(node, in, &strings, error));
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
-    TQ_EACH(i, count)
+    if (header <= INT32_MAX)
+        TQ_TRY(tq_node_has_room(node, header, error)); /* else counting may take minutes, for nothing */
+    for (size_t i = 0; i < count && total <= INT32_MAX && !tq_stop_after(1); i++)
         total += string_at(&strings, source(context, i)).size;
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* the sum is not whole */
