@@ -58,6 +58,10 @@ tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *err
 /* *out = value, a dimension of output 0; fails if it is negative or does not fit 31 bits. */
 tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error);
 
+/* Elements of a shape that no tensor has yet: exact below TQ_TOO_MANY, which no product of dimensions wraps around. */
+#define TQ_TOO_MANY ((uint64_t)1 << 62)
+uint64_t tq_wanted_size(const tq_shape *shape);
+
 /* Output strings: string `i` is source(context, i) of `in`, or empty for SIZE_MAX, for all elements of the shape. */
 typedef size_t (*tq_string_source)(const void *context, size_t i);
 tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
