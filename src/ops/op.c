@@ -192,9 +192,8 @@ tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t 
 
 tq_status tq_node_has_room(tq_node *node, uint64_t bytes, tq_error *error)
 {
-    tq_pool *pool = tq_graph_of(node)->run->pool;
-    TQ_TRY(tq_pool_borrow(pool, bytes, error));
-    tq_pool_return(pool, bytes);
+    TQ_TRY(tq_pool_borrow(node->host->pool, bytes, error));
+    tq_pool_return(node->host->pool, bytes);
     return TQ_OK;
 }
 
