@@ -61,7 +61,7 @@ def correct_biases(
     for (one, two), mean in zip(layers, means, strict=True):
         shift = _expected(one, _numbers(one), mean) - _expected(one, _numbers(two), mean)
         if np.isfinite(shift).all():
-            _add(editor.main, editor.main._operators[two.index], shift)
+            _add(editor.main, editor.main.operators[two.index], shift)
     result = editor.to_bytes()
     if goal is not None:
         goal.save(result)
@@ -190,8 +190,8 @@ def _add(graph: SubgraphPart, operator: OperatorPart, shift: Array) -> None:
         moved = [min(max(code + int(step), ends.min), ends.max) for code, step in zip(codes, steps, strict=True)]
         made = graph.add_tensor(name, data=np.array(moved, kind), scale=scale if len(scale) > 1 else scale[:1])
     operator.inputs = [*inputs[:2], made, *inputs[3:]]
-    if bias is not None and bias.index not in graph._users():
-        graph._remove_tensors({bias})
+    if bias is not None and bias.index not in graph.users():
+        graph.remove_tensors({bias})
 
 
 def _bias_dtype(operator: OperatorPart) -> np.dtype[Any]:

@@ -156,12 +156,12 @@ def find(graphs: Sequence[SubgraphPart], entries: Iterable[int]) -> list[Carried
             parents[root(place)] = root(places[0])
 
     for graph in graphs:
-        for op in graph._operators:
+        for op in graph.operators:
             callees = _callees(op, graphs)
-            if op._code_name() not in CALLING or not _fits(op, callees):
+            if op.builtin_name not in CALLING or not _fits(op, callees):
                 fixed.update(callees)
                 continue
-            is_loop, first = op._code_name() == "WHILE", CALLING[op._code_name() or ""][1]
+            is_loop, first = op.builtin_name == "WHILE", CALLING[op.builtin_name or ""][1]
             for index in range(first, len(op.inputs)):
                 tie(Place(op, "inputs", index), *(Place(callee, "inputs", index - first) for callee in callees))
             for index in range(len(op.outputs)):
@@ -184,7 +184,7 @@ def find(graphs: Sequence[SubgraphPart], entries: Iterable[int]) -> list[Carried
 def _callees(op: OperatorPart, graphs: Sequence[SubgraphPart]) -> list[SubgraphPart]:
     """Every subgraph that an operator's options name, in their order."""
     found = []
-    for name in op.options if op._code_name() in _NAMING else ():
+    for name in op.options if op.builtin_name in _NAMING else ():
         if not name.endswith(("subgraph_index", "subgraph_indices")) and name != "subgraph":
             continue
         value = op.options.get(name)
@@ -196,8 +196,8 @@ def _callees(op: OperatorPart, graphs: Sequence[SubgraphPart]) -> list[SubgraphP
 
 def _fits(op: OperatorPart, callees: Sequence[SubgraphPart]) -> bool:
     """Whether it has as many callees, inputs and outputs as it should."""
-    names, first = CALLING[op._code_name() or ""]
-    is_loop = op._code_name() == "WHILE"
+    names, first = CALLING[op.builtin_name or ""]
+    is_loop = op.builtin_name == "WHILE"
     if len(callees) < len(names) or any(len(callee.inputs) != len(op.inputs) - first for callee in callees):
         return False
     givers = callees[1:] if is_loop else callees
@@ -208,6 +208,6 @@ def _fits(op: OperatorPart, callees: Sequence[SubgraphPart]) -> bool:
 
 def _can_be_codes(place: Place) -> bool:
     tensor = place.tensor()
-    if tensor is None or int(tensor.type) != 0 or tensor.is_variable or tensor._node.has("sparsity"):
+    if tensor is None or int(tensor.type) != 0 or tensor.is_variable or tensor.is_sparse:
         return False
     return not tensor.is_constant or (isinstance(place.owner, OperatorPart) and place.side == "inputs")

@@ -108,9 +108,9 @@ def equalize(
 def _folded(model: Model) -> Model:
     """A model whose layers' weights are constants, where it keeps them as float16 or sparse."""
     editor = Editor(model)
-    layers = [op for op in editor.main._operators if op.name in _OUTPUT_AXIS]
+    layers = [op for op in editor.main.operators if op.name in _OUTPUT_AXIS]
     fold_constants(editor.main, model, layers)
-    return editor.to_model() if len(editor.main._operators) < len(model.subgraphs[0].operators) else model
+    return editor.to_model() if len(editor.main.operators) < len(model.subgraphs[0].operators) else model
 
 
 # ---- pairs ----
@@ -119,13 +119,13 @@ def _folded(model: Model) -> Model:
 def pairs(graph: SubgraphPart, with_relu6: bool = False) -> list[Pair]:
     """The pairs of layers of a subgraph that can be scaled, in order."""
     readers: dict[int, list[OperatorPart]] = {}
-    for op in graph._operators:
+    for op in graph.operators:
         for index in op.input_indices:
             readers.setdefault(index, []).append(op)
     ends = {tensor.index for tensor in graph.outputs if tensor is not None}
-    ends |= {tensor.index for tensor in graph._tensors if tensor.is_variable}
+    ends |= {tensor.index for tensor in graph.tensors if tensor.is_variable}
     found = []
-    for op in graph._operators:
+    for op in graph.operators:
         pair = _pair(op, readers, ends)
         if pair is not None and (with_relu6 or not pair.clamp):
             found.append(pair)
@@ -145,7 +145,7 @@ def _weights(op: OperatorPart) -> TensorPart | None:
 
 
 def _is_float_constant(tensor: TensorPart) -> bool:
-    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor._node.has("sparsity")
+    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor.is_sparse
 
 
 def _alone(tensor: TensorPart, readers: dict[int, list[OperatorPart]], ends: set[int]) -> OperatorPart | None:

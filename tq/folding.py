@@ -38,7 +38,7 @@ def fold_constants(graph: SubgraphPart, model: Model, wanted: Iterable[OperatorP
         if target.index in used and _name(target) == "FLOAT32":
             gone.add(op)
             target.data = np.asarray(data, np.float32)
-    reads = Counter(index for op in graph._operators if op not in gone for index in op.input_indices)
+    reads = Counter(index for op in graph.operators if op not in gone for index in op.input_indices)
     reads.update(tensor.index for tensor in graph.outputs if tensor is not None)
     for op in reversed(results):  # a DENSIFY whose DEQUANTIZE went
         if op not in gone and not any(reads[index] for index in op.output_indices):
@@ -47,15 +47,15 @@ def fold_constants(graph: SubgraphPart, model: Model, wanted: Iterable[OperatorP
     unread = {t for op in gone for t in (*op.inputs, *op.outputs) if t is not None and not reads[t.index]}
     for op in gone:
         graph.remove_operator(op)
-    graph._remove_tensors(unread)
+    graph.remove_tensors(unread)
 
 
 def _foldable(graph: SubgraphPart, model: Model) -> Iterator[tuple[OperatorPart, tuple[TensorPart, NDArray[Any]]]]:
     """Operators with their result and its numbers, in their order."""
     made: dict[TensorPart, NDArray[Any]] = {}
     sources = model.subgraphs[graph.index].tensors
-    for op in graph._operators:
-        if op._code_name() not in FOLDED:
+    for op in graph.operators:
+        if op.builtin_name not in FOLDED:
             continue
         source, target = (op.inputs or (None,))[0], (op.outputs or (None,))[0]
         if source is None or target is None or _name(source) not in _TYPES or _name(target) not in _TYPES:

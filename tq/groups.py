@@ -39,7 +39,7 @@ def is_float(tensor: TensorPart | None) -> bool:
 
 
 def is_constant_float(tensor: TensorPart | None) -> bool:
-    return tensor is not None and is_float(tensor) and tensor.is_constant and not tensor._node.has("sparsity")
+    return tensor is not None and is_float(tensor) and tensor.is_constant and not tensor.is_sparse
 
 
 class Groups:
@@ -58,7 +58,7 @@ class Groups:
         self.names: dict[OperatorPart, str] = {}
         self._ends: dict[TensorPart, float] = {}
         self.passing: dict[TensorPart, clipping.Interval] = {}  # what of a tensor's numbers its readers let through
-        self.producers = {t: op for op in graph._operators for t in op.outputs if t is not None}
+        self.producers = {t: op for op in graph.operators for t in op.outputs if t is not None}
         self.variables: dict[OperatorPart, Key] = {}  # of those that touch one: tq/variables.py
         # Ends of the subgraph, and of operators that call others, that may be codes; and which may no longer.
         self.calls: dict[OperatorPart | SubgraphPart, dict[tuple[str, int], Key]] = {}
@@ -68,7 +68,7 @@ class Groups:
         self.agreed: dict[Key, Parameters] = {}
         self.held: dict[TensorPart, list[Key]] = {}  # those of a group
         self.readers: dict[TensorPart, list[OperatorPart]] = {}
-        for op in graph._operators:
+        for op in graph.operators:
             for tensor in dict.fromkeys(op.inputs):
                 if tensor is not None:
                     self.readers.setdefault(tensor, []).append(op)
@@ -76,7 +76,7 @@ class Groups:
     def choose(self, wanted: Iterable[OperatorPart]) -> None:
         """Finds those of the operators that become integer ones, and the parameters of the groups."""
         known = set(wanted)
-        for place, op in enumerate(self.graph._operators):
+        for place, op in enumerate(self.graph.operators):
             if op in known and self._can(op):
                 self.operators[op] = place
         self.settle()
@@ -95,7 +95,7 @@ class Groups:
     def _name(self, op: OperatorPart) -> str:
         """Of a builtin operator."""
         if op not in self.names:
-            self.names[op] = op._code_name() or ""
+            self.names[op] = op.builtin_name or ""
         return self.names[op]
 
     def _places(self, op: OperatorPart) -> list[int]:
@@ -150,7 +150,7 @@ class Groups:
         narrow = INTEGER[self._name(op)].narrow
         if narrow is not None and self.type != "int8" and not any(is_constant_float(t) for t in inputs[narrow:]):
             return False
-        return not any(t is not None and (t.is_variable or t._node.has("sparsity")) for t in (*read, *outputs))
+        return not any(t is not None and (t.is_variable or t.is_sparse) for t in (*read, *outputs))
 
     def _can_weigh(self, op: OperatorPart) -> bool:
         row, inputs = INTEGER[self._name(op)], op.inputs

@@ -179,7 +179,7 @@ def build(
     try:
         return _quantized(editor, model, options, calibration, observer, percentile, io, every, asked)
     finally:
-        editor._close()
+        editor.close()
 
 
 class _Asked(NamedTuple):
@@ -202,28 +202,28 @@ def _quantized(
     asked: _Asked,
 ) -> bytes:
     _check_float(editor)
-    if not editor._subgraphs:
+    if not editor.subgraphs:
         raise ValueError("the model has no subgraphs")
     options = options._replace(places=_places(editor, options.rules))
-    given = ranges.check_overrides(overrides, editor._subgraphs)
+    given = ranges.check_overrides(overrides, editor.subgraphs)
     known = []
     if _has_static(options):
-        known = [ranges.Ranges(graph, found) for graph, found in zip(editor._subgraphs, given, strict=True)]
+        known = [ranges.Ranges(graph, found) for graph, found in zip(editor.subgraphs, given, strict=True)]
     _fold(editor, opened, options)
     effects.check_rules(options.recipe, asked.rules, _ruled(editor, options) if asked.rules else ())
     for place, operators in enumerate(_static(editor, options)):
         if options.recipe.form != FLOAT or options.rules:
-            trained = ranges.fold_fake_quant(editor._subgraphs[place], bool(operators))
+            trained = ranges.fold_fake_quant(editor.subgraphs[place], bool(operators))
             if known:
                 known[place].train(trained)
-    uses = [list(_chosen(graph, options)) for graph in editor._subgraphs]
+    uses = [list(_chosen(graph, options)) for graph in editor.subgraphs]
     static = _static(editor, options)
     if any(static):
         seen = _calibration(opened, calibration, observer, percentile, known, options)
         for found in known:
             found.calibrate(seen)
     constants = _Constants(editor)
-    for graph, chosen in zip(editor._subgraphs, uses, strict=True):
+    for graph, chosen in zip(editor.subgraphs, uses, strict=True):
         _apply(graph, chosen, constants)
     constants.release()
     made = []
@@ -237,7 +237,7 @@ def _quantized(
         effects.check_overrides(asked.overrides, used, (name for found in known for name in found.names()))
     if not _set_io(editor, opened, io) and asked.io:
         raise ValueError(f"io is {io!r} and has no effect: no input or output is an integer inside")
-    editor._prune_codes()
+    editor.prune_operator_codes()
     return editor.to_bytes()
 
 
@@ -245,10 +245,10 @@ def _fold(editor: Editor, model: Model, options: Options) -> None:
     """Float weights that are kept otherwise, where they are to become codes."""
     from tq.folding import FOLDED, fold_constants
 
-    if FOLDED.isdisjoint(editor._code_names()):
+    if FOLDED.isdisjoint(editor.code_names()):
         return
-    for graph in editor._subgraphs:
-        found = [(op, _recipe_of(op, graph.index, options)) for op in graph._operators]
+    for graph in editor.subgraphs:
+        found = [(op, _recipe_of(op, graph.index, options)) for op in graph.operators]
         fold_constants(graph, model, [op for op, row in found if row.form != FLOAT and row.weights != "float16"])
 
 
@@ -258,11 +258,11 @@ def _has_static(options: Options) -> bool:
 
 def _static(editor: Editor, options: Options) -> list[dict[str, list[OperatorPart]]]:
     """The operators of each subgraph that get integer activations, by the type of these."""
-    found: list[dict[str, list[OperatorPart]]] = [{} for _ in editor._subgraphs]
+    found: list[dict[str, list[OperatorPart]]] = [{} for _ in editor.subgraphs]
     if not _has_static(options):
         return found
-    for graph, operators in zip(editor._subgraphs, found, strict=True):
-        for op in graph._operators:
+    for graph, operators in zip(editor.subgraphs, found, strict=True):
+        for op in graph.operators:
             recipe = _recipe_of(op, graph.index, options)
             if recipe.form == STATIC:
                 operators.setdefault(recipe.activations, []).append(op)
@@ -309,7 +309,7 @@ def _make_static(
 ) -> list[OperatorPart]:
     from tq.static import quantize
 
-    made = quantize(editor._subgraphs, operators, known, per_axis, entries)
+    made = quantize(editor.subgraphs, operators, known, per_axis, entries)
     for operator in made:
         _set_version(operator, versions.needed(operator))
     return made
@@ -318,8 +318,8 @@ def _make_static(
 def _ruled(editor: Editor, options: Options) -> list[effects.Ruled]:
     """All operators, as rules see them."""
     found = []
-    for graph in editor._subgraphs:
-        for place, op in enumerate(graph._operators):
+    for graph in editor.subgraphs:
+        for place, op in enumerate(graph.operators):
             can = partial(_can_change, op, options=options)
             at = options.places.get(op, place)
             found.append(effects.Ruled(graph.index, at, op.name, _ruled_names(op), can))
@@ -329,7 +329,7 @@ def _ruled(editor: Editor, options: Options) -> list[effects.Ruled]:
 def _can_change(operator: OperatorPart, recipe: Recipe, *, options: Options) -> bool:
     """Whether a recipe may make something else of an operator."""
     if recipe.form == STATIC:
-        return operator.name not in STAYS_FLOAT and (operator._code_name() or "CUSTOM") != "CUSTOM"
+        return operator.name not in STAYS_FLOAT and (operator.builtin_name or "CUSTOM") != "CUSTOM"
     if recipe.form == FLOAT:
         return False
     if recipe.weights == "float16":
@@ -344,7 +344,7 @@ def _set_io(editor: Editor, model: Model, io: str) -> bool:
         return False
     called = {place for graph in model.subgraphs for op in graph.operators for place in callees(model, op)}
     places = dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)])
-    graphs = [editor._subgraphs[i] for i in places if i not in called and 0 <= i < len(editor._subgraphs)]
+    graphs = [editor.subgraphs[i] for i in places if i not in called and 0 <= i < len(editor.subgraphs)]
     return any([_set_graph_io(graph, io) for graph in graphs])
 
 
@@ -392,7 +392,7 @@ def _options(recipe: str, rules: Iterable[Rule], per_axis: bool, min_elements: i
 def _places(editor: Editor, rules: Sequence[Rule]) -> dict[OperatorPart, int]:
     if all(rule.index is None for rule in rules):
         return {}
-    return {op: place for graph in editor._subgraphs for place, op in enumerate(graph._operators)}
+    return {op: place for graph in editor.subgraphs for place, op in enumerate(graph.operators)}
 
 
 def _nothing(options: Options) -> str:
@@ -404,8 +404,8 @@ def _nothing(options: Options) -> str:
 
 
 def _check_float(editor: Editor) -> None:
-    for graph in editor._subgraphs:
-        for tensor in graph._tensors:
+    for graph in editor.subgraphs:
+        for tensor in graph.tensors:
             if tensor.type_name in _CODES and len(tensor.quantization.scale):
                 raise ValueError(f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds codes")
 
@@ -432,7 +432,7 @@ def _ruled_names(operator: OperatorPart) -> list[str]:
 
 def _chosen(graph: SubgraphPart, options: Options) -> Iterator[_Use]:
     place = graph.index
-    for operator in graph._operators:
+    for operator in graph.operators:
         recipe = _recipe_of(operator, place, options)
         if recipe.form in (FLOAT, STATIC):
             continue
@@ -448,14 +448,14 @@ def _is_plain_float(tensor: TensorPart | None) -> bool:
         and tensor.type_name == "FLOAT32"
         and tensor.is_constant
         and not tensor.is_variable
-        and not tensor._node.has("sparsity")
+        and not tensor.is_sparse
     )
 
 
 def _halves(operator: OperatorPart) -> Iterator[_Use]:
     """All float constants of a builtin operator.  But not single numbers, where nothing is saved and an epsilon becomes
     0, and those with infinities, which float16's greatest number cannot stand for."""
-    if operator.name in recipes.READ_WHEN_PREPARED or operator._code_name() in (None, "CUSTOM"):
+    if operator.name in recipes.READ_WHEN_PREPARED or operator.builtin_name in (None, "CUSTOM"):
         return
     for place, tensor in enumerate(operator.inputs):
         data = tensor.data if tensor is not None and _is_plain_float(tensor) else None
@@ -471,7 +471,7 @@ def _halves(operator: OperatorPart) -> Iterator[_Use]:
 
 def _codes(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[_Use]:
     """The weights of an operator, if all of them can become codes."""
-    row = WEIGHTS.get(operator._code_name() or "")
+    row = WEIGHTS.get(operator.builtin_name or "")
     if row is None or (recipe.form == HYBRID and recipe.weights not in row.hybrid):
         return
     if recipe.in_blocks and not row.in_blocks:
@@ -517,7 +517,7 @@ class _Constants:
     """Quantizes each constant once, however many tensors and operators share it."""
 
     def __init__(self, editor: Editor) -> None:
-        self._editor = editor
+        self.editor = editor
         self._made: dict[tuple[int, tuple[int, ...], tuple[Any, ...]], _Quantized] = {}  # targets without their form
         self._old: set[int] = set()
 
@@ -532,24 +532,24 @@ class _Constants:
 
     def _quantize(self, tensor: TensorPart, target: _Target) -> _Quantized:
         if target.type == "float16":
-            return _Quantized(self._editor._add_halves_of(tensor), None, None, 0, False)
+            return _Quantized(self.editor.add_float16_buffer(tensor), None, None, 0, False)
         block = target.block_size or None
         axis = len(tensor.shape) - 1 if block else target.axis
-        buffer, shape = self._editor._add_codes_of(tensor, axis, target.type, block)
+        buffer, shape = self.editor.add_quantized_buffer(tensor, axis, target.type, block)
         if block:
-            scales = self._editor._scales(buffer).reshape(shape).astype(np.float16)
-            return _Quantized(buffer, None, scales, self._editor.add_buffer(scales.tobytes()), False)
+            scales = self.editor.scales_of_buffer(buffer).reshape(shape).astype(np.float16)
+            return _Quantized(buffer, None, scales, self.editor.add_buffer(scales.tobytes()), False)
         if target.channels:
-            scale = np.repeat(self._editor._scales(buffer), target.channels)
+            scale = np.repeat(self.editor.scales_of_buffer(buffer), target.channels)
             parameters = {"scale": scale, "zero_point": np.zeros(len(scale), np.int64)}
             return _Quantized(buffer, parameters | {"quantized_dimension": target.channel_axis}, None, 0)
         return _Quantized(buffer, None, None, 0)
 
     def release(self) -> None:
         """Empties the buffers of float constants that nothing reads any more."""
-        self._editor._forget_users()
+        self.editor.forget_users()
         for buffer in self._old:
-            self._editor._release_buffer(buffer)
+            self.editor.release_buffer(buffer)
 
 
 # ---- the graph ----
@@ -557,7 +557,7 @@ class _Constants:
 
 def _readers(graph: SubgraphPart) -> Counter[int]:
     """How often each tensor is read: by operators, and as an input or output of the subgraph."""
-    found = Counter(index for operator in graph._operators for index in operator.input_indices)
+    found = Counter(index for operator in graph.operators for index in operator.input_indices)
     found.update(tensor.index for tensor in (*graph.inputs, *graph.outputs) if tensor is not None)
     return found
 
@@ -565,7 +565,7 @@ def _readers(graph: SubgraphPart) -> Counter[int]:
 def _become(tensor: TensorPart, target: _Target, made: _Quantized) -> None:
     """Makes a float constant the quantized one."""
     if made.is_codes and made.parameters is None:
-        tensor._become_codes(made.buffer, target.type, target.axis or 0)
+        tensor.become_quantized(made.buffer, target.type, target.axis or 0)
         return
     tensor.buffer = made.buffer
     tensor.type = target.type
@@ -604,7 +604,7 @@ def _apply(graph: SubgraphPart, uses: Sequence[_Use], constants: _Constants) -> 
         for use in group:
             inputs[use.operator][use.input] = read.index
     for operator, indices in inputs.items():
-        operator._put("inputs", indices)
+        operator.put("inputs", indices)
     _finish(inputs)
     _insert(graph, dequantized)
 
@@ -623,8 +623,8 @@ def _set_version(operator: OperatorPart, version: int) -> None:
     """By an operator code that all operators of that version share; what nothing uses any more is pruned later."""
     code = operator._code()
     if code is not None and version != operator.version:
-        index = int(operator._node.get("opcode_index"))
-        operator._put("opcode_index", operator._editor._code_of_version(index, version))
+        index = int(operator.node.get("opcode_index"))
+        operator.put("opcode_index", operator.editor.code_of_version(index, version))
 
 
 def _is_codes(tensor: TensorPart | None) -> bool:
@@ -633,7 +633,7 @@ def _is_codes(tensor: TensorPart | None) -> bool:
 
 def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:
     """Puts each DEQUANTIZE right before the first operator that reads its result."""
-    places = {operator: place for place, operator in enumerate(graph._operators)}
+    places = {operator: place for place, operator in enumerate(graph.operators)}
     for before, codes, real in sorted(dequantized, key=lambda row: places[row[0]], reverse=True):
         operator = graph.add_operator("DEQUANTIZE", [codes], [real], at=places[before])
         _set_version(operator, versions.needed(operator))

@@ -47,7 +47,7 @@ def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPa
     if not given:
         return [{} for _ in graphs]
     checked = _checked(given)
-    known = [{tensor.name for tensor in graph._tensors} for graph in graphs]
+    known = [{tensor.name for tensor in graph.tensors} for graph in graphs]
     for name in checked:
         if not any(name in found for found in known):
             raise ValueError(f"overrides: the model has no tensor {name!r}{hint(name, set().union(*known))}")
@@ -83,12 +83,12 @@ class Ranges:
 
     def __init__(self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None) -> None:
         given = dict(overrides or {})
-        self._overrides = {tensor: given[tensor.name] for tensor in graph._tensors if tensor.name in given}
-        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph._tensors)}
+        self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
+        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
         self._trained: dict[TensorPart, tuple[float, float]] = {}
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
-        self._stored = {tensor: found for tensor in graph._tensors if (found := _stored(tensor)) is not None}
+        self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
         self._aliases: dict[TensorPart, TensorPart] = {}
         self.used: set[str] = set()  # the names of the overrides that have an effect
 
@@ -162,7 +162,7 @@ class Ranges:
 
 def _stored(tensor: TensorPart) -> tuple[float, float] | None:
     """The range in the file, of a float tensor without a scale."""
-    parameters = tensor._node.get("quantization")
+    parameters = tensor.node.get("quantization")
     if parameters is None or not parameters.length("min") or int(tensor.type) != 0:
         return None
     stored = tensor.quantization
@@ -182,7 +182,7 @@ def fold_fake_quant(graph: SubgraphPart, activations: bool) -> dict[TensorPart, 
     an input and an output, stays.
     """
     found: dict[TensorPart, tuple[float, float]] = {}
-    for op in [op for op in graph._operators if op._code_name() == "FAKE_QUANT"]:
+    for op in [op for op in graph.operators if op.builtin_name == "FAKE_QUANT"]:
         source, target = (op.inputs or (None,))[0], (op.outputs or (None,))[0]
         if source is None or target is None or int(source.type) != 0 or int(target.type) != 0:
             continue
@@ -201,7 +201,7 @@ def _fold_constant(
     graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart, low: float, high: float
 ) -> None:
     data = source.data
-    if data is None or source._node.has("sparsity") or target in graph.outputs:
+    if data is None or source.is_sparse or target in graph.outputs:
         return
     narrow, bits = bool(op.options.get("narrow_range")), int(op.options.get("num_bits") or 8)
     try:
@@ -210,13 +210,13 @@ def _fold_constant(
         raise ValueError(f"{source!r}, which FAKE_QUANT reads: {error}") from None
     graph.remove_operator(op)
     target.data = np.asarray(made, np.float32).reshape(data.shape)
-    if source.index not in graph._users():
-        graph._remove_tensors({source})
+    if source.index not in graph.users():
+        graph.remove_tensors({source})
 
 
 def _skip(graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart) -> bool:
     """Lets who reads the operator's result read what it reads; the tensor keeps the result's name, but for inputs."""
-    readers = [reader for reader in source.consumers if reader._code_name() == "FAKE_QUANT"]
+    readers = [reader for reader in source.consumers if reader.builtin_name == "FAKE_QUANT"]
     is_input = source in graph.inputs
     if len(readers) != 1 or (is_input and target in graph.outputs) or (source.producer is None and not is_input):
         return False

@@ -172,7 +172,7 @@ def can(op: OperatorPart, groups: Groups) -> bool:
     if not fits or any(t is None or not t.is_variable or len(groups.readers[t]) > 1 for t in found):
         return False
     weights = [t for place in constants if (t := _at(inputs, place)) is not None]
-    if any(int(t.type) != 0 or not t.is_constant or t._node.has("sparsity") for t in weights):
+    if any(int(t.type) != 0 or not t.is_constant or t.is_sparse for t in weights):
         return False
     return all((t := _at(inputs, place)) is not None and groups.ranges.knows(t) for place in inner_places)
 

@@ -68,7 +68,7 @@ class Static(Groups):
             self.ranges.use(tensor)
         for op in [op for op in self.operators if self._name(op) in INSTEAD]:
             self._become_product(op)
-        counts = Counter(index for op in self.graph._operators for index in op.input_indices)
+        counts = Counter(index for op in self.graph.operators for index in op.input_indices)
         counts.update(tensor.index for tensor in self.graph.outputs if tensor is not None)
         for op in self.operators:
             self._weigh(op, counts)
@@ -77,9 +77,9 @@ class Static(Groups):
         self._rewire()
         self._set_options()
         inserted = self._insert()
-        users = self.graph._users()
+        users = self.graph.users()
         replaced = {key[0] for key in self.made}
-        self.graph._remove_tensors({tensor for tensor in replaced if tensor.index not in users})
+        self.graph.remove_tensors({tensor for tensor in replaced if tensor.index not in users})
         return [*self.operators, *inserted]
 
     # -- weights, biases, constants
@@ -102,7 +102,7 @@ class Static(Groups):
         mean = self.graph.add_tensor(f"{y.name}_mean", y.shape, shape_signature=y.shape_signature)
         low, high = self.ranges.of(y)
         self.ranges.train({mean: (low / count, high / count)})
-        op._put("opcode_index", op._editor._intern_code(op._editor._make_code("MEAN", 1)))
+        op.put("opcode_index", op.editor.code_of("MEAN", 1))
         op.outputs = [mean]
         factor = self.graph.add_tensor(f"{y.name}_count", (), data=np.float32(count))
         made = self.graph.add_operator("MUL", [mean, factor], [y], at=op.index + 1)
@@ -122,8 +122,8 @@ class Static(Groups):
         else:
             other = self.graph.add_tensor(f"{divisor.name}_reciprocal", data=np.float32(1) / divisor.data)  # type: ignore[union-attr,operator]
         activation = op.options.get("fused_activation_function")
-        op._put("opcode_index", op._editor._intern_code(op._editor._make_code("MUL", 1)))
-        op._set_options("MUL", {} if activation is None else {"fused_activation_function": activation})
+        op.put("opcode_index", op.editor.code_of("MUL", 1))
+        op.write_options("MUL", {} if activation is None else {"fused_activation_function": activation})
         op.inputs = [x, other]
         self.names[op] = "MUL"
 
@@ -190,7 +190,7 @@ class Static(Groups):
             twin.quantization = {"scale": [made.scale], "zero_point": [0], "min": [-most], "max": [most]}
             self.narrowed[weights] = twin
             producer = self.producers.get(weights)
-            after = 0 if producer is None else self.graph._operators.index(producer) + 1
+            after = 0 if producer is None else self.graph.operators.index(producer) + 1
             self.insertions.append(_Insertion(after, 2, "QUANTIZE", weights, twin))
         self.constants[op, place] = self.narrowed[weights]
         return np.float32(self.narrowed[weights].quantization.scale[0])
@@ -274,7 +274,7 @@ class Static(Groups):
         return made
 
     def _convert(self) -> None:
-        places = {op: place for place, op in enumerate(self.graph._operators)}
+        places = {op: place for place, op in enumerate(self.graph.operators)}
         entering = self.ends("inputs")
         for tensor in dict.fromkeys(t for op in self.operators for t in (*self._data(op), *self._outputs(op))):
             producer = self.producers.get(tensor)
@@ -320,22 +320,22 @@ class Static(Groups):
             indices = list(op.input_indices)
             indices += [-1] * (place + 1 - len(indices))
             indices[place] = made.index
-            op._put("inputs", indices)
-        for op in self.graph._operators:
+            op.put("inputs", indices)
+        for op in self.graph.operators:
             if op in self.operators and op in self.calls:
                 tight = self.tight(op)
                 indices = [
                     (codes if ("inputs", place) in tight else reals).get(index, index)
                     for place, index in enumerate(op.input_indices)
                 ]
-                op._put("inputs", indices)
+                op.put("inputs", indices)
             else:
-                renumber(op._node, "inputs", codes if op in self.operators else reals)
+                renumber(op.node, "inputs", codes if op in self.operators else reals)
         for tensor in self.ends("outputs"):
             reals.pop(tensor.index, None)
-        renumber(self.graph._node, "outputs", reals)
-        for signature in self.graph._editor._signatures_of(self.graph):
-            for item in signature._nodes("outputs"):
+        renumber(self.graph.node, "outputs", reals)
+        for signature in self.graph.editor.signatures_of(self.graph):
+            for item in signature.nodes("outputs"):
                 renumber_one(item, "tensor_index", reals)
 
     def _set_options(self) -> None:
@@ -388,8 +388,8 @@ def quantize(
 def join(graph: SubgraphPart, made: Sequence[OperatorPart]) -> list[OperatorPart]:
     """Where codes of one type become those of another by way of float numbers, one QUANTIZE does it.  Returns those of
     the operators that are left."""
-    producers = {tensor: op for op in graph._operators for tensor in op.outputs if tensor is not None}
-    uses = Counter(index for op in graph._operators for index in op.input_indices)
+    producers = {tensor: op for op in graph.operators for tensor in op.outputs if tensor is not None}
+    uses = Counter(index for op in graph.operators for index in op.input_indices)
     uses.update(tensor.index for tensor in graph.outputs if tensor is not None)
     ours, gone = set(made), set[OperatorPart]()
     tensors: set[TensorPart] = set()
@@ -398,12 +398,12 @@ def join(graph: SubgraphPart, made: Sequence[OperatorPart]) -> list[OperatorPart
         source = producers.get(real) if real is not None else None
         if real is None or source is None or source.name != "DEQUANTIZE" or source not in ours:
             continue
-        op._put("inputs", source.input_indices)
+        op.put("inputs", source.input_indices)
         uses[real.index] -= 1
         if not uses[real.index]:
             gone.add(source)
             tensors.add(real)
     for op in gone:
         graph.remove_operator(op)
-    graph._remove_tensors(tensors)
+    graph.remove_tensors(tensors)
     return [op for op in made if op not in gone]

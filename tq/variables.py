@@ -25,10 +25,10 @@ def users(graphs: Iterable[SubgraphPart]) -> dict[OperatorPart, Key]:
     """The operators that read or assign variables, and whose; none where a handle's variable cannot be told."""
     found: dict[OperatorPart, Key] = {}
     for graph in graphs:
-        touching = [op for op in graph._operators if op._code_name() in VARIABLES]
+        touching = [op for op in graph.operators if op.builtin_name in VARIABLES]
         handles: dict[TensorPart, Key] = {}
-        for op in graph._operators if touching else ():
-            if op._code_name() == "VAR_HANDLE":
+        for op in graph.operators if touching else ():
+            if op.builtin_name == "VAR_HANDLE":
                 key = ("variable", _text(op.options.get("container")), _text(op.options.get("shared_name")))
                 handles.update((tensor, key) for tensor in op.outputs if tensor is not None)
         for op in touching:
@@ -45,7 +45,7 @@ def _text(value: Any) -> str:
 
 def _value_of(op: OperatorPart) -> TensorPart | None:
     """The tensor that is assigned or read."""
-    side, place = VARIABLES[op._code_name() or ""]
+    side, place = VARIABLES[op.builtin_name or ""]
     tensors: Sequence[TensorPart | None] = getattr(op, side)
     return tensors[place] if place < len(tensors) else None
 
