@@ -10,7 +10,7 @@ from tq import enums, fields
 from tq._core import _Node
 from tq.edit_tensor import TensorPart
 from tq.nearest import builtin_hint, hint
-from tq.parts import OnlyPart, as_tuple, renumber
+from tq.parts import OnlyPart, as_tuple
 
 if TYPE_CHECKING:
     from tq.edit_graph import SubgraphPart
@@ -197,7 +197,10 @@ class OperatorPart(OnlyPart):
 
     def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
         """Reads the tensors that are values in place of their keys, wherever it reads these."""
-        renumber(self.node, "inputs", {old.index: made.index for old, made in new.items()})
+        indices, tensors = self.input_indices, self.inputs
+        changed = [new[t].index if t in new else i for i, t in zip(indices, tensors, strict=True)]
+        if changed != list(indices):
+            self.put("inputs", changed)
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:

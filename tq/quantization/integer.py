@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which operators have integer kernels, and what those ask of their tensors: a row an operator.
 
-INTEGER has the operators that tq.quantize_model can make integer ones; FLOAT has those that stay float although some
-kernel takes codes, with the reason.  The quantizer (tq/groups.py, tq/static.py), the tests and docs/quantization.md
+INTEGER has the operators that tq.quantize_model can make integer operators; FLOAT has those that stay float although
+some kernel takes integers, with the reason.  The passes of this folder, the tests and docs/quantization.md
 (tests/quantization_table.py) walk the rows.
 
 Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc (shared and fixed parameters) and
@@ -17,33 +17,33 @@ from typing import NamedTuple, Union
 
 FREE = "free"  # each output has its own range
 SAME = "same"  # inputs and outputs have the same parameters
-CENTERED = "centered"  # so, with zero point 0: the kernel writes the code 0 for the number 0
-READS = "reads"  # codes are read; what is written is no number: indices, truth values, shapes
+CENTERED = "centered"  # so, with zero point 0: the kernel writes the quantized value 0 for 0.0
+READS = "reads"  # the inputs are quantized; the outputs are indices, truth values or shapes
 
 Output = Union[str, tuple[float, int]]  # noqa: UP007 - evaluated on Python 3.10 too
 LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
 
 
 class Scales(NamedTuple):
-    """What an operator's kernel gets."""
+    """The scales of an operator's tensors, on which its kernel's limits depend."""
 
     type: str  # of the activations
     inputs: tuple[float, ...]
     constants: tuple[bool, ...]  # which inputs are
-    lows: tuple[float, ...]  # the least number of each input, as far as it is known, else that a code stands for
-    codes: tuple[float, ...]  # the least number that a code of each input stands for
-    output: float  # the first output's; 0 where that is no number
+    lows: tuple[float, ...]  # the least real value of each input where it is known, else of its quantized values
+    ends: tuple[float, ...]  # the least real value that each input's quantized values stand for
+    output: float  # the first output's; 0 where that is not quantized
     beta: float  # the option; 1 where there is none
     weights: float  # the greatest scale of the weights; 0 where there are none
 
 
 class Limit(NamedTuple):
-    """What a kernel needs to compute what the operator means; where it does not hold, the operator stays float."""
+    """What a kernel needs to compute the operator's meaning; an operator whose limit does not hold stays float."""
 
     why: str
     holds: Callable[[Scales], bool]
     least: Callable[[Scales], float] | None = None  # an output scale with which it holds: the range is widened to it
-    relative: bool = False  # the input's small numbers count as much as its great ones: what writes it stays float too
+    relative: bool = False  # the input's small values count as much as its great ones: its producers stay float too
 
 
 class Integer(NamedTuple):
@@ -59,8 +59,8 @@ class Integer(NamedTuple):
     narrow: int | None = None  # of an input that is int8 beside int16 activations too
     limit: Limit | None = None
     options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
-    recurrent: bool = False  # tq/recurrent.py has the rest
-    only: tuple[str, tuple[str, ...]] | None = None  # an option, and the values with which codes can stand for numbers
+    recurrent: bool = False  # tq/quantization/recurrent.py has the rest
+    only: tuple[str, tuple[str, ...]] | None = None  # an option, and its values for which the kernel's result is the operator's
 
 
 def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
@@ -68,7 +68,7 @@ def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
 
 
 def _keeps(s: Scales) -> bool:
-    """Whether the codes of each computed operand are more than one step of the sum."""
+    """Whether the range of each computed operand is more than one step of the sum."""
     low, high = LIMITS[s.type]
     operands = zip(s.inputs, s.constants, strict=True)
     return all(constant or s.output <= scale * (high - low) for scale, constant in operands)
@@ -97,7 +97,7 @@ _COMPARED = Limit(
 )
 _ROOT = Limit(
     "no code may stand for a negative number: the kernel refuses to run on one",
-    lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
+    lambda s: min(s.lows if s.type == "int16" else s.ends) >= 0,
 )
 _LOG = Limit(
     "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
@@ -167,7 +167,7 @@ INTEGER: dict[str, Integer] = {
     "SVDF": Integer(FREE, data=(0,), recurrent=True),
     "READ_VARIABLE": Integer(SAME, SAME, data=()),
     "ASSIGN_VARIABLE": Integer(SAME, SAME, data=(1,)),
-    # Tensors that all subgraphs they call take and give as codes: tq/carried.py.
+    # Under constraints across subgraphs: tq/quantization/constraints.py.
     "IF": Integer(FREE, FREE),
     "STABLEHLO_CASE": Integer(FREE, FREE),
     "WHILE": Integer(FREE, FREE),
@@ -178,7 +178,15 @@ INTEGER: dict[str, Integer] = {
     "SUM": Integer(FREE, FREE),
 }
 
-# Operators that touch resource variables (tq/variables.py): where the value is that they read or write.
+# Control flow: the options that name the subgraphs that it calls, and how many inputs stand before those that it hands
+# over.
+CALLING: dict[str, tuple[tuple[str, ...], int]] = {
+    "IF": (("then_subgraph_index", "else_subgraph_index"), 1),
+    "STABLEHLO_CASE": (("branch_subgraph_indices",), 1),
+    "WHILE": (("cond_subgraph_index", "body_subgraph_index"), 0),
+}
+
+# Operators that touch resource variables: where the value is that they read or write.
 VARIABLES = {"READ_VARIABLE": ("outputs", 0), "ASSIGN_VARIABLE": ("inputs", 1)}
 
 # Operators whose small results come from small inputs.
