@@ -29,7 +29,7 @@
 #include "flatbuffer/verify.h"
 #include "model/graph.h"
 #include "model/model.h"
-#include "model/problems.h"
+#include "model/problems/problems.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"

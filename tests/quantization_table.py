@@ -3,15 +3,14 @@
 
     python tests/quantization_table.py > docs/quantization.md
 
-The operators and their rules are the rows of tq/integer.py and tq/recipes.py; which kernels there are, what the tests
+The operators and their rules are the rows of tq/quantization/integer.py and tq/recipes.py; which kernels there are, what the tests
 compare with LiteRT (tests/generators).
 """
 
 import built  # noqa: F401
 import generators
 
-from tq.carried import CALLING
-from tq.integer import CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
+from tq.quantization.integer import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 from tq.recipes import WEIGHTS
 
 HEAD = """# What quantization makes of each operator

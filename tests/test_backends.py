@@ -15,7 +15,7 @@ from generators.draft import Draft
 import tq
 from tq import cli
 
-DEFINITIONS = (Path(__file__).parents[1] / "src" / "ops" / "backends.def").read_text(encoding="utf-8")
+DEFINITIONS = (Path(__file__).parents[1] / "src" / "delegate" / "backends.def").read_text(encoding="utf-8")
 DEFINITIONS = re.sub(r'"\s+"', "", DEFINITIONS)
 TAKEN = set(re.findall(r"^(?:TAKES|FUNCTION|FUNCTION_OF_TWO)\((\w+),", DEFINITIONS, re.M))
 NEEDS = {name: f"XNNPACK needs {text}" for name, text in re.findall(r'^NEED\((\w+), "(.*)"\)', DEFINITIONS, re.M)}

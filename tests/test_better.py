@@ -15,7 +15,7 @@ from test_quantize_static import draws
 
 import tq
 from tq import bias_correction, demo_float, equalization, measuring
-from tq.bias_correction import correct_biases
+from tq.quantization.bias_correction import correct_biases
 from tq.recipes import Rule
 from tq.report_page import kind_of
 

@@ -21,7 +21,7 @@ def core_sources():
     """
     rooms = ("base", "flatbuffer", "model", "quant")
     planning = [ROOT / "src" / "runtime" / name for name in ("memory.c", "places.c")]
-    return sorted(path for room in rooms for path in (ROOT / "src" / room).glob("*.c")) + planning
+    return sorted(path for room in rooms for path in (ROOT / "src" / room).rglob("*.c")) + planning
 
 
 def compiler_with_sanitizers(name, folder):

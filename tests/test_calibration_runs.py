@@ -280,13 +280,13 @@ def test_observers_by_name():
     whole = tq.calibrate(network(), data, observer="histogram")
     assert whole.range("y") == tq.calibrate(network(), data).range("y")
     for name in ("percentile", "mse", "entropy"):
-        made = tq.calibrate(network(), data, observer=name, percentile=99)
+        options = {"percentile": 99} if name == "percentile" else {}
+        made = tq.calibrate(network(), data, observer=name, **options)
         index = next(index for index, tensor in made.names.items() if tensor == "y")
         expected = whole.observers[index].range(name, percentile=99)
         assert made.range("y") == tuple(map(float, expected)) != whole.range("y")
-        assert whole.with_observer(name, 99) == made and made.with_observer("histogram", 99).range("y") == whole.range(
-            "y"
-        )
+        assert whole.with_observer(name, **options) == made
+        assert made.with_observer("histogram").range("y") == whole.range("y")
         assert made.range("y", symmetric=True) == tuple(
             map(float, whole.observers[index].range(name, percentile=99, symmetric=True))
         )

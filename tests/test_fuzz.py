@@ -16,7 +16,7 @@ import zoo
 from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parents[1]
-CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if path.parent.name != "python"]
+CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if "python" not in path.parts]
 
 
 def sources(*names):
@@ -45,7 +45,7 @@ def compile_with(compiler, flags, files, objects, out):
 def replay(request, objects, tmp_path_factory):
     """Runs the replayer; returns how many cases it ran."""
     out = tmp_path_factory.mktemp(request.param) / "replay"
-    files = sources("fuzz_model.c", "fuzz_rewrite.c", "replay.c")
+    files = sources("fuzz_model.c", "fuzz_walk.c", "fuzz_rewrite.c", "replay.c")
     program = compile_with(request.param, SANITIZED, files, objects, out)
 
     def run(*arguments, seconds=300):
@@ -119,7 +119,9 @@ def test_damaged_corpus(replay, corpus):
 def test_libfuzzer(seeds, objects, tmp_path):
     """Twenty seconds of coverage-guided search from the made models."""
     flags = ["-O1", "-g1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    program = compile_with("clang", flags, sources("fuzz_model.c", "fuzz_rewrite.c"), objects, tmp_path / "fuzz")
+    program = compile_with(
+        "clang", flags, sources("fuzz_model.c", "fuzz_walk.c", "fuzz_rewrite.c"), objects, tmp_path / "fuzz"
+    )
     found = tmp_path / "corpus"
     found.mkdir()
     command = [program, found, seeds[0].parent, "-max_total_time=20", "-max_len=4096", f"-artifact_prefix={tmp_path}/"]

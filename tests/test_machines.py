@@ -55,7 +55,8 @@ def seeds(tmp_path_factory):
 
 
 def replayer(machine, objects, folder):
-    return machine.build(objects, sources("fuzz_model.c", "fuzz_rewrite.c", "replay.c"), folder / machine.name)
+    files = sources("fuzz_model.c", "fuzz_walk.c", "fuzz_rewrite.c", "replay.c")
+    return machine.build(objects, files, folder / machine.name)
 
 
 @pytest.mark.parametrize("machine", parameters(), indirect=True)

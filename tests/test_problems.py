@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model.problems: for each row of src/model/problems.def a made model that has this problem and no other."""
+"""model.problems: for each row of src/model/problems/problems.def a made model that has this problem and no other."""
 
 import json
 import os

@@ -142,7 +142,7 @@ def test_codes_are_refused_where_they_cannot_be():
             e._add_codes(ones, 0, "int16", None, "these")
         with pytest.raises(ValueError, match="needs 'int8'"):
             e._add_codes(ones, 0, "uint8", None, "these")
-        for node in (e._root, None):
+        for node in (e.root, None):
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._codes_into(node, ones, 0, "int8", None, "these")
             with pytest.raises(TypeError, match="a table Tensor is needed"):
@@ -154,7 +154,7 @@ def test_codes_are_refused_where_they_cannot_be():
         e.tensors["w"].quantization = None
         other = tq.edit(model(ones))
         with pytest.raises(ValueError, match="another model"):
-            tq._core._become_codes(e.tensors["w"]._node, other._buffers[0], 0, 9, 0)
+            tq._core._become_codes(e.tensors["w"].node, other._buffers[0], 0, 9, 0)
         e.tensors["w"].quantization = None
         e.to_bytes()
 
@@ -186,8 +186,8 @@ def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
         e.tensors["w"].buffer = index
         e.tensors["w"].type = "int8"
         e._store()
-        whole = e._tree.write()
-        data = e._tree.write(limit=len(whole) - 64)
+        whole = e.tree.write()
+        data = e.tree.write(limit=len(whole) - 64)
         e.to_bytes()
     assert len(data) > 0 and data != whole
     np.testing.assert_array_equal(tq.Model(data).tensors["w"].data, tq.quantize_weights(w, 0).codes)
@@ -251,12 +251,12 @@ def test_codes_of_a_constant_of_the_same_model():
         )  # not yet made
         with pytest.raises(ValueError, match="another model"):
             tq._core._codes_from(node, tq.edit(model(w))._buffers[0], (64, 96), 0, "int8", None, "w")
-        for wrong in [("w", source), (node, "w"), (e._root, source)]:
+        for wrong in [("w", source), (node, "w"), (e.root, source)]:
             with pytest.raises(TypeError):
                 tq._core._codes_from(*wrong, (64, 96), 0, "int8", None, "w")
         with pytest.raises(ValueError, match="no codes that are yet to be made"):
-            tq._core._become_codes(tensor._node, source, 1, 9, 0)
-        for wrong in [(source, node), (tensor._node, tensor._node)]:
+            tq._core._become_codes(tensor.node, source, 1, 9, 0)
+        for wrong in [(source, node), (tensor.node, tensor._node)]:
             with pytest.raises(TypeError):
                 tq._core._become_codes(*wrong, 1, 9, 0)
         tensor._node.set("buffer", 0)

@@ -194,6 +194,7 @@ class Operator:
     options_type: str | None  # "Conv2DOptions", "flexbuffer"
     custom_options: bytes | None
     debug_metadata_index: int
+    multiply_adds: int | None  # of one run, from the shapes in the file; None: not known
     def _repr_html_(self) -> str: ...
 
 class Subgraph:
@@ -531,6 +532,7 @@ class Interpreter:
         num_threads: int,
         preserve_all_tensors: bool,
         max_memory: int,
+        max_multiply_adds: int,
         registered: dict[str, Any],
         /,
     ) -> None: ...
@@ -551,4 +553,5 @@ class Interpreter:
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Any: ...
     def reset_all_variables(self) -> None: ...
 
+def counted_operators() -> list[str]: ...
 def operators() -> tuple[list[str], list[str]]: ...

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tq import recurrent
 from tq._core import Model, Operator, RunError
 from tq.interpreter import Interpreter
+from tq.limits import CODES, NONE, Limits
 
 _SHIFT = 32
 _MOST_TURNS = 10_000  # of a loop that are watched
@@ -70,7 +71,8 @@ def reached(model: Model) -> list[int]:
 class Bodies:
     """Runs what is called a second time."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, limits: Limits = NONE) -> None:
+        self._limits = limits
         self._model = model
         self._inputs = {place: _floats(model.subgraphs[place].inputs) for place in reached(model)}
         self._steps = {
@@ -130,12 +132,13 @@ class Bodies:
                     values = call(found[1], values)
             else:
                 call(found[0], values)
-        except (RunError, ValueError, IndexError):
-            return
+        except (RunError, ValueError, IndexError) as error:
+            if getattr(error, "code", None) in CODES:
+                raise
 
     def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update, depth: int) -> list[NDArray[Any]]:
         if depth == len(self._interpreters):
-            self._interpreters.append(Interpreter(model=self._model, num_threads=1))
+            self._interpreters.append(Interpreter(model=self._model, num_threads=1, **self._limits._asdict()))
             self._interpreters[depth].allocate_tensors()
         interpreter = self._interpreters[depth]
         inputs = [tensor.index for tensor in self._model.subgraphs[graph].inputs if tensor is not None]

@@ -18,6 +18,7 @@ import numpy as np
 from tq import _core, calibration_runs, observers
 from tq._core import Model
 from tq.calibration_runs import Numbered, Part
+from tq.limits import Limits
 from tq.nearest import hint
 from tq.samples import Calls, Progress, chosen
 from tq.saving import Target, files_of
@@ -220,6 +221,8 @@ def calibrate(
     executor: Any = None,
     progress: bool | None = None,
     reset_variables: bool = True,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> Calibration:
     """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
     signatures run, and of all that these call.
@@ -247,6 +250,7 @@ def calibrate(
 
     reset_variables: before each sample.  False: samples are the steps of one stream, in their order, as a model that
         keeps a state meets them; in this thread alone.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     The operators run one by one, so that memory is that of a plain run.
     The result is the same for any number of threads or workers, and however samples are split among them; workers
@@ -255,7 +259,7 @@ def calibrate(
     ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
     cannot be run.
     """
-    _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress, reset_variables)
+    _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress)
     if not reset_variables and (executor is not None or calibration_runs.is_delayed(samples)):
         raise ValueError("reset_variables is False: the samples' order matters, and only this thread can run them")
     model = opened(model)
@@ -263,7 +267,8 @@ def calibrate(
     names = calibration_runs.observed_tensors(model)
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
     made._input_files = files_of(model, samples)
-    task = calibration_runs.task_of(model, make, signature, bool(reset_variables))
+    limits = Limits(max_memory, max_multiply_adds)
+    task = calibration_runs.task_of(model, make, signature, bool(reset_variables), limits)
     for part in _parts(model, task, samples, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:
@@ -280,7 +285,6 @@ def _check_options(
     num_threads: int | None,
     executor: Any,
     progress: bool | None,
-    reset_variables: bool,
 ) -> None:
     """ValueError: an option of calibrate that has no effect."""
     delayed = calibration_runs.is_delayed(samples)
@@ -289,7 +293,6 @@ def _check_options(
         ("seed", seed != 0 and most is None, "it chooses among samples, of which max_samples says how many"),
         ("num_threads", num_threads is not None and executor is not None, "the executor's workers run the samples"),
         ("num_threads", num_threads is not None and delayed, "Dask's workers run the samples"),
-        ("num_threads", (num_threads or 1) > 1 and not reset_variables, "a stream's samples run in one thread"),
         ("progress", bool(progress) and delayed, "Dask has bars of its own"),
     ):
         if is_idle:

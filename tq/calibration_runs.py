@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tq import _core, bodies, recurrent
 from tq._core import Model, RunError
 from tq.interpreter import Interpreter
+from tq.limits import NONE, Limits
 from tq.samples import Calls, Progress, Reservoir, Values
 
 _MOST_MEMORY = 1 << 30  # of the model's bytes, once for each interpreter, whose activations grow with them
@@ -48,12 +49,13 @@ class Task(NamedTuple):
     by_order: bool  # whether the order of batches matters to the observer
     signature: str | None
     resets: bool = True  # variables, before each sample
+    limits: Limits = NONE  # of each run
 
 
-def task_of(model: Model, observer: Callable[[], Any], signature: str | None, resets: bool) -> Task:
+def task_of(model: Model, observer: Callable[[], Any], signature: str | None, resets: bool, limits: Limits) -> Task:
     by_order = bool(getattr(type(observer()), "by_order", True))
     payload: Payload = bytes(model._file) if model.path is None or not len(model.external_buffers) else model.path
-    return Task(payload, observer, by_order, signature, resets)
+    return Task(payload, observer, by_order, signature, resets, limits)
 
 
 def observed_tensors(model: Model) -> dict[int, str]:
@@ -87,6 +89,7 @@ class _Runner:
         self._by_order = task.by_order
         self._make = task.observer
         self._resets = task.resets
+        self._limits = task.limits
         self._names = observed_tensors(model)
         self._is_stateful = task.resets and any(code.name in _STATEFUL for code in model.operator_codes)
         self._interpreter: Interpreter | None = None
@@ -118,8 +121,9 @@ class _Runner:
     def _fed(self, subgraph: int, values: Values) -> Interpreter:
         shapes = {index: value.shape for index, value in values.items()}
         if self._interpreter is None or self._is_stateful:
-            self._interpreter, self._shapes = Interpreter(model=self._model, numerics="reference"), {}
-            self._bodies = bodies.Bodies(self._model)
+            self._interpreter = Interpreter(model=self._model, numerics="reference", **self._limits._asdict())
+            self._shapes = {}
+            self._bodies = bodies.Bodies(self._model, self._limits)
         interpreter = self._interpreter
         if shapes != self._shapes.get(subgraph):
             for index, shape in shapes.items():

@@ -71,6 +71,16 @@ def _some(text: str) -> int:
 _some.__name__ = "number of 1 or more"
 
 
+def _limit(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 2**64:
+        raise ValueError
+    return number
+
+
+_limit.__name__ = "number from 1"
+
+
 def _two_names(text: str) -> tuple[str, str]:
     one, two = text.split(",")
     if not {one, two} <= set(NUMERICS):
@@ -142,6 +152,11 @@ def _inputs(parser: _Parser) -> None:
     parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
 
 
+def _limits(parser: _Parser) -> None:
+    parser.add_argument("--max-memory", type=_limit, metavar="BYTES", help="that a run may take (the machine's)")
+    parser.add_argument("--max-multiply-adds", type=_limit, metavar="N", help="that a run may take (no limit)")
+
+
 def _numerics(parser: _Parser, default: str | None = None) -> None:
     text = "whose arithmetic" if default is None else f"whose arithmetic ({default})"
     parser.add_argument("--numerics", choices=NUMERICS, default=default, help=text)
@@ -194,6 +209,7 @@ def _add_looking(add: _Add) -> None:
 def _add_running(add: _Add) -> None:
     run = add(commands.run, "run a model and print or save its outputs", "FILE")
     _inputs(run)
+    _limits(run)
     _numerics(run)
     run.add_argument("-o", "--output", type=_file, metavar="OUT.npz", help=_WRITES)
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
@@ -206,8 +222,10 @@ def _add_running(add: _Add) -> None:
         help="whose arithmetic A and B run with: reference, optimized or xnnpack",
     )
     _inputs(compare)
+    _limits(compare)
     profile = add(commands.profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
     _inputs(profile)
+    _limits(profile)
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
     backends = add(commands.backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
@@ -251,6 +269,7 @@ def _add_quantizing(add: _Add) -> None:
         "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
+    _limits(quantize)
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)
     _samples(equalize, "for ranges: ")
@@ -266,6 +285,7 @@ def _add_quantizing(add: _Add) -> None:
     report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
     report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
     report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+    _limits(report)
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
 

@@ -197,11 +197,20 @@ def diff(args: argparse.Namespace) -> Result:
     return "\n".join(lines), code
 
 
+def limits(args: argparse.Namespace) -> dict[str, Any]:
+    """--max-memory and --max-multiply-adds, as what runs a model takes them."""
+    return {"max_memory": args.max_memory, "max_multiply_adds": args.max_multiply_adds}
+
+
 def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
     from tq.interpreter import Interpreter
 
     return Interpreter(
-        model=open_model(path), num_threads=args.threads, experimental_preserve_all_tensors=keep, numerics=numerics
+        model=open_model(path),
+        num_threads=args.threads,
+        experimental_preserve_all_tensors=keep,
+        numerics=numerics,
+        **limits(args),
     )
 
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tq.commands import FINE, Failure, Result, open_model, read_array, refuse_inputs, refusing, saved, using
+from tq.commands import FINE, Failure, Result, limits, open_model, read_array, refuse_inputs, refusing, saved, using
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -65,7 +65,7 @@ def _load_calibration(path: str) -> Calibration:
 
 
 def quantize(args: argparse.Namespace) -> Result:
-    from tq.quantizing import quantize_model
+    from tq.quantization.quantize import quantize_model
     from tq.recipes import Rule
 
     model = open_model(args.file)
@@ -98,12 +98,13 @@ def quantize(args: argparse.Namespace) -> Result:
             samples=samples if args.calibration else None,
             output=out,
             in_place=args.in_place,
+            **limits(args),
         )
     return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}"), FINE
 
 
 def equalize(args: argparse.Namespace) -> Result:
-    from tq.equalization import equalize
+    from tq.quantization.equalization import equalize
 
     model = open_model(args.file)
     out = _out(args, model, args.samples)
@@ -114,7 +115,7 @@ def equalize(args: argparse.Namespace) -> Result:
 
 
 def sensitivity(args: argparse.Namespace) -> Result:
-    from tq.sensitivities import sensitivity
+    from tq.quantization.sensitivity import sensitivity
 
     model = open_model(args.file)
     samples = _samples(args.samples, model)
@@ -130,7 +131,7 @@ def report(args: argparse.Namespace) -> Result:
     refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
     samples = _samples(args.samples, a)
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads)
+        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads, **limits(args))
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])

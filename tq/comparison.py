@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tq.limits import NONE, Limits
 from tq.nearest import hint
 from tq.sources import opened
 
@@ -89,16 +90,18 @@ def _how_far(row: TensorComparison) -> str:
     return f"{row.different} of {count} elements differ{codes} {row.max_error:.6g}; SQNR {row.sqnr_db:.2f} dB"
 
 
-def _interpreter(source: Any, numerics: str | None) -> Any:
+def _interpreter(source: Any, numerics: str | None, limits: Limits) -> Any:
     """An interpreter, tq's or one like it, that keeps every tensor."""
     if hasattr(source, "invoke") and hasattr(source, "get_tensor"):
         if numerics is not None:
             raise ValueError(f"numerics={numerics!r} needs a model; {source!r} is an interpreter, which has its own")
+        if limits != NONE:
+            raise ValueError(f"max_memory and max_multiply_adds need a model; {source!r} is an interpreter")
         return source
     from tq.interpreter import Interpreter
 
     model = opened(source)
-    return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics)
+    return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics, **limits._asdict())
 
 
 def feed(interpreter: Any, inputs: Any) -> None:
@@ -147,10 +150,14 @@ def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
     real: np.ndarray = value.astype(np.float64)
     if len(scales) == 0:
         return real
-    shape = [1] * value.ndim
-    if len(scales) > 1:
-        shape[parameters["quantized_dimension"]] = len(scales)
-    real = (real - zeros.astype(np.float64).reshape(shape)) * scales.astype(np.float64).reshape(shape)
+    shape, axis = [1] * value.ndim, parameters["quantized_dimension"]
+    along = len(scales) > 1
+    if len(zeros) not in (1, len(scales)) or (along and value.shape[axis : axis + 1] != (len(scales),)):
+        return real  # parameters that do not fit: the quantized values themselves are compared
+    if along:
+        shape[axis] = -1
+    with np.errstate(all="ignore"):
+        real = (real - zeros.astype(np.float64).reshape(shape)) * scales.astype(np.float64).reshape(shape)
     return real
 
 
@@ -182,7 +189,15 @@ def _producers(interpreter: Any) -> dict[int, tuple[int, str]]:
     }
 
 
-def compare(a: Any, b: Any = None, inputs: Any = None, *, numerics: Sequence[str] | None = None) -> Comparison:
+def compare(
+    a: Any,
+    b: Any = None,
+    inputs: Any = None,
+    *,
+    numerics: Sequence[str] | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
+) -> Comparison:
     """Runs two models on the same inputs, and compares every tensor that both have.
 
     a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's; make those with
@@ -190,6 +205,7 @@ def compare(a: Any, b: Any = None, inputs: Any = None, *, numerics: Sequence[str
         numerics is given: the same model twice.
     inputs: an array, a list of arrays in input order, or a dict by input name.
     numerics: two names, as ("reference", "xnnpack"): whose arithmetic a and b run with (see Interpreter).
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them; interpreters have their own.
 
     Tensors are matched by name (those of one name in their order), and where the first model has the same number of
     tensors as the second, by index.  Quantized values are compared as codes for equality, and as real numbers for
@@ -205,7 +221,8 @@ def compare(a: Any, b: Any = None, inputs: Any = None, *, numerics: Sequence[str
         raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics'}")
     if b is None:
         b = a = opened(a)
-    one, two = _interpreter(a, names[0]), _interpreter(b, names[1])
+    limits = Limits(max_memory, max_multiply_adds)
+    one, two = _interpreter(a, names[0], limits), _interpreter(b, names[1], limits)
     for interpreter in (one, two):
         feed(interpreter, inputs)
         interpreter.invoke()

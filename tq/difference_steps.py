@@ -280,8 +280,9 @@ def _both(
 
 def explain_element(
     interpreter: Any, op: Operator, tensor: Tensor, values: tuple[Any, Any], labels: _Labels
-) -> DifferenceSteps:
-    """An element in which `values`, two arrays that `op` computed from the same inputs, differ.
+) -> DifferenceSteps | None:
+    """An element in which `values`, two arrays that `op` computed from the same inputs, differ; None where only
+    signs of zeros or bits of NaN do.
 
     It is the first one that both rules account for without an activation's bounds, of the first few; else the first.
     interpreter: of either run; it keeps the operator's inputs. labels: the kernels of the two runs for this operator,
@@ -290,6 +291,8 @@ def explain_element(
     a, b = values
     node = _Node(interpreter, op)
     different = [tuple(int(i) for i in row) for row in np.argwhere((a != b) & ~((a != a) & (b != b)))[:_TRIES]]
+    if not different:
+        return None
     tried = [(element, *_both(node, tensor, values, element, labels)) for element in different[:1]]
     for element in different[1:]:
         if None not in tried[-1][2:] or tried[0][1] is None:

@@ -53,8 +53,13 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
+_PLAIN = (str, int, bool, bytes, type(None))  # what most fields are: equal ones are the same
+
+
 def _same(a: Any, b: Any) -> bool:
     """Equality in which NaN equals itself and 0.0 is not -0.0: of bits."""
+    if a is b or (type(a) is type(b) and type(a) in _PLAIN and a == b):
+        return True
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _alike(a, b) and a.tobytes() == b.tobytes()
     if isinstance(a, float) and isinstance(b, float):
@@ -197,7 +202,11 @@ def _weights(place: str, a: Tensor, b: Tensor) -> Iterator[Difference]:
 
 
 def _tensor(place: str, a: Tensor, b: Tensor) -> Iterator[Difference]:
-    for what in ("name", "type", "shape", "shape_signature", "is_variable", "sparsity", "variant_tensors"):
+    for what in ("name", "type", "shape", "shape_signature", "is_variable"):
+        value_a, value_b = getattr(a, what), getattr(b, what)
+        if value_a != value_b or type(value_a) is not type(value_b):
+            yield from _field("structure", place, what, value_a, value_b)
+    for what in ("sparsity", "variant_tensors"):
         yield from _field("structure", place, what, getattr(a, what), getattr(b, what))
     yield from _quantization(place, a.quantization, b.quantization)
     yield from _weights(place, a, b)
@@ -218,14 +227,21 @@ def _names(indices: tuple[int, ...], tensor_names: list[str]) -> list[str]:
 
 def _operator(place: str, a: Operator, b: Operator, tensors_a: list[str], tensors_b: list[str]) -> Iterator[Difference]:
     for what in ("name", "version", "custom_options", "mutating_variable_inputs"):
-        yield from _field("structure", place, what, getattr(a, what), getattr(b, what))
+        value_a, value_b = getattr(a, what), getattr(b, what)
+        if value_a != value_b:
+            yield from _field("structure", place, what, value_a, value_b)
     for what in ("input_indices", "output_indices", "intermediate_indices"):
-        names_a = _names(getattr(a, what), tensors_a)
-        names_b = _names(getattr(b, what), tensors_b)
-        yield from _field("structure", place, what.replace("_indices", "s"), names_a, names_b)
+        indices_a, indices_b = getattr(a, what), getattr(b, what)
+        if indices_a == indices_b and tensors_a is tensors_b:
+            continue
+        names_a, names_b = _names(indices_a, tensors_a), _names(indices_b, tensors_b)
+        if names_a != names_b:
+            yield from _field("structure", place, what.replace("_indices", "s"), names_a, names_b)
     if a.custom_options is not None and a.custom_options == b.custom_options:
         return
     options_a, options_b = a.options, b.options
+    if not options_a and not options_b:
+        return
     if not isinstance(options_a, dict) or not isinstance(options_b, dict):  # a flexbuffer may hold any value
         yield from _field("structure", place, "options", options_a, options_b)
         return
@@ -250,6 +266,8 @@ def _match_operators(a: list[Any], b: list[Any]) -> list[tuple[int | None, int |
 
 def _operators(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
     tensors_a, tensors_b = _tensor_names(a), _tensor_names(b)
+    if tensors_a == tensors_b:
+        tensors_b = tensors_a  # indices alone tell then whether tensors have the same names
     list_a, list_b = list(a.operators), list(b.operators)
     keys_a = [(op.name, tuple(_names(op.output_indices, tensors_a))) for op in list_a]
     keys_b = [(op.name, tuple(_names(op.output_indices, tensors_b))) for op in list_b]

@@ -44,6 +44,7 @@ class SubgraphPart(Part):
         self._tensors = [TensorPart(editor, item, self) for item in self.nodes("tensors")]
         self._operators = [OperatorPart(editor, item, self) for item in self.nodes("operators")]
         self._places: dict[TensorPart, int] | None = None
+        self._position = 0  # in the editor's list, as long as it stands there
         self._is_stored = True  # the node holds the lists above
 
     def stored(self, field: str) -> Any:
@@ -60,7 +61,17 @@ class SubgraphPart(Part):
 
     @property
     def index(self) -> int:
-        return self.editor.subgraphs.index(self)
+        graphs = self.editor.subgraphs
+        if self._position >= len(graphs) or graphs[self._position] is not self:
+            for place, graph in enumerate(graphs):
+                graph.stand_at(place)
+            if graphs[self._position] is not self:
+                raise ValueError("the subgraph was removed from its model")
+        return self._position
+
+    def stand_at(self, place: int) -> None:
+        """Remembers its place among the editor's subgraphs."""
+        self._position = place
 
     @property
     def name(self) -> str | None:

@@ -76,12 +76,8 @@ class Metadata(MutableMapping[str, bytes]):
     def _entries(self) -> list[_Node]:
         return self.editor.root_nodes("metadata")
 
-    def _entry(self, name: str) -> _Node | None:
-        """The last of that name, which Model.metadata shows."""
-        return next((item for item in reversed(self._entries()) if (item.get("name") or "") == name), None)
-
     def __getitem__(self, name: str) -> bytes:
-        entry = self._entry(name)
+        entry = self.editor.metadata_entry(name)
         if entry is None:
             raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
         buffer = self.editor.buffer_node(int(entry.get("buffer")))
@@ -90,7 +86,7 @@ class Metadata(MutableMapping[str, bytes]):
 
     def __setitem__(self, name: str, value: bytes) -> None:
         content = fields.text(value, f"metadata {name!r}")
-        entry = self._entry(name)
+        entry = self.editor.metadata_entry(name)
         buffer = None if entry is None else self.editor.buffer_node(int(entry.get("buffer")))
         if entry is not None and buffer is not None and self.editor.buffer_users(int(entry.get("buffer"))) == 1:
             buffer.set("data", content)
@@ -99,7 +95,7 @@ class Metadata(MutableMapping[str, bytes]):
         if entry is None:
             entry = self.editor.tree.make("Metadata")
             fields.put(entry, "name", name)
-            self.editor.root.set("metadata", [*self._entries(), entry])
+            self.editor.add_metadata(name, entry)
         fields.put(entry, "buffer", index)
         self.editor.forget_users()
 
@@ -107,7 +103,7 @@ class Metadata(MutableMapping[str, bytes]):
         gone = [item for item in self._entries() if (item.get("name") or "") == name]
         if not gone:
             raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
-        self.editor.root.set("metadata", [item for item in self._entries() if item not in gone] or None)
+        self.editor.set_rows("metadata", [item for item in self._entries() if item not in gone])
         self.editor.forget_users()
         for item in gone:
             self.editor.release_buffer(int(item.get("buffer")))

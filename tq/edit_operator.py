@@ -156,14 +156,16 @@ class OperatorPart(OnlyPart):
         if self._code() is not None and value != self.version:
             self.put("opcode_index", self.editor.code_of_version(int(self.node.get("opcode_index")), value))
 
-    def become(self, name: str, inputs: Iterable[TensorLike] | None = None, /, **options: Any) -> None:
+    def become(
+        self, name: str, inputs: Iterable[TensorLike] | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
         """Makes it another builtin operator, of version 1, in the same place.
 
-        inputs: by default those that it has.  options: those left out have the schema's defaults; where none is given,
-        options in the same table stay.  ValueError: the schema has no such operator, or no such option."""
+        inputs: by default those that it has.  options: those left out get their defaults; None: its options stay as
+        they are stored.  ValueError: the schema has no such operator, or no such option."""
         if name not in enums.by_name("BuiltinOperator").__members__:
             raise ValueError(f"{self._where()}: the schema has no operator {name!r}")
-        if options or self.options.type != fields.options_table(name):
+        if options is not None:
             self.write_options(name, options)
         if inputs is not None:
             self.inputs = inputs
@@ -198,7 +200,7 @@ class OperatorPart(OnlyPart):
     def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
         """Reads the tensors that are values in place of their keys, wherever it reads these."""
         indices, tensors = self.input_indices, self.inputs
-        changed = [new[t].index if t in new else i for i, t in zip(indices, tensors, strict=True)]
+        changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
         if changed != list(indices):
             self.put("inputs", changed)
 

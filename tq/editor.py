@@ -48,6 +48,9 @@ class Editor:
         self.tree = _core._Tree(model)
         self.trailing = None if model is None else find_tail(model, self.tree)  # the data behind the flatbuffer
         self.root = self.tree.root
+        self._rows: dict[str, list[_Node]] = {}  # signatures and metadata, which grow one by one
+        self._new_rows: set[str] = set()  # the fields of them that the root has not got yet
+        self._metadata_rows: dict[str, _Node] | None = None  # by name
         self._subgraphs = [self._graph_type(self, node) for node in self.root_nodes("subgraphs")]
         self._buffers = self.root_nodes("buffers")
         self._are_subgraphs_stored = self._are_buffers_stored = True
@@ -137,6 +140,7 @@ class Editor:
         lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
         empty_if_parts(self.root, field, value, lists, self._store)
         fields.put(self.root, field, value)
+        self._forget_rows(field)
         self.forget_users()
         self.forget_versions()
 
@@ -157,12 +161,12 @@ class Editor:
         signature.inputs = inputs
         signature.outputs = outputs
         signature.key = key
-        self.root.set("signature_defs", [*self.root_nodes("signature_defs"), signature.node])
+        self._add_row("signature_defs", signature.node)
         return signature
 
     def remove_signature(self, key: str) -> None:
         gone = self.signatures[key].node
-        self.root.set("signature_defs", [node for node in self.root_nodes("signature_defs") if node != gone] or None)
+        self.set_rows("signature_defs", [node for node in self.root_nodes("signature_defs") if node != gone])
 
     def signatures_of(self, graph: SubgraphPart) -> list[SignaturePart]:
         index = graph.index
@@ -185,8 +189,40 @@ class Editor:
     # -- shared rows
 
     def root_nodes(self, field: str) -> list[_Node]:
+        if field in self._rows:
+            return self._rows[field]
         nodes: list[_Node] | None = self.root.get(field)
         return nodes or []
+
+    def _add_row(self, field: str, node: _Node) -> None:
+        """One more signature or metadata entry.  The root gets all new ones at once, when it is asked (_store)."""
+        if field not in self._rows:
+            self._rows[field] = self.root_nodes(field)
+        self._rows[field].append(node)
+        self._new_rows.add(field)
+
+    def set_rows(self, field: str, nodes: list[_Node]) -> None:
+        """All signatures or all metadata entries."""
+        self._forget_rows(field)
+        self.root.set(field, nodes or None)
+
+    def _forget_rows(self, field: str) -> None:
+        self._rows.pop(field, None)
+        self._new_rows.discard(field)
+        if field == "metadata":
+            self._metadata_rows = None
+
+    def metadata_entry(self, name: str) -> _Node | None:
+        """The last of that name, which Model.metadata shows."""
+        if self._metadata_rows is None:
+            self._metadata_rows = {item.get("name") or "": item for item in self.root_nodes("metadata")}
+        return self._metadata_rows.get(name)
+
+    def add_metadata(self, name: str, node: _Node) -> None:
+        """One more metadata entry."""
+        self._add_row("metadata", node)
+        if self._metadata_rows is not None:
+            self._metadata_rows[name] = node
 
     def _make_code(self, name: str, version: int) -> _Node:
         """An operator code; both of its code fields are set, as the converter sets them."""
@@ -449,6 +485,9 @@ class Editor:
         if not self._are_buffers_stored:
             self.root.set("buffers", self._buffers)
             self._are_buffers_stored = True
+        for field in self._new_rows:
+            self.root.set(field, self._rows[field])
+        self._new_rows.clear()
 
     def _prepare(self, allow_loss: bool) -> None:
         self._store()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tq import _core, fields
+from tq import _core
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart, TensorLike
 from tq.edit_tensor import TensorPart
@@ -114,7 +114,7 @@ def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[Tenso
     operators = _needed_operators(graph, given, wanted)
     _check(graph, operators, given, wanted)
     keys = [signature.key for signature in editor.signatures_of(graph)]
-    fields.put(editor.root, "signature_defs", None)
+    editor.set_rows("signature_defs", [])
     graph.keep_operators(operators)
     graph.inputs, graph.outputs = starts, ends
     for tensor in starts:

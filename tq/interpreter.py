@@ -113,6 +113,15 @@ def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
         raise refused from error
 
 
+def _limit(name: str, value: int | None) -> int:
+    """As the runtime takes it: 0 is none."""
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**64:
+        raise ValueError(f"{name} is {value!r}; it needs to be None or an int from 1 to 2^64 - 1")
+    return value
+
+
 @contextmanager
 def _resizing() -> Iterator[None]:
     """LiteRT raises RuntimeError of what cannot be resized."""
@@ -142,6 +151,10 @@ class Interpreter(_core.Interpreter):
         BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
     max_memory: bytes that tensors and packed weights may take; the machine's memory by default.  What interpreters of
         one `model` share counts in full for each, so that a limit is enough for all of them, or for none.
+    max_multiply_adds: work that a subgraph's operators may take in one run, and all that one call of invoke runs, each
+        round of a loop; no limit by default.  An operator counts what tq.Operator.multiply_adds tells, of the shapes
+        that it runs on, and at least one for each element of its largest input or output; pools and their kin count
+        one for each element of each window.
 
     The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor
     lives, tq does not: a view keeps its memory.
@@ -167,6 +180,7 @@ class Interpreter(_core.Interpreter):
         model: _core.Model | None = None,
         numerics: str | None = None,
         max_memory: int | None = None,
+        max_multiply_adds: int | None = None,
     ) -> None:
         super().__init__()
         numerics = _numerics(numerics, experimental_op_resolver_type)
@@ -181,7 +195,8 @@ class Interpreter(_core.Interpreter):
         self.experimental_compress_quantization_zero_points = experimental_compress_quantization_zero_points
         threads = min(num_threads or 1, 64)
         keep = bool(experimental_preserve_all_tensors)
-        self._open(self.model, numerics, threads, keep, max_memory or 0, dict(_registered))
+        memory, work = _limit("max_memory", max_memory), _limit("max_multiply_adds", max_multiply_adds)
+        self._open(self.model, numerics, threads, keep, memory, work, dict(_registered))
         self.numerics = numerics
 
     def __repr__(self) -> str:
@@ -491,6 +506,12 @@ class SignatureRunner:
 
     def _details(self, pairs: Any) -> dict[str, Details]:
         details = {item["index"]: item for item in self._interpreter.get_tensor_details(self._subgraph_index)}
+        for name, index in pairs:
+            if index not in details:
+                raise ValueError(
+                    f"signature {self._signature_key!r} says that {name!r} is tensor {index}; "
+                    f"subgraph {self._subgraph_index} has {len(details)} tensors"
+                )
         return {name: details[index] for name, index in pairs}
 
 

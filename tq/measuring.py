@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.interpreter import Interpreter
+from tq.limits import NONE, Limits
 from tq.matching import type_kind
 from tq.samples import Calls
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
+_ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # that tq.dequantize takes; LiteRT's types of a byte
 _PART = 1 << 15  # elements that are summed at a time, so that all stays in the cache
 
 
@@ -100,10 +102,16 @@ def real(value: Array, tensor: Tensor) -> Array | None:
     if value.dtype.kind not in "biuf":
         return None
     quantization = tensor.quantization
-    if quantization and value.dtype.kind in "iu" and len(quantization.scale):
+    if not quantization or value.dtype.kind not in "iu" or not len(quantization.scale):
+        return value
+    if value.dtype.name in _ARRAY_TYPES:
         numbers: Array = quantization.dequantize(value)
         return numbers
-    return value
+    if quantization.scale.size > 1 or quantization.zero_point.size > 1:
+        raise ValueError(f"{tensor!r} has one scale a channel: {value.dtype} values are measured with one scale")
+    zero_point = quantization.zero_point.flat[0] if quantization.zero_point.size else 0
+    with np.errstate(all="ignore"):
+        return (np.asarray(value, np.float64) - float(zero_point)) * float(quantization.scale.flat[0])
 
 
 class Samples:
@@ -182,9 +190,9 @@ def as_input(value: Array, tensor: Tensor) -> Array:
     raise ValueError(f"input {tensor.name!r} is of {tensor.dtype}, and the samples are of {value.dtype}")
 
 
-def outputs(model: Model, samples: Samples, num_threads: int | None = None) -> list[list[Array]]:
+def outputs(model: Model, samples: Samples, num_threads: int | None = None, limits: Limits = NONE) -> list[list[Array]]:
     """For each sample a model's outputs, as real numbers; empty arrays for what is no number."""
-    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference")
+    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
     for _ in samples.each(interpreter):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tq import measuring
 from tq._core import Error, Model
 from tq.interpreter import Interpreter
+from tq.limits import Limits
 from tq.matching import is_computed, match, type_kind
 from tq.observers import HistogramObserver
 from tq.saving import Target, files_of, target
@@ -145,12 +146,15 @@ def report(
     output: str | os.PathLike[str] | None = None,
     max_samples: int | None = None,
     num_threads: int | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
 ) -> Report:
     """Runs a float model and one that was quantized from it, and tells where the two part.
 
     samples: for the float model, as tq.calibrate takes them, or a dict of arrays that hold all samples one behind the
         other, by input name.  An integer input of the quantized model gets their codes.
     output: a path to write the page to.  max_samples: run no more.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Tensors are matched by the operators that write them (tq.matching).  ValueError: samples that do not fit, models
     that do not belong together, no number among what both compute.  RunError: a model cannot be run.
@@ -159,8 +163,15 @@ def report(
     target(output, a, b, samples)
     fed = measuring.Samples(a, samples, max_samples)
     matching = match(a, b)
+    limits = Limits(max_memory, max_multiply_adds)
     one, two = (
-        Interpreter(model=m, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference")
+        Interpreter(
+            model=m,
+            num_threads=num_threads,
+            experimental_preserve_all_tensors=True,
+            numerics="reference",
+            **limits._asdict(),
+        )
         for m in (a, b)
     )
     writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
@@ -188,7 +199,7 @@ def report(
         _constants(matching.constants, a),
         ends.results(),
         measuring.together(ends.noises),
-        (_arena(a), _arena(b)),
+        (_arena(a, limits), _arena(b, limits)),
         [name for index, name in floats.items() if index not in matched],
     )
     made._input_files = files_of(a, b, samples)
@@ -209,9 +220,9 @@ def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:
         return None
 
 
-def _arena(model: Model) -> int:
+def _arena(model: Model, limits: Limits) -> int:
     """Bytes of activations where tensors share memory; 0 where shapes are not known beforehand."""
-    interpreter = Interpreter(model=model, numerics="reference")
+    interpreter = Interpreter(model=model, numerics="reference", **limits._asdict())
     try:
         interpreter.allocate_tensors()
         return interpreter.memory_plan().arena
@@ -230,7 +241,7 @@ class _Activation:
         self.noise = measuring.Noise()
         self.observer, self.errors = HistogramObserver(bins=1024), HistogramObserver(bins=1024)
         scale = right.quantization.scale
-        self.is_codes = type_kind(right) in ("i", "u") and len(scale) == 1
+        self.is_codes = type_kind(right) in ("i", "u") and scale.size == 1
         self.range = _representable(right)
         self.outside = 0
         self.counts = np.zeros(0, np.int64)
@@ -296,7 +307,7 @@ def _representable(tensor: Tensor) -> tuple[float, float]:
 
 def _row(left: Tensor, right: Tensor, operator: Operator | None, noise: measuring.Noise) -> TensorReport:
     quantization = right.quantization
-    single = len(quantization.scale) == 1
+    single = quantization.scale.size == 1  # blocks' scales have the shape of their tensor
     return TensorReport(
         left.index,
         right.index,
@@ -305,8 +316,8 @@ def _row(left: Tensor, right: Tensor, operator: Operator | None, noise: measurin
         "input" if operator is None else operator.name,
         str(getattr(right.type, "name", right.type)),
         left.shape,
-        float(quantization.scale[0]) if single else None,
-        int(quantization.zero_point[0]) if single and len(quantization.zero_point) else None,
+        float(quantization.scale.flat[0]) if single else None,
+        int(quantization.zero_point.flat[0]) if single and quantization.zero_point.size else None,
         int(np.size(quantization.scale)),
         noise.sqnr_db,
         noise.largest,

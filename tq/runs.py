@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tq.summary import multiply_adds
-
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
     from tq.interpreter import Interpreter
@@ -124,7 +122,7 @@ def profile(interpreter: Interpreter, runs: int, warm_up: int) -> Profile:
         output = next((t.name for t in op.outputs if t is not None), "")
         size = _nbytes([*op.inputs, *op.outputs], changed)
         micro = nanoseconds / count / 1000 if count else 0.0
-        rows.append(OperatorTime(op.index, op.name, output, micro, size, multiply_adds(op)))
+        rows.append(OperatorTime(op.index, op.name, output, micro, size, op.multiply_adds))
     return Profile(rows, runs)
 
 

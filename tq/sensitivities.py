@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import effects, measuring
+from tq import measuring
 from tq._core import Model, Operator
-from tq.calibration import Calibration
 from tq.editor import Editor
 from tq.interpreter import Interpreter
+from tq.limits import NONE, Limits
 from tq.matching import Matching, match, type_kind
 from tq.measuring import Noise, Samples
-from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -82,59 +81,18 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "." for c in text[:60])
 
 
-def sensitivity(
-    model: Source,
-    calibration: Calibration | Iterable[Any] | Mapping[str, Any],
-    *,
-    recipe: str = "int8",
-    by: str = "operator",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
-    max_samples: int = 4,
-    num_threads: int | None = None,
-    **options: Any,
-) -> Sensitivity:
-    """Ranks the parts of a float model by the error at its outputs that quantizing each one alone causes.
-
-    calibration: a tq.Calibration, or samples, as tq.quantize_model takes them; the samples are run, too.
-    recipe, options: tq.quantize_model's: what is quantized, and how.
-    by: "operator": an operator alone is in its quantized form, with its inputs, weights and outputs, and its integer
-        kernel computes it.  "tensor": an activation alone is rounded to its codes, or the weights (and bias) of an
-        operator.
-    samples: what to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
-
-    Only the first subgraph's operators are looked at.  ValueError: what tq.quantize_model raises; no samples; nothing
-    that is quantized.  RunError: the model cannot be run.
-    """
-    from tq.quantizing import quantize_model
-
-    if by not in WAYS:
-        raise ValueError(f"by is {by!r}; it must be 'operator' or 'tensor'")
-    model = opened(model)
-    given, run = _samples(model, calibration, samples, max_samples)
-    if effects.needs_samples(recipe, options) or isinstance(given, Calibration):
-        options["calibration"] = given
-    quantized = Model(quantize_model(model, recipe, **options))
-    return measure(model, quantized, run, by=by, num_threads=num_threads)
-
-
-def _samples(
-    model: Model, calibration: Any, samples: Any, most: int
-) -> tuple[Calibration | list[dict[int, Array]] | list[Any], Samples]:
-    """What to calibrate with, and what to run."""
-    if isinstance(calibration, Calibration):
-        if samples is None:
-            raise ValueError("calibration is a tq.Calibration, which holds no samples: samples= is needed")
-        return calibration, Samples(model, samples, most or None)
-    fed = Samples(model, calibration)
-    return fed.lists(), Samples(model, samples if samples is not None else fed.lists(), most or None)
-
-
 def measure(
-    model: Model, quantized: Model, samples: Samples, *, by: str = "operator", num_threads: int | None = None
+    model: Model,
+    quantized: Model,
+    samples: Samples,
+    *,
+    by: str = "operator",
+    num_threads: int | None = None,
+    limits: Limits = NONE,
 ) -> Sensitivity:
     """As tq.sensitivity, of a model that is quantized already."""
     matching = match(model, quantized)
-    runs = _Runs(model, quantized, matching, num_threads)
+    runs = _Runs(model, quantized, matching, num_threads, limits)
     parts = runs.operators() if by == "operator" else runs.tensors()
     if not parts:
         raise ValueError("nothing is quantized of what the first subgraph's operators read and write")
@@ -167,19 +125,16 @@ class _Part(NamedTuple):
 class _Runs:
     """The interpreters of the float and of the quantized model."""
 
-    def __init__(self, model: Model, quantized: Model, matching: Matching, num_threads: int | None) -> None:
+    def __init__(
+        self, model: Model, quantized: Model, matching: Matching, num_threads: int | None, limits: Limits
+    ) -> None:
         self.model, self.quantized, self.matching = model, quantized, matching
-        self.exact, self.rounded = (
-            Interpreter(
-                model=item, num_threads=num_threads, experimental_preserve_all_tensors=True, numerics="reference"
-            )
-            for item in (model, quantized)
-        )
+        self.threads, self.limits = num_threads, limits
+        self.exact, self.rounded = self._interpreter(model), self._interpreter(quantized)
         self.outputs = [tensor for tensor in model.outputs if tensor is not None]
         self.count = len(model.subgraphs[0].operators)
         self.has_state = any(tensor.is_variable for tensor in model.tensors)
         self.written = {index: op for op in model.subgraphs[0].operators for index in op.output_indices}
-        self.threads = num_threads
         self.moving, self.moving_codes = _moving(model), _moving(quantized)
         self.weighed: Interpreter | None = None
 
@@ -199,7 +154,7 @@ class _Runs:
         """Every activation that becomes codes, and the constants of every operator that do."""
         found = []
         for left, right in self.matching.activations:
-            single = type_kind(right) in ("i", "u") and len(right.quantization.scale) == 1
+            single = type_kind(right) in ("i", "u") and right.quantization.scale.size == 1
             if type_kind(left) == "f" and single and left.index in self.moving:
                 writer = self.written.get(left.index)
                 index, name = (None, "input") if writer is None else (writer.index, writer.name)
@@ -227,11 +182,15 @@ class _Runs:
         editor = Editor(self.model)
         for left, right in pairs:
             editor.main._tensors[left.index].data = right.dequantized().astype(left.dtype)
+        return self._interpreter(editor.to_model())
+
+    def _interpreter(self, model: Model) -> Interpreter:
         return Interpreter(
-            model=editor.to_model(),
+            model=model,
             num_threads=self.threads,
             experimental_preserve_all_tensors=True,
             numerics="reference",
+            **self.limits._asdict(),
         )
 
     # -- changes

@@ -6,13 +6,13 @@ and strings: those are shapes, axes and indices unless they are quantized (a bia
 
 A multiply-add is one multiplication of an activation with a weight or another activation, and the addition of the
 product to a sum: what convolutions, matrix products and recurrent cells are made of.  Padding counts as if it were
-data.  Biases, activations, pooling and elementwise arithmetic do not count.  A formula is one entry of MACS.
+data.  Biases, activations, pooling and elementwise arithmetic do not count (src/model/multiply_adds.def has the rows).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,159 +23,6 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 _MAX_RANK = 64  # a longer shape is no shape, and its product could grow without bound
-
-# ---- multiply-adds ----
-
-
-class _Unknown(Exception):
-    """A formula cannot be computed: a tensor is missing, or shapes do not fit together."""
-
-
-def _shape(tensors: list[Tensor | None], index: int, rank: int | None = None) -> Shape:
-    tensor = tensors[index] if index < len(tensors) else None
-    if tensor is None:
-        raise _Unknown
-    shape = tensor.shape
-    if len(shape) > _MAX_RANK or (rank is not None and len(shape) != rank) or min(shape, default=0) < 0:
-        raise _Unknown
-    return shape
-
-
-def _size(op: Operator, index: int) -> int:
-    """Elements of an input; 0 for one that is left out."""
-    tensor = op.inputs[index] if index < len(op.inputs) else None
-    return 0 if tensor is None else math.prod(_shape(op.inputs, index))
-
-
-def _divide(a: int, b: int) -> int:
-    if b == 0 or a % b:
-        raise _Unknown
-    return a // b
-
-
-def _dimension(shape: Shape, index: int) -> int:
-    if not 0 <= index < len(shape):
-        raise _Unknown
-    return shape[index]
-
-
-def _by_output(rank: int, output_axis: int, ignored: tuple[int, ...]) -> Callable[[Operator], int]:
-    """Each output element sums over the filter's dimensions other than `ignored`; its channels are output_axis."""
-
-    def formula(op: Operator) -> int:
-        weights, output = _shape(op.inputs, 1, rank), _shape(op.outputs, 0, rank)
-        if output[-1] != weights[output_axis]:
-            raise _Unknown
-        return math.prod(output) * math.prod(size for axis, size in enumerate(weights) if axis not in ignored)
-
-    return formula
-
-
-def _by_input(data: int, weights: int, rank: int, input_axis: int) -> Callable[[Operator], int]:
-    """Each input element is spread over the filter's dimensions other than its input channels (input_axis)."""
-
-    def formula(op: Operator) -> int:
-        x, w = _shape(op.inputs, data, rank), _shape(op.inputs, weights, rank)
-        if x[-1] != w[input_axis]:
-            raise _Unknown
-        return math.prod(x) * math.prod(size for axis, size in enumerate(w) if axis != input_axis)
-
-    return formula
-
-
-def _fully_connected(op: Operator) -> int:
-    units, depth = _shape(op.inputs, 1, 2)
-    output = _shape(op.outputs, 0)
-    if output and output[-1] == units:
-        return math.prod(output) * depth
-    # the output's shape is not known, or not kept apart
-    return _divide(math.prod(_shape(op.inputs, 0)), depth) * units * depth
-
-
-def _batch_matmul(op: Operator) -> int:
-    x = _shape(op.inputs, 0)
-    inner = _dimension(x, len(x) - (2 if op.options.get("adj_x") else 1))
-    return math.prod(_shape(op.outputs, 0)) * inner
-
-
-def _steps(op: Operator, index: int = 0) -> int:
-    """Batches times time steps: how often a recurrent cell computes."""
-    x = _shape(op.inputs, index)
-    return math.prod(x[:-1]) if x else 0
-
-
-def _recurrent(*weights: int) -> Callable[[Operator], int]:
-    """Each step multiplies with every element of these inputs once."""
-
-    def formula(op: Operator) -> int:
-        _shape(op.inputs, weights[0])  # the first is not optional where the rest may be
-        return _steps(op) * sum(_size(op, index) for index in weights)
-
-    return formula
-
-
-# Inputs of an LSTM that hold weights: 4 input matrices (of which the first may be left out), 4 recurrent ones,
-# 3 peepholes; then, past 4 biases, the projection.
-_LSTM = (2, 1, *range(3, 12), 16)
-
-
-def _lstm(op: Operator) -> int:
-    if len(op.inputs) == 5:  # the basic kernel: input, previous activation, weights, bias, previous state
-        return _steps(op) * math.prod(_shape(op.inputs, 2, 2))
-    return _recurrent(*_LSTM)(op)
-
-
-# Both directions, 17 inputs apart, then the matrices of an auxiliary input.
-_BIDIRECTIONAL_LSTM = (*_LSTM, *(index + 17 for index in _LSTM), *range(40, 48))
-
-
-def _stablehlo_convolution(op: Operator) -> int:
-    kernel = _shape(op.inputs, 1)
-    features = _dimension(kernel, op.options.get("kernel_output_feature_dimension", -1))
-    return math.prod(_shape(op.outputs, 0)) * _divide(math.prod(kernel), features)
-
-
-def _stablehlo_dot_general(op: Operator) -> int:
-    x = _shape(op.inputs, 0)
-    axes = op.options.get("lhs_contracting_dimensions") or []
-    return math.prod(_shape(op.outputs, 0)) * math.prod(_dimension(x, axis) for axis in axes)
-
-
-MACS: dict[str, Callable[[Operator], int]] = {
-    "CONV_2D": _by_output(4, 0, ignored=(0,)),  # filter: output, height, width, input (of one group)
-    "DEPTHWISE_CONV_2D": _by_output(4, 3, ignored=(0, 3)),  # 1, height, width, output
-    "CONV_3D": _by_output(5, 4, ignored=(4,)),  # depth, height, width, input, output
-    "TRANSPOSE_CONV": _by_input(2, 1, 4, input_axis=3),  # output, height, width, input
-    "CONV_3D_TRANSPOSE": _by_input(2, 1, 5, input_axis=4),  # depth, height, width, output, input
-    "Convolution2DTransposeBias": _by_input(0, 1, 4, input_axis=3),  # MediaPipe's own
-    "FULLY_CONNECTED": _fully_connected,
-    "BATCH_MATMUL": _batch_matmul,
-    "LSTM": _lstm,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": _recurrent(*_LSTM),
-    "BIDIRECTIONAL_SEQUENCE_LSTM": _recurrent(*_BIDIRECTIONAL_LSTM),
-    "RNN": _recurrent(1, 2),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": _recurrent(1, 2),
-    "BIDIRECTIONAL_SEQUENCE_RNN": _recurrent(1, 2, 5, 6, 10, 11),
-    "SVDF": _recurrent(1, 2),
-    "STABLEHLO_CONVOLUTION": _stablehlo_convolution,
-    "STABLEHLO_DOT_GENERAL": _stablehlo_dot_general,
-}
-
-
-def multiply_adds(op: Operator) -> int | None:
-    """How many multiply-adds one run of an operator takes, from the shapes in the file.
-
-    None where shapes are missing or do not fit, and for custom operators that MACS does not know; 0 for builtin
-    operators that MACS does not name.  An operator that calls a subgraph counts 0: that subgraph's operators count.
-    """
-    formula = MACS.get(op.name)
-    if formula is None:
-        return 0 if getattr(op.code, "name", "CUSTOM") != "CUSTOM" else None
-    try:
-        return formula(op)
-    except _Unknown:
-        return None
-
 
 # ---- rows ----
 
@@ -318,11 +165,11 @@ class Summary:
             every += [constant for constant in tensors.constants if constant is not None]
             for op in subgraph.operators:
                 constants = tensors.read_by(op)
-                parameters, constant_bytes = _sum(constants)
+                parameters, constant_bytes = _sum(constants) if constants else (0, 0)
                 inputs, outputs = tensors.summary(op.input_indices), tensors.summary(op.output_indices)
                 read.append(constants)
                 row = OperatorSummary(
-                    subgraph.index, op.index, op.name, inputs, outputs, parameters, constant_bytes, multiply_adds(op)
+                    subgraph.index, op.index, op.name, inputs, outputs, parameters, constant_bytes, op.multiply_adds
                 )
                 self.operators.append(row)
         self.groups = _groups(self.operators, read)
@@ -448,7 +295,9 @@ def _group_cells(groups: list[GroupSummary]) -> Iterator[tuple[str, ...]]:
 
 def _one_line(text: str, width: int = 60) -> str:
     """Names come from the file: control characters show as ".", long ones are cut."""
-    text = "".join(c if c.isprintable() else "." for c in text[: width + 1])
+    text = text[: width + 1]
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "." for c in text)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -4,7 +4,8 @@
  * pieces that are taken with one atomic add.  A helper starts at a segment of its own, so that
  * repeated calls find their data in the same core's cache, and then helps with the others.  The caller
  * works too and never waits for a helper that has not started.  An idle worker spins for some tens
- * of microseconds before it sleeps: waking a sleeper costs more than a small job.
+ * of microseconds before it sleeps: waking a sleeper costs more than a small job.  A job wakes as many sleepers as it
+ * wants helpers, those that fell asleep last first; one that nobody wakes for some seconds ends.
  */
 #include "base/system.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 #include "base/stop.h"
 
 enum { FIRST_GRAINS = 16 }; /* of the first piece: items of a grain of 1 take what they take, others some microseconds */
@@ -22,11 +24,11 @@ enum { FIRST_GRAINS = 16 }; /* of the first piece: items of a grain of 1 take wh
    the coarse clock ticks, some milliseconds. */
 static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
 {
-    if (!tq_stop_listens() || end - begin <= grain) {
+    const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
+    if (end - begin <= first || !tq_stop_listens()) {
         body(context, begin, end);
         return;
     }
-    const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
     for (size_t piece = first; begin < end && !tq_stop_now();) {
         const uint64_t start = tq_nanoseconds_coarse();
         const size_t count = piece < end - begin ? piece : end - begin;
@@ -68,17 +70,15 @@ int tq_default_threads(void)
 #else
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
-#include <unistd.h>
-
 
 #define PIECES 4   /* a segment's, for balance */
 #define ASK_EVERY 20000000 /* nanoseconds between two questions whether to stop, while helpers work */
 #define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
+#define IDLE_SECONDS 2 /* of sleep, after which a worker ends */
 
 struct segment {
     _Alignas(64) atomic_size_t next; /* its own line: two cores take from two segments */
@@ -97,13 +97,21 @@ struct job {
     struct segment segment[TQ_MAX_THREADS];
 };
 
+/* A worker that sleeps; on its own stack. */
+struct sleeper {
+    pthread_cond_t wake;
+    bool called;
+    struct sleeper *before; /* fell asleep before it */
+};
+
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t wake, idle; /* a job came; a helper left */
-    struct job *jobs;          /* those that can still take a helper */
-    int workers, sleeping;
-    atomic_uint posted; /* changes with each job: what an idle worker watches */
-} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+    pthread_cond_t idle; /* a helper left */
+    struct job *jobs;    /* those that can still take a helper */
+    struct sleeper *last;
+    int workers, spinning;
+    atomic_uint posted; /* changes with each job: what a spinning worker watches */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
 static atomic_long forks; /* stored where there is one thread: in a child that begins */
 
@@ -153,15 +161,63 @@ static struct job *join_job(int *first)
     return job;
 }
 
+/* Under the lock. */
+static void forget(struct sleeper *sleeper)
+{
+    struct sleeper **p = &pool.last;
+    while (*p != sleeper)
+        p = &(*p)->before;
+    *p = sleeper->before;
+}
+
+/* Under the lock, which it gives up meanwhile.  False: nobody called for some seconds.  A clock that is set makes them
+   more or fewer, which costs no more than a thread. */
+static bool sleep_until_called(void)
+{
+    struct sleeper self = {.before = pool.last};
+    struct timespec end;
+    pthread_cond_init(&self.wake, NULL);
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += IDLE_SECONDS;
+    pool.last = &self;
+    while (!self.called && pthread_cond_timedwait(&self.wake, &pool.lock, &end) == 0) {
+    }
+    if (!self.called)
+        forget(&self);
+    pthread_cond_destroy(&self.wake);
+    return self.called;
+}
+
+/* Under the lock. */
+static void call_sleepers(int wanted)
+{
+    for (struct sleeper *s; wanted > 0 && (s = pool.last); wanted--) {
+        pool.last = s->before;
+        s->called = true;
+        pthread_cond_signal(&s->wake);
+    }
+}
+
+/* Under the lock, which it gives up meanwhile. */
+static void spin_until_posted(void)
+{
+    const unsigned seen = atomic_load(&pool.posted);
+    pool.spinning++;
+    pthread_mutex_unlock(&pool.lock);
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posted, memory_order_relaxed) == seen; i++)
+        pause_briefly();
+    pthread_mutex_lock(&pool.lock);
+    pool.spinning--;
+}
+
 static void *worker(void *unused)
 {
+    struct job *job;
+    int first;
     (void)unused;
     pthread_mutex_lock(&pool.lock);
-    for (;;) {
-        int first;
-        unsigned seen = atomic_load(&pool.posted);
-        struct job *job = join_job(&first);
-        if (job) {
+    do {
+        while ((job = join_job(&first))) {
             pthread_mutex_unlock(&pool.lock);
             tq_denormals_restore(job->denormals);
             tq_stop_enter(job->listener);
@@ -171,18 +227,11 @@ static void *worker(void *unused)
             pthread_mutex_lock(&pool.lock);
             if (last)
                 pthread_cond_broadcast(&pool.idle);
-            continue;
         }
-        pthread_mutex_unlock(&pool.lock);
-        for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posted, memory_order_relaxed) == seen; i++)
-            pause_briefly();
-        pthread_mutex_lock(&pool.lock);
-        if (!pool.jobs && atomic_load(&pool.posted) == seen) {
-            pool.sleeping++;
-            pthread_cond_wait(&pool.wake, &pool.lock);
-            pool.sleeping--;
-        }
-    }
+        spin_until_posted();
+    } while (pool.jobs || sleep_until_called());
+    pool.workers--;
+    pthread_mutex_unlock(&pool.lock);
     return NULL;
 }
 
@@ -218,10 +267,10 @@ static void in_parent(void)
 static void in_child(void)
 {
     pthread_mutex_init(&pool.lock, NULL);
-    pthread_cond_init(&pool.wake, NULL);
     pthread_cond_init(&pool.idle, NULL);
     pool.jobs = NULL;
-    pool.workers = pool.sleeping = 0;
+    pool.last = NULL;
+    pool.workers = pool.spinning = 0;
     atomic_fetch_add(&forks, 1);
 }
 
@@ -248,8 +297,7 @@ static void post(struct job *job)
     job->after = pool.jobs;
     pool.jobs = job;
     atomic_fetch_add(&pool.posted, 1);
-    if (pool.sleeping)
-        pthread_cond_broadcast(&pool.wake);
+    call_sleepers(job->segments - 1 - pool.spinning);
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -318,21 +366,11 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
     await_helpers(&job);
 }
 
-static long processors(void)
-{
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-#endif
-    return sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 int tq_default_threads(void)
 {
     const char *text = getenv("TQ_NUM_THREADS");
     long wanted = text ? strtol(text, NULL, 10) : 0;
-    return clamp_threads(wanted > 0 ? wanted : processors());
+    return clamp_threads(wanted > 0 ? wanted : tq_processors());
 }
 
 #endif

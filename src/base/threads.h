@@ -2,7 +2,8 @@
  *
  * A parallel for over [0, count).
  *
- * One pool a process, made on first use; its workers never touch the caller's language runtime.  Any
+ * One pool a process, made on first use; its workers never touch the caller's language runtime, and end when nobody has
+ * called for some seconds.  Any
  * number of threads may call at once, and a call inside a body runs too.  After fork() the child starts
  * with an empty pool.  If the system gives no thread, the caller does all the work.
  */
@@ -31,8 +32,7 @@ typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
    denormals (denormals.h), and listen to what the caller listens to (stop.h): when that says stop, some ranges are left out. */
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
 
-/* TQ_NUM_THREADS where it holds a positive number, else the processors that this process may use;
-   1 to TQ_MAX_THREADS. */
+/* TQ_NUM_THREADS where it holds a positive number, else tq_processors(); 1 to TQ_MAX_THREADS. */
 int tq_default_threads(void);
 
 /* How many threads to use: `wanted` where positive, else at most tq_default_threads(), each with at least

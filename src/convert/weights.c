@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/weight_codes.h"
+#include "kernels/arrays/weight_codes.h"
 #include "model/rewrite.h"
 #include "quant/packing.h"
 

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 
-const uint8_t tq_scalar_size[TQ_SCALAR_COUNT] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
-
 /* An enum's base, as a constant that the kinds below can name. */
 enum {
 #define ENUM(enum, base) BASE_OF_##enum = TQ_##base,

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/scalar.h"
+
 /* ---- identities: TQ_TABLE_Tensor, TQ_ENUM_Padding, TQ_UNION_BuiltinOptions ---- */
 
 typedef enum tq_table_id {
@@ -60,13 +62,6 @@ enum {
 };
 
 /* ---- rows to walk ---- */
-
-typedef enum tq_scalar {
-    TQ_BOOL, TQ_I8, TQ_U8, TQ_I16, TQ_U16, TQ_I32, TQ_U32, TQ_I64, TQ_U64, TQ_F32, TQ_F64,
-    TQ_SCALAR_COUNT
-} tq_scalar;
-
-extern const uint8_t tq_scalar_size[TQ_SCALAR_COUNT]; /* bytes */
 
 typedef enum tq_field_shape {
     TQ_SHAPE_SCALAR,     /* detail: -            */

@@ -26,16 +26,6 @@ INLINE vf keep_f32(vf x)
     __asm__("" : "+x"(x));
     return x;
 }
-INLINE vf in_order_f32(vf x)
-{
-    __asm__ volatile("" : "+x"(x));
-    return x;
-}
-INLINE vi in_order_s32(vi x)
-{
-    __asm__ volatile("" : "+x"(x));
-    return x;
-}
 INLINE vf splat_f32(float x) { return _mm256_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE vi splat_s32(int32_t x) { return _mm256_set1_epi32(x); }
@@ -116,14 +106,6 @@ INLINE vi clamp_s32(vi x, vi low, vi high) { return _mm256_max_epi32(low, _mm256
 INLINE vf float_of_s32(vi x) { return _mm256_cvtepi32_ps(x); }
 INLINE vi even_s32(vf x) { return _mm256_cvtps_epi32(x); }
 
-/* a's lanes below `cut`, and b's from it on. */
-INLINE vi below_s32(int32_t cut)
-{
-    return _mm256_cmpgt_epi32(splat_s32(cut), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-INLINE vf mix_f32(vf a, vf b, int32_t cut) { return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(below_s32(cut))); }
-INLINE vi mix_s32(vi a, vi b, int32_t cut) { return _mm256_blendv_epi8(b, a, below_s32(cut)); }
-
 /* NaN stays NaN: both instructions return their second operand then. */
 INLINE vf clamp_f32(vf x, vf low, vf high) { return _mm256_max_ps(low, _mm256_min_ps(high, x)); }
 INLINE vf zero_if_nan(vf x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }
@@ -142,21 +124,6 @@ INLINE vi away_s32(vf x)
 /* NaN and what does not fit int32 give INT32_MIN. */
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm256_fmadd_ps(x, slope, offset); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(fma_f32(x, slope, offset)); }
-
-/* fma with a slope that is not loaded by an instruction of its own, which would cost as much as a multiplication:
-   compilers would load it once and keep it, and there are too few registers. */
-INLINE vf fma_from_f32(vf x, const float *slope, vf offset)
-{
-    __asm__ volatile("vfmadd132ps %2, %1, %0" : "+x"(x) : "x"(offset), "m"(*(const __m256_u *)slope));
-    return x;
-}
-
-/* In the register of x, which is not needed any more: compilers would move the sum's there. */
-INLINE vf fma_onto_f32(vf x, vf slope, vf offset)
-{
-    __asm__("vfmadd132ps %2, %1, %0" : "+x"(x) : "x"(offset), "x"(slope));
-    return x;
-}
 
 /* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
    ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
@@ -178,7 +145,6 @@ INLINE bool fixed_below(vi least, uint8_t limit)
     vi over = _mm256_subs_epu8(splat_s32(limit * 0x10001), least);
     return !_mm256_testz_si256(over, over);
 }
-INLINE vi fixed_no_doubt(void) { return _mm256_set1_epi8(-1); }
 INLINE vi fixed_least(vi a, vi b) { return _mm256_min_epu8(a, b); }
 
 /* The codes, signed, in the elements' order. */
@@ -189,36 +155,10 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 }
 INLINE vi and_s32(vi a, vi b) { return _mm256_and_si256(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
-INLINE vi or_s32(vi a, vi b) { return _mm256_or_si256(a, b); }
-INLINE vi max_u32(vi a, vi b) { return _mm256_max_epu32(a, b); }
-INLINE vi min_s32(vi a, vi b) { return _mm256_min_epi32(a, b); }
-INLINE vi abs_s32(vi x) { return _mm256_abs_epi32(x); } /* of INT32_MIN itself */
-INLINE vi equal_s32(vi a, vi b) { return _mm256_cmpeq_epi32(a, b); }
-INLINE vi mul_s32(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
-INLINE uint32_t most_u32(vi x)
-{
-    __m128i most = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0x4E));
-    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(most, _mm_shuffle_epi32(most, 0xB1)));
-}
-INLINE bool any_s32(vi x) { return !_mm256_testz_si256(x, x); }
 INLINE vi splat_s8(int32_t x) { return _mm256_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm256_min_epi8(_mm256_max_epi8(x, low), high); }
 INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm256_min_epu8(_mm256_max_epu8(x, low), high); }
 
-/* Two vectors of any integers to 16 bits, and four to 8, with saturation. */
-typedef vi words;
-INLINE words words_of(vi a, vi b) { return _mm256_packs_epi32(a, b); }
-INLINE vi bytes_of(words ab, words cd)
-{
-    return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
-INLINE vi choose_s32(vi x, vi positive, vi negative)
-{
-    return _mm256_castps_si256(
-        _mm256_blendv_ps(_mm256_castsi256_ps(positive), _mm256_castsi256_ps(negative), _mm256_castsi256_ps(x)));
-}
 INLINE vf choose_by_sign(vf x, vf positive, vf negative) { return _mm256_blendv_ps(positive, negative, x); }
 
 /* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more

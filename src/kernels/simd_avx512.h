@@ -26,16 +26,6 @@ INLINE vf keep_f32(vf x)
     __asm__("" : "+v"(x));
     return x;
 }
-INLINE vf in_order_f32(vf x)
-{
-    __asm__ volatile("" : "+v"(x));
-    return x;
-}
-INLINE vi in_order_s32(vi x)
-{
-    __asm__ volatile("" : "+v"(x));
-    return x;
-}
 INLINE vf splat_f32(float x) { return _mm512_set1_ps(x); }
 INLINE vi load_s32(const int32_t *p) { return _mm512_loadu_si512(p); }
 INLINE vi splat_s32(int32_t x) { return _mm512_set1_epi32(x); }
@@ -119,13 +109,6 @@ INLINE vi sub_s32(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 INLINE vi clamp_s32(vi x, vi low, vi high) { return _mm512_max_epi32(low, _mm512_min_epi32(high, x)); }
 INLINE vf float_of_s32(vi x) { return _mm512_cvtepi32_ps(x); }
 INLINE vi even_s32(vf x) { return _mm512_cvtps_epi32(x); }
-INLINE __mmask16 below_s32(int32_t cut)
-{
-    vi lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_cmpgt_epi32_mask(splat_s32(cut), lanes);
-}
-INLINE vf mix_f32(vf a, vf b, int32_t cut) { return _mm512_mask_mov_ps(b, below_s32(cut), a); }
-INLINE vi mix_s32(vi a, vi b, int32_t cut) { return _mm512_mask_mov_epi32(b, below_s32(cut), a); }
 INLINE vf clamp_f32(vf x, vf low, vf high) { return _mm512_max_ps(low, _mm512_min_ps(high, x)); }
 INLINE vf zero_if_nan(vf x) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x); }
 
@@ -137,8 +120,6 @@ INLINE vi away_s32(vf x)
 
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm512_fmadd_ps(x, slope, offset); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm512_cvtps_epi32(fma_f32(x, slope, offset)); }
-INLINE vf fma_from_f32(vf x, const float *slope, vf offset) { return fma_f32(x, load_f32(slope), offset); }
-INLINE vf fma_onto_f32(vf x, vf slope, vf offset) { return fma_f32(x, slope, offset); }
 typedef vi fixed_lows;
 typedef vi fixed_half;
 struct fixed_block {
@@ -154,7 +135,6 @@ INLINE bool fixed_below(vi least, uint8_t limit)
 {
     return _mm512_cmplt_epu8_mask(least, splat_s32(limit * 0x10001)) != 0; /* no upper half is below 0 */
 }
-INLINE vi fixed_no_doubt(void) { return _mm512_set1_epi8(-1); }
 INLINE vi fixed_least(vi a, vi b) { return _mm512_min_epu8(a, b); }
 INLINE vi fixed_codes(const struct fixed_block *block)
 {
@@ -162,26 +142,10 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 }
 INLINE vi and_s32(vi a, vi b) { return _mm512_and_si512(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return _mm512_xor_si512(a, b); }
-INLINE vi or_s32(vi a, vi b) { return _mm512_or_si512(a, b); }
-INLINE vi max_u32(vi a, vi b) { return _mm512_max_epu32(a, b); }
-INLINE vi min_s32(vi a, vi b) { return _mm512_min_epi32(a, b); }
-INLINE vi abs_s32(vi x) { return _mm512_abs_epi32(x); } /* of INT32_MIN itself */
-INLINE vi equal_s32(vi a, vi b) { return _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(a, b)); }
-INLINE vi mul_s32(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
-INLINE uint32_t most_u32(vi x) { return _mm512_reduce_max_epu32(x); }
-INLINE bool any_s32(vi x) { return _mm512_test_epi32_mask(x, x) != 0; }
 INLINE vi splat_s8(int32_t x) { return _mm512_set1_epi8((char)x); }
 INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm512_min_epi8(_mm512_max_epi8(x, low), high); }
 INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm512_min_epu8(_mm512_max_epu8(x, low), high); }
 
-typedef vi words;
-INLINE words words_of(vi a, vi b) { return _mm512_packs_epi32(a, b); }
-INLINE vi bytes_of(words ab, words cd) { return order_bytes(_mm512_packs_epi16(ab, cd)); }
-
-INLINE vi choose_s32(vi x, vi positive, vi negative)
-{
-    return _mm512_mask_mov_epi32(positive, _mm512_movepi32_mask(x), negative);
-}
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {
     return _mm512_mask_mov_ps(positive, _mm512_movepi32_mask(_mm512_castps_si512(x)), negative);

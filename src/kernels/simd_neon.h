@@ -22,17 +22,6 @@ typedef struct {
 
 INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
 INLINE vf keep_f32(vf x) { return x; } /* there are no other loads */
-INLINE vi keep_s32(vi x) { return x; }
-INLINE vf in_order_f32(vf x)
-{
-    __asm__ volatile("" : "+w"(x));
-    return x;
-}
-INLINE vi in_order_s32(vi x)
-{
-    __asm__ volatile("" : "+w"(x));
-    return x;
-}
 INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
 INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
 INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
@@ -115,13 +104,6 @@ INLINE vi sub_s32(vi a, vi b) { return vsubq_s32(a, b); }
 INLINE vi clamp_s32(vi x, vi low, vi high) { return vmaxq_s32(low, vminq_s32(high, x)); }
 INLINE vf float_of_s32(vi x) { return vcvtq_f32_s32(x); }
 INLINE vi even_s32(vf x) { return vcvtnq_s32_f32(x); }
-INLINE uint32x4_t below_s32(int32_t cut)
-{
-    static const int32_t lanes[4] = {0, 1, 2, 3};
-    return vcgtq_s32(splat_s32(cut), vld1q_s32(lanes));
-}
-INLINE vf mix_f32(vf a, vf b, int32_t cut) { return vbslq_f32(below_s32(cut), a, b); }
-INLINE vi mix_s32(vi a, vi b, int32_t cut) { return vbslq_s32(below_s32(cut), a, b); }
 INLINE vf clamp_f32(vf x, vf low, vf high) { return vmaxq_f32(low, vminq_f32(high, x)); } /* NaN stays */
 INLINE vf zero_if_nan(vf x)
 {
@@ -133,9 +115,6 @@ INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
    positive limit, whose code is right. */
 INLINE vf fma_f32(vf x, vf slope, vf offset) { return vfmaq_f32(offset, x, slope); }
 INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(fma_f32(x, slope, offset)); }
-INLINE vf fma_onto_f32(vf x, vf slope, vf offset) { return fma_f32(x, slope, offset); }
-INLINE vf fma_from_f32(vf x, const float *slope, vf offset) { return fma_f32(x, load_f32(slope), offset); }
-
 /* The upper halves joined, in the elements' own order, and the lower ones; least is of the lower ones. */
 typedef uint16x8_t fixed_lows;
 typedef struct {
@@ -156,7 +135,6 @@ INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
     return (struct fixed_block){ab.high, cd.high, vminq_u16(ab.low, cd.low)};
 }
 INLINE bool fixed_below(uint16x8_t least, uint8_t limit) { return vminvq_u16(least) < limit; }
-INLINE uint16x8_t fixed_no_doubt(void) { return vdupq_n_u16(0xffff); }
 INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b) { return vminq_u16(a, b); }
 INLINE vi fixed_codes(const struct fixed_block *block)
 {
@@ -164,17 +142,6 @@ INLINE vi fixed_codes(const struct fixed_block *block)
 }
 INLINE vi and_s32(vi a, vi b) { return vandq_s32(a, b); }
 INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
-INLINE vi or_s32(vi a, vi b) { return vorrq_s32(a, b); }
-INLINE vi max_u32(vi a, vi b)
-{
-    return vreinterpretq_s32_u32(vmaxq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
-}
-INLINE vi min_s32(vi a, vi b) { return vminq_s32(a, b); }
-INLINE vi abs_s32(vi x) { return vabsq_s32(x); } /* of INT32_MIN itself */
-INLINE vi equal_s32(vi a, vi b) { return vreinterpretq_s32_u32(vceqq_s32(a, b)); }
-INLINE vi mul_s32(vi a, vi b) { return vmulq_s32(a, b); }
-INLINE uint32_t most_u32(vi x) { return vmaxvq_u32(vreinterpretq_u32_s32(x)); }
-INLINE bool any_s32(vi x) { return most_u32(x) != 0; }
 INLINE vi splat_s8(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
 INLINE vi clamp_i8(vi x, vi low, vi high)
 {
@@ -190,17 +157,6 @@ INLINE void put(void *p, vi x, bool stream)
 {
     (void)stream;
     vst1q_s32(p, x);
-}
-typedef int16x8_t words;
-INLINE words words_of(vi a, vi b) { return narrow(a, b); }
-INLINE vi bytes_of(words ab, words cd)
-{
-    return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
-}
-
-INLINE vi choose_s32(vi x, vi positive, vi negative)
-{
-    return vbslq_s32(vreinterpretq_u32_s32(vshrq_n_s32(x, 31)), negative, positive);
 }
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 {

@@ -2,6 +2,7 @@
 #include "model/sparsity.h"
 
 #include "base/checked.h"
+#include "base/stop.h"
 #include "model/tensor.h"
 
 #define LLU(x) ((unsigned long long)(x))
@@ -229,8 +230,8 @@ static tq_status put(const filler *f, uint64_t position, uint64_t at, uint64_t c
     if (at > f->sparsity->dense_count || count > f->sparsity->dense_count - at)
         return fail_changed(f);
     size_t size = f->element_size;
-    memcpy(f->dense + (size_t)at * size, f->stored + (size_t)position * size, (size_t)count * size);
-    return TQ_OK;
+    tq_copy(f->dense + (size_t)at * size, f->stored + (size_t)position * size, (size_t)count * size);
+    return tq_stop_after(8) ? TQ_INTERRUPTED : TQ_OK;
 }
 
 static tq_status fill(filler *f, uint32_t n, uint64_t position, uint64_t at);
@@ -266,7 +267,7 @@ static tq_status fill(filler *f, uint32_t n, uint64_t position, uint64_t at)
     if (n + 1 == f->sparsity->levels && level->stride == 1)
         return put(f, position * level->size, at, level->size);
     tq_status status = TQ_OK;
-    for (uint64_t i = 0; status == TQ_OK && i < level->size; i++)
+    for (uint64_t i = 0; status == TQ_OK && i < level->size && !tq_stop_after(8); i++)
         status = fill(f, n + 1, position * level->size + i, at + i * level->stride);
     return status;
 }

@@ -102,6 +102,10 @@ tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, 
 /* node->state = a zeroed record of `size` bytes, also written to *out. */
 tq_status tq_node_state(tq_node *node, size_t size, void *out, tq_error *error);
 
+/* An operator whose work is more than its multiply-adds (model/multiply_adds.def) and than the elements of its tensors
+   says so in prepare or in node->shape_later: `count` times `each` steps, for the limit max_multiply_adds. */
+void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
+
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 

@@ -76,6 +76,16 @@ PyObject *tq_py_tuple_i32(const tq_vector *vector)
     return tuple;
 }
 
+PyObject *tq_py_tuple_of(PyObject *sequence, const char *needed)
+{
+    PyObject *items = PySequence_Fast(sequence, needed);
+    if (!items || PyTuple_CheckExact(items))
+        return items;
+    PyObject *tuple = PyList_AsTuple(items);
+    Py_DECREF(items);
+    return tuple;
+}
+
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value)
 {
     int result = value ? PyDict_SetItem(dict, key, value) : -1;
@@ -109,12 +119,12 @@ PyObject *tq_py_call(const char *module_name, const char *function_name, PyObjec
 
 PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value)
 {
-    PyObject *members = PyList_GET_ITEM(state->enum_members, which);
-    if (members == Py_None) {
+    PyObject *members = state->members[which];
+    if (!members) {
         PyObject *name = PyUnicode_FromString(tq_enums[which].name);
-        members = name ? tq_py_call("tq.enums", "members_by_value", name) : NULL;
+        members = tq_py_publish(&state->members[which], name ? tq_py_call("tq.enums", "members_by_value", name) : NULL);
         Py_XDECREF(name);
-        if (!members || PyList_SetItem(state->enum_members, which, members) < 0)
+        if (!members)
             return NULL;
     }
     PyObject *number = PyLong_FromLongLong(value);

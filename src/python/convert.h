@@ -43,6 +43,9 @@ PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, P
 /* A union as such a dict; None where it is not set or its type is not known. */
 PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
 
+/* The items of a sequence as a tuple, which nobody changes meanwhile; NULL with TypeError, which says what is needed. */
+PyObject *tq_py_tuple_of(PyObject *sequence, const char *needed);
+
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
 int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);

@@ -28,9 +28,8 @@ static PyObject *make_dtype(const char *name)
 
 PyArray_Descr *tq_py_dtype(tq_state *state, int64_t type)
 {
-    if (!state->dtypes[type])
-        state->dtypes[type] = make_dtype(tq_type(type)->dtype);
-    return (PyArray_Descr *)state->dtypes[type];
+    PyObject *dtype = state->dtypes[type];
+    return (PyArray_Descr *)(dtype ? dtype : tq_py_publish(&state->dtypes[type], make_dtype(tq_type(type)->dtype)));
 }
 
 PyObject *tq_py_details_class(tq_state *state, int64_t type)
@@ -38,12 +37,11 @@ PyObject *tq_py_details_class(tq_state *state, int64_t type)
     const tq_type_row *row = tq_type(type);
     if (!row)
         return Py_None;
-    if (!state->classes[type]) {
-        PyObject *dtype = make_dtype(row->details_dtype);
-        if (!dtype)
-            return NULL;
-        state->classes[type] = PyObject_GetAttrString(dtype, "type");
-        Py_DECREF(dtype);
-    }
-    return state->classes[type];
+    PyObject *class = state->classes[type];
+    if (class)
+        return class;
+    PyObject *dtype = make_dtype(row->details_dtype);
+    class = tq_py_publish(&state->classes[type], dtype ? PyObject_GetAttrString(dtype, "type") : NULL);
+    Py_XDECREF(dtype);
+    return class;
 }

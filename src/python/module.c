@@ -5,32 +5,32 @@
 #define TQ_PYTHON_MODULE_C
 #include "python/state.h"
 
-#include "python/arrays.h"
-#include "python/biases.h"
-#include "python/buffer.h"
-#include "python/details_list.h"
+#include "python/arrays/arrays.h"
+#include "python/arrays/biases.h"
+#include "python/model/buffer.h"
+#include "python/model/details_list.h"
 #include "python/errors.h"
-#include "python/fake_quant.h"
-#include "python/file.h"
-#include "python/fixed_point.h"
-#include "python/flex.h"
-#include "python/interpreter.h"
-#include "python/measures.h"
-#include "python/model.h"
-#include "python/observers.h"
-#include "python/operator.h"
-#include "python/parameters.h"
-#include "python/problems.h"
-#include "python/quantization.h"
-#include "python/records.h"
-#include "python/requantization.h"
-#include "python/schema.h"
-#include "python/sequence.h"
-#include "python/subgraph.h"
-#include "python/tensor.h"
-#include "python/tree.h"
-#include "python/tree_weights.h"
-#include "python/weights.h"
+#include "python/arrays/fake_quant.h"
+#include "python/model/file.h"
+#include "python/arrays/fixed_point.h"
+#include "python/model/flex.h"
+#include "python/interpreter/interpreter.h"
+#include "python/arrays/measures.h"
+#include "python/model/model.h"
+#include "python/arrays/observers.h"
+#include "python/model/operator.h"
+#include "python/arrays/parameters.h"
+#include "python/model/problems.h"
+#include "python/model/quantization.h"
+#include "python/model/records.h"
+#include "python/arrays/requantization.h"
+#include "python/model/schema.h"
+#include "python/model/sequence.h"
+#include "python/model/subgraph.h"
+#include "python/model/tensor.h"
+#include "python/edit/tree.h"
+#include "python/edit/tree_weights.h"
+#include "python/arrays/weights.h"
 
 tq_state *tq_state_of(PyObject *self)
 {
@@ -93,9 +93,21 @@ static int (*const parts[])(PyObject *module, tq_state *state) = {
     tq_py_add_interpreter,
 };
 
+/* NumPy, whose types and functions the module stands on, supports the main interpreter alone.  Newer Pythons refuse by the
+   slot below before they come here, but for subinterpreters that share all with the main one. */
+static int refuse_subinterpreter(void)
+{
+    if (PyInterpreterState_Get() == PyInterpreterState_Main())
+        return 0;
+    PyErr_SetString(PyExc_ImportError, "tq does not support subinterpreters, as NumPy does not: use threads or processes");
+    return -1;
+}
+
 static int execute(PyObject *module)
 {
     tq_state *state = PyModule_GetState(module);
+    if (refuse_subinterpreter() < 0)
+        return -1;
     if (PyArray_ImportNumPyAPI() < 0)
         return -1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -114,6 +126,8 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
         Py_VISIT(state->dtypes[i]);
         Py_VISIT(state->classes[i]);
     }
+    for (int i = 0; i < TQ_ENUM_COUNT; i++)
+        Py_VISIT(state->members[i]);
     return 0;
 }
 
@@ -127,9 +141,11 @@ static int clear(PyObject *module)
     TQ_KEYS(KEY)
 #undef KEY
     for (int i = 0; i < TQ_TYPE_COUNT; i++) {
-        Py_CLEAR(state->dtypes[i]);
-        Py_CLEAR(state->classes[i]);
+        tq_py_retract(&state->dtypes[i]);
+        tq_py_retract(&state->classes[i]);
     }
+    for (int i = 0; i < TQ_ENUM_COUNT; i++)
+        tq_py_retract(&state->members[i]);
     return 0;
 }
 
@@ -140,6 +156,12 @@ static void release(void *module)
 
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, execute},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED}, /* free_threads.h */
+#endif
     {0, NULL},
 };
 

@@ -19,7 +19,9 @@
 #include <numpy/arrayobject.h>
 
 #include "base/status.h"
+#include "flatbuffer/schema.h"
 #include "model/types.h"
+#include "python/free_threads.h"
 
 /* Strings that dict keys and attribute names are made of, interned once: KEY(name). */
 #define TQ_KEYS(KEY)                                                                              \
@@ -38,14 +40,21 @@ typedef struct tq_state {
         TQ_KEYS(KEY)
 #undef KEY
     } key;
-    PyObject *dtypes[TQ_TYPE_COUNT];  /* by TensorType: what Tensor.data holds; NULL until asked for */
-    PyObject *classes[TQ_TYPE_COUNT]; /* by TensorType: what get_tensor_details reports; likewise */
+    tq_py_lazy dtypes[TQ_TYPE_COUNT];  /* by TensorType: what Tensor.data holds */
+    tq_py_lazy classes[TQ_TYPE_COUNT]; /* by TensorType: what get_tensor_details reports */
+    tq_py_lazy members[TQ_ENUM_COUNT]; /* by tq_enum_id: a dict from value to member, which does not change */
 } tq_state;
 
 extern struct PyModuleDef tq_module;
 
 /* The state behind a method's `self`, whose type (or a base of it) this module made. */
 tq_state *tq_state_of(PyObject *self);
+
+/* Loops over a file's parts call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception. */
+static inline int tq_py_hears(size_t round)
+{
+    return round % 256 == 255 ? PyErr_CheckSignals() : 0;
+}
 
 /* Makes a type of this module from its spec, keeps it in *slot and, unless its name starts with an
    underscore, puts it in the module. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stored constants to real numbers, whatever their type and however their scales lie.  The kernels of
- * kernels/elementwise.h are the fast way for the types and layouts that they know.
+ * kernels/arrays/arrays.h are the fast way for the types and layouts that they know.
  */
 #ifndef TQ_QUANT_DEQUANTIZE_H
 #define TQ_QUANT_DEQUANTIZE_H
 
-#include "flatbuffer/schema.h"
+#include "base/scalar.h"
 #include "quant/scale_map.h"
 
 /* out[i] = f32(f64(scale) * (f64(code) - f64(zero_point))), which for codes to 16 bits is TFLite's

@@ -41,7 +41,7 @@ static inline size_t tq_weight_scale_count(const tq_weight_layout *layout)
 
 /* ---- the symmetric rules ---- */
 
-/* The scales from the bounds that kernels/weight_codes.h finds, and in the bounds' place the factors that it reads.
+/* The scales from the bounds that kernels/arrays/weight_codes.h finds, and in the bounds' place the factors that it reads.
    Fails where the rule has no such type or no blocks, and where a bound or a scale is not finite. */
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
                            tq_error *error);

@@ -7,8 +7,6 @@
 
 static void listen(tq_run *run)
 {
-    run->stop.ask = run->options.hooks.interrupted;
-    run->stop.context = run->options.hooks.context;
     run->stop.denormals = tq_denormals_mode();
     atomic_store(&run->stop.stopped, false);
     run->listener = tq_stop_enter((tq_listener){&run->stop, true});

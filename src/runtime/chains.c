@@ -13,6 +13,7 @@
  * since each waits for nothing but the one before.  Where all tensors are preserved, every operator is a partition.
  * Source: XNNPACK 75db3c09, src/subgraph.c (xnn_subgraph_fuse_unary_quantized_into_lut).
  */
+#include "ops/check.h"
 #include "runtime/run.h"
 
 enum { MOST_LINKS = 10 };
@@ -116,14 +117,15 @@ static void follow(tq_graph_run *graph, link first)
         *(c.links[i].clamps ? &c.links[i].step->clamp_in_table : &c.links[i].step->in_table) = true;
 }
 
-void tq_graph_find_chains(tq_graph_run *graph)
+tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++)
         graph->steps[k].in_table = graph->steps[k].clamp_in_table = graph->steps[k].node.tabulated = false;
     if (graph->run->options.preserve_all)
-        return;
+        return TQ_OK;
     count_readers(graph);
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_step *step = &graph->steps[k];
         follow(graph, (link){step, false});
         if (tq_backend_clamps(&step->node))
@@ -131,4 +133,5 @@ void tq_graph_find_chains(tq_graph_run *graph)
     }
     for (uint32_t k = 0; k < graph->step_count; k++)
         graph->steps[k].node.tabulated = graph->steps[k].in_table;
+    return TQ_OK;
 }

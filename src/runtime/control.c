@@ -125,7 +125,9 @@ static tq_status eval_while(tq_node *node, tq_error *error)
         TQ_TRY(check_condition(node, condition, "what the condition gives", error));
         if (!is_true(condition))
             return TQ_OK;
+        uint64_t spent = 0; /* each round counts, even of a body without operators */
         TQ_TRY(tq_run_poll(tq_graph_of(node)->run, error));
+        TQ_TRY(tq_step_spend(tq_graph_of(node), tq_step_of(node), &spent, error));
         TQ_TRY(tq_call(node, state->body, node->out, node->out_count, error));
         TQ_TRY(tq_call_results(node, state->body, error));
     }

@@ -64,6 +64,11 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+int32_t tq_hashtable_number(const tq_node *node)
+{
+    return (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
+}
+
 tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
 {
     int32_t *number = NULL;
@@ -73,8 +78,8 @@ tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(check_pair(node, key, value, error));
     TQ_TRY(tq_node_state(node, sizeof *number, &number, error));
-    *number = (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
-    TQ_TRY(tq_hashtable_declare(resources_of(node), *number, (int32_t)key, (int32_t)value, error));
+    *number = tq_hashtable_number(node);
+    tq_hashtable_declare(resources_of(node), *number, (int32_t)key, (int32_t)value);
     node->eval = eval_handle;
     node->foldable = true;
     return tq_output_shape(node, 0, &one, error);
@@ -110,8 +115,10 @@ tq_status tq_prepare_hashtable_import(tq_node *node, tq_error *error)
 /* places[i]: where the value of key i is; -1: the default. */
 static void find_all(const tq_hashtable *table, const tq_tensor *keys, const tq_strings *strings, int64_t *places)
 {
+    size_t work = 0;
     tq_bytes none = {NULL, 0};
-    for (size_t i = 0; i < tq_tensor_count(keys); i++)
+    const size_t count = tq_tensor_count(keys);
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 32); i++)
         places[i] = keys->type == TQ_TensorType_STRING
                         ? tq_hashtable_find(table, tq_strings_item(strings, (uint32_t)i), 0)
                         : tq_hashtable_find(table, none, ((const int64_t *)keys->data)[i]);
@@ -124,8 +131,10 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     size_t count = tq_tensor_count(node->in[1]);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     tq_bytes other = tq_strings_item(&defaults, 0);
-    for (size_t i = 0; i < count && total <= INT32_MAX; i++)
+    TQ_EACH(i, count)
         total += places[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)places[i]).size;
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* the sum is not whole */
     if (total > INT32_MAX)
         return tq_output_fail(node, 0, error, "would take more than 2 GB of strings");
     TQ_TRY(tq_output_bytes(node, 0, &node->in[1]->shape, total, error));
@@ -133,7 +142,7 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    for (size_t i = 0; i < count; i++) {
+    TQ_EACH(i, count) {
         tq_bytes item = places[i] < 0 ? other : tq_strings_item(&table->strings, (uint32_t)places[i]);
         if (item.size)
             memcpy(to + at, item.data, item.size);
@@ -155,9 +164,12 @@ static tq_status eval_find(tq_node *node, tq_error *error)
     if (keys->type == TQ_TensorType_STRING)
         TQ_TRY(open_strings(node, 1, &strings, error));
     find_all(table, keys, &strings, places);
+    if (tq_stop_now())
+        return TQ_INTERRUPTED; /* some are not found */
     if (node->out[0]->type == TQ_TensorType_STRING)
         return put_strings(node, table, places, error);
-    for (size_t i = 0; i < tq_tensor_count(keys); i++) {
+    const size_t count = tq_tensor_count(keys);
+    TQ_EACH(i, count) {
         const int64_t *from = places[i] < 0 ? node->in[2]->data : table->value_block->data;
         ((int64_t *)node->out[0]->data)[i] = from[places[i] < 0 ? 0 : places[i]];
     }

@@ -20,8 +20,24 @@ static tq_status eval_flushed(tq_node *node, tq_error *error)
     return status;
 }
 
+/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
+   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+static bool writes_no_element(const tq_node *node)
+{
+    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
+        return false;
+    for (int i = 0; i < node->out_count; i++) {
+        const tq_tensor *out = node->out[i];
+        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
+            return false;
+    }
+    return node->out_count > 0;
+}
+
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
+    if (writes_no_element(node))
+        return TQ_OK;
     TQ_TRY(tq_step_pack(tq_step_of(node), error));
     const tq_status status = node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
     return tq_run_heard(tq_graph_of(node)->run, status, error);
@@ -38,7 +54,10 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
     if (step->phase == TQ_NODE_LATE)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
     TQ_TRY(tq_node_shape_later(node, error));
-    return tq_node_eval(node, error);
+    uint64_t spent = 0;
+    TQ_TRY(tq_step_spend(graph, step, &spent, error));
+    TQ_TRY(tq_node_eval(node, error));
+    return tq_step_spend(graph, step, &spent, error);
 }
 
 static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)

@@ -294,6 +294,7 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
 {
     uint64_t total = 0;
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         find_operator(graph, k);
         const tq_table *row = &graph->steps[k].node.row.table;
         total += (uint64_t)tq_get_vector(row, TQ_Operator_inputs).count + tq_get_vector(row, TQ_Operator_outputs).count;
@@ -301,6 +302,7 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     TQ_TRY(tq_blocks_add(&graph->memory, graph->run->pool, total, sizeof *graph->operands, &graph->operands, error));
     tq_tensor **next = graph->operands;
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_node *node = &graph->steps[k].node;
         tq_vector inputs = tq_get_vector(&node->row.table, TQ_Operator_inputs);
         tq_vector outputs = tq_get_vector(&node->row.table, TQ_Operator_outputs);
@@ -360,9 +362,10 @@ const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step)
 }
 
 /* In the file's order: what one node unpacks is constant for those that follow. */
-void tq_graph_choose_backends(tq_graph_run *graph)
+tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_step *step = &graph->steps[k];
         tq_node *node = &step->node;
         step->backend = tq_backend_choose(node, graph->run->options.numerics);
@@ -371,9 +374,9 @@ void tq_graph_choose_backends(tq_graph_run *graph)
             node->out[0]->unpacked = true;
     }
     if (graph->run->options.numerics != TQ_NUMERICS_XNNPACK)
-        return;
+        return TQ_OK;
     note_unwritten(graph);
-    tq_graph_find_chains(graph);
+    return tq_graph_find_chains(graph, error);
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
@@ -385,6 +388,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     graph->tensor_count = graph->subgraph.tensors.count;
     graph->step_count = graph->subgraph.operators.count;
     uint8_t *marks;
+    TQ_TRY(tq_run_poll(run, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
@@ -392,10 +396,11 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     TQ_TRY(open_steps(graph, error));
     mark_misfits(graph);
     mark_packed(graph, marks);
-    for (uint32_t i = 0; i < graph->tensor_count; i++)
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));
-    tq_graph_choose_backends(graph);
-    return TQ_OK;
+    }
+    return tq_graph_choose_backends(graph, error);
 }
 
 /* ---- the whole ---- */
@@ -435,12 +440,14 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
         return status;
     }
     *run = (tq_run){.model = model, .options = *options, .pool = pool, .memory = memory};
+    run->stop.ask = options->hooks.interrupted;
+    run->stop.context = options->hooks.context;
     uint32_t count = model->subgraphs.count;
     status = tq_blocks_add(&run->memory, pool, count, sizeof *run->graphs, &run->graphs, error);
-    if (status == TQ_OK)
-        status = tq_resources_open(pool, &run->resources, error);
     for (; status == TQ_OK && run->graph_count < count; run->graph_count++)
         status = open_graph(run, run->graph_count, error);
+    if (status == TQ_OK)
+        status = tq_resources_open(run, &run->resources, error);
     if (status != TQ_OK) {
         /* the graph that failed has parts to release too */
         run->graph_count += run->graph_count < count && run->graphs && run->graphs[run->graph_count].run ? 1 : 0;

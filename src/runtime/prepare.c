@@ -22,6 +22,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->scratch_bytes = step->kept_bytes = 0;
     step->pack = NULL;
     step->form_count = 0;
+    step->told = 0;
     step->seen = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
@@ -228,7 +229,10 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
     graph->in_prepare = false;
     TQ_TRY(status);
     TQ_TRY(settle_outputs(graph, step, error));
-    return tq_step_fold(graph, step, error);
+    TQ_TRY(tq_step_count(graph, step, error));
+    TQ_TRY(tq_step_fold(graph, step, error));
+    uint64_t spent = 0;
+    return step->phase == TQ_NODE_READY ? TQ_OK : tq_step_spend(graph, step, &spent, error);
 }
 
 static void wait_for_data(tq_graph_run *graph, tq_step *step)
@@ -310,6 +314,7 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     pass p = {.graph = graph};
     TQ_TRY(tq_graph_check_again(graph, error));
     graph->ready = graph->has_run = graph->has_once = false;
+    graph->work = 0;
     for (uint32_t k = 0; k < graph->step_count; k++)
         clean_step(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
@@ -384,7 +389,7 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     graph->ready = false;
     if (!graph->run->allocated) {
         graph->tensors[tensor].resized = true;
-        tq_graph_choose_backends(graph);
+        return tq_graph_choose_backends(graph, error);
     }
     return TQ_OK;
 }

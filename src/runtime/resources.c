@@ -4,43 +4,143 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "base/stop.h"
+#include "ops/check.h"
 
 typedef struct entry {
-    struct entry *next;
     tq_bytes container, name; /* in the file, which outlives the run */
+    int32_t id;               /* -1: nobody has asked for it yet */
     tq_tensor value;
     tq_block *data;
 } entry;
 
-/* A model has tens of variables: a list is enough. */
 struct tq_resources {
     tq_pool *pool;
-    tq_block *memory; /* list: the entries and this record */
-    entry *first, *last;
+    tq_block *memory;      /* list: all that is here, and this record */
+    entry *entries;        /* one for each VAR_HANDLE of the model */
+    tq_hashtable *tables;  /* one for each HASHTABLE; key_type -1: not declared */
+    uint32_t *names;       /* [name_count]: places in `entries`, by rising name, each name once */
+    uint32_t *numbers;     /* [number_count]: places in `tables`, by rising number, each once */
+    uint32_t *by_id;       /* [count]: places in `entries` */
+    uint32_t entry_count, table_count, name_count, number_count;
     int32_t count;
-    tq_hashtable *tables;
 };
 
-tq_status tq_resources_open(tq_pool *pool, tq_resources **out, tq_error *error)
+/* ---- which there are, found once: files may name any number of them ---- */
+
+static int compare_bytes(tq_bytes a, tq_bytes b)
+{
+    const size_t common = a.size < b.size ? a.size : b.size;
+    const int order = common && a.data != b.data ? memcmp(a.data, b.data, common) : 0;
+    return order ? order : a.size < b.size ? -1 : a.size > b.size;
+}
+
+static int compare_names(const entry *e, tq_bytes container, tq_bytes name)
+{
+    const int order = compare_bytes(e->name, name);
+    return order ? order : compare_bytes(e->container, container);
+}
+
+static bool name_before(const void *context, uint32_t a, uint32_t b)
+{
+    const tq_resources *r = context;
+    const int order = compare_names(&r->entries[a], r->entries[b].container, r->entries[b].name);
+    return order ? order < 0 : a < b;
+}
+
+static bool number_before(const void *context, uint32_t a, uint32_t b)
+{
+    const tq_resources *r = context;
+    return r->tables[a].number != r->tables[b].number ? r->tables[a].number < r->tables[b].number : a < b;
+}
+
+static void count_nodes(tq_resources *r, const tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        r->entry_count += graph->steps[k].node.row.code == TQ_BuiltinOperator_VAR_HANDLE;
+        r->table_count += graph->steps[k].node.row.code == TQ_BuiltinOperator_HASHTABLE;
+    }
+}
+
+static void list_nodes(tq_resources *r, const tq_graph_run *graph)
+{
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        const tq_node *node = &graph->steps[k].node;
+        if (node->row.code == TQ_BuiltinOperator_VAR_HANDLE) {
+            tq_resource_name(node, &r->entries[r->entry_count].container, &r->entries[r->entry_count].name);
+            r->entries[r->entry_count].id = -1;
+            r->names[r->entry_count] = r->entry_count;
+            r->entry_count++;
+        }
+        if (node->row.code == TQ_BuiltinOperator_HASHTABLE) {
+            r->tables[r->table_count].number = tq_hashtable_number(node);
+            r->tables[r->table_count].key_type = -1;
+            r->numbers[r->table_count] = r->table_count;
+            r->table_count++;
+        }
+    }
+}
+
+static void sort_names(tq_resources *r)
+{
+    tq_sort_places(r->names, r->entry_count, name_before, r);
+    for (uint32_t i = 0; i < r->entry_count; i++) {
+        const entry *e = &r->entries[r->names[i]];
+        if (r->name_count == 0 || compare_names(&r->entries[r->names[r->name_count - 1]], e->container, e->name) != 0)
+            r->names[r->name_count++] = r->names[i];
+    }
+}
+
+static void sort_numbers(tq_resources *r)
+{
+    tq_sort_places(r->numbers, r->table_count, number_before, r);
+    for (uint32_t i = 0; i < r->table_count; i++)
+        if (r->number_count == 0 ||
+            r->tables[r->numbers[r->number_count - 1]].number != r->tables[r->numbers[i]].number)
+            r->numbers[r->number_count++] = r->numbers[i];
+}
+
+static tq_status fill(tq_resources *r, const tq_run *run, tq_error *error)
+{
+    for (uint32_t i = 0; i < run->graph_count; i++)
+        count_nodes(r, &run->graphs[i]);
+    const uint32_t entries = r->entry_count, tables = r->table_count;
+    r->entry_count = r->table_count = 0; /* what close has to look at */
+    TQ_TRY(tq_blocks_add(&r->memory, r->pool, entries, sizeof *r->entries, &r->entries, error));
+    TQ_TRY(tq_blocks_add(&r->memory, r->pool, tables, sizeof *r->tables, &r->tables, error));
+    TQ_TRY(tq_blocks_add(&r->memory, r->pool, entries, sizeof *r->names, &r->names, error));
+    TQ_TRY(tq_blocks_add(&r->memory, r->pool, entries, sizeof *r->by_id, &r->by_id, error));
+    TQ_TRY(tq_blocks_add(&r->memory, r->pool, tables, sizeof *r->numbers, &r->numbers, error));
+    for (uint32_t i = 0; i < run->graph_count; i++)
+        list_nodes(r, &run->graphs[i]);
+    sort_names(r);
+    sort_numbers(r);
+    return TQ_OK;
+}
+
+tq_status tq_resources_open(const tq_run *run, tq_resources **out, tq_error *error)
 {
     tq_block *memory = NULL;
     tq_resources *resources;
-    tq_status status = tq_blocks_add(&memory, pool, 1, sizeof *resources, &resources, error);
-    if (status != TQ_OK)
-        return status;
-    resources->pool = pool;
+    TQ_TRY(tq_blocks_add(&memory, run->pool, 1, sizeof *resources, &resources, error));
+    resources->pool = run->pool;
     resources->memory = memory;
-    *out = resources;
-    return TQ_OK;
+    tq_status status = fill(resources, run, error);
+    if (status == TQ_OK)
+        *out = resources;
+    else
+        tq_resources_close(resources);
+    return status;
 }
 
 void tq_resources_close(tq_resources *resources)
 {
     if (!resources)
         return;
-    for (entry *e = resources->first; e; e = e->next)
-        tq_block_release(e->data);
-    for (tq_hashtable *t = resources->tables; t; t = t->next) {
+    for (uint32_t i = 0; i < resources->entry_count; i++)
+        tq_block_release(resources->entries[i].data);
+    for (uint32_t i = 0; i < resources->table_count; i++) {
+        tq_hashtable *t = &resources->tables[i];
         tq_block_release(t->key_block);
         tq_block_release(t->value_block);
         tq_block_release(t->place_block);
@@ -49,42 +149,33 @@ void tq_resources_close(tq_resources *resources)
     tq_blocks_release(&memory);
 }
 
-static bool same(tq_bytes a, tq_bytes b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
+/* ---- variables ---- */
 
-tq_status tq_resource_id(tq_resources *resources, tq_bytes container, tq_bytes name, int32_t *out, tq_error *error)
+int32_t tq_resource_id(tq_resources *resources, tq_bytes container, tq_bytes name)
 {
-    int32_t id = 0;
-    for (entry *e = resources->first; e; e = e->next, id++)
-        if (same(e->container, container) && same(e->name, name)) {
-            *out = id;
-            return TQ_OK;
+    uint32_t low = 0, high = resources->name_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        entry *e = &resources->entries[resources->names[middle]];
+        const int order = compare_names(e, container, name);
+        if (order == 0) {
+            if (e->id < 0) {
+                resources->by_id[resources->count] = resources->names[middle];
+                e->id = resources->count++;
+            }
+            return e->id;
         }
-    entry *e;
-    tq_status status = tq_blocks_add(&resources->memory, resources->pool, 1, sizeof *e, &e, error);
-    if (status != TQ_OK)
-        return status;
-    e->container = container;
-    e->name = name;
-    if (resources->last)
-        resources->last->next = e;
-    else
-        resources->first = e;
-    resources->last = e;
-    *out = resources->count++;
-    return TQ_OK;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
 }
 
 static entry *entry_of(const tq_resources *resources, int32_t id)
 {
-    entry *e = resources->first;
-    if (id < 0 || id >= resources->count)
-        return NULL;
-    while (id-- > 0)
-        e = e->next;
-    return e;
+    return id >= 0 && id < resources->count ? &resources->entries[resources->by_id[id]] : NULL;
 }
 
 const tq_tensor *tq_resource_value(const tq_resources *resources, int32_t id)
@@ -112,35 +203,41 @@ tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tenso
     e->value.bytes = value->bytes;
     e->value.data = e->data->data;
     if (value->bytes)
-        memcpy(e->value.data, value->data, value->bytes);
+        tq_copy(e->value.data, value->data, value->bytes);
     return TQ_OK;
 }
 
 /* ---- hash tables ---- */
 
-tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number)
+static tq_hashtable *table_of(const tq_resources *resources, int32_t number)
 {
-    tq_hashtable *t = resources->tables;
-    while (t && t->number != number)
-        t = t->next;
-    return t;
+    uint32_t low = 0, high = resources->number_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        tq_hashtable *t = &resources->tables[resources->numbers[middle]];
+        if (t->number == number)
+            return t;
+        if (t->number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
 }
 
-tq_status tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_type, int32_t value_type,
-                               tq_error *error)
+tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number)
 {
-    tq_hashtable *t = tq_hashtable_of(resources, number);
-    if (t)
-        return TQ_OK;
-    tq_status status = tq_blocks_add(&resources->memory, resources->pool, 1, sizeof *t, &t, error);
-    if (status != TQ_OK)
-        return status;
-    t->number = number;
+    tq_hashtable *t = table_of(resources, number);
+    return t && t->key_type >= 0 ? t : NULL;
+}
+
+void tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_type, int32_t value_type)
+{
+    tq_hashtable *t = table_of(resources, number);
+    if (!t || t->key_type >= 0)
+        return;
     t->key_type = key_type;
     t->value_type = value_type;
-    t->next = resources->tables;
-    resources->tables = t;
-    return TQ_OK;
 }
 
 static int64_t integer_key(const tq_hashtable *t, uint32_t place)
@@ -181,7 +278,7 @@ static tq_status copy_of(tq_pool *pool, const tq_tensor *tensor, tq_block **out,
     if (status != TQ_OK)
         return status;
     if (tensor->bytes > 0)
-        memcpy(block->data, tensor->data, tensor->bytes);
+        tq_copy(block->data, tensor->data, tensor->bytes);
     tq_block_release(*out); /* of an attempt that failed */
     *out = block;
     return TQ_OK;
@@ -216,9 +313,16 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
     for (size_t i = 0; i < count; i++)
         t->places[i] = (uint32_t)i;
     tq_sort_places(t->places, count, comes_before, t);
-    for (size_t i = 0; i < count; i++)
+    TQ_EACH(i, count)
         if (t->count == 0 || compare_places(t, t->places[t->count - 1], t->places[i]) != 0)
             t->places[t->count++] = t->places[i];
+    if (tq_stop_now()) { /* the table stays empty, and is filled another time */
+        tq_block_release(places);
+        t->place_block = NULL;
+        t->places = NULL;
+        t->count = 0;
+        return TQ_INTERRUPTED;
+    }
     t->filled = true;
     return TQ_OK;
 }

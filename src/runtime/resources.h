@@ -7,16 +7,20 @@
 #define TQ_RUNTIME_RESOURCES_H
 
 #include "model/tensor.h"
-#include "ops/tensor.h"
-#include "runtime/memory.h"
+#include "runtime/run.h"
 
 typedef struct tq_resources tq_resources;
 
-tq_status tq_resources_open(tq_pool *pool, tq_resources **out, tq_error *error);
+/* An index of what the operators of an open run's graphs name. */
+tq_status tq_resources_open(const tq_run *run, tq_resources **out, tq_error *error);
 void tq_resources_close(tq_resources *resources); /* NULL: nothing */
 
-/* The id of a name; the same for the same name. */
-tq_status tq_resource_id(tq_resources *resources, tq_bytes container, tq_bytes name, int32_t *out, tq_error *error);
+/* The id of a name; the same for the same name, and rising in the order of asking.  -1: no VAR_HANDLE names it. */
+int32_t tq_resource_id(tq_resources *resources, tq_bytes container, tq_bytes name);
+
+/* What a VAR_HANDLE, and a HASHTABLE, names. */
+void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name);
+int32_t tq_hashtable_number(const tq_node *node);
 
 /* A variable's value: type, shape, bytes and data; data NULL before anything was assigned to it.
    NULL: there is no such id. */
@@ -27,7 +31,6 @@ tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tenso
 
 /* A table of INT64 to STRING or STRING to INT64, which is filled once. */
 typedef struct tq_hashtable {
-    struct tq_hashtable *next;
     int32_t number;
     int32_t key_type, value_type;
     bool filled;
@@ -37,9 +40,8 @@ typedef struct tq_hashtable {
     uint32_t count;
 } tq_hashtable;
 
-/* Makes an empty table unless there is one of this number. */
-tq_status tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_type, int32_t value_type,
-                               tq_error *error);
+/* Gives the table of a number its types, unless it has some. */
+void tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_type, int32_t value_type);
 
 /* NULL: there is none. */
 tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number);

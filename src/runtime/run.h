@@ -13,7 +13,7 @@
 #define TQ_RUNTIME_RUN_H
 
 #include "base/stop.h"
-#include "ops/backends.h"
+#include "delegate/backends.h"
 #include "ops/op.h"
 #include "runtime/memory.h"
 
@@ -45,6 +45,7 @@ typedef struct tq_step {
     uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
     tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* `part` may not be made yet */
+    uint64_t told;          /* by tq_node_work */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
@@ -93,6 +94,7 @@ typedef struct tq_graph_run {
     bool busy;       /* being prepared, or running: a recursive call is refused */
     bool called_once;
     bool has_once;   /* some operators are to run once */
+    uint64_t work;   /* of the operators that are prepared, while there is a limit (work.c) */
     uint32_t at;     /* the operator that is running, or that failed */
     uint32_t end;    /* of the operators that the last run ran */
     uint64_t pass;   /* in which the graph was last prepared: run->pass */
@@ -115,6 +117,7 @@ typedef struct tq_run_options {
     bool preserve_all;   /* no two tensors share memory */
     bool profile;        /* count what each operator takes; may be changed between two runs */
     uint64_t max_memory; /* 0: what the machine has */
+    uint64_t max_multiply_adds; /* of one invoke, and of the operators of a graph; 0: no limit */
     tq_run_hooks hooks;
 } tq_run_options;
 
@@ -136,6 +139,7 @@ typedef struct tq_run {
     unsigned preparing;     /* those of them that are being prepared */
     uint64_t pass;          /* counts the outermost ones of those */
     uint64_t prepared_again; /* operators and tensors, in this pass */
+    uint64_t spent; /* multiply-adds since the caller began what the run does, while there is a limit */
 } tq_run;
 
 /* ---- open.c: an instance of each subgraph; the model must outlive it ---- */
@@ -144,8 +148,8 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
                       tq_run **out, tq_error *error);
 void tq_run_close(tq_run *run);
 
-/* Chooses whose arithmetic each operator follows (ops/backends.h), as long as nothing was allocated. */
-void tq_graph_choose_backends(tq_graph_run *graph);
+/* Chooses whose arithmetic each operator follows (delegate/backends.h), as long as nothing was allocated.  TQ_INTERRUPTED. */
+tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
 const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
@@ -156,7 +160,8 @@ void tq_run_report(tq_run *run, const char *text);
 /* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
 static inline bool tq_ends_the_pass(tq_status status)
 {
-    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_INTERRUPTED || status == TQ_CALL_BUDGET;
+    return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_WORK_LIMIT || status == TQ_CALL_BUDGET ||
+           status == TQ_INTERRUPTED;
 }
 
 /* ---- begin.c ---- */
@@ -187,7 +192,7 @@ tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
 /* ---- chains.c ---- */
 
 /* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
-void tq_graph_find_chains(tq_graph_run *graph);
+tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 
@@ -241,6 +246,15 @@ void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
    call tq_part_end for the slot's part; else it is filled. */
 tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
+
+/* ---- work.c: the limit on multiply-adds; both do nothing without one ---- */
+
+/* Counts a prepared operator as one of its graph.  TQ_WORK_LIMIT: the graph's pass the limit. */
+tq_status tq_step_count(tq_graph_run *graph, const tq_step *step, tq_error *error);
+
+/* Counts one run of an operator, less what *spent has of it already, which grows to all: outputs whose shapes wait for
+   eval count after it.  TQ_WORK_LIMIT: all since run->spent was 0 pass the limit. */
+tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error);
 
 /* ---- plan.c ---- */
 

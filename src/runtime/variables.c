@@ -30,15 +30,21 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
+{
+    *container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
+    *name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
+}
+
 tq_status tq_prepare_var_handle(tq_node *node, tq_error *error)
 {
     int32_t *id;
     tq_shape scalar = {0};
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(tq_node_state(node, sizeof *id, &id, error));
-    tq_bytes container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
-    tq_bytes name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
-    TQ_TRY(tq_resource_id(resources_of(node), container, name, id, error));
+    tq_bytes container, name;
+    tq_resource_name(node, &container, &name);
+    *id = tq_resource_id(resources_of(node), container, name);
     node->eval = eval_handle;
     node->foldable = true;
     return tq_output_shape(node, 0, &scalar, error);
@@ -57,7 +63,7 @@ static tq_status eval_read(tq_node *node, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_DATA, "variable %d holds %s; the output is %s", id,
                           tq_type_name(value->type), tq_type_name(out->type));
     TQ_TRY(tq_output_bytes(node, 0, &value->shape, value->bytes, error));
-    memcpy(out->data, value->data, value->bytes);
+    tq_copy(out->data, value->data, value->bytes);
     return TQ_OK;
 }
 

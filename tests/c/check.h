@@ -42,6 +42,7 @@ static inline void free_copy(tq_bytes bytes)
 
 void test_base(void);
 void test_file(void);
+void test_processors(void);
 void test_shared(void);
 void test_places(void);
 void test_flatbuffer(void);

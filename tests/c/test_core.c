@@ -11,6 +11,7 @@ int main(void)
 {
     test_base();
     test_file();
+    test_processors();
     test_shared();
     test_places();
     test_flatbuffer();

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Under a race detector: tq_parallel_for, with several callers at once, calls inside bodies, every index once; and parts
- * of base/shared.h that threads come for at the same time, each made once as long as it has users.
+ * Under a race detector: tq_parallel_for, with several callers at once, calls inside bodies, every index once; loops that
+ * are stopped, asked on the caller's thread alone; and parts of base/shared.h that threads come for at the same time, each
+ * made once as long as it has users.
  */
 #include "base/shared.h"
+#include "base/stop.h"
 #include "base/threads.h"
 
 #include <pthread.h>
@@ -51,6 +53,41 @@ static void *call(void *unused)
         struct work w = {.grain = 1 + (size_t)k * 37};
         tq_parallel_for(COUNT, w.grain, 1 + k % 5, k % 10 ? touch : nested, &w);
         check(&w);
+    }
+    return NULL;
+}
+
+typedef struct asked {
+    pthread_t thread;
+    int times; /* it is asked before it says stop */
+} asked;
+
+static bool ask(void *context)
+{
+    asked *a = context;
+    if (!pthread_equal(a->thread, pthread_self()))
+        abort();
+    return a->times-- == 0;
+}
+
+static void spin(void *context, size_t begin, size_t end)
+{
+    (void)context;
+    while (begin < end && !tq_stop_after(1 << 12)) /* for ever */
+        ;
+}
+
+static void *stop_loops(void *unused)
+{
+    (void)unused;
+    for (int k = 0; k < 6; k++) {
+        asked a = {pthread_self(), k % 3};
+        tq_stop stop = {.ask = ask, .context = &a};
+        const tq_listener before = tq_stop_enter((tq_listener){&stop, true});
+        tq_parallel_for(COUNT, 1, 1 + k % 4, spin, NULL);
+        tq_stop_enter(before);
+        if (!stop.stopped || tq_stop_listens())
+            abort();
     }
     return NULL;
 }
@@ -118,6 +155,7 @@ int main(void)
         return 2;
     race(call);
     race(share);
+    race(stop_loops);
     tq_shared_close(shared);
     tq_parallel_for(0, 1, 4, touch, NULL);
     printf("%d calls\n", CALLERS * ROUNDS);

@@ -14,7 +14,7 @@ FAINT = f32(1e-35)
 
 
 def quantized(row, asymmetric):
-    """Codes less their zero point, and the scale, in the arithmetic of ops/hybrid.c; scale NaN: not finite."""
+    """Codes less their zero point, and the scale, in the arithmetic of ops/products/hybrid.c; scale NaN: not finite."""
     row = np.asarray(row, f32).reshape(-1)
     low, high = min(f32(0), np.nanmin(row)), max(f32(0), np.nanmax(row))
     if not np.isfinite(row).all():

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the fuzz target and the replayer share.
+ * What the fuzz targets and the replayer share.
  */
 #ifndef TQ_TESTS_FUZZ_MODEL_H
 #define TQ_TESTS_FUZZ_MODEL_H
 
 #include "model/model.h"
 
-/* Opens the bytes and, if they are a model, walks all of it.  Aborts where a promise is broken. */
+#define PROMISE(condition) ((condition) ? (void)0 : fuzz_broken(#condition, __FILE__, __LINE__))
+void fuzz_broken(const char *condition, const char *file, int line); /* says so, and aborts */
+
+/* Memory that a target gives: counted, and at an end after some blocks. */
+typedef struct fuzz_heap {
+    long live, until_failure; /* blocks; allocations that still succeed */
+} fuzz_heap;
+tq_allocator fuzz_allocator(fuzz_heap *heap);
+
+/* A target.  fuzz_model.c: opens the bytes and, if they are a model, walks all of it and writes it again.  fuzz_run.c: runs
+   it.  Aborts where a promise is broken. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Calls every accessor on every part of an open model and returns a checksum of the answers.  At

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs fuzz_model.c over files and over what becomes of them when they are damaged, inside one
+ * Runs a target, fuzz_model.c or fuzz_run.c, over files and over what becomes of them when they are damaged, inside one
  * process, so that a million cases take seconds.
  *
  *   replay run FILE...             each file as it is
@@ -10,6 +10,8 @@
  *                                  opened anew, and changed under a model that is open
  *   replay havoc SEED COUNT FILE...   COUNT copies of each file, each damaged in 2 to 9 places
  *   replay tiny                    short files made of everything interesting
+ *   replay stream [FROM]           files from the standard input, each behind its length in 4 bytes: how
+ *                                  tests/impossible.py writes them; those before number FROM are passed over
  *
  * Each case lies in a heap block of exactly its size, so that AddressSanitizer sees an overread of
  * one byte.  A case that takes longer than 20 seconds is a hang.  The last line counts the cases.
@@ -33,7 +35,7 @@ static void alarm(unsigned seconds)
 
 #include "fuzz_model.h"
 
-enum { SECONDS_A_CASE = 20, BYTES_A_BOUND = 1 << 22, CHANGED_STEPS = 20000 };
+enum { SECONDS_A_CASE = 20, CHANGED_STEPS = 20000 };
 
 /* ---- naming the case that fails ---- */
 
@@ -41,7 +43,7 @@ static struct {
     const char *mode, *path;
     size_t at;
     uint64_t value;
-    uint64_t count, bytes; /* cases; what they had since the last alarm() */
+    uint64_t count;
 } now;
 
 static void say_where(void)
@@ -53,7 +55,7 @@ static void say_where(void)
 static void on_signal(int number)
 {
     say_where();
-    fprintf(stderr, "replay: %s\n", number == SIGALRM ? "HANG" : "ABORT");
+    fprintf(stderr, "replay: %s\n", number == SIGALRM ? "HANG" : number == SIGABRT ? "ABORT" : "DEATH");
     signal(number, SIG_DFL);
     raise(number == SIGALRM ? SIGABRT : number);
 }
@@ -65,21 +67,16 @@ extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__
 #define __sanitizer_set_death_callback ((void (*)(void (*)(void)))NULL)
 #endif
 
-/* alarm() is a system call: one for every thousandth case, or for each few megabytes, keeps the bound and
-   costs nothing. */
 static void begin_case(size_t at, uint64_t value)
 {
     now.at = at;
     now.value = value;
-    if (now.count++ % 1000 == 0 || now.bytes > BYTES_A_BOUND) {
-        alarm(SECONDS_A_CASE);
-        now.bytes = 0;
-    }
+    now.count++;
+    alarm(SECONDS_A_CASE);
 }
 
 static void run_case(const uint8_t *data, size_t size, size_t at, uint64_t value)
 {
-    now.bytes += size;
     begin_case(at, value);
     LLVMFuzzerTestOneInput(data, size);
 }
@@ -350,6 +347,23 @@ static void run_tiny(void)
     }
 }
 
+/* The files of the standard input; `at` in what is said of a failure is the file's number. */
+static void run_stream(uint64_t from)
+{
+    uint8_t head[4];
+    now.path = "-";
+    for (uint64_t n = 0; fread(head, 1, sizeof head, stdin) == sizeof head; n++) {
+        block file = {malloc(get(head, 4) + 1), (size_t)get(head, 4)};
+        if (!file.data || fread(file.data, 1, file.size, stdin) != file.size)
+            fail("cannot read", "all of a file from the standard input");
+        block exact = copy_of(file.data, file.size);
+        free(file.data);
+        if (n >= from)
+            run_case(exact.data, exact.size, (size_t)n, exact.size);
+        free(exact.data);
+    }
+}
+
 /* What cannot be opened has its status. */
 static void digest_file(const block *file)
 {
@@ -366,20 +380,44 @@ static void digest_file(const block *file)
 
 static int usage(void)
 {
-    fprintf(stderr, "replay run|digest|truncate|mutate FILE... | havoc SEED COUNT FILE... | tiny\n");
+    fprintf(stderr, "replay run|digest|truncate|mutate FILE... | havoc SEED COUNT FILE... | tiny | stream [FROM]\n");
     return 2;
 }
 
-int main(int argc, char **argv)
+/* Sanitizers tell of faults themselves.  A stack that is at its end has no room for who tells of it. */
+#ifdef _WIN32
+static void listen_for_signals(void)
 {
     signal(SIGABRT, on_signal);
-    signal(SIGALRM, on_signal);
-    if (__sanitizer_set_death_callback)
+    signal(SIGSEGV, on_signal);
+}
+#else
+static void listen_for_signals(void)
+{
+    static uint8_t room[1 << 16];
+    const stack_t other = {.ss_sp = room, .ss_size = sizeof room};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    sigaltstack(&other, NULL);
+    sigaction(SIGABRT, &action, NULL);
+    sigaction(SIGALRM, &action, NULL);
+    if (__sanitizer_set_death_callback) {
         __sanitizer_set_death_callback(say_where);
+        return;
+    }
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+    sigaction(SIGFPE, &action, NULL);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    listen_for_signals();
     now.mode = argc > 1 ? argv[1] : "";
     bool havoc = strcmp(now.mode, "havoc") == 0, tiny = strcmp(now.mode, "tiny") == 0;
-    bool digest = strcmp(now.mode, "digest") == 0;
-    if (!havoc && !tiny && !digest && strcmp(now.mode, "run") && strcmp(now.mode, "truncate") && strcmp(now.mode, "mutate"))
+    bool digest = strcmp(now.mode, "digest") == 0, stream = strcmp(now.mode, "stream") == 0;
+    bool others = strcmp(now.mode, "run") && strcmp(now.mode, "truncate") && strcmp(now.mode, "mutate");
+    if (others && !havoc && !tiny && !digest && !stream)
         return usage();
     if (havoc && argc < 5)
         return usage();
@@ -387,7 +425,9 @@ int main(int argc, char **argv)
         fuzz_rewrites_one_in = 3;
     if (tiny)
         run_tiny();
-    for (int i = havoc ? 4 : 2; i < argc && !tiny; i++) {
+    if (stream)
+        run_stream(argc > 2 ? strtoull(argv[2], NULL, 10) : 0);
+    for (int i = havoc ? 4 : 2; i < argc && !tiny && !stream; i++) {
         block file = read_file(now.path = argv[i]);
         if (havoc)
             havoc_file(&file, strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));

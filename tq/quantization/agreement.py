@@ -22,8 +22,8 @@ def choose_all(
     types: Mapping[SubgraphPart, str],
     ranges: Mapping[SubgraphPart, Ranges],
     entries: Iterable[int],
-) -> list[Choice]:
-    """The choice of each subgraph.
+) -> tuple[list[Choice], dict[Key, str]]:
+    """The choice of each subgraph, and the type of the tensors under each constraint.
 
     wanted, types: the operators that may become integer operators, and the type of their activations.
     entries: subgraphs that a caller of the model runs.
@@ -39,7 +39,10 @@ def choose_all(
         own = {op: keys[op] for op in wanted[graph] if op in keys}
         view = replace(View.of(graph, ranges[graph], types[graph]), variables=own, ends=ends[graph])
         choices[graph] = start(view, wanted[graph])
-    return list(agree(choices, [*variables, *control_flow]).values())
+    constraints = [*variables, *control_flow]
+    found = list(agree(choices, constraints).values())
+    integers = {key: choice.type for choice in found for key in choice.parameters.agreed}
+    return found, {item.key: integers.get(item.key, "float32") for item in constraints}
 
 
 def agree(choices: Mapping[SubgraphPart, Choice], constraints: Sequence[Constraint]) -> dict[SubgraphPart, Choice]:

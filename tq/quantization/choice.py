@@ -79,7 +79,9 @@ def start(view: View, wanted: Iterable[OperatorPart]) -> Choice:
     return settle(view, operators, reasons, {})
 
 
-def settle(view: View, operators: Mapping[OperatorPart, int], reasons: Mapping[OperatorPart, str], spans: Spans) -> Choice:
+def settle(
+    view: View, operators: Mapping[OperatorPart, int], reasons: Mapping[OperatorPart, str], spans: Spans
+) -> Choice:
     """The choice in which all operators that are left keep each other company.  spans: as in parameters.choose."""
     chosen, against = dict(operators), dict(reasons)
     against.update((op, reason) for op in operators if (reason := _without_constraint(view, op)))

@@ -60,7 +60,9 @@ class Integer(NamedTuple):
     limit: Limit | None = None
     options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
     recurrent: bool = False  # tq/quantization/recurrent.py has the rest
-    only: tuple[str, tuple[str, ...]] | None = None  # an option, and its values for which the kernel's result is the operator's
+    only: tuple[str, tuple[str, ...]] | None = (
+        None  # an option, and its values for which the kernel's result is the operator's
+    )
 
 
 def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:

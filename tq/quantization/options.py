@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tq.calibration import Calibration
+from tq.limits import NONE, Limits
 from tq.quantization.ranges import Override
 from tq.recipes import DEQUANTIZED, HYBRID, STATIC, Recipe, Rule, find
 
@@ -37,6 +38,7 @@ class Options:
     target_sqnr: float | None = None
     fallback: str = "float"
     samples: Iterable[Any] | Mapping[str, Any] | None = None
+    limits: Limits = NONE  # of each run
     # tq's own.  Beside own_rules, which take operators away, the caller's options need not have an effect.
     own_rules: tuple[Rule, ...] = ()
     own_overrides: Mapping[str, Override] = field(default_factory=dict)

@@ -76,6 +76,13 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     return made
 
 
+def main_ran(calibration: Calibration | None) -> bool:
+    """Whether the first subgraph ran, or nothing did."""
+    observers = calibration.observers.items() if calibration is not None else ()
+    seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+    return 0 in seen or not seen
+
+
 class Ranges:
     """Of the tensors of a subgraph as it was opened; `alias` tells about tensors that are put in later."""
 
@@ -94,11 +101,9 @@ class Ranges:
         """Of the tensors whose ranges are known, without constants."""
         return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
 
-    def calibrate(self, calibration: Calibration | None) -> None:
+    def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
         self._calibration = calibration
-        observers = calibration.observers.items() if calibration is not None else ()
-        seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
-        self._main_ran = 0 in seen or not seen
+        self._main_ran = main_ran
 
     def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
         """Ranges that training chose: those of FAKE_QUANT operators."""

@@ -24,8 +24,22 @@ from tq.edit_tensor import TensorPart
 from tq.quantization.ranges import Parameters, Ranges
 from tq.quantization.view import is_float
 from tq.recurrent import (
-    BIAS, CELL_STATE, FEATURES, GATES, NORM, OUTPUT_STATE, PEEPHOLE, PEEPHOLE_OF, PROJECTION, PROJECTION_BIAS,
-    RECURRENT, SVDF_BIAS, SVDF_STATE, TIME, WEIGHTS, Floats,
+    BIAS,
+    CELL_STATE,
+    FEATURES,
+    GATES,
+    NORM,
+    OUTPUT_STATE,
+    PEEPHOLE,
+    PEEPHOLE_OF,
+    PROJECTION,
+    PROJECTION_BIAS,
+    RECURRENT,
+    SVDF_BIAS,
+    SVDF_STATE,
+    TIME,
+    WEIGHTS,
+    Floats,
 )  # fmt: skip
 
 _TIME_MOST = 511  # of 10 bits
@@ -50,7 +64,9 @@ def is_eligible(op: OperatorPart, readers: Mapping[TensorPart, Sequence[Operator
     if inputs[0] is None or inputs[0].is_constant or not (_fits_svdf if op.name == "SVDF" else _fits_lstm)(op):
         return False
     states = [SVDF_STATE] if op.name == "SVDF" else [OUTPUT_STATE, CELL_STATE]
-    places = [FEATURES, TIME, SVDF_BIAS] if op.name == "SVDF" else [i for i in range(1, NORM + GATES) if i not in states]
+    places = (
+        [FEATURES, TIME, SVDF_BIAS] if op.name == "SVDF" else [i for i in range(1, NORM + GATES) if i not in states]
+    )
     for place in states:
         state = _at(inputs, place)
         if state is None or not state.is_variable or len(readers[state]) > 1:

@@ -62,7 +62,9 @@ def can_change(operator: OperatorPart, recipe: Recipe, options: Options) -> bool
     if recipe.form == FLOAT:
         return False
     if recipe.weights == "float16":
-        return any(tensor is not None and _can_quantize(tensor) and prod(tensor.shape) > 1 for tensor in operator.inputs)
+        return any(
+            tensor is not None and _can_quantize(tensor) and prod(tensor.shape) > 1 for tensor in operator.inputs
+        )
     return any(_integers(operator, recipe, options))
 
 

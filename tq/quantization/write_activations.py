@@ -72,7 +72,7 @@ def _become_product(op: OperatorPart) -> None:
         assert divisor is not None
         other = graph.constant(f"{divisor.name}_reciprocal", np.float32(1) / np.asarray(divisor.data))
     activation = op.options.get("fused_activation_function")
-    op.become("MUL", [x, other], **({} if activation is None else {"fused_activation_function": activation}))
+    op.become("MUL", [x, other], {} if activation is None else {"fused_activation_function": activation})
 
 
 class _Writer:
@@ -143,6 +143,10 @@ class _Writer:
         if self._view.type == "int8":
             return self._choice.of(weights).scale
         if weights not in self._narrow:
+            if not self._view.ranges.knows(weights):
+                raise ValueError(
+                    f"operator {op.index} ({op.name}) computes with {weights.name!r}, whose range is not known"
+                )
             most = max(map(abs, self._view.ranges.of(weights)))
             made = _core.choose_quantization_params(-most, most, "int8", symmetric=True, narrow_range=True, rule="mlir")
             twin = self._twin(weights, f"{weights.name}_int8")

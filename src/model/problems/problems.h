@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is invalid or suspicious in a model that opened: the rows of problems.def, found by walking it.
+ *
+ * The walk takes time in proportion to the file (n log n for names that must differ) and reads at most
+ * 4 * size + 16 MiB of constant data; past that it says so once and goes on without the data.  It
+ * allocates 9 bytes a tensor, 9 a subgraph, 16 a level of nested calls and 4 a name.  Of one code it reports the
+ * first 1000 finds and, as the last entry, how many more there are.
+ */
+#ifndef TQ_MODEL_PROBLEMS_PROBLEMS_H
+#define TQ_MODEL_PROBLEMS_PROBLEMS_H
+
+#include "model/model.h"
+
+typedef enum tq_problem_code {
+#define PROBLEM(symbol, code, severity, text) TQ_PROBLEM_##symbol,
+#include "model/problems/problems.def"
+#undef PROBLEM
+    TQ_PROBLEM_COUNT
+} tq_problem_code;
+
+typedef enum tq_severity { TQ_SEVERITY_ERROR, TQ_SEVERITY_WARNING } tq_severity;
+
+typedef struct tq_problem_kind {
+    const char *code; /* "scale-count" */
+    tq_severity severity;
+    const char *text; /* what it means */
+} tq_problem_kind;
+
+extern const tq_problem_kind tq_problem_kinds[TQ_PROBLEM_COUNT];
+
+/* "error" or "warning". */
+const char *tq_severity_name(tq_severity severity);
+
+/* Where it is.  `slot` is a place in a list: an operator's input, a signature's output. */
+typedef enum tq_place_kind {
+    TQ_PLACE_MODEL,
+    TQ_PLACE_OPERATOR_CODE,
+    TQ_PLACE_BUFFER,
+    TQ_PLACE_EXTERNAL_GROUP,
+    TQ_PLACE_EXTERNAL_BUFFER,
+    TQ_PLACE_METADATA,
+    TQ_PLACE_SIGNATURE,
+    TQ_PLACE_SIGNATURE_INPUT,
+    TQ_PLACE_SIGNATURE_OUTPUT,
+    TQ_PLACE_SUBGRAPH,
+    TQ_PLACE_SUBGRAPH_INPUT,
+    TQ_PLACE_SUBGRAPH_OUTPUT,
+    TQ_PLACE_TENSOR,
+    TQ_PLACE_OPERATOR,
+    TQ_PLACE_OPERATOR_INPUT,
+    TQ_PLACE_OPERATOR_OUTPUT,
+    TQ_PLACE_OPERATOR_INTERMEDIATE
+} tq_place_kind;
+
+typedef struct tq_place {
+    tq_place_kind kind;
+    uint32_t subgraph; /* of SUBGRAPH and what follows it */
+    uint32_t index;    /* of the tensor, operator, buffer, signature ... */
+    uint32_t slot;     /* of INPUT, OUTPUT, INTERMEDIATE */
+} tq_place;
+
+typedef struct tq_problem {
+    tq_problem_code code;
+    tq_place place;
+    char place_text[192]; /* "subgraph 0, operator 3 CONV_2D, input 1"; names are cut and made printable */
+    char text[256];       /* what was found and what is needed */
+} tq_problem;
+
+/* Takes one problem, or NULL, which asks now and then whether to go on; false ends the walk. */
+typedef bool tq_problem_sink(void *context, const tq_problem *problem);
+
+/* Reports everything that is wrong with `model`.  Fails with TQ_NO_MEMORY only; a sink that ends the
+   walk is no failure. */
+tq_status tq_model_problems(const tq_model *model, const tq_allocator *allocator, tq_problem_sink *sink, void *context,
+                            tq_error *error);
+
+#endif

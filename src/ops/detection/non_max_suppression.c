@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NON_MAX_SUPPRESSION_V4 and V5: the boxes of the greatest scores above score_threshold, without those that
+ * overlap one chosen before by iou_threshold or more.  V5 with sigma > 0 lowers the scores of the others by
+ * exp(-0.5 / sigma * iou * iou) for each box chosen since, and looks at them again.
+ *
+ * Inputs: boxes [n, 4] (two corners y, x, y, x in any order), scores [n], max_output_size, iou_threshold,
+ * score_threshold, sigma.  Outputs, padded with 0 to max_output_size: indices, (scores,) and their number.
+ * Candidates of equal score come in the order in which the C++ library's binary heap gives them.
+ * Source: LiteRT f6745779, tflite/kernels/non_max_suppression.cc, internal/reference/non_max_suppression.h.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/movement/movement.h"
+
+typedef struct candidate {
+    int32_t index;
+    float score;
+    int32_t checked; /* how many of the chosen boxes it was compared with */
+} candidate;
+
+/* ---- a heap, as std::push_heap and std::pop_heap of libstdc++ keep it: which of equals leads depends on it ---- */
+
+static void rise(candidate *heap, size_t hole, size_t top, candidate value)
+{
+    while (hole > top && heap[(hole - 1) / 2].score < value.score) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = value;
+}
+
+static void push(candidate *heap, size_t *count, candidate value)
+{
+    rise(heap, (*count)++, 0, value);
+}
+
+/* The hole goes down to a leaf, and the last one rises from there. */
+static candidate pop(candidate *heap, size_t *count)
+{
+    candidate first = heap[0], last = heap[--*count];
+    size_t n = *count, hole = 0, child = 0;
+    if (n == 0)
+        return first;
+    while (child < (n - 1) / 2) {
+        child = 2 * (child + 1);
+        if (heap[child].score < heap[child - 1].score)
+            child--;
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if (n % 2 == 0 && child == (n - 2) / 2) {
+        child = 2 * (child + 1);
+        heap[hole] = heap[child - 1];
+        hole = child - 1;
+    }
+    rise(heap, hole, 0, last);
+    return first;
+}
+
+/* ---- overlap ---- */
+
+static float lesser(float a, float b)
+{
+    return b < a ? b : a;
+}
+
+static float greater(float a, float b)
+{
+    return a < b ? b : a;
+}
+
+/* Intersection over union; 0 for a box without area. */
+static float overlap(const float *a, const float *b)
+{
+    float a_top = lesser(a[0], a[2]), a_bottom = greater(a[0], a[2]);
+    float a_left = lesser(a[1], a[3]), a_right = greater(a[1], a[3]);
+    float b_top = lesser(b[0], b[2]), b_bottom = greater(b[0], b[2]);
+    float b_left = lesser(b[1], b[3]), b_right = greater(b[1], b[3]);
+    float a_area = (a_bottom - a_top) * (a_right - a_left), b_area = (b_bottom - b_top) * (b_right - b_left);
+    if (a_area <= 0 || b_area <= 0)
+        return 0;
+    float height = greater(lesser(a_bottom, b_bottom) - greater(a_top, b_top), 0);
+    float width = greater(lesser(a_right, b_right) - greater(a_left, b_left), 0);
+    float both = height * width;
+    return both / (a_area + b_area - both);
+}
+
+/* ---- suppression ---- */
+
+typedef struct limits {
+    float iou, score, sigma, scale;
+} limits;
+
+/* Compares a candidate with the boxes chosen since it was last looked at; true: it goes. */
+static bool suppressed(candidate *c, const float *boxes, const int32_t *chosen, int32_t count, const limits *at)
+{
+    for (int32_t j = count - 1; j >= c->checked; j--) {
+        float iou = overlap(boxes + 4 * (size_t)c->index, boxes + 4 * (size_t)chosen[j]);
+        if (iou >= at->iou)
+            return true;
+        if (at->sigma > 0)
+            c->score = c->score * expf(at->scale * iou * iou);
+        if (c->score <= at->score)
+            return false;
+    }
+    return false;
+}
+
+static float float_at(const tq_node *node, int i)
+{
+    return *(const float *)node->in[i]->data;
+}
+
+static tq_status eval_suppression(tq_node *node, tq_error *error)
+{
+    size_t work = 0;
+    bool soft = node->in_count == 6;
+    const float *boxes = node->in[0]->data, *scores = node->in[1]->data;
+    limits at = {float_at(node, 3), float_at(node, 4), soft ? float_at(node, 5) : 0, 0};
+    candidate *heap = node->scratch;
+    tq_tensor *indices = node->out[0], *number = node->out[soft ? 2 : 1];
+    int32_t *chosen = indices->data, count = 0;
+    float *chosen_scores = soft ? node->out[1]->data : NULL;
+    size_t waiting = 0, most = tq_tensor_count(indices);
+    if (at.sigma < 0)
+        return tq_input_fail(node, 5, error, "is %g; it needs at least 0", (double)at.sigma);
+    at.scale = at.sigma > 0 ? (float)(-0.5 / (double)at.sigma) : 0;
+    for (int32_t i = 0; i < node->in[1]->shape.dims[0]; i++)
+        if (scores[i] > at.score)
+            push(heap, &waiting, (candidate){i, scores[i], 0});
+    most = waiting < most ? waiting : most;
+    while ((size_t)count < most && waiting > 0) {
+        if (tq_stop_count(&work, 16 + 4 * (size_t)count))
+            return TQ_INTERRUPTED;
+        candidate next = pop(heap, &waiting);
+        float before = next.score;
+        bool gone = suppressed(&next, boxes, chosen, count, &at);
+        next.checked = count;
+        if (!gone && next.score == before) {
+            if (chosen_scores)
+                chosen_scores[count] = next.score;
+            chosen[count++] = next.index;
+        } else if (!gone && next.score > at.score) {
+            push(heap, &waiting, next);
+        }
+    }
+    size_t rest = tq_tensor_count(indices) - (size_t)count;
+    memset(chosen + count, 0, rest * sizeof *chosen);
+    if (chosen_scores)
+        memset(chosen_scores + count, 0, rest * sizeof *chosen_scores);
+    if (number != NULL)
+        *(int32_t *)number->data = count;
+    return TQ_OK;
+}
+
+static tq_status suppression_shape(tq_node *node, tq_error *error)
+{
+    tq_shape shape = {1, {0}}, scalar = {0, {0}};
+    bool soft = node->in_count == 6;
+    TQ_TRY(tq_dim_of(node, tq_integer_at(node->in[2], 0), &shape.dims[0], error));
+    TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    tq_node_work(node, (uint64_t)shape.dims[0], (uint64_t)node->in[0]->shape.dims[0]); /* each kept with each box */
+    if (soft)
+        TQ_TRY(tq_output_shape(node, 1, &shape, error));
+    return tq_output_shape(node, soft ? 2 : 1, &scalar, error);
+}
+
+static tq_status check_scalars(const tq_node *node, tq_error *error)
+{
+    for (int i = 2; i < node->in_count; i++) {
+        TQ_TRY(tq_check_input(node, i, i == 2 ? TQ_T(INT32) : TQ_T(FLOAT32), error));
+        if (tq_tensor_count(node->in[i]) != 1)
+            return tq_input_fail(node, i, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[i]));
+    }
+    return TQ_OK;
+}
+
+tq_status tq_prepare_non_max_suppression(tq_node *node, tq_error *error)
+{
+    bool soft = node->row.code == TQ_BuiltinOperator_NON_MAX_SUPPRESSION_V5;
+    const int outputs = soft ? 3 : 2;
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
+    TQ_TRY(tq_check_rank(node, 1, 1, 1, error));
+    const tq_shape *boxes = &node->in[0]->shape;
+    if (boxes->dims[1] != 4 || boxes->dims[0] != node->in[1]->shape.dims[0])
+        return tq_input_fail(node, 0, error, "has shape [%d,%d]; it needs [%d,4], a box for each score",
+                             (int)boxes->dims[0], (int)boxes->dims[1], (int)node->in[1]->shape.dims[0]);
+    TQ_TRY(check_scalars(node, error));
+    for (int i = 0; i < outputs; i++)
+        TQ_TRY(tq_check_output(node, i, soft && i == 1 ? TQ_T(FLOAT32) : TQ_T(INT32), error));
+    TQ_TRY(tq_node_scratch(node, (uint64_t)boxes->dims[0] * sizeof(candidate), error));
+    node->eval = eval_suppression;
+    return tq_shape_from_values(node, 1u << 2, suppression_shape, error);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/elementwise/binary_quantized.h"
+
+bool tq_pair_is_of_codes(const tq_node *node)
+{
+    const tq_tensor *in = node->in_count > 0 ? node->in[0] : NULL;
+    if (!in)
+        return false;
+    bool plain_int16 = node->row.code == TQ_BuiltinOperator_ADD || node->row.code == TQ_BuiltinOperator_MUL;
+    return in->type == TQ_TensorType_INT8 || in->type == TQ_TensorType_UINT8 ||
+           (in->type == TQ_TensorType_INT16 && (in->quantization.count > 0 || !plain_int16));
+}
+
+tq_status tq_pair_check_types(const tq_node *node, tq_error *error)
+{
+    return tq_check_input_like(node, 1, 0, error);
+}
+
+bool tq_pair_is_of_xnnpack(const tq_node *node)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && tq_element_bytes(node->in[0]->type) == 1;
+}
+
+tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
+{
+    tq_pair_state *s;
+    for (int i = 0; i < 2; i++)
+        TQ_TRY(tq_check_input_scale(node, i, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_node_state(node, size, &s, error));
+    TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
+    tq_pair *c = &s->c;
+    c->zero_first = tq_zero_point_at(node->in[0], 0);
+    c->zero_second = tq_zero_point_at(node->in[1], 0);
+    c->zero_output = tq_zero_point_at(node->out[0], 0);
+    tq_activation_codes(node, tq_binary_activation(node), &c->low, &c->high);
+    c->least = c->low - c->zero_output;
+    c->most = c->high - c->zero_output;
+    s->walk.params = c;
+    s->walk.cost = 2;
+    node->eval = tq_broadcast_eval;
+    return TQ_OK;
+}
+
+tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error)
+{
+    for (int i = 0; i < 2; i++)
+        if (tq_zero_point_at(node->in[i], 0) != 0)
+            return tq_input_fail(node, i, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[i], 0));
+    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
+        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->out[0], 0));
+    return TQ_OK;
+}
+
+tq_stretch_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits)
+{
+    int place = type == TQ_TensorType_INT8 ? 0 : type == TQ_TensorType_UINT8 ? 1 : 2;
+    return fits ? of->lanes[place][tq_isa()] : of->plain[place];
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Multiplication and rounding as loops that compilers vectorize: the rule "double" of quant/rounding.h for
+ * arguments that cannot overflow 32 bits, which prepare proves; and ties to even.
+ */
+#ifndef TQ_OPS_ELEMENTWISE_FIXED_POINT_LANES_H
+#define TQ_OPS_ELEMENTWISE_FIXED_POINT_LANES_H
+
+#include <string.h>
+
+#include "kernels/isa.h"
+#include "ops/quantized.h"
+
+typedef struct tq_lane_fixed {
+    int32_t multiplier;
+    int32_t factor; /* 2^max(shift, 0) */
+    int32_t right;  /* max(-shift, 0) */
+    int32_t half;   /* 2^right / 2 */
+    int32_t fix;    /* -1 where right > 0: negative ties fall */
+} tq_lane_fixed;
+
+/* Whether tq_lane_multiply equals tq_multiply_fixed for all |x| <= most <= 2^30. */
+static inline bool tq_lane_fits(tq_fixed by, int64_t most)
+{
+    return by.multiplier >= 0 && by.shift >= -30 && by.shift <= 30 &&
+           most * ((int64_t)1 << (by.shift > 0 ? by.shift : 0)) <= INT32_MAX;
+}
+
+static inline tq_lane_fixed tq_lane_of(tq_fixed by)
+{
+    int32_t left = by.shift < 0 ? 0 : by.shift > 30 ? 30 : by.shift;
+    int32_t right = by.shift > 0 ? 0 : by.shift < -31 ? 31 : -by.shift;
+    tq_lane_fixed lane = {by.multiplier, (int32_t)1 << left, right, right > 0 ? (int32_t)1 << (right - 1) : 0,
+                          right > 0 ? -1 : 0};
+    return lane;
+}
+
+/* A multiplier below 2^31 cannot saturate the high product, so that its 32 bits are those of a logical shift.
+   |high| <= 2^30 where right > 0, and half <= 2^29: no overflow. */
+TQ_BODY int32_t tq_lane_multiply(int32_t x, tq_lane_fixed by)
+{
+    int64_t product = (int64_t)(x * by.factor) * by.multiplier;
+    int32_t high = (int32_t)((uint64_t)(product + ((int64_t)1 << 30)) >> 31);
+    return (high + by.half + ((high >> 31) & by.fix)) >> by.right;
+}
+
+/* clamp(x + zero_point): less and most are the bounds less the zero point, so that nothing overflows. */
+TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero_point)
+{
+    int32_t raised = x < less ? less : x;
+    return (raised > most ? most : raised) + zero_point;
+}
+
+/* even(x) within [least, most], whole numbers of at most 2^22; NaN gives the least.  Above 2^23 floats are whole, so that an addition rounds,
+   and the integer is in the sum's bits.  No call, and no rounding mode but the usual one. */
+TQ_BODY int32_t tq_lane_even(float x, float least, float most)
+{
+    const float whole = 12582912.0f; /* 3 * 2^22 */
+    float raised = x > least ? x : least;
+    float bounded = (raised > most ? most : raised) + whole;
+    int32_t bits;
+    memcpy(&bits, &bounded, sizeof bits);
+    return bits - 0x4B400000;
+}
+
+/* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */
+#if TQ_X86
+#define TQ_ISA_DEFINE(DEFINE, name, ...)               \
+    DEFINE(name##_scalar, , __VA_ARGS__)               \
+    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__)   \
+    DEFINE(name##_avx512, TQ_TARGET_AVX512, __VA_ARGS__)
+#else
+#define TQ_ISA_DEFINE(DEFINE, name, ...) DEFINE(name##_scalar, , __VA_ARGS__)
+#endif
+
+#endif

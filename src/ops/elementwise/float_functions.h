@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of float32 that tensors of numbers and tables of codes share, in the runtime's order of
+ * operations.
+ * Source: LiteRT f6745779, tflite/kernels/internal/reference/{elu,gelu,logistic,round}.h.
+ */
+#ifndef TQ_OPS_ELEMENTWISE_FLOAT_FUNCTIONS_H
+#define TQ_OPS_ELEMENTWISE_FLOAT_FUNCTIONS_H
+
+#include <math.h>
+
+#include "kernels/float_math.h"
+
+static inline float elu(float x)
+{
+    return x < 0.0f ? expm1f(x) : x;
+}
+
+static inline float gelu_by_erfc(float x)
+{
+    return 0.5f * x * erfcf(x * -0.70710678118654752440f);
+}
+
+static inline float gelu_by_tanh(float x)
+{
+    return 0.5f * x * (1.0f + tanhf(0.797884560802865f * (x + 0.044715f * x * x * x)));
+}
+
+/* tanh as a ratio of polynomials of degrees 9 and 8, to a few units in the last place; 1 from where it rounds to
+   it.  GELU's numbers are computed with it: they differ visibly where 1 + tanh cancels.
+   Coefficients: Eigen's ptanh_float (Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h), without FMA. */
+TQ_BODY float rational_tanh(float x)
+{
+    const float limit = 7.90738964080810547f;
+    x = x > limit ? limit : x < -limit ? -limit : x;
+    float x2 = x * x, x3 = x2 * x;
+    float p = ((1.394553628e-8f * x2 + 2.102733560e-5f) * x2 + 3.520756727e-3f) * x2 + 1.340216100e-1f;
+    float q = (((8.015776984e-7f * x2 + 3.326951409e-4f) * x2 + 2.597254514e-2f) * x2 + 4.673548340e-1f) * x2 + 1.0f;
+    return (x3 * p + x) / q;
+}
+
+TQ_BODY float gelu_by_ratio(float x)
+{
+    return 0.5f * x * (1.0f + rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
+}
+
+/* Of tensors of numbers: 1 from where it rounds to it, and e^x below -9. */
+TQ_BODY float logistic(float x)
+{
+    float e = tq_expf(x < -9.0f ? x : -x);
+    float y = x < -9.0f ? e : 1.0f / (1.0f + e);
+    return x > 16.619047164916992188f ? 1.0f : y;
+}
+
+/* Of codes. */
+static inline float plain_logistic(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* Ties to even.  A value in (-0.5, 0) gives +0. */
+static inline float round_to_even(float x)
+{
+    float below = floorf(x), rest = x - below;
+    if (rest < 0.5f || (rest == 0.5f && fmodf(below, 2.0f) == 0.0f))
+        return below;
+    return rest == rest ? below + 1.0f : x;
+}
+
+#endif

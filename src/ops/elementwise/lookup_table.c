@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of lookup.h.
+ */
+#include "ops/elementwise/lookup_table.h"
+
+#include <math.h>
+
+#include "base/round.h"
+#include "kernels/arrays/lookup.h"
+#include "ops/quantized.h"
+
+static void run_codes(const void *in, void *out, size_t n, const void *params)
+{
+    tq_lookup_bytes(params, in, out, n);
+}
+
+/* Ranges begin at multiples of 64: map.c. */
+static void run_blocks(const void *in, void *out, size_t n, const void *params)
+{
+    const tq_lookup *lookup = params;
+    const size_t left = n % lookup->block, whole = n - left;
+    tq_lookup_bytes(lookup->codes, in, out, whole);
+    tq_lookup_bytes(lookup->rest, (const uint8_t *)in + whole, (uint8_t *)out + whole, left);
+}
+
+static void run_points(const void *in, void *out, size_t n, const void *params)
+{
+    const int16_t *from = in, *points = params;
+    int16_t *to = out;
+    for (size_t i = 0; i < n; i++)
+        to[i] = tq_lookup_point(from[i], points);
+}
+
+static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
+{
+    tq_lookup *lookup;
+    TQ_TRY(tq_node_state(node, sizeof *lookup, &lookup, error));
+    TQ_TRY(tq_map_prepare(node, &lookup->map, error));
+    bool is_wide = node->in[0]->type == TQ_TensorType_INT16;
+    lookup->map.run = is_wide ? run_points : run_codes;
+    lookup->map.params = is_wide ? (const void *)lookup->points : lookup->codes;
+    lookup->map.cost = 1;
+    *out = lookup;
+    return TQ_OK;
+}
+
+static void fill_codes(const tq_node *node, tq_code_fn code, const void *params, uint8_t table[256])
+{
+    int32_t low, high, least, most;
+    tq_code_range(node->in[0]->type, &low, &high);
+    tq_code_range(node->out[0]->type, &least, &most);
+    for (int32_t q = low; q <= high; q++)
+        table[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
+}
+
+tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
+{
+    tq_lookup *lookup;
+    TQ_TRY(begin(node, &lookup, error));
+    fill_codes(node, code, params, lookup->codes);
+    return TQ_OK;
+}
+
+tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code_fn rest, const void *params,
+                           tq_error *error)
+{
+    TQ_TRY(tq_lookup_codes(node, code, params, error));
+    tq_lookup *lookup = node->state;
+    fill_codes(node, rest, params, lookup->rest);
+    lookup->block = block;
+    lookup->map.run = run_blocks;
+    lookup->map.params = lookup;
+    return TQ_OK;
+}
+
+void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high)
+{
+    tq_lookup *lookup = node->state;
+    const bool is_signed = node->out[0]->type == TQ_TensorType_INT8;
+    for (int i = 0; i < 256; i++) {
+        int32_t code = is_signed ? (int8_t)lookup->codes[i] : lookup->codes[i];
+        lookup->codes[i] = (uint8_t)tq_clamp_i64(code, low, high);
+    }
+}
+
+/* ---- real functions ---- */
+
+typedef struct real_code {
+    tq_real_fn real;
+    const void *params;
+    float scale, inverse;
+    int32_t zero_point, output_zero_point;
+} real_code;
+
+/* Multiplies by the reciprocal of the output's scale, and adds the zero point in float32, as the runtime does.  What
+   does not fit 32 bits saturates. */
+static int32_t code_of_real(int32_t q, const void *context)
+{
+    const real_code *c = context;
+    float y = c->real(c->scale * (float)(q - c->zero_point), c->params);
+    return tq_code_of_rounded(tq_round_f32(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
+}
+
+/* XNNPACK's: what is rounded, to even, has the zero point in it. */
+static int32_t code_of_real_even(int32_t q, const void *context)
+{
+    const real_code *c = context;
+    float y = c->real((float)(q - c->zero_point) * c->scale, c->params);
+    return tq_code_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
+}
+
+tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
+{
+    float in_scale = tq_scale_at(node->in[0], 0), out_scale = tq_scale_at(node->out[0], 0);
+    int32_t in_zero = tq_zero_point_at(node->in[0], 0), out_zero = tq_zero_point_at(node->out[0], 0);
+    if (node->in[0]->type != TQ_TensorType_INT16) {
+        real_code c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
+        return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? code_of_real_even : code_of_real, &c,
+                               error);
+    }
+    tq_lookup *lookup;
+    TQ_TRY(begin(node, &lookup, error));
+    tq_lookup_points_f32(real, params, in_scale * (float)(INT16_MIN - in_zero), in_scale * (float)(INT16_MAX - in_zero),
+                         out_scale, lookup->points);
+    return TQ_OK;
+}
+
+/* ---- points ---- */
+
+/* Both precisions: the same steps in F.  A function that overflows has no middle to correct. */
+#define POINTS(F, ROUND)                                                                    \
+    const F output_low = output_scale * (F)INT16_MIN, output_high = output_scale * (F)INT16_MAX; \
+    const F step = (input_high - input_low) / TQ_LOOKUP_STEPS, half_step = step / 2;        \
+    const F inverse = (F)65536 / (output_high - output_low);                                \
+    for (int i = 0; i < TQ_LOOKUP_STEPS; i++) {                                             \
+        const F here = REAL(input_low + (F)i * step);                                       \
+        const F middle = REAL(input_low + (F)i * step + half_step);                         \
+        const F next = REAL(input_low + (F)(i + 1) * step);                                 \
+        const F sample = ROUND(here * inverse);                                             \
+        const F between = ROUND((next * inverse + ROUND(here * inverse)) / 2);              \
+        const F bias = ROUND((between - ROUND(middle * inverse)) / 2);                      \
+        points[i] = (int16_t)point_of((double)(bias == bias ? sample - bias : sample));     \
+    }                                                                                       \
+    points[TQ_LOOKUP_STEPS] = (int16_t)point_of((double)ROUND(REAL(input_high) * inverse));
+
+static int32_t point_of(double rounded)
+{
+    return tq_code_of_rounded(rounded, 0, INT16_MIN, INT16_MAX);
+}
+
+void tq_lookup_points_f32(tq_real_fn real, const void *params, float input_low, float input_high, float output_scale,
+                          int16_t *points)
+{
+#define REAL(x) real(x, params)
+    POINTS(float, tq_round_f32)
+#undef REAL
+}
+
+void tq_lookup_points_f64(double (*real)(double x), double input_low, double input_high, double output_scale,
+                          int16_t *points)
+{
+#define REAL(x) real(x)
+    POINTS(double, tq_round_f64)
+#undef REAL
+}

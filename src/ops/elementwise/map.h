@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One input, one output of its shape, element by element.
+ */
+#ifndef TQ_OPS_ELEMENTWISE_MAP_H
+#define TQ_OPS_ELEMENTWISE_MAP_H
+
+#include "ops/check.h"
+
+/* n contiguous elements. */
+typedef void (*tq_map_fn)(const void *in, void *out, size_t n, const void *params);
+
+typedef struct tq_map {
+    tq_map_fn run;
+    const void *params;
+    size_t in_bytes, out_bytes; /* of an element */
+    int cost;                   /* of an element, in nanoseconds, at least 1 */
+} tq_map;
+
+/* Gives output 0 the shape of input 0, and makes tq_map_eval the node's eval; its state begins with `map`, of
+   which run, params and cost are the caller's to set, now or later. */
+tq_status tq_map_prepare(tq_node *node, tq_map *map, tq_error *error);
+
+tq_status tq_map_eval(tq_node *node, tq_error *error);
+
+/* Defines a tq_map_fn: `expression` of x (an A) and p (a copy of the PARAMS record). */
+#define TQ_MAP(name, attributes, A, R, PARAMS, expression)                                \
+    attributes static void name(const void *in, void *out, size_t n, const void *params)  \
+    {                                                                                     \
+        const A *from = in;                                                               \
+        R *to = out;                                                                      \
+        const PARAMS p = *(const PARAMS *)params;                                         \
+        (void)p;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                  \
+            const A x = from[i];                                                          \
+            to[i] = (R)(expression);                                                      \
+        }                                                                                 \
+    }
+
+#endif

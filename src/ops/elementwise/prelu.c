@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * PRELU: x, or below zero x times a slope that broadcasts.
+ *
+ *   codes   x >= 0: MBQM(x, f32(si / so)); else MBQM(x slope, f32(f32(si sa) / so)), with x and slope less their
+ *           zero points.  The slope of INT16 is INT8, as in the runtime, or INT16, which the runtime misreads.
+ * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/prelu.h.
+ */
+#include "ops/elementwise/broadcast.h"
+#include "ops/elementwise/fixed_point_lanes.h"
+
+typedef struct slopes {
+    int32_t zero_in, zero_slope, zero_out, low, high;
+    tq_fixed positive, negative;
+    tq_lane_fixed lane_positive, lane_negative;
+} slopes;
+
+typedef struct state {
+    tq_broadcast walk;
+    slopes p;
+} state;
+
+static inline int32_t prelu(int32_t x, int32_t slope, const slopes *p)
+{
+    int32_t value = x - p->zero_in;
+    int32_t y = value >= 0 ? tq_multiply_fixed(value, p->positive)
+                           : tq_multiply_fixed(value * (slope - p->zero_slope), p->negative);
+    return tq_requantize_fixed(y, p->zero_out, p->low, p->high);
+}
+
+TQ_BODY int32_t lane_prelu(int32_t x, int32_t slope, const slopes *p)
+{
+    int32_t value = x - p->zero_in;
+    int32_t above = tq_lane_multiply(value, p->lane_positive);
+    int32_t below = tq_lane_multiply(value * (slope - p->zero_slope), p->lane_negative);
+    return tq_lane_code(value >= 0 ? above : below, p->low - p->zero_out, p->high - p->zero_out, p->zero_out);
+}
+
+TQ_ISA_DEFINE(TQ_STRETCH_2, prelu_float, float, float, float, slopes, x >= 0 ? x : x * y)
+TQ_ISA_DEFINE(TQ_STRETCH_2, lane_int8, int8_t, int8_t, int8_t, slopes, lane_prelu(x, y, &p))
+TQ_ISA_DEFINE(TQ_STRETCH_2, lane_uint8, uint8_t, uint8_t, uint8_t, slopes, lane_prelu(x, y, &p))
+TQ_ISA_DEFINE(TQ_STRETCH_2, lane_int16, int16_t, int8_t, int16_t, slopes, lane_prelu(x, y, &p))
+static const tq_stretch_fn prelu_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(prelu_float);
+static const tq_stretch_fn lane_int8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int8);
+static const tq_stretch_fn lane_uint8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_uint8);
+static const tq_stretch_fn lane_int16[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int16);
+TQ_STRETCH_2(prelu_int8, , int8_t, int8_t, int8_t, slopes, prelu(x, y, &p))
+TQ_STRETCH_2(prelu_uint8, , uint8_t, uint8_t, uint8_t, slopes, prelu(x, y, &p))
+TQ_STRETCH_2(prelu_int16, , int16_t, int8_t, int16_t, slopes, prelu(x, y, &p))
+TQ_STRETCH_2(prelu_wide_int16, , int16_t, int16_t, int16_t, slopes, prelu(x, y, &p))
+
+/* lanes: the multipliers fit them. */
+static tq_stretch_fn of_types(int32_t type, int32_t slope, bool lanes)
+{
+    switch (type) {
+    case TQ_TensorType_FLOAT32: return prelu_float[tq_isa()];
+    case TQ_TensorType_INT8: return lanes ? lane_int8[tq_isa()] : prelu_int8;
+    case TQ_TensorType_UINT8: return lanes ? lane_uint8[tq_isa()] : prelu_uint8;
+    }
+    if (slope == TQ_TensorType_INT16)
+        return prelu_wide_int16;
+    return lanes ? lane_int16[tq_isa()] : prelu_int16;
+}
+
+/* Bounds: 255 and 255^2, or 2^15 and 2^15 255. */
+static bool fits_lanes(const slopes *p, int32_t type)
+{
+    int64_t most = type == TQ_TensorType_INT16 ? 1 << 15 : 255;
+    return tq_lane_fits(p->positive, most) && tq_lane_fits(p->negative, most * 255);
+}
+
+static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
+{
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_check_input_scale(node, 1, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    float in = tq_scale_at(node->in[0], 0), slope = tq_scale_at(node->in[1], 0), out = tq_scale_at(node->out[0], 0);
+    p->zero_in = tq_zero_point_at(node->in[0], 0);
+    p->zero_slope = tq_zero_point_at(node->in[1], 0);
+    p->zero_out = tq_zero_point_at(node->out[0], 0);
+    /* 2^16 times 2^15 fits int32 only if INT16 is symmetric. */
+    if (node->in[0]->type == TQ_TensorType_INT16 && (p->zero_in != 0 || p->zero_out != 0))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "INT16 needs zero points of 0, not %d and %d", p->zero_in,
+                          p->zero_out);
+    if (node->in[1]->type == TQ_TensorType_INT16 && p->zero_slope != 0)
+        return tq_input_fail(node, 1, error, "has zero point %d; INT16 needs 0", p->zero_slope);
+    tq_code_range(node->out[0]->type, &p->low, &p->high);
+    TQ_TRY(tq_fixed_find(node, in / out, &p->positive, error));
+    float product = in * slope;
+    TQ_TRY(tq_fixed_find(node, product / out, &p->negative, error));
+    p->lane_positive = tq_lane_of(p->positive);
+    p->lane_negative = tq_lane_of(p->negative);
+    return TQ_OK;
+}
+
+tq_status tq_prepare_prelu(tq_node *node, tq_error *error)
+{
+    state *s;
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
+    int32_t type = node->in[0]->type;
+    TQ_TRY(tq_check_input(node, 1, type == TQ_TensorType_INT16 ? TQ_T(INT8) | TQ_T(INT16) : tq_type_set(type), error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    if (type != TQ_TensorType_FLOAT32)
+        TQ_TRY(find_slopes(node, &s->p, error));
+    TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
+    if (!tq_shape_equal(&node->in[0]->shape, &node->out[0]->shape))
+        return tq_input_fail(node, 1, error, "has a shape that does not broadcast to that of input 0");
+    s->walk.params = &s->p;
+    s->walk.run = of_types(type, node->in[1]->type, fits_lanes(&s->p, type));
+    s->walk.cost = 1;
+    node->eval = tq_broadcast_eval;
+    return TQ_OK;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SELECT and SELECT_V2: input 1 where input 0 is true, else input 2.
+ *
+ * SELECT_V2 broadcasts all three.  SELECT takes a condition of the others' shape, of one element, or of rank 1, which
+ * then chooses along their first dimension.
+ * Source: LiteRT f6745779, tflite/kernels/select.cc, internal/reference/select.h.
+ */
+#include <string.h>
+
+#include "ops/elementwise/broadcast.h"
+
+/* ---- elements of 1, 2, 4, 8 bytes ---- */
+
+#define CHOOSE(T)                                                                          \
+    static void choose_##T(const tq_stretch *s)                                            \
+    {                                                                                      \
+        const uint8_t *condition = s->in[0];                                               \
+        const T *x = s->in[1], *y = s->in[2];                                              \
+        T *out = s->out;                                                                   \
+        const size_t n = s->n, x_step = !s->still[1], y_step = !s->still[2];               \
+        if (s->still[0]) {                                                                 \
+            const T *taken = *condition ? x : y;                                           \
+            const size_t step = *condition ? x_step : y_step;                              \
+            for (size_t i = 0; i < n; i++)                                                 \
+                out[i] = taken[i * step];                                                  \
+        } else if (x_step && y_step) {                                                     \
+            for (size_t i = 0; i < n; i++)                                                 \
+                out[i] = condition[i] ? x[i] : y[i];                                       \
+        } else {                                                                           \
+            for (size_t i = 0; i < n; i++)                                                 \
+                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];                     \
+        }                                                                                  \
+    }
+CHOOSE(uint8_t)
+CHOOSE(uint16_t)
+CHOOSE(uint32_t)
+CHOOSE(uint64_t)
+
+static tq_stretch_fn of_size(size_t bytes)
+{
+    switch (bytes) {
+    case 1: return choose_uint8_t;
+    case 2: return choose_uint16_t;
+    case 4: return choose_uint32_t;
+    case 8: return choose_uint64_t;
+    }
+    return NULL;
+}
+
+/* ---- along the first dimension ---- */
+
+static tq_status eval_rows(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const uint8_t *condition = node->in[0]->data;
+    const char *x = node->in[1]->data, *y = node->in[2]->data;
+    char *out = node->out[0]->data;
+    size_t rows = tq_tensor_count(node->in[0]), bytes = rows ? node->out[0]->bytes / rows : 0;
+    for (size_t i = 0; i < rows; i++)
+        memcpy(out + i * bytes, (condition[i] ? x : y) + i * bytes, bytes);
+    return TQ_OK;
+}
+
+/* SELECT's shapes that SELECT_V2 does not take, or takes otherwise. */
+static tq_status prepare_rows(tq_node *node, tq_error *error)
+{
+    const tq_shape *condition = &node->in[0]->shape, *shape = &node->in[1]->shape;
+    if (!tq_shape_equal(shape, &node->in[2]->shape))
+        return tq_input_fail(node, 2, error, "has another shape than input 1, which SELECT does not take");
+    bool fits = condition->rank == 0 || (condition->rank == 1 && shape->rank > 0 && condition->dims[0] == shape->dims[0]);
+    if (!fits)
+        return tq_input_fail(node, 0, error, "has a shape that SELECT does not take: it needs that of input 1, "
+                                             "no dimensions, or the first dimension of input 1");
+    node->eval = eval_rows;
+    return tq_output_shape(node, 0, shape, error);
+}
+
+/* Where all have one element the output keeps the shape that the file gives it, if that has one element too. */
+static bool has_one_element(const tq_node *node, tq_shape *shape)
+{
+    for (int i = 0; i < 3; i++)
+        if (tq_tensor_count(node->in[i]) != 1)
+            return false;
+    tq_vector dims = tq_get_vector(&node->out[0]->table, TQ_Tensor_shape);
+    shape->rank = (int32_t)(dims.count <= TQ_DIMS ? dims.count : TQ_DIMS);
+    for (int i = 0; i < shape->rank; i++)
+        shape->dims[i] = tq_vector_i32(&dims, (size_t)i);
+    return tq_shape_size(shape) == 1;
+}
+
+static bool all_equal(const tq_node *node)
+{
+    return tq_shape_equal(&node->in[0]->shape, &node->in[1]->shape) &&
+           tq_shape_equal(&node->in[1]->shape, &node->in[2]->shape);
+}
+
+tq_status tq_prepare_select(tq_node *node, tq_error *error)
+{
+    tq_broadcast *walk;
+    tq_shape shape = {0};
+    TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL), error));
+    TQ_TRY(tq_check_input_like(node, 2, 1, error));
+    TQ_TRY(tq_check_output_like(node, 0, 1, error));
+    tq_stretch_fn run = of_size(tq_element_bytes(node->in[1]->type));
+    if (!run)
+        return tq_input_fail(node, 1, error, "is %s, which cannot be selected", tq_type_name(node->in[1]->type));
+    bool one = has_one_element(node, &shape);
+    if (node->row.code == TQ_BuiltinOperator_SELECT && !one && !all_equal(node))
+        return prepare_rows(node, error);
+    TQ_TRY(tq_node_state(node, sizeof *walk, &walk, error));
+    TQ_TRY(tq_broadcast_prepare(node, 0, 3, walk, error));
+    walk->run = run;
+    node->eval = tq_broadcast_eval;
+    return one ? tq_output_shape(node, 0, &shape, error) : TQ_OK;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operators of one input: of plain numbers by the rows of unary.def, of codes by codes.c.
+ */
+#include "ops/elementwise/unary.h"
+
+#include <math.h>
+
+#include "kernels/isa.h"
+#include "ops/element.h"
+#include "ops/elementwise/fixed_point_lanes.h"
+#include "ops/elementwise/float_functions.h"
+#include "ops/elementwise/xnnpack_functions.h"
+
+typedef struct options {
+    float alpha;      /* LEAKY_RELU */
+    bool approximate; /* GELU */
+} options;
+
+typedef struct state {
+    tq_map map;
+    options o;
+} state;
+
+/* ---- the words of unary.def that real.h lacks ---- */
+
+#define SIXTH (1.0f / 6.0f)
+
+TQ_BODY float gate(float x)
+{
+    float raised = 0 < x + 3 ? x + 3 : 0;
+    return raised < 6 ? raised : 6;
+}
+
+TQ_BODY float hard_swish(float x)
+{
+    return x * gate(x) / 6;
+}
+
+/* Float16 GELU rounds after every operation, as the runtime's half arithmetic does. */
+#define HALF(v) tq_half_to_float(tq_float_to_half(v))
+
+static float half_gelu_by_erfc(float x)
+{
+    float scaled = HALF(x * HALF(-0.70710678118654752440f));
+    return HALF(HALF(0.5f * x) * HALF(erfcf(scaled)));
+}
+
+static float half_gelu_by_tanh(float x)
+{
+    float cube = HALF(HALF(x * x) * x);
+    float inner = HALF(x + HALF(HALF(0.044715f) * cube));
+    float tangent = HALF(tanhf(HALF(HALF(0.797884560802865f) * inner)));
+    return HALF(HALF(0.5f * x) * HALF(1 + tangent));
+}
+
+/* ---- the rows ---- */
+
+#define ELEMENT(operator, type, expression)                                     \
+    TQ_BODY TQ_C_##type operator##_##type(TQ_C_##type element, options p)       \
+    {                                                                           \
+        const TQ_V_##type x = TQ_LOAD_##type(element);                          \
+        (void)p;                                                                \
+        return TQ_STORE_##type(expression);                                     \
+    }
+#define LOOP(name, target, operator, type) \
+    TQ_MAP(name, target, TQ_C_##type, TQ_C_##type, options, operator##_##type(x, p))
+#define UNARY(operator, type, cost, expression) \
+    ELEMENT(operator, type, expression)         \
+    LOOP(run_##operator##_##type, , operator, type)
+#if TQ_X86
+#define FAST_UNARY(operator, type, cost, expression)                            \
+    ELEMENT(operator, type, expression)                                         \
+    LOOP(run_##operator##_##type##_scalar, , operator, type)                    \
+    LOOP(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type)        \
+    LOOP(run_##operator##_##type##_avx512, TQ_TARGET_AVX512, operator, type)
+#else
+#define FAST_UNARY(operator, type, cost, expression) \
+    ELEMENT(operator, type, expression)              \
+    LOOP(run_##operator##_##type##_scalar, , operator, type)
+#endif
+#include "ops/elementwise/unary.def"
+
+#define XNNPACK_UNARY(operator, cost, expression)                                                  \
+    TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_##operator, float, float, options, expression)
+#include "ops/elementwise/unary.def"
+
+#define OPTIMIZED(name, target, expression, last)                                              \
+    target static void name(const void *in, void *out, size_t n, const void *params)           \
+    {                                                                                          \
+        const float *from = in;                                                                \
+        float *to = out;                                                                       \
+        const size_t whole = n / 4 * 4; /* threads begin at whole ones */                      \
+        (void)params;                                                                          \
+        for (size_t i = 0; i < whole; i++) {                                                   \
+            const float x = from[i];                                                           \
+            to[i] = expression;                                                                \
+        }                                                                                      \
+        for (size_t i = whole; i < n; i++) {                                                   \
+            const float x = from[i];                                                           \
+            to[i] = last;                                                                      \
+        }                                                                                      \
+    }
+#define OPTIMIZED_UNARY(operator, cost, expression, last)                                      \
+    TQ_ISA_DEFINE(OPTIMIZED, run_optimized_##operator, expression, last)
+#include "ops/elementwise/unary.def"
+
+/* The option chooses another function, which no compiler vectorizes. */
+TQ_MAP(run_gelu_by_erfc, , float, float, options, gelu_by_erfc(x))
+
+typedef struct unary_row {
+    int16_t code;
+    int8_t type, cost;
+    tq_map_fn run[TQ_ISAS];
+} unary_row;
+
+static const unary_row rows[] = {
+#define UNARY(operator, type, cost, expression) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, cost, TQ_ISA_SAME(run_##operator##_##type)},
+#define FAST_UNARY(operator, type, cost, expression) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, cost, TQ_ISA_FUNCTIONS(run_##operator##_##type)},
+#include "ops/elementwise/unary.def"
+};
+
+/* FLOAT32 as XNNPACK has it. */
+static const unary_row xnnpack_rows[] = {
+#define XNNPACK_UNARY(operator, cost, expression) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_xnnpack_##operator)},
+#include "ops/elementwise/unary.def"
+};
+
+/* FLOAT32 as the optimized kernels have it. */
+static const unary_row optimized_rows[] = {
+#define OPTIMIZED_UNARY(operator, cost, expression, last) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_optimized_##operator)},
+#include "ops/elementwise/unary.def"
+};
+
+static const struct numerics_rows {
+    const unary_row *rows;
+    size_t count;
+} other_rows[TQ_NUMERICS_XNNPACK + 1] = {
+    [TQ_NUMERICS_XNNPACK] = {xnnpack_rows, sizeof xnnpack_rows / sizeof *xnnpack_rows},
+    [TQ_NUMERICS_OPTIMIZED] = {optimized_rows, sizeof optimized_rows / sizeof *optimized_rows},
+};
+
+/* The row of an operator that is not the reference's, or NULL. */
+static const unary_row *find_other(const tq_node *node)
+{
+    const struct numerics_rows *others = &other_rows[node->numerics];
+    for (size_t i = 0; i < others->count; i++)
+        if (others->rows[i].code == node->row.code)
+            return &others->rows[i];
+    return NULL;
+}
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const unary_row *find(int64_t code, int32_t type, unsigned *types)
+{
+    const unary_row *found = NULL;
+    *types = 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (rows[i].code != code)
+            continue;
+        *types |= tq_type_set(rows[i].type);
+        if (rows[i].type == type)
+            found = &rows[i];
+    }
+    return found;
+}
+
+/* ---- prepare ---- */
+
+static options options_of(const tq_node *node)
+{
+    const tq_table *table = &node->options.table;
+    options o = {0, false};
+    if (node->row.code == TQ_BuiltinOperator_LEAKY_RELU)
+        o.alpha = (float)tq_get_scalar(table, TQ_LeakyReluOptions_alpha).f;
+    if (node->row.code == TQ_BuiltinOperator_GELU)
+        o.approximate = tq_get_int(table, TQ_GeluOptions_approximate) != 0;
+    return o;
+}
+
+tq_status tq_prepare_unary(tq_node *node, tq_error *error)
+{
+    state *s;
+    unsigned types;
+    const unary_row *row = find(node->row.code, node->in[0]->type, &types);
+    tq_op_fn of_codes = tq_unary_of_codes(node, &types);
+    TQ_TRY(tq_check_input(node, 0, types, error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    if (of_codes)
+        return of_codes(node, error);
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    TQ_TRY(tq_map_prepare(node, &s->map, error));
+    const unary_row *other = row->type == TQ_TensorType_FLOAT32 ? find_other(node) : NULL;
+    row = other ? other : row;
+    s->o = options_of(node);
+    s->map.params = &s->o;
+    s->map.run = row->run[tq_isa()];
+    s->map.cost = row->cost;
+    if (!other && node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 && !s->o.approximate) {
+        s->map.run = run_gelu_by_erfc;
+        s->map.cost = 15;
+    }
+    return TQ_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the operators that only move elements share: a list of strided copies, made when shapes are known,
+ * and the function that makes them.
+ *
+ * Such an operator moves elements of any type: numbers, handles, strings.  Its prepare function checks
+ * types, takes room for its moves with tq_moves_new, and lets a shape function say what the outputs'
+ * shapes and the moves are (at once, or before each run if values decide it).
+ */
+#ifndef TQ_OPS_MOVEMENT_MOVEMENT_H
+#define TQ_OPS_MOVEMENT_MOVEMENT_H
+
+#include "ops/op.h"
+#include "ops/movement/strided_copy.h"
+
+/* The source of a move that repeats the value at tq_moves.fill; its strides are 0. */
+#define TQ_MOVE_FILL (-1)
+
+typedef struct tq_move {
+    int input, output; /* input: may be TQ_MOVE_FILL */
+    tq_strided copy;
+} tq_move;
+
+typedef struct tq_moves {
+    int count;
+    unsigned char fill[16];
+    tq_shape shape; /* of output 0 */
+    tq_move items[];
+} tq_moves;
+
+/* node->state: room for `count` moves from input 0 to output 0, and node->eval: the function that makes
+   them in their order.  All outputs must have the type of input `like`, and that type elements that can be
+   moved.  STRING is taken where there is one move. */
+tq_status tq_moves_new(tq_node *node, int count, int like, tq_moves **out, tq_error *error);
+
+/* Makes the moves of all types but STRING. */
+tq_status tq_eval_moves(tq_node *node, tq_error *error);
+
+/* tq_output_shape(node, 0, shape), for strings too, whose bytes are counted when they are moved. */
+tq_status tq_moves_shape(tq_node *node, const tq_shape *shape, tq_error *error);
+
+/* Bytes an element takes in a move's strides: those of its type; 1 for strings. */
+size_t tq_move_bytes(const tq_tensor *tensor);
+
+/* The strides in bytes of a dense tensor of a shape; all 0 if it is empty. */
+void tq_dense_strides(const tq_shape *shape, size_t bytes, ptrdiff_t *out);
+
+/* Describes a move that fills a dense tensor of `count` elements with one value. */
+void tq_move_fill(tq_move *move, int input, size_t bytes, size_t count);
+
+/* ... and one that copies a dense tensor as it lies. */
+void tq_move_all(tq_move *move, int input, size_t bytes, size_t count);
+
+/* Checks that input i is a list of `count` integers (-1: of any count) of INT32 or INT64, whatever its
+   rank; the values are not looked at. */
+tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *error);
+
+/* *out = value, a dimension of output 0; fails if it is negative or does not fit 31 bits. */
+tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error);
+
+/* Output strings: string `i` is source(context, i) of `in`, or empty for SIZE_MAX, for all elements of the shape. */
+typedef size_t (*tq_string_source)(const void *context, size_t i);
+tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
+                            tq_string_source source, const void *context, tq_error *error);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Strided copies.  See strided_copy.h.
+ *
+ * A copy that is ready has been reduced to runs, none of which touches the next on both sides.  The two
+ * innermost dimensions are one call of a plane function, chosen by the run's size; the others are an
+ * odometer.
+ */
+#include "ops/movement/strided_copy.h"
+
+#include <string.h>
+
+#include "base/stop.h"
+#include "base/threads.h"
+
+/* Copies smaller than this are not worth waking a thread for. */
+#define THREAD_BYTES ((size_t)1 << 18)
+
+/* Edge of the square tiles in which transpositions go, so that both sides stay in the first cache. */
+#define TILE 32
+
+void tq_strided_begin(tq_strided *copy, size_t bytes)
+{
+    copy->rank = 0;
+    copy->run = bytes;
+    copy->from_at = copy->to_at = 0;
+}
+
+void tq_strided_dim(tq_strided *copy, size_t count, ptrdiff_t from, ptrdiff_t to)
+{
+    copy->dims[copy->rank] = count;
+    copy->from[copy->rank] = from;
+    copy->to[copy->rank] = to;
+    copy->rank++;
+}
+
+/* Joins dimension d to the one inside it, if going on there means going on here, on both sides. */
+static bool merge(tq_strided *copy, int d)
+{
+    ptrdiff_t inner = (ptrdiff_t)copy->dims[d + 1];
+    if (copy->from[d] != copy->from[d + 1] * inner || copy->to[d] != copy->to[d + 1] * inner)
+        return false;
+    copy->dims[d] *= copy->dims[d + 1];
+    copy->from[d] = copy->from[d + 1];
+    copy->to[d] = copy->to[d + 1];
+    return true;
+}
+
+static void remove_dim(tq_strided *copy, int d)
+{
+    size_t tail = (size_t)(copy->rank - d - 1);
+    memmove(copy->dims + d, copy->dims + d + 1, tail * sizeof copy->dims[0]);
+    memmove(copy->from + d, copy->from + d + 1, tail * sizeof copy->from[0]);
+    memmove(copy->to + d, copy->to + d + 1, tail * sizeof copy->to[0]);
+    copy->rank--;
+}
+
+void tq_strided_end(tq_strided *copy)
+{
+    for (int d = copy->rank - 1; d >= 0; d--)
+        if (copy->dims[d] == 0) {
+            copy->rank = 1;
+            copy->dims[0] = 0;
+            copy->from[0] = copy->to[0] = 0;
+            return;
+        }
+    for (int d = copy->rank - 1; d >= 0; d--)
+        if (copy->dims[d] == 1)
+            remove_dim(copy, d);
+    for (int d = copy->rank - 2; d >= 0; d--)
+        if (merge(copy, d))
+            remove_dim(copy, d + 1);
+    int last = copy->rank - 1;
+    ptrdiff_t run = (ptrdiff_t)copy->run;
+    if (last >= 0 && copy->from[last] == run && copy->to[last] == run) {
+        copy->run *= copy->dims[last];
+        copy->rank--;
+    }
+}
+
+ptrdiff_t tq_strided_source(const tq_strided *copy, size_t index, size_t bytes)
+{
+    size_t in_run = copy->run / bytes;
+    ptrdiff_t at = copy->from_at + (ptrdiff_t)(index % in_run * bytes);
+    index /= in_run;
+    for (int d = copy->rank - 1; d >= 0; d--) {
+        at += (ptrdiff_t)(index % copy->dims[d]) * copy->from[d];
+        index /= copy->dims[d];
+    }
+    return at;
+}
+
+/* rows x columns runs. */
+typedef struct plane {
+    size_t rows, columns, run;
+    ptrdiff_t row_from, row_to, column_from, column_to;
+} plane;
+
+typedef void (*plane_fn)(const plane *p, const unsigned char *from, unsigned char *to);
+
+static void plane_runs(const plane *p, const unsigned char *from, unsigned char *to)
+{
+    for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to) {
+        const unsigned char *f = from;
+        unsigned char *t = to;
+        for (size_t c = 0; c < p->columns; c++, f += p->column_from, t += p->column_to)
+            tq_copy(t, f, p->run);
+    }
+}
+
+/* A plane of runs of one fixed size: memcpy of a constant size is one load and one store, whatever the
+   alignment.  The cases that compilers can vectorize, and the one that needs tiles, are set apart. */
+#define PLANE_LOOPS(bytes)                                                                                \
+    static void copy_row_##bytes(const unsigned char *from, unsigned char *to, size_t count,              \
+                                 ptrdiff_t step_from, ptrdiff_t step_to)                                  \
+    {                                                                                                     \
+        for (size_t c = 0; c < count; c++, from += step_from, to += step_to)                              \
+            memcpy(to, from, bytes);                                                                      \
+    }                                                                                                     \
+    static void fill_row_##bytes(const unsigned char *restrict from, unsigned char *restrict to,          \
+                                 size_t count)                                                            \
+    {                                                                                                     \
+        unsigned char value[bytes];                                                                       \
+        memcpy(value, from, bytes);                                                                       \
+        for (size_t c = 0; c < count; c++)                                                                \
+            memcpy(to + c * bytes, value, bytes);                                                         \
+    }                                                                                                     \
+    static void transpose_##bytes(const plane *p, const unsigned char *restrict from,                     \
+                                  unsigned char *restrict to)                                             \
+    {                                                                                                     \
+        for (size_t r0 = 0; r0 < p->rows; r0 += TILE)                                                     \
+            for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {                                            \
+                size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;                                  \
+                size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;                         \
+                for (size_t r = r0; r < r0 + rows; r++) {                                                 \
+                    const unsigned char *f =                                                              \
+                        from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;               \
+                    unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * (bytes));         \
+                    for (size_t c = 0; c < columns; c++, f += p->column_from)                             \
+                        memcpy(t + c * (bytes), f, bytes);                                                \
+                }                                                                                         \
+            }                                                                                             \
+    }
+
+PLANE_LOOPS(1)
+PLANE_LOOPS(2)
+PLANE_LOOPS(4)
+PLANE_LOOPS(8)
+PLANE_LOOPS(16)
+
+/* Eight rows of eight bytes, held in words, change places with their columns: halves, then quarters, then
+   bytes.  Words are little-endian, as everything here is. */
+static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
+{
+    uint64_t moved = (*a >> shift ^ *b) & mask;
+    *b ^= moved;
+    *a ^= moved << shift;
+}
+
+static void transpose_words(uint64_t w[8])
+{
+    for (int i = 0; i < 4; i++)
+        swap_parts(&w[i], &w[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
+    for (int i = 0; i < 8; i += i % 4 == 1 ? 3 : 1)
+        swap_parts(&w[i], &w[i + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
+    for (int i = 0; i < 8; i += 2)
+        swap_parts(&w[i], &w[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
+}
+
+/* As transpose_1, whole blocks of 8 by 8 at once; the rest stays for it. */
+static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
+{
+    size_t rows = p->rows / 8 * 8, columns = p->columns / 8 * 8;
+    for (size_t r = 0; r < rows; r += 8)
+        for (size_t c = 0; c < columns; c += 8) {
+            uint64_t w[8];
+            const unsigned char *f = from + r + (ptrdiff_t)c * p->column_from;
+            unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c;
+            for (int i = 0; i < 8; i++)
+                memcpy(&w[i], f + i * p->column_from, 8);
+            transpose_words(w);
+            for (int i = 0; i < 8; i++)
+                memcpy(t + i * p->row_to, &w[i], 8);
+        }
+    plane right = *p, below = *p;
+    right.columns = p->columns - columns;
+    transpose_1(&right, from + (ptrdiff_t)columns * p->column_from, to + columns);
+    below.rows = p->rows - rows;
+    below.columns = columns;
+    transpose_1(&below, from + rows, to + (ptrdiff_t)rows * p->row_to);
+}
+
+#define PLANE(bytes, transpose)                                                                           \
+    static void plane_##bytes(const plane *p, const unsigned char *from, unsigned char *to)               \
+    {                                                                                                     \
+        bool dense_to = p->column_to == (bytes);                                                          \
+        if (dense_to && p->row_from == (bytes) && p->rows > 1) {                                          \
+            transpose(p, from, to);                                                                       \
+            return;                                                                                       \
+        }                                                                                                 \
+        for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)                        \
+            if (dense_to && p->column_from == 0)                                                          \
+                fill_row_##bytes(from, to, p->columns);                                                   \
+            else                                                                                          \
+                copy_row_##bytes(from, to, p->columns, p->column_from, p->column_to);                     \
+    }
+PLANE(1, transpose_bytes)
+PLANE(2, transpose_2)
+PLANE(4, transpose_4)
+PLANE(8, transpose_8)
+PLANE(16, transpose_16)
+
+static plane_fn plane_of(size_t run)
+{
+    switch (run) {
+    case 1: return plane_1;
+    case 2: return plane_2;
+    case 4: return plane_4;
+    case 8: return plane_8;
+    case 16: return plane_16;
+    default: return plane_runs;
+    }
+}
+
+/* What the threads share: the planes are numbered in the order of the outer dimensions. */
+typedef struct job {
+    const tq_strided *copy;
+    int outer; /* dimensions before the plane's */
+    plane_fn run;
+    plane plane;
+    const unsigned char *from;
+    unsigned char *to;
+} job;
+
+/* A large plane goes in blocks, between which Ctrl-C is heard. */
+static void run_plane(const job *j, const unsigned char *from, unsigned char *to)
+{
+    enum { ROWS = 8 * TILE, COLUMNS = 128 * TILE };
+    const plane *p = &j->plane;
+    if (p->rows <= ROWS && p->columns <= COLUMNS) {
+        j->run(p, from, to);
+        return;
+    }
+    for (size_t r = 0; r < p->rows; r += ROWS)
+        for (size_t c = 0; c < p->columns; c += COLUMNS) {
+            plane part = *p;
+            part.rows = p->rows - r < ROWS ? p->rows - r : ROWS;
+            part.columns = p->columns - c < COLUMNS ? p->columns - c : COLUMNS;
+            if (tq_stop_after(part.rows * part.columns))
+                return;
+            j->run(&part, from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c * p->column_from,
+                   to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c * p->column_to);
+        }
+}
+
+static void copy_planes(void *context, size_t begin, size_t end)
+{
+    const job *j = context;
+    const tq_strided *copy = j->copy;
+    size_t at[TQ_STRIDED_DIMS];
+    ptrdiff_t from = copy->from_at, to = copy->to_at;
+    size_t rest = begin;
+    for (int d = j->outer - 1; d >= 0; d--) {
+        at[d] = rest % copy->dims[d];
+        rest /= copy->dims[d];
+        from += (ptrdiff_t)at[d] * copy->from[d];
+        to += (ptrdiff_t)at[d] * copy->to[d];
+    }
+    for (size_t i = begin; i < end; i++) {
+        run_plane(j, j->from + from, j->to + to);
+        for (int d = j->outer - 1; d >= 0; d--) {
+            from += copy->from[d];
+            to += copy->to[d];
+            if (++at[d] < copy->dims[d])
+                break;
+            from -= (ptrdiff_t)copy->dims[d] * copy->from[d];
+            to -= (ptrdiff_t)copy->dims[d] * copy->to[d];
+            at[d] = 0;
+        }
+    }
+}
+
+void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int threads)
+{
+    int rank = copy->rank;
+    size_t bytes = copy->run;
+    for (int d = 0; d < rank; d++)
+        bytes *= copy->dims[d];
+    if (bytes == 0)
+        return;
+    job j = {copy, rank < 2 ? 0 : rank - 2, plane_of(copy->run), {1, 1, copy->run, 0, 0, 0, 0}, from, to};
+    if (rank >= 1) {
+        j.plane.columns = copy->dims[rank - 1];
+        j.plane.column_from = copy->from[rank - 1];
+        j.plane.column_to = copy->to[rank - 1];
+    }
+    if (rank >= 2) {
+        j.plane.rows = copy->dims[rank - 2];
+        j.plane.row_from = copy->from[rank - 2];
+        j.plane.row_to = copy->to[rank - 2];
+    }
+    size_t planes = 1;
+    for (int d = 0; d < j.outer; d++)
+        planes *= copy->dims[d];
+    tq_parallel_for(planes, 1, bytes < THREAD_BYTES ? 1 : threads, copy_planes, &j);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; adj_x and adj_y say that a or b lies
+ * with its last two dimensions swapped.  Leading dimensions broadcast.
+ *
+ *     float32             in the order of kernels/gemm/gemm.h
+ *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
+ *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
+ *                         XNNPACK: rounded once, to even (product.h)
+ *     int8 -> int32       sum a * b, of codes
+ *     float32 x int8      each row of a quantized (ops/products/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b)), or
+ *                         XNNPACK's f32(f32(acc - z * sum(b)) * s_row) * s_b
+ *
+ * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  There, hybrid
+ * products of several batches read the wrong row sums, and scales along b's columns count in hybrid products alone.
+ */
+#include <string.h>
+
+#include "kernels/gemm/gemm.h"
+#include "ops/check.h"
+#include "ops/products/hybrid.h"
+#include "ops/parallel.h"
+#include "ops/quantized.h"
+#include "ops/scratch.h"
+
+enum { LEFT, RIGHT };
+
+typedef struct product {
+    size_t m, n, k;
+    bool swap_a, swap_b; /* a lies as [k, m], b as [n, k] */
+    tq_shape batch;      /* the leading dimensions of the output */
+    size_t size_a, size_b, size_out; /* of one element in memory */
+
+    tq_gemm plan;
+    bool constant;       /* the node keeps a tq_gemm for each matrix of b, and the matrices, packed */
+    uint64_t packed_at, each; /* of them */
+    tq_gemm_store store;
+    tq_hybrid_rule rule; /* hybrid; else NULL */
+    /* int16 times int16, which no matrix kernel takes */
+    bool words;
+    tq_fixed *multipliers; /* one, or one a column */
+    size_t multiplier_step;
+
+    uint64_t a_at, b_at, codes_at, rows_at, work_at; /* in scratch */
+
+    /* in eval */
+    const tq_node *node;
+    const void *a, *b;
+    tq_gemm gemm;
+    char *out;
+    tq_hybrid_row *rows;
+} product;
+
+/* `rows` x `cols` elements of `size` bytes, to cols x rows. */
+static void transpose(const char *from, size_t rows, size_t cols, size_t size, char *to)
+{
+    for (size_t c = 0; c < cols && !tq_stop_after(rows); c++)
+        for (size_t r = 0; r < rows; r++, to += size)
+            memcpy(to, from + (r * cols + c) * size, size);
+}
+
+/* ---- by the matrix kernel: b is its weights, a channel a column ---- */
+
+static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *gemm, void *memory)
+{
+    bool codes = node->in[LEFT]->type != TQ_TensorType_FLOAT32 && node->out[0]->type != TQ_TensorType_INT32;
+    tq_gemm_weights weights = {.data = b, .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
+                               .channel_stride = p->swap_b ? p->k : 1, .k_stride = p->swap_b ? 1 : p->n};
+    if (codes) { /* many zero points of b are all 0 */
+        weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
+        weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);
+    }
+    *gemm = p->plan;
+    tq_gemm_pack(gemm, &weights, memory);
+}
+
+static void scale_rows(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    tq_hybrid_output output = {.weights = p->node->in[RIGHT], .fused = p->rule == tq_hybrid_even};
+    for (size_t m = begin; m < end; m++) {
+        float *y = (float *)(void *)p->out + m * p->n;
+        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->rows[m], 0, p->n,
+                        y);
+    }
+}
+
+static void multiply(product *p)
+{
+    const tq_node *node = p->node;
+    tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
+    int8_t *codes = tq_scratch_at(node, p->codes_at);
+    if (p->rule) {
+        for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
+            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, codes + m * p->k);
+        rows.data = codes;
+    }
+    tq_gemm_run(&p->gemm, &rows, &p->store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);
+    if (p->rule)
+        tq_parallel_for(p->m, tq_grain(p->n), node->threads, scale_rows, p);
+}
+
+/* ---- int16 by int16 ---- */
+
+/* A tensor has fewer than 2^31 rows of products of at most 2^30: no overflow. */
+static int64_t dot_words(const int16_t *a, const int16_t *b, size_t n)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (int32_t)a[i] * b[i];
+    return sum;
+}
+
+/* Elements of the output, counted over its rows. */
+static void multiply_words(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const product *p = context;
+    for (size_t i = begin; i < end; i++) {
+        size_t m = i / p->n, n = i % p->n;
+        if (tq_stop_count(&work, p->k / 4))
+            return;
+        int64_t acc = dot_words((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
+        tq_fixed by = p->multipliers[n * p->multiplier_step];
+        int32_t code = tq_multiply_i64(acc, by.multiplier, by.shift);
+        ((int16_t *)(void *)p->out)[i] = (int16_t)tq_clamp_i64(code, INT16_MIN, INT16_MAX);
+    }
+}
+
+/* ---- the walk over batches ---- */
+
+/* The matrix of `shape` that batch number `at` of the output reads: dimensions of 1 repeat. */
+static size_t matrix_at(const tq_shape *shape, const tq_shape *batch, size_t at)
+{
+    size_t index = 0, step = 1;
+    for (int i = batch->rank - 1, d = shape->rank - 3; i >= 0; i--, d--) {
+        size_t place = at % (size_t)batch->dims[i];
+        at /= (size_t)batch->dims[i];
+        if (d < 0)
+            continue;
+        if (shape->dims[d] != 1)
+            index += place * step;
+        step *= (size_t)shape->dims[d];
+    }
+    return index;
+}
+
+static void ready_a(product *p, size_t matrix)
+{
+    const char *a = (const char *)p->node->in[LEFT]->data + matrix * p->m * p->k * p->size_a;
+    p->a = a;
+    if (!p->swap_a)
+        return;
+    void *room = tq_scratch_at(p->node, p->a_at);
+    transpose(a, p->k, p->m, p->size_a, room);
+    p->a = room;
+}
+
+static void ready_b(product *p, size_t matrix)
+{
+    const char *b = (const char *)p->node->in[RIGHT]->data + matrix * p->k * p->n * p->size_b;
+    void *room = tq_scratch_at(p->node, p->b_at);
+    p->b = b;
+    if (p->words && !p->swap_b) {
+        transpose(b, p->k, p->n, p->size_b, room);
+        p->b = room;
+    } else if (p->constant)
+        p->gemm = ((const tq_gemm *)p->node->kept)[matrix];
+    else if (!p->words)
+        pack(p, p->node, b, &p->gemm, room);
+}
+
+static size_t matrices_of(const tq_tensor *b)
+{
+    return tq_shape_span(&b->shape, 0, b->shape.rank - 2);
+}
+
+static void pack_kept(tq_node *node)
+{
+    const product *p = node->state;
+    const tq_tensor *b = node->in[RIGHT];
+    tq_gemm *gemms = node->kept;
+    char *packed = (char *)node->kept + p->packed_at;
+    for (size_t i = 0; i < matrices_of(b); i++)
+        pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &gemms[i], packed + i * p->each);
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    product p = *(const product *)node->state;
+    p.node = node;
+    p.rows = tq_scratch_at(node, p.rows_at);
+    size_t batches = tq_shape_size(&p.batch), held_b = SIZE_MAX, held_a = SIZE_MAX;
+    for (size_t i = 0; i < batches && p.m && p.n && !tq_stop_after(p.m + p.n); i++) {
+        size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
+        if (a != held_a)
+            ready_a(&p, a);
+        if (b != held_b)
+            ready_b(&p, b);
+        held_a = a;
+        held_b = b;
+        p.out = (char *)node->out[0]->data + i * p.m * p.n * p.size_out;
+        if (p.words)
+            tq_parallel_for(p.m * p.n, tq_grain(p.k), node->threads, multiply_words, &p);
+        else
+            multiply(&p);
+    }
+    return TQ_OK;
+}
+
+/* ---- prepare ---- */
+
+static tq_status check_types(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, LEFT, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(INT16), error));
+    switch (node->in[LEFT]->type) {
+    case TQ_TensorType_FLOAT32:
+        TQ_TRY(tq_check_input(node, RIGHT, TQ_T(FLOAT32) | TQ_T(INT8), error));
+        return tq_check_output(node, 0, TQ_T(FLOAT32), error);
+    case TQ_TensorType_INT8:
+        TQ_TRY(tq_check_input(node, RIGHT, TQ_T(INT8), error));
+        return tq_check_output(node, 0, TQ_T(INT8) | TQ_T(INT32), error);
+    default:
+        TQ_TRY(tq_check_input(node, RIGHT, TQ_T(INT16) | TQ_T(INT8), error));
+        return tq_check_output(node, 0, TQ_T(INT16), error);
+    }
+}
+
+static tq_status fit(tq_node *node, product *p, tq_error *error)
+{
+    const int most = node->numerics == TQ_NUMERICS_XNNPACK ? 6 : 5;
+    TQ_TRY(tq_check_rank(node, LEFT, 2, most, error));
+    TQ_TRY(tq_check_rank(node, RIGHT, 2, most, error));
+    const tq_shape *a = &node->in[LEFT]->shape, *b = &node->in[RIGHT]->shape;
+    p->swap_a = tq_get_int(&node->options.table, TQ_BatchMatMulOptions_adj_x) != 0;
+    p->swap_b = tq_get_int(&node->options.table, TQ_BatchMatMulOptions_adj_y) != 0;
+    const int32_t *tail_a = a->dims + a->rank - 2, *tail_b = b->dims + b->rank - 2;
+    int32_t k_b = tail_b[p->swap_b];
+    p->m = (size_t)tail_a[p->swap_a];
+    p->k = (size_t)tail_a[!p->swap_a];
+    p->n = (size_t)tail_b[!p->swap_b];
+    if ((size_t)k_b != p->k)
+        return tq_input_fail(node, RIGHT, error, "has %d rows to multiply; the other operand has %zu columns", k_b,
+                             p->k);
+    tq_shape out = {a->rank > b->rank ? a->rank : b->rank, {0}};
+    for (int i = 0; i < out.rank - 2; i++) {
+        int at_a = i - (out.rank - a->rank), at_b = i - (out.rank - b->rank);
+        int32_t dim_a = at_a < 0 ? 1 : a->dims[at_a], dim_b = at_b < 0 ? 1 : b->dims[at_b];
+        if (dim_a != dim_b && dim_a != 1 && dim_b != 1)
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "dimension %d is %d on the left and %d on the right", i,
+                              dim_a, dim_b);
+        out.dims[i] = dim_a == 1 ? dim_b : dim_a;
+    }
+    p->batch = out;
+    p->batch.rank = out.rank - 2;
+    out.dims[out.rank - 2] = (int32_t)p->m;
+    out.dims[out.rank - 1] = (int32_t)p->n;
+    return tq_output_shape(node, 0, &out, error);
+}
+
+/* Scales and zero points of codes; b may have a scale for each column. */
+static tq_status check_codes(const tq_node *node, const product *p, tq_error *error)
+{
+    const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT], *out = node->out[0];
+    bool many = b->quantization.count > 1;
+    TQ_TRY(tq_check_input_scale(node, LEFT, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(many ? tq_check_weight_scales(node, RIGHT, b->shape.rank - (p->swap_b ? 2 : 1), error)
+                : tq_check_input_scale(node, RIGHT, error));
+    int32_t zeros[] = {tq_zero_point_at(a, 0), tq_zero_point_at(b, 0), tq_zero_point_at(out, 0)};
+    if (a->type == TQ_TensorType_INT16 && (zeros[0] || zeros[1] || zeros[2]))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "zero points are %d, %d and %d; with int16 they must be 0",
+                          zeros[0], zeros[1], zeros[2]);
+    return TQ_OK;
+}
+
+static double multiplier_of(const void *of, size_t column)
+{
+    const tq_node *node = of;
+    const float left = tq_scale_at(node->in[LEFT], 0), right = tq_scale_at(node->in[RIGHT], column);
+    const float out = tq_scale_at(node->out[0], 0);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(left, right, out);
+    return (double)(left * right) / (double)out;
+}
+
+static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *error)
+{
+    for (size_t n = 0; n < count; n++)
+        if (!(multiplier_of(node, n) <= 1.7976931348623157e308))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales of column %zu lead to no multiplier", n);
+    return TQ_OK;
+}
+
+static tq_status prepare_words(tq_node *node, product *p, size_t count, tq_error *error)
+{
+    p->words = true;
+    p->multiplier_step = count > 1;
+    TQ_TRY(tq_node_memory(node, count, sizeof *p->multipliers, &p->multipliers, error));
+    for (size_t n = 0; n < count; n++)
+        p->multipliers[n] = tq_fixed_of(multiplier_of(node, n));
+    return TQ_OK;
+}
+
+static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
+{
+    const tq_tensor *out = node->out[0];
+    void *memory;
+    p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
+    p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
+    p->store.zero_point = tq_zero_point_at(out, 0);
+    tq_code_range(out->type, &p->store.low, &p->store.high);
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
+    tq_gemm_store_make(&p->store, p->n, multiplier_of, node, memory);
+    return TQ_OK;
+}
+
+static tq_status prepare_codes(tq_node *node, product *p, tq_error *error)
+{
+    TQ_TRY(check_codes(node, p, error));
+    size_t count = node->in[RIGHT]->quantization.count > 1 ? p->n : 1;
+    TQ_TRY(check_multipliers(node, count, error));
+    return p->size_b == sizeof(int16_t) ? prepare_words(node, p, count, error) : prepare_store(node, p, error);
+}
+
+/* Which sums, and what becomes of them. */
+static tq_status choose(tq_node *node, product *p, tq_error *error)
+{
+    const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
+    if (b->type == TQ_TensorType_FLOAT32) {
+        p->store = (tq_gemm_store){.out = TQ_f32, .floor = -INFINITY, .ceiling = INFINITY};
+        return TQ_OK;
+    }
+    p->store.out = TQ_i32;
+    if (a->type == TQ_TensorType_FLOAT32) {
+        p->rule = tq_hybrid_rule_of(
+            node, tq_get_int(&node->options.table, TQ_BatchMatMulOptions_asymmetric_quantize_inputs) != 0);
+        return tq_check_weight_scales(node, RIGHT, b->shape.rank - (p->swap_b ? 2 : 1), error);
+    }
+    return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_codes(node, p, error);
+}
+
+/* Plans the product, and lays out what it keeps and scratch. */
+static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
+{
+    const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
+    bool floats = b->type == TQ_TensorType_FLOAT32, wide = a->type == TQ_TensorType_INT16;
+    const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, flags, error));
+    p->each = (p->plan.packed_bytes + 63) / 64 * 64;
+    p->constant = tq_is_constant(b);
+    if (p->constant) {
+        uint64_t kept = 0;
+        tq_scratch_part(&kept, matrices_of(b), sizeof(tq_gemm));
+        p->packed_at = tq_scratch_part(&kept, matrices_of(b), p->each);
+        const int64_t form[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
+        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, 4, error));
+    }
+    p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
+    p->codes_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
+    p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->m, node->threads), 1);
+    return TQ_OK;
+}
+
+tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
+{
+    TQ_TRY(check_types(node, error));
+    product *p;
+    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    TQ_TRY(fit(node, p, error));
+    p->size_a = tq_element_bytes(node->in[LEFT]->type);
+    p->size_b = tq_element_bytes(node->in[RIGHT]->type);
+    p->size_out = tq_element_bytes(node->out[0]->type);
+    TQ_TRY(choose(node, p, error));
+    uint64_t total = 0;
+    p->a_at = tq_scratch_part(&total, p->swap_a ? (uint64_t)p->m * p->k : 0, p->size_a);
+    if (p->words)
+        p->b_at = tq_scratch_part(&total, p->swap_b ? 0 : (uint64_t)p->n * p->k, p->size_b);
+    else
+        TQ_TRY(prepare_gemm(node, p, &total, error));
+    node->eval = eval;
+    return tq_node_scratch(node, total, error);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CONV_2D: input [batch, height, width, depth], filter [channels, filter height, filter width, depth / groups].
+ *
+ *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(MBQM(acc, s_x * s_w / s_out) + z_out), a scale a
+ *                tensor (UINT8: its product in float32) or a channel; weights' zero points are 0 but for UINT8
+ *     optimized  the rule up in place of MBQM (quant/rounding.def)
+ *     INT16      with an INT32 bias as above, with an INT64 one the 64-bit form
+ *     float      sums in the order of kernels/gemm/gemm.h
+ *
+ * Source: LiteRT f6745779, tflite/kernels/conv.cc, ruy 2af88863, ruy/kernel_avx2_fma.cc; internal/reference/{conv,integer_ops/conv}.h.  There a bias is
+ * mandatory; here it may be left out.
+ */
+#include "ops/check.h"
+#include "ops/products/convolution.h"
+#include "ops/products/hybrid.h"
+
+static tq_status check(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
+    TQ_TRY(tq_check_rank(node, 1, 4, 4, error));
+    const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    if (x[3] <= 0 || w[3] <= 0 || x[3] % w[3])
+        return tq_input_fail(node, 1, error, "has %d input channels; they must divide the input's %d", w[3], x[3]);
+    if (w[0] <= 0 || w[0] % (x[3] / w[3]))
+        return tq_input_fail(node, 1, error, "has %d output channels; they must be a multiple of the %d groups", w[0],
+                             x[3] / w[3]);
+    TQ_TRY(tq_check_product(node, (size_t)w[0], 0, TQ_CODES_UP_TO_8, error));
+    const tq_affine *q = &node->in[1]->quantization;
+    for (uint32_t c = 0; node->in[0]->type != TQ_TensorType_UINT8 && c < q->count; c++)
+        if (q->zero_point[c] != 0 && node->in[0]->type != TQ_TensorType_FLOAT32)
+            return tq_input_fail(node, 1, error, "has the zero point %d; filters that are not UINT8 need 0",
+                                 q->zero_point[c]);
+    return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
+}
+
+/* The optimized kernel has neither groups nor, for INT16, a bias but of INT32. */
+static tq_requantize_rule rule_of(const tq_node *node)
+{
+    bool grouped = node->in[0]->shape.dims[3] != node->in[1]->shape.dims[3];
+    bool wide = node->in[0]->type == TQ_TensorType_INT16 &&
+                tq_get_int(&node->options.table, TQ_Conv2DOptions_quantized_bias_type) != TQ_TensorType_INT32;
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && !grouped && !wide ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE;
+}
+
+tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
+{
+    const bool quantized = node->in[1]->type != TQ_TensorType_FLOAT32;
+    if (node->in[0]->type == TQ_TensorType_FLOAT32 && quantized)
+        return tq_prepare_conv_2d_hybrid(node, error);
+    TQ_TRY(check(node, error));
+    const tq_table *options = &node->options.table;
+    const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    tq_product_plan plan = {
+        .channels = (size_t)w[0],
+        .groups = (size_t)(x[3] / w[3]),
+        .depth = (size_t)w[3],
+        .activation = tq_get_int(options, TQ_Conv2DOptions_fused_activation_function),
+        .rule = rule_of(node),
+        .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
+    };
+    tq_convolution_options given = {
+        .padding = tq_get_int(options, TQ_Conv2DOptions_padding),
+        .stride_h = (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
+        .stride_w = (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
+        .dilation_h = (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_h_factor),
+        .dilation_w = (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor),
+    };
+    TQ_TRY(tq_product_is_wide(node, tq_get_int(options, TQ_Conv2DOptions_quantized_bias_type), &plan.wide, error));
+    TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
+    plan.channel_stride = plan.taps * plan.depth;
+    plan.k_stride = 1;
+    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel by itself */
+        plan.by_channel = true;
+        plan.multiplier = plan.channels / plan.groups;
+        plan.groups = 1;
+        plan.k_stride = 1;
+    }
+    return tq_prepare_product(node, &plan, error);
+}

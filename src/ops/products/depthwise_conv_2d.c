@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * DEPTHWISE_CONV_2D: input [batch, height, width, depth], filter [1, filter height, filter width, depth * multiplier];
+ * output channel c * multiplier + m is that of input channel c.
+ *
+ * Arithmetic as in conv_2d.c, but that the optimized kernel has the rule up for INT8 alone, and only in whole blocks of
+ * 8 channels; an INT16 input has a bias of INT64, and a filter's zero point is not read unless it is
+ * UINT8.  The option depth_multiplier is not read: the shapes say it.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc,
+ * internal/reference/{depthwiseconv_uint8,depthwiseconv_float,integer_ops/depthwise_conv}.h.
+ */
+#include "ops/check.h"
+#include "ops/products/convolution.h"
+#include "ops/products/hybrid.h"
+
+static tq_status check(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
+    TQ_TRY(tq_check_rank(node, 1, 4, 4, error));
+    const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    if (w[0] != 1)
+        return tq_input_fail(node, 1, error, "has a first dimension of %d; it needs to be 1", w[0]);
+    if (x[3] <= 0 || w[3] <= 0 || w[3] % x[3])
+        return tq_input_fail(node, 1, error, "has %d channels; they must be a multiple of the input's %d", w[3], x[3]);
+    TQ_TRY(tq_check_product(node, (size_t)w[3], 3, TQ_CODES_UP_TO_8, error));
+    return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
+}
+
+tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
+{
+    if (node->in[0]->type == TQ_TensorType_FLOAT32 && node->in[1]->type != TQ_TensorType_FLOAT32)
+        return tq_prepare_depthwise_hybrid(node, error);
+    TQ_TRY(check(node, error));
+    const tq_table *options = &node->options.table;
+    const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    const bool ups = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[0]->type == TQ_TensorType_INT8;
+    tq_product_plan plan = {
+        .channels = (size_t)w[3],
+        .groups = 1,
+        .depth = 1,
+        .by_channel = x[3] > 1 || w[3] == 1, /* else a convolution of one input channel */
+        .multiplier = (size_t)(w[3] / x[3]),
+        .channel_stride = 1,
+        .k_stride = (size_t)w[3],
+        .activation = tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function),
+        .rule = ups ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE,
+        .tail = ups ? (size_t)w[3] % 8 : 0,
+        .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
+        .ignores_zero_point = node->in[0]->type != TQ_TensorType_UINT8,
+    };
+    tq_convolution_options given = {
+        .padding = tq_get_int(options, TQ_DepthwiseConv2DOptions_padding),
+        .stride_h = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_h),
+        .stride_w = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_w),
+        .dilation_h = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_h_factor),
+        .dilation_w = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_w_factor),
+    };
+    TQ_TRY(tq_product_is_wide(node, TQ_TensorType_FLOAT32, &plan.wide, error));
+    TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
+    return tq_prepare_product(node, &plan, error);
+}

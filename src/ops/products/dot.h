@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dot products whose integer sums cannot overflow, in forms that compilers make SIMD code of.
+ */
+#ifndef TQ_OPS_PRODUCTS_DOT_H
+#define TQ_OPS_PRODUCTS_DOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How many products are added in 32 bits before they move to 64. */
+enum {
+    TQ_DOT_CODES = 1 << 14, /* factors of 9 bits and a sign: |a * b| < 2^16, and 2^30 in all */
+    TQ_DOT_16X8 = 1 << 8    /* int16 times int8: |a * b| <= 2^22 */
+};
+
+static inline int32_t tq_dot_few_i16(const int16_t *a, const int16_t *b, size_t n)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (int32_t)a[i] * b[i];
+    return sum;
+}
+
+/* `chunk`: one of the above, by what the factors hold. */
+static inline int64_t tq_dot_i16(const int16_t *a, const int16_t *b, size_t n, size_t chunk)
+{
+    int64_t sum = 0;
+    for (; n > chunk; a += chunk, b += chunk, n -= chunk)
+        sum += tq_dot_few_i16(a, b, chunk);
+    return sum + tq_dot_few_i16(a, b, n);
+}
+
+static inline int32_t tq_dot_few_i8(const int8_t *a, const int8_t *b, size_t n)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (int32_t)a[i] * b[i];
+    return sum;
+}
+
+static inline int64_t tq_dot_i8(const int8_t *a, const int8_t *b, size_t n)
+{
+    const size_t chunk = TQ_DOT_CODES;
+    int64_t sum = 0;
+    for (; n > chunk; a += chunk, b += chunk, n -= chunk)
+        sum += tq_dot_few_i8(a, b, chunk);
+    return sum + tq_dot_few_i8(a, b, n);
+}
+
+/* 32 bits of a sum, wrapped, as the reference's accumulators are. */
+static inline int32_t tq_wrap_i32(int64_t sum)
+{
+    uint32_t low = (uint32_t)(uint64_t)sum;
+    return low < 0x80000000u ? (int32_t)low : (int32_t)(low - 0x80000000u) + INT32_MIN;
+}
+
+static inline int64_t tq_add_wrap_i64(int64_t a, int64_t b)
+{
+    uint64_t low = (uint64_t)a + (uint64_t)b;
+    return low < (uint64_t)1 << 63 ? (int64_t)low : (int64_t)(low - ((uint64_t)1 << 63)) + INT64_MIN;
+}
+
+/* ---- floats, in the order of the reference's helpers on x86: four sums, added from the first to the last, then
+   what is left, one by one (tflite/kernels/internal/optimized/neon_tensor_utils.cc) ---- */
+
+enum { TQ_LANES = 4 };
+
+static inline float tq_add_lanes(const float lanes[TQ_LANES])
+{
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
+}
+
+/* start + a . b */
+static inline float tq_add_dot_f32(float start, const float *a, const float *b, size_t n)
+{
+    float lanes[TQ_LANES] = {0, 0, 0, 0};
+    size_t i = 0;
+    for (; i + TQ_LANES <= n; i += TQ_LANES)
+        for (size_t lane = 0; lane < TQ_LANES; lane++)
+            lanes[lane] += a[i + lane] * b[i + lane];
+    start += tq_add_lanes(lanes);
+    for (; i < n; i++)
+        start += a[i] * b[i];
+    return start;
+}
+
+static inline float tq_sum_f32(const float *a, size_t n)
+{
+    float lanes[TQ_LANES] = {0, 0, 0, 0};
+    size_t i = 0;
+    for (; i + TQ_LANES <= n; i += TQ_LANES)
+        for (size_t lane = 0; lane < TQ_LANES; lane++)
+            lanes[lane] += a[i + lane];
+    float sum = tq_add_lanes(lanes);
+    for (; i < n; i++)
+        sum += a[i];
+    return sum;
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * FULLY_CONNECTED: input [..., columns], seen as rows, weights [units, columns]; output [rows, units], or with
+ * keep_num_dims the input's shape with `units` last.
+ *
+ *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), a
+ *                scale a tensor or a unit (then zero points of weights are not read); INT16 input: acc in 64 bits,
+ *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
+ *                optimized: the rule up (quant/rounding.def), of s_x * s_w in float32 where there is one s_w, and acc in 32
+ *                bits but with a bias of 64
+ *     float      sums in the order of kernels/gemm/gemm.h
+ *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
+ *
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/{,integer_ops/}fully_connected.h.
+ */
+#include "base/threads.h"
+#include "ops/check.h"
+#include "ops/products/convolution.h"
+#include "ops/products/hybrid.h"
+#include "ops/quantized.h"
+
+/* Rows of the input, and the output's shape. */
+static tq_status fit(tq_node *node, tq_product_plan *plan, tq_error *error)
+{
+    const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
+    const size_t count = tq_shape_size(x);
+    const bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
+    plan->channels = (size_t)w->dims[0];
+    plan->depth = (size_t)w->dims[1];
+    if ((keep || plan->depth == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights", w->dims[1]);
+    if (plan->depth && count % plan->depth)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, plan->depth);
+    plan->rows = plan->depth ? count / plan->depth : tq_shape_span(x, 0, x->rank - 1);
+    if (plan->rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", plan->rows);
+    tq_shape out = {2, {(int32_t)plan->rows, w->dims[0]}};
+    if (keep) {
+        out = *x;
+        out.dims[out.rank - 1] = w->dims[0];
+    }
+    return tq_output_shape(node, 0, &out, error);
+}
+
+static tq_status check_options(const tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
+    switch (activation) {
+    case TQ_ActivationFunctionType_NONE:
+    case TQ_ActivationFunctionType_RELU:
+    case TQ_ActivationFunctionType_RELU_N1_TO_1:
+    case TQ_ActivationFunctionType_RELU6: return TQ_OK;
+    }
+    return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                      "the fused activation is %lld; with these types it needs to be NONE, RELU, RELU_N1_TO_1 or RELU6",
+                      (long long)activation);
+}
+
+/* ---- INT16 inputs with INT16 weights, or with a zero point of INT8 ones: rare, and plain ---- */
+
+typedef struct words {
+    tq_product_plan plan;
+    tq_multiplier *multiplier; /* [units] */
+    tq_requantize_rule rule;
+    int32_t low, high;
+} words;
+
+static int64_t sum_of_words(const tq_node *node, const words *p, size_t row, size_t unit)
+{
+    const tq_tensor *weights = node->in[1], *bias = node->in_count > 2 ? node->in[2] : NULL;
+    const int16_t *x = (const int16_t *)node->in[0]->data + row * p->plan.depth;
+    const bool wide = weights->type == TQ_TensorType_INT16;
+    const void *w = (const char *)weights->data + unit * p->plan.depth * (wide ? sizeof(int16_t) : 1);
+    const int32_t zero = weights->quantization.count == 1 ? tq_zero_point_at(weights, 0) : 0;
+    /* |x * w| < 2^32 and rows have less than 2^31 elements; the bias may wrap */
+    int64_t sum = 0;
+    for (size_t k = 0; k < p->plan.depth; k++)
+        sum += (int64_t)x[k] * ((wide ? ((const int16_t *)w)[k] : ((const int8_t *)w)[k]) - zero);
+    return bias ? (int64_t)((uint64_t)sum + (uint64_t)tq_integer_at(bias, unit)) : sum;
+}
+
+struct words_job {
+    const tq_node *node;
+    const words *p;
+};
+
+static void eval_word_units(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const struct words_job *job = context;
+    const words *p = job->p;
+    int16_t *out = job->node->out[0]->data;
+    for (size_t unit = begin; unit < end; unit++)
+        for (size_t row = 0; row < p->plan.rows && !tq_stop_count(&work, p->plan.depth); row++) {
+            int64_t sum = sum_of_words(job->node, p, row, unit);
+            int32_t code = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
+            out[row * p->plan.channels + unit] = (int16_t)code;
+        }
+}
+
+static tq_status eval_words(tq_node *node, tq_error *error)
+{
+    (void)error;
+    struct words_job job = {node, node->state};
+    tq_parallel_for(job.p->plan.channels, 1, node->threads, eval_word_units, &job);
+    return TQ_OK;
+}
+
+/* rule: of INT16 weights DOUBLE, of a product in float32 where they have one scale. */
+static tq_status prepare_words(tq_node *node, tq_requantize_rule rule, tq_error *error)
+{
+    words *p;
+    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    p->rule = rule;
+    TQ_TRY(fit(node, &p->plan, error));
+    tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+                        &p->low, &p->high);
+    TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
+    const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule == TQ_REQUANTIZE_DOUBLE;
+    for (size_t c = 0; c < p->plan.channels; c++) {
+        const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], many ? c : 0);
+        double product = narrow ? (double)(in * weight) : (double)in * (double)weight;
+        p->multiplier[c] = tq_multiplier_of(product / (double)tq_scale_at(node->out[0], 0), rule);
+    }
+    node->eval = eval_words;
+    return TQ_OK;
+}
+
+/* ---- all others ---- */
+
+/* Whether the node follows the optimized kernel, which has 32 bits for every sum: with 16-bit inputs it serves neither
+   biases of 64 bits nor zero points. */
+static bool has_optimized_kernel(const tq_node *node)
+{
+    if (node->numerics != TQ_NUMERICS_OPTIMIZED)
+        return false;
+    if (node->in[0]->type != TQ_TensorType_INT16)
+        return true;
+    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL, *w = node->in[1];
+    return !(bias && bias->type == TQ_TensorType_INT64) &&
+           !(w->quantization.count == 1 && tq_zero_point_at(w, 0) != 0) &&
+           tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type) != TQ_TensorType_INT64;
+}
+
+static tq_status prepare_shuffled(tq_node *node, tq_error *error)
+{
+    tq_product_plan plan = {.groups = 1};
+    TQ_TRY(tq_check_output_count(node, 2, error));
+    TQ_TRY(check_options(node, error));
+    TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
+    TQ_TRY(fit(node, &plan, error));
+    return tq_prepare_fully_connected_shuffled(node, &plan, error);
+}
+
+tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
+{
+    int64_t format = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_weights_format);
+    if (format == TQ_FullyConnectedOptionsWeightsFormat_SHUFFLED4x16INT8)
+        return prepare_shuffled(node, error);
+    if (format != TQ_FullyConnectedOptionsWeightsFormat_DEFAULT)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "weights_format is %lld; there are DEFAULT (0) and SHUFFLED4x16INT8 (1)", (long long)format);
+    TQ_TRY(tq_check_output_count(node, 1, error));
+    if (node->in[0]->type == TQ_TensorType_FLOAT32 && node->in[1]->type != TQ_TensorType_FLOAT32)
+        return tq_prepare_fully_connected_hybrid(node, error);
+    TQ_TRY(check_options(node, error));
+    TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
+    const size_t units = (size_t)node->in[1]->shape.dims[0];
+    if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16) {
+        TQ_TRY(tq_check_product(node, units, 0, TQ_T(INT16), error));
+        return prepare_words(node, TQ_REQUANTIZE_DOUBLE, error);
+    }
+    const bool sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    const bool sparse_codes = sparse && node->in[0]->type == TQ_TensorType_INT8;
+    const bool optimized = !sparse_codes && has_optimized_kernel(node);
+    tq_product_plan plan = {
+        .groups = 1,
+        .taps = 1,
+        .k_stride = 1,
+        .activation = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+        .rule = sparse_codes ? TQ_REQUANTIZE_DOUBLE : optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
+        .product_in_f32 = (sparse_codes || optimized) && node->in[1]->quantization.count == 1,
+        .ignores_zero_point = node->in[1]->quantization.count > 1,
+    };
+    TQ_TRY(tq_check_product(node, units, 0, TQ_CODES_UP_TO_8, error));
+    if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in[1]->quantization.count == 1)
+        TQ_TRY(tq_check_bias_scale(node, error));
+    const bool sub_byte = node->in[1]->type == TQ_TensorType_INT4 || node->in[1]->type == TQ_TensorType_INT2;
+    for (uint32_t c = 0; sub_byte && c < node->in[1]->quantization.count; c++)
+        if (node->in[1]->quantization.zero_point[c] != 0)
+            return tq_input_fail(node, 1, error, "has the zero point %d; weights of 4 and 2 bits need 0",
+                                 node->in[1]->quantization.zero_point[c]);
+    TQ_TRY(tq_product_is_wide(
+        node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type), &plan.wide, error));
+    plan.wide = plan.wide && !optimized;
+    if (plan.wide && !plan.ignores_zero_point && tq_zero_point_at(node->in[1], 0) != 0)
+        return prepare_words(node, plan.rule, error);
+    TQ_TRY(fit(node, &plan, error));
+    plan.channel_stride = plan.depth;
+    plan.row_stride = plan.depth;
+    return tq_prepare_product(node, &plan, error);
+}

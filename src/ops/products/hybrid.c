@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What hybrid operators share: quantizing rows, checking weights, fused activations.  Contract: hybrid.h.
+ */
+#include "ops/products/hybrid.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/recurrent/curves.h"
+#include "ops/elementwise/fixed_point_lanes.h"
+
+/* Rows are quantized in blocks of so many, and the rest one by one, with another rounding. */
+enum { BLOCK = 8 };
+
+/* A row that stays below this counts as zeros: the inverse of its scale would overflow. */
+#define FAINT 1e-35f
+
+typedef struct range {
+    float low, high;
+    bool finite; /* every value is */
+} range;
+
+/* With 0 in it. */
+static range range_of(const float *values, size_t n)
+{
+    float low = 0, high = 0;
+    unsigned finite = 1;
+    for (size_t i = 0; i < n; i++) {
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+        finite &= fabsf(values[i]) <= FLT_MAX;
+    }
+    return (range){low, high, finite != 0};
+}
+
+/* The row's products are NaN, as they would be in floating point. */
+static tq_hybrid_row not_finite(size_t n, int8_t *codes)
+{
+    memset(codes, 0, n);
+    return (tq_hybrid_row){NAN, 0};
+}
+
+static tq_hybrid_row zeros(size_t n, int8_t *codes)
+{
+    memset(codes, 0, n);
+    return (tq_hybrid_row){1, 0};
+}
+
+static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The values lie in the range that `inverse` comes from, so |value * inverse| is at most 255 and a rounding.
+   Whole blocks: half a unit is added in float32 and the fraction dropped, which takes 0.49999997 to 1.  The rest:
+   nearest, ties away from zero. */
+static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *codes)
+{
+    size_t whole = n - n % BLOCK;
+    TQ_EACH(i, whole) {
+        float x = values[i] * inverse;
+        int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
+        codes[i] = (int8_t)clamp(rounded + zero_point, low, 127);
+    }
+    for (size_t i = whole; i < n; i++)
+        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse) + zero_point, low, 127);
+}
+
+tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
+{
+    range r = range_of(values, n);
+    float bound = -r.low > r.high ? -r.low : r.high;
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (bound < FAINT)
+        return zeros(n, codes);
+    quantize(values, n, 127 / bound, 0, -127, codes);
+    return (tq_hybrid_row){bound / 127, 0};
+}
+
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes)
+{
+    range r = range_of(values, n);
+    float bound = -r.low > r.high ? -r.low : r.high;
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (bound < FAINT)
+        return zeros(n, codes);
+    const float inverse = (float)(127.0 / (double)bound);
+    TQ_EACH(i, n)
+        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
+    return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
+}
+
+/* The zero point whose real value errs least at the end of the range that it is taken from. */
+static int32_t nudged_zero_point(double low, double high, double scale)
+{
+    double from_low = -128 - low / scale, from_high = 127 - high / scale;
+    double error_low = 128 + fabs(low / scale), error_high = 127 + fabs(high / scale);
+    double zero_point = error_low < error_high ? from_low : from_high;
+    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)tq_round_f64(zero_point);
+}
+
+tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes)
+{
+    range r = range_of(values, n);
+    if (!r.finite)
+        return not_finite(n, codes);
+    if (-r.low < FAINT && r.high < FAINT)
+        return zeros(n, codes);
+    float difference = r.high - r.low; /* in float32, as the reference on x86 */
+    double width = difference <= FLT_MAX ? (double)difference : (double)r.high - (double)r.low;
+    double scale = width / 255;
+    tq_hybrid_row row = {(float)scale, nudged_zero_point(r.low, r.high, scale)};
+    quantize(values, n, 1 / row.scale, row.zero_point, -128, codes);
+    return row;
+}
+
+/* The zero point whose real value errs least, in float32, and then rounded to even. */
+static int32_t even_zero_point(float low, float high)
+{
+    float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
+    return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
+}
+
+/* As `quantize`, with ties to even. */
+#define QUANTIZE_EVEN(isa, target)                                                                              \
+    target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point,    \
+                                           int8_t *codes)                                                       \
+    {                                                                                                           \
+        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                         \
+        for (size_t i = 0; i < n; i++)                                                                          \
+            codes[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);                     \
+    }
+TQ_EVERY_ISA(QUANTIZE_EVEN)
+
+tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *codes)
+{
+    static void (*const quantize_even[TQ_ISAS])(const float *, size_t, float, int32_t, int8_t *) =
+        TQ_ISA_FUNCTIONS(quantize_even);
+    range r = range_of(values, n);
+    const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
+    if (!r.finite || width > FLT_MAX)
+        return not_finite(n, codes);
+    if (inverse > FLT_MAX)
+        return zeros(n, codes);
+    tq_hybrid_row row = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
+    quantize_even[tq_isa()](values, n, inverse, row.zero_point, codes);
+    return row;
+}
+
+tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric)
+{
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return tq_hybrid_even;
+    return asymmetric ? tq_hybrid_asymmetric : tq_hybrid_symmetric;
+}
+
+tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error *error)
+{
+    const tq_tensor *weights = node->in[i];
+    const tq_affine *q = &weights->quantization;
+    if (q->count == 0)
+        return tq_input_fail(node, i, error, "has no scale, or several that fit no dimension; weights of %s need one",
+                             tq_type_name(weights->type));
+    if (q->count > 1 && (q->axis != axis || (int64_t)q->count != weights->shape.dims[axis]))
+        return tq_input_fail(node, i, error, "has %u scales along axis %d; there must be one, or %d along axis %d",
+                             (unsigned)q->count, q->axis, weights->shape.dims[axis], axis);
+    for (uint32_t c = 0; c < q->count; c++) {
+        if (!(q->scale[c] >= 0 && q->scale[c] <= 3.40282347e38f))
+            return tq_input_fail(node, i, error, "has the scale %g for channel %u; it must be finite and not negative",
+                                 (double)q->scale[c], (unsigned)c);
+        if (q->zero_point[c] != 0)
+            return tq_input_fail(node, i, error, "has the zero point %d for channel %u; weights must have 0",
+                                 q->zero_point[c], (unsigned)c);
+    }
+    return TQ_OK;
+}
+
+void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums)
+{
+    for (size_t row = 0; row < count && !tq_stop_after(n / 8); row++, codes += n) {
+        int64_t sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += codes[i];
+        sums[row] = (int32_t)(sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum);
+    }
+}
+
+static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weight_sum)
+{
+    return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
+}
+
+#define STORE_FUSED(isa, target)                                                                               \
+    target static void store_fused_##isa(const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,   \
+                                         const float *scales, size_t step, const float *bias, size_t count,    \
+                                         float *y)                                                             \
+    {                                                                                                          \
+        for (size_t c = 0; c < count; c++) {                                                                   \
+            float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]);                          \
+            y[c] = fmaf(sum * row.scale, scales[c * step], bias ? bias[c] : 0);                                \
+        }                                                                                                      \
+    }
+TQ_EVERY_ISA(STORE_FUSED)
+
+static void store_fused(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
+                        size_t first, size_t count, float *y)
+{
+    static void (*const store[TQ_ISAS])(const int32_t *, const int32_t *, tq_hybrid_row, const float *, size_t,
+                                        const float *, size_t, float *) = TQ_ISA_FUNCTIONS(store_fused);
+    const size_t step = o->weights->quantization.count > 1;
+    store[tq_isa()](sums, weight_sums, row, o->weights->quantization.scale + step * first, step,
+                    o->bias ? o->bias + first : NULL, count, y);
+}
+
+void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
+                     size_t first, size_t count, float *y)
+{
+    const float *scales = o->weights->quantization.scale;
+    const size_t step = o->weights->quantization.count > 1;
+    scales += step ? first : 0;
+    if (o->fused) {
+        store_fused(o, sums, weight_sums, row, first, count, y);
+        return;
+    }
+    for (size_t c = 0; c < count; c++) {
+        float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]), scale = scales[c * step];
+        y[c] = o->one_by_one ? sum * scale * row.scale : sum * (scale * row.scale);
+    }
+    for (size_t c = 0; o->bias && c < count; c++)
+        y[c] = o->bias[first + c] + y[c];
+}
+
+/* NaN becomes `low`, as in the reference. */
+static inline float within(float x, float low, float high)
+{
+    x = x > high ? high : x;
+    return x > low ? x : low;
+}
+
+void tq_activate(int64_t activation, float *values, size_t n)
+{
+    switch (activation) {
+    case TQ_ActivationFunctionType_RELU:
+        for (size_t i = 0; i < n; i++)
+            values[i] = within(values[i], 0, INFINITY);
+        return;
+    case TQ_ActivationFunctionType_RELU_N1_TO_1:
+        for (size_t i = 0; i < n; i++)
+            values[i] = within(values[i], -1, 1);
+        return;
+    case TQ_ActivationFunctionType_RELU6:
+        for (size_t i = 0; i < n; i++)
+            values[i] = within(values[i], 0, 6);
+        return;
+    case TQ_ActivationFunctionType_TANH:
+        for (size_t i = 0; i < n; i++)
+            values[i] = tq_curve_tanh(values[i]);
+        return;
+    case TQ_ActivationFunctionType_SIGN_BIT:
+        for (size_t i = 0; i < n; i++)
+            values[i] = signbit(values[i]) ? 1.0f : 0.0f;
+        return;
+    default: return;
+    }
+}
+
+tq_status tq_check_activation(const tq_node *node, int64_t activation, tq_error *error)
+{
+    if (activation < TQ_ActivationFunctionType_NONE || activation > TQ_ActivationFunctionType_SIGN_BIT)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there is no activation %lld", (long long)activation);
+    return TQ_OK;
+}

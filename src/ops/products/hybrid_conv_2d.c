@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CONV_2D of float32 activations with weights of 8 or 4 bits: input [n, h, w, c], filter [o, kh, kw, c / groups].
+ * A UINT8 filter holds int8's bytes (ops/products/hybrid.h).
+ *
+ * Each image is quantized on its own (ops/products/hybrid.h).  Where all filter scales are equal and there is one group,
+ * symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
+ * else asymmetrically: out = act(f32(f32(acc) * s_w[o]) * s_x + bias), acc = sum (q - z) * w
+ * Optimized, where there is one group: f32(acc) * f32(s_x * s_w[o]) in either form.
+ * Cells of the padding are real zeros.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
+ * of one cell are fully connected layers there, of which each pixel is quantized on its own.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/conv.cc (EvalHybrid, EvalHybridPerChannel),
+ * internal/reference/conv.h.  There, grouped filters with one scale read past it, and of a UINT8 filter the first
+ * scale counts for all channels: here these must be equal.
+ */
+#include "kernels/gemm/gemm.h"
+#include "ops/check.h"
+#include "ops/products/hybrid.h"
+#include "ops/parallel.h"
+#include "ops/quantized.h"
+#include "ops/scratch.h"
+#include "ops/products/window.h"
+
+typedef struct convolution {
+    tq_scan scan;
+    size_t batches, in_pixels, out_pixels; /* of an image */
+    size_t channels, out_channels, groups, depth; /* depth: channels of a group */
+    tq_hybrid_rule rule;
+    float low, high;
+    tq_gemm plan;  /* of each group */
+    tq_gemm *gemm; /* [groups], packed: in front of what the node keeps; not constant: own, and packed in every run */
+    bool constant;
+    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: kept */
+    /* in eval */
+    const tq_node *node;
+    tq_hybrid_output output;
+    tq_hybrid_row image;
+    const int32_t *sums;
+    size_t first, each; /* channels of a group */
+    float *out;         /* of an image */
+} convolution;
+
+static uint64_t packed_bytes(const convolution *c)
+{
+    return (c->plan.packed_bytes + 63) / 64 * 64;
+}
+
+static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, char *memory)
+{
+    size_t each = c->out_channels / c->groups, patch = tq_scan_taps(&c->scan) * c->depth;
+    for (size_t g = 0; g < c->groups; g++) {
+        tq_gemm_weights weights = {.data = (const int8_t *)filter->data + g * each * patch, .type = TQ_i8,
+                                   .channel_stride = patch, .k_stride = 1};
+        gemm[g] = c->plan;
+        tq_gemm_pack(&gemm[g], &weights, memory + g * packed_bytes(c));
+    }
+}
+
+static void pack_kept(tq_node *node)
+{
+    const convolution *c = node->state;
+    pack(c, node->in[1], node->kept, (char *)node->kept + c->packed_at);
+}
+
+static tq_status keep(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
+{
+    const int64_t form[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
+                            (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
+    return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
+}
+
+/* Sums lie where the output does, and are scaled in place. */
+static void scale_pixels(void *context, size_t begin, size_t end)
+{
+    const convolution *c = context;
+    for (size_t pixel = begin; pixel < end; pixel++) {
+        float *y = c->out + pixel * c->out_channels + c->first;
+        tq_hybrid_store(&c->output, (const int32_t *)(const void *)y, c->sums, c->image, c->first, c->each, y);
+        for (size_t o = 0; o < c->each; o++) {
+            float x = y[o] < c->low ? c->low : y[o];
+            y[o] = x > c->high ? c->high : x;
+        }
+    }
+}
+
+static void eval_group(convolution *c, const int8_t *codes, size_t group)
+{
+    const tq_node *node = c->node;
+    tq_gemm padded =
+        tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
+    tq_gemm_rows rows = {codes + group * c->depth, c->out_pixels, c->channels, &c->scan};
+    tq_gemm_store store = {.out = TQ_i32};
+    c->first = group * c->each;
+    c->sums = tq_gemm_weight_sums(&padded);
+    tq_gemm_run(&padded, &rows, &store, c->out + c->first, c->out_channels, tq_scratch_at(node, c->work_at),
+                node->threads);
+    tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
+}
+
+/* Which has no groups. */
+static bool has_optimized_kernel(const tq_node *node, const convolution *c)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && c->groups == 1;
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    convolution c = *(const convolution *)node->state;
+    int8_t *codes = tq_scratch_at(node, c.codes_at);
+    size_t size = c.in_pixels * c.channels;
+    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
+    if (c.out_pixels == 0)
+        return TQ_OK;
+    if (c.constant)
+        c.gemm = node->kept;
+    else
+        pack(&c, node->in[1], c.gemm, (char *)node->scratch + c.packed_at);
+    c.node = node;
+    c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
+                                  .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
+                                  .fused = c.rule == tq_hybrid_even};
+    c.each = c.out_channels / c.groups;
+    for (size_t b = 0; b < c.batches; b++) {
+        c.image = c.rule((const float *)node->in[0]->data + b * size, size, codes);
+        c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;
+        for (size_t g = 0; g < c.groups && !tq_stop_after(1); g++)
+            eval_group(&c, codes, g);
+    }
+    return TQ_OK;
+}
+
+static bool scales_differ(const tq_affine *q)
+{
+    for (uint32_t c = 1; c < q->count; c++)
+        if (q->scale[c] != q->scale[0])
+            return true;
+    return false;
+}
+
+static tq_status check(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4), error));
+    TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
+    TQ_TRY(tq_check_rank(node, 1, 4, 4, error));
+    const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    if (w[3] <= 0 || x[3] <= 0 || x[3] % w[3])
+        return tq_input_fail(node, 1, error, "takes %d channels; the input's %d must be a multiple", w[3], x[3]);
+    if (w[0] <= 0 || w[0] % (x[3] / w[3]))
+        return tq_input_fail(node, 1, error, "gives %d channels; a positive multiple of its %d groups is needed", w[0],
+                             x[3] / w[3]);
+    if (node->in_count > 2 && node->in[2]) {
+        TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
+        if (tq_tensor_count(node->in[2]) != (size_t)w[0])
+            return tq_input_fail(node, 2, error, "has %zu elements; the filter gives %d channels",
+                                 tq_tensor_count(node->in[2]), w[0]);
+    }
+    TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+    if (node->in[1]->type == TQ_TensorType_UINT8 && (w[3] != x[3] || scales_differ(&node->in[1]->quantization)))
+        return tq_input_fail(node, 1, error, "is UINT8; beside FLOAT32 it has one scale and one group");
+    return TQ_OK;
+}
+
+static tq_status fit(tq_node *node, convolution *c, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    int64_t padding = tq_get_int(options, TQ_Conv2DOptions_padding);
+    tq_window down = {x[1], w[1], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
+                      (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_h_factor), 0, 0};
+    tq_window right = {x[2], w[2], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
+                       (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor), 0, 0};
+    TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
+    TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
+    c->scan = (tq_scan){.in_h = x[1], .in_w = x[2], .out_h = down.out, .out_w = right.out, .filter_h = w[1],
+                        .filter_w = w[2], .stride_h = down.stride, .stride_w = right.stride,
+                        .dilation_h = down.dilation, .dilation_w = right.dilation, .pad_h = down.pad,
+                        .pad_w = right.pad};
+    tq_shape out = {4, {x[0], down.out, right.out, w[0]}};
+    TQ_TRY(tq_output_shape(node, 0, &out, error));
+    c->batches = (size_t)x[0];
+    c->in_pixels = (size_t)x[1] * (size_t)x[2];
+    c->out_pixels = (size_t)down.out * (size_t)right.out;
+    c->channels = (size_t)x[3];
+    c->depth = (size_t)w[3];
+    c->out_channels = (size_t)w[0];
+    c->groups = (size_t)(x[3] / w[3]);
+    return TQ_OK;
+}
+
+/* Whether XNNPACK, which then quantizes each pixel on its own, sees a fully connected layer. */
+static bool is_of_pixels(const tq_node *node, const convolution *c)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && c->scan.filter_h == 1 && c->scan.filter_w == 1 &&
+           c->scan.stride_h == 1 && c->scan.stride_w == 1 && c->groups == 1 && c->channels + c->out_channels > 2;
+}
+
+tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
+{
+    TQ_TRY(check(node, error));
+    convolution *c, shape = {0};
+    int64_t activation = tq_get_int(&node->options.table, TQ_Conv2DOptions_fused_activation_function);
+    TQ_TRY(fit(node, &shape, error));
+    if (is_of_pixels(node, &shape))
+        return tq_prepare_hybrid_rows(node, shape.batches * shape.out_pixels, shape.channels, shape.out_channels,
+                                      activation, true, error);
+    TQ_TRY(tq_node_state(node, sizeof *c, &c, error));
+    *c = shape;
+    tq_activation_floats(node, activation, &c->low, &c->high);
+    c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
+    TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
+    c->constant = tq_is_constant(node->in[1]);
+    uint64_t total = 0, kept = 0;
+    if (c->constant)
+        tq_scratch_part(&kept, c->groups, sizeof *c->gemm);
+    else
+        TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
+    c->codes_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
+    c->packed_at = tq_scratch_part(c->constant ? &kept : &total, c->groups, packed_bytes(c));
+    c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
+    c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
+    node->eval = eval;
+    if (c->constant)
+        TQ_TRY(keep(node, c, kept, error));
+    return tq_node_scratch(node, total, error);
+}

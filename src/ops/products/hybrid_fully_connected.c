@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * FULLY_CONNECTED of float32 activations with weights of 8, 4 or 2 bits.
+ *
+ * Each row of the input is quantized on its own (ops/products/hybrid.h), then
+ *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
+ *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
+ *                                     b in order, always asymmetric
+ *                                     XNNPACK: block_products_fused
+ *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
+ *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the sum
+ *                                     of the row's codes
+ * acc: the products of codes; sum: the weights' own.  Of weights that the file stores sparse, zero points come first:
+ *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
+ *
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
+ * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  There, a 4-bit weight of -8 counts as 8, and
+ * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
+ * activation; input elements that fill no row are dropped, here they are refused.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/gemm/gemm.h"
+#include "kernels/half.h"
+#include "ops/check.h"
+#include "ops/products/dot.h"
+#include "ops/products/hybrid.h"
+#include "ops/parallel.h"
+#include "ops/scratch.h"
+
+typedef struct product {
+    size_t rows, cols, units;
+    tq_hybrid_rule rule;
+    int64_t activation;
+    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; constant weights' packed_at: kept */
+    /* one scale a tensor or a unit */
+    tq_gemm gemm;
+    bool constant;          /* weights are kept, behind `gemm` as packed */
+    bool sparse;            /* the file stores the weights so */
+    /* blockwise */
+    size_t block;
+    float *block_scales; /* [units][cols / block] */
+    float *scaled_sums;  /* [units]: f32 sum of block scale * block sum */
+    /* in eval */
+    const tq_node *node;
+    const int8_t *codes;
+    const tq_hybrid_row *row;
+} product;
+
+static const tq_tensor *bias_of(const tq_node *node)
+{
+    return node->in_count > 2 ? node->in[2] : NULL;
+}
+
+/* ---- one scale a tensor or a unit: sums are made where the output lies, and scaled in place ---- */
+
+static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
+{
+    tq_gemm_weights weights = {.data = node->in[1]->data, .type = TQ_i8, .channel_stride = cols, .k_stride = 1};
+    tq_gemm_pack(gemm, &weights, memory);
+}
+
+static void pack_kept(tq_node *node)
+{
+    const product *p = node->state;
+    tq_gemm *gemm = node->kept;
+    *gemm = p->gemm;
+    pack(node, gemm, p->cols, (char *)node->kept + p->packed_at);
+}
+
+static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
+{
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    const bool many = weights->quantization.count > 1;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit), by_unit = row.scale * scale;
+        const float offset = many ? row.scale * (float)row.zero_point * scale : by_unit * (float)row.zero_point;
+        const float start = (bias ? ((const float *)bias->data)[unit] : 0) - offset * (float)weight_sums[unit];
+        y[unit] = start + (float)sums[unit] * by_unit;
+    }
+}
+
+/* Of 4 bits: the kernel's weights are 7 more, which it takes off again in floats. */
+static void store_raised(const product *p, const int32_t *sums, const int8_t *codes, float row_scale, float *y)
+{
+    enum { RAISED = 7 };
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    int32_t sum_of_row;
+    tq_row_sums(codes, 1, p->cols, &sum_of_row);
+    const int32_t more = (int32_t)((uint32_t)RAISED * (uint32_t)sum_of_row);
+    const float less = (float)(int32_t)(0 - (uint32_t)more) * row_scale;
+    for (size_t unit = 0; unit < p->units; unit++) {
+        const float scale = tq_scale_at(weights, unit);
+        const float start = bias ? less * scale + ((const float *)bias->data)[unit] : less * scale;
+        y[unit] = start + (float)(int32_t)((uint32_t)sums[unit] + (uint32_t)more) * row_scale * scale;
+    }
+}
+
+static void scale_rows(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    const tq_tensor *bias = bias_of(p->node);
+    tq_hybrid_output output = {.weights = p->node->in[1], .bias = bias ? bias->data : NULL,
+                               .fused = p->rule == tq_hybrid_even};
+    for (size_t r = begin; r < end; r++) {
+        float *y = (float *)p->node->out[0]->data + r * p->units;
+        const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
+        if (p->rule == tq_hybrid_away)
+            store_raised(p, sums, p->codes + r * p->cols, p->row[r].scale, y);
+        else if (p->sparse)
+            store_sparse(p, sums, weight_sums, p->row[r], y);
+        else
+            tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
+        tq_activate(p->activation, y, p->units);
+    }
+}
+
+static void eval_units(product *p)
+{
+    const tq_node *node = p->node;
+    if (p->constant)
+        p->gemm = *(const tq_gemm *)node->kept;
+    else
+        pack(node, &p->gemm, p->cols, (char *)node->scratch + p->packed_at);
+    tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
+    tq_gemm_store store = {.out = TQ_i32};
+    tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
+    tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
+}
+
+/* ---- one scale a block ---- */
+
+static float block_products(const product *p, const int8_t *w, const int8_t *codes, size_t unit)
+{
+    size_t blocks = p->cols / p->block;
+    float sum = 0;
+    for (size_t b = 0; b < blocks; b++) {
+        int64_t acc = tq_dot_i8(w + b * p->block, codes + b * p->block, p->block);
+        sum += (float)acc * p->block_scales[unit * blocks + b];
+    }
+    return sum;
+}
+
+/* XNNPACK's (qd8-f32-qb4w-gemm, AVX2): of each eight columns two make a sum of their own, block by block. */
+enum { PARTS = 4, STEP = 2 * PARTS };
+
+static float block_products_fused(const product *p, const int8_t *w, const int8_t *codes, float start, size_t unit)
+{
+    size_t blocks = p->cols / p->block;
+    float sums[PARTS] = {start};
+    for (size_t b = 0; b < blocks; b++) {
+        uint32_t acc[PARTS] = {0};
+        for (size_t k = b * p->block; k < (b + 1) * p->block; k += STEP)
+            for (size_t i = 0; i < PARTS; i++)
+                acc[i] += (uint32_t)(w[k + 2 * i] * codes[k + 2 * i] + w[k + 2 * i + 1] * codes[k + 2 * i + 1]);
+        for (size_t i = 0; i < PARTS; i++)
+            sums[i] = fmaf((float)(int32_t)acc[i], p->block_scales[unit * blocks + b], sums[i]);
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+static float blocks_fused(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
+{
+    const tq_hybrid_row *r = &p->row[row];
+    float start = p->scaled_sums[unit] * (float)r->zero_point;
+    float sum = block_products_fused(p, w, p->codes + row * p->cols, start, unit);
+    return fmaf(sum, r->scale, bias ? ((const float *)bias->data)[unit] : 0);
+}
+
+static float blocks_plain(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
+{
+    float sum = block_products(p, w, p->codes + row * p->cols, unit);
+    sum -= (float)p->row[row].zero_point * p->scaled_sums[unit];
+    sum *= p->row[row].scale;
+    return bias ? sum + ((const float *)bias->data)[unit] : sum;
+}
+
+static void eval_blocks(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const product *p = context;
+    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
+    float *out = p->node->out[0]->data;
+    for (size_t unit = begin; unit < end; unit++) {
+        const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
+        for (size_t r = 0; r < p->rows && !tq_stop_count(&work, p->cols); r++) {
+            float *y = out + r * p->units + unit;
+            *y = (p->rule == tq_hybrid_even ? blocks_fused : blocks_plain)(p, w, r, unit, bias);
+            tq_activate(p->activation, y, 1);
+        }
+    }
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    product p = *(const product *)node->state;
+    tq_hybrid_row *row = tq_scratch_at(node, p.rows_at);
+    int8_t *codes = tq_scratch_at(node, p.codes_at);
+    const float *x = node->in[0]->data;
+    for (size_t r = 0; r < p.rows && !tq_stop_after(p.cols); r++)
+        row[r] = p.rule(x + r * p.cols, p.cols, codes + r * p.cols);
+    p.node = node;
+    p.codes = codes;
+    p.row = row;
+    if (p.block)
+        tq_parallel_for(p.units, tq_grain(p.rows * p.cols), node->threads, eval_blocks, &p);
+    else
+        eval_units(&p);
+    return TQ_OK;
+}
+
+/* XNNPACK takes scales as bfloat16, and the sums of their weights sixteen at a time, less. */
+static tq_status block_parts_fused(tq_node *node, product *p, const tq_tensor *scales)
+{
+    enum { GROUP = 16 };
+    const int8_t *w = node->in[1]->data;
+    const size_t blocks = p->cols / p->block;
+    for (size_t i = 0; i < p->units * blocks && !tq_stop_after(p->block); i++) {
+        const float scale = tq_half_to_float(((const uint16_t *)scales->data)[i]);
+        p->block_scales[i] = tq_bfloat_to_float(tq_float_to_bfloat(scale));
+        for (size_t k = 0; k < p->block; k += GROUP) {
+            int32_t sum;
+            tq_row_sums(w + i * p->block + k, 1, GROUP, &sum);
+            p->scaled_sums[i / blocks] -= (float)sum * p->block_scales[i];
+        }
+    }
+    return TQ_OK;
+}
+
+static tq_status block_parts(tq_node *node, product *p, const tq_tensor *scales, tq_error *error)
+{
+    const int8_t *w = node->in[1]->data;
+    size_t blocks = p->cols / p->block;
+    TQ_TRY(tq_node_memory(node, p->units * blocks, sizeof(float), &p->block_scales, error));
+    TQ_TRY(tq_node_memory(node, p->units, sizeof(float), &p->scaled_sums, error));
+    if (p->rule == tq_hybrid_even)
+        return block_parts_fused(node, p, scales);
+    for (size_t i = 0; i < p->units * blocks && !tq_stop_after(p->block); i++) {
+        p->block_scales[i] = tq_half_to_float(((const uint16_t *)scales->data)[i]);
+        int32_t sum;
+        tq_row_sums(w + i * p->block, 1, p->block, &sum);
+        p->scaled_sums[i / blocks] += p->block_scales[i] * (float)sum;
+    }
+    return TQ_OK;
+}
+
+/* Checks blockwise weights and unfolds their scales. */
+static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
+{
+    const tq_affine *q = &node->in[1]->quantization;
+    if (!tq_is_constant(node->in[1]))
+        return tq_input_fail(node, 1, error, "has blockwise scales; such weights must be constant");
+    if (q->block_size < 0 || p->cols == 0 || p->cols % (size_t)q->block_size)
+        return tq_input_fail(node, 1, error, "has blocks of %d; they must divide its %zu columns", q->block_size,
+                             p->cols);
+    p->block = (size_t)q->block_size;
+    const tq_tensor *scales = tq_node_tensor(node, q->block_scales);
+    if (!scales || !tq_is_constant(scales) || scales->type != TQ_TensorType_FLOAT16)
+        return tq_input_fail(node, 1, error, "takes its scales from tensor %d; that must be a constant of FLOAT16",
+                             q->block_scales);
+    if (tq_tensor_count(scales) != p->units * (p->cols / p->block))
+        return tq_input_fail(node, 1, error, "has %zu block scales; it needs %zu", tq_tensor_count(scales),
+                             p->units * (p->cols / p->block));
+    /* XNNPACK takes whole groups alone. */
+    p->rule = node->numerics == TQ_NUMERICS_XNNPACK && p->block % 32 == 0 ? tq_hybrid_even : tq_hybrid_asymmetric;
+    return block_parts(node, p, scales, error);
+}
+
+static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
+{
+    TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+    TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
+    p->constant = tq_is_constant(node->in[1]);
+    p->sparse = p->rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    uint64_t kept = 0;
+    tq_scratch_part(&kept, 1, sizeof(tq_gemm));
+    p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
+    const int64_t form[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
+    if (p->constant)
+        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, 3, error));
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
+    return TQ_OK;
+}
+
+/* Rows of the input, and the output's shape. */
+static tq_status fit_shapes(tq_node *node, size_t *rows, tq_error *error)
+{
+    const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
+    const size_t cols = (size_t)w->dims[1];
+    size_t count = tq_shape_size(x);
+    bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
+    if ((keep || cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
+                             w->dims[1]);
+    if (cols && count % cols)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, cols);
+    *rows = cols ? count / cols : tq_shape_span(x, 0, x->rank - 1);
+    if (*rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", *rows);
+    tq_shape out = {2, {(int32_t)*rows, w->dims[0]}};
+    if (keep) {
+        out = *x;
+        out.dims[out.rank - 1] = w->dims[0];
+    }
+    return tq_output_shape(node, 0, &out, error);
+}
+
+static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_HYBRID_WEIGHTS | TQ_T(INT4) | TQ_T(INT2), error));
+    TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
+    if (node->in_count > 2 && node->in[2]) {
+        TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
+        if (tq_tensor_count(node->in[2]) != (size_t)node->in[1]->shape.dims[0])
+            return tq_input_fail(node, 2, error, "has %zu elements; the weights have %d units",
+                                 tq_tensor_count(node->in[2]), node->in[1]->shape.dims[0]);
+    }
+    return tq_check_activation(node, activation, error);
+}
+
+/* Whether the optimized kernels have one of their own for a matrix of 4 bits. */
+static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
+{
+    const tq_tensor *weights = node->in[1];
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && weights->type == TQ_TensorType_INT4 && tq_is_constant(weights) &&
+           weights->quantization.count > 0 && p->rows > 0 && p->cols % 2 == 0 && p->cols >= 32 && p->units >= 4;
+}
+
+tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
+                                 bool asymmetric, tq_error *error)
+{
+    product *p;
+    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    p->rows = rows;
+    p->cols = cols;
+    p->units = units;
+    p->activation = activation;
+    p->rule = has_kernel_of_4_bits(node, p) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
+    const tq_affine *q = &node->in[1]->quantization;
+    uint64_t total = 0;
+    p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
+    p->codes_at = tq_scratch_part(&total, p->rows, p->cols);
+    if (q->count == 0 && q->block_size)
+        TQ_TRY(prepare_blocks(node, p, error));
+    else
+        TQ_TRY(prepare_units(node, p, &total, error));
+    node->eval = eval;
+    return tq_node_scratch(node, total, error);
+}
+
+tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
+    TQ_TRY(check(node, activation, error));
+    size_t rows = 0;
+    TQ_TRY(fit_shapes(node, &rows, error));
+    const int32_t *w = node->in[1]->shape.dims;
+    return tq_prepare_hybrid_rows(
+        node, rows, (size_t)w[1], (size_t)w[0], activation,
+        tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
+}

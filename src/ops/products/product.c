@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/products/product.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/quantized.h"
+#include "ops/scratch.h"
+
+typedef struct product {
+    tq_product_plan plan;
+    tq_gemm gemm;           /* of each group */
+    tq_depthwise depthwise; /* where by_channel */
+    tq_gemm_store store;
+    bool codes;             /* the output is codes: the store has columns */
+    tq_gemm *packed;        /* [groups], or one tq_depthwise's place, where weights are not constant */
+    bool constant;          /* weights and bias are kept */
+    uint64_t columns_at, packed_at; /* packed_at: where constant, of what the node keeps; else of scratch */
+    uint64_t scratch_at;
+} product;
+
+/* What the node keeps, in front of columns and weights. */
+typedef struct kept {
+    tq_gemm_store store;
+    tq_depthwise depthwise;
+    tq_gemm packed[]; /* [groups] */
+} kept;
+
+/* ---- checks ---- */
+
+static const tq_tensor *bias_of(const tq_node *node)
+{
+    return node->in_count > 2 ? node->in[2] : NULL;
+}
+
+static tq_status check_bias(const tq_node *node, size_t channels, tq_error *error)
+{
+    const tq_tensor *bias = bias_of(node);
+    if (!bias)
+        return TQ_OK;
+    int32_t type = node->in[0]->type;
+    TQ_TRY(tq_check_input(node, 2,
+                          type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
+                          : type == TQ_TensorType_INT16 ? TQ_T(INT32) | TQ_T(INT64)
+                                                        : TQ_T(INT32),
+                          error));
+    if (tq_tensor_count(bias) != channels)
+        return tq_input_fail(node, 2, error, "has %zu elements; the weights make %zu channels", tq_tensor_count(bias),
+                             channels);
+    if (type != TQ_TensorType_FLOAT32 && tq_zero_point_at(bias, 0) != 0)
+        return tq_input_fail(node, 2, error, "has the zero point %d; a bias needs 0", tq_zero_point_at(bias, 0));
+    return TQ_OK;
+}
+
+/* Whether all scales are from +0 to infinity; *greatest: of the finite ones.  For vectors: the bits of such floats, as
+   integers, have the floats' order. */
+static bool look_at_scales(const tq_affine *q, float *greatest)
+{
+    const int32_t infinite = 0x7F800000;
+    int32_t most = 0, others = 0;
+    for (uint32_t c = 0; c < q->count; c++) {
+        int32_t bits;
+        memcpy(&bits, &q->scale[c], sizeof bits);
+        others |= (bits < 0) | (bits > infinite);
+        bits = bits < infinite ? bits : 0;
+        most = bits > most ? bits : most;
+    }
+    memcpy(greatest, &most, sizeof most);
+    return !others;
+}
+
+/* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have scale 0; and an infinite one
+   beside codes, which converters make behind an input that is always 0. */
+static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
+{
+    const tq_affine *q = &node->in[1]->quantization;
+    if (q->count == 0)
+        return tq_input_fail(node, 1, error, "has no scale; it needs one");
+    if (q->count > 1 && (node->in[1]->type == TQ_TensorType_UINT8 || q->axis != axis || q->count != channels))
+        return tq_input_fail(node, 1, error,
+                             "has %u scales along dimension %d; it needs one, or (not UINT8) %zu along dimension %d",
+                             q->count, q->axis, channels, axis);
+    float greatest;
+    if (!look_at_scales(q, &greatest))
+        for (uint32_t c = 0; c < q->count; c++)
+            if (!(q->scale[c] >= 0))
+                return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be 0 or more",
+                                     (double)q->scale[c], c);
+    int32_t low, high, outside = 0;
+    tq_code_range(node->in[1]->type, &low, &high);
+    for (uint32_t c = 0; c < q->count; c++)
+        outside |= (q->zero_point[c] < low) | (q->zero_point[c] > high);
+    for (uint32_t c = 0; outside && c < q->count; c++)
+        if (q->zero_point[c] < low || q->zero_point[c] > high)
+            return tq_input_fail(node, 1, error, "has the zero point %d, which its type cannot hold", q->zero_point[c]);
+    return TQ_OK;
+}
+
+tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned for_words, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
+    int32_t type = node->in[0]->type;
+    const bool widens = node->row.code == TQ_BuiltinOperator_FULLY_CONNECTED && type == TQ_TensorType_UINT8 &&
+                        node->out[0] && node->out[0]->type == TQ_TensorType_INT16;
+    if (!widens)
+        TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_check_input(node, 1,
+                          type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
+                          : type == TQ_TensorType_UINT8 ? TQ_T(UINT8)
+                          : type == TQ_TensorType_INT16 ? for_words
+                                                        : TQ_CODES_UP_TO_8,
+                          error));
+    TQ_TRY(check_bias(node, channels, error));
+    if (type == TQ_TensorType_FLOAT32)
+        return TQ_OK;
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(check_weight_scales(node, channels, axis, error));
+    if (type == TQ_TensorType_INT16) {
+        if (tq_zero_point_at(node->in[0], 0) != 0)
+            return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
+    }
+    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
+        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
+                              tq_zero_point_at(node->out[0], 0));
+    return TQ_OK;
+}
+
+tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, bool *wide, tq_error *error)
+{
+    const tq_tensor *bias = bias_of(node);
+    *wide = false;
+    if (node->in[0]->type != TQ_TensorType_INT16)
+        return TQ_OK;
+    /* FLOAT32, 0, is what an option that is left out reads as. */
+    if (quantized_bias_type != TQ_TensorType_FLOAT32) {
+        if (quantized_bias_type != TQ_TensorType_INT32 && quantized_bias_type != TQ_TensorType_INT64)
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "quantized_bias_type is %s; it needs to be INT32 or INT64",
+                              tq_type_name(quantized_bias_type));
+        if (bias && bias->type != quantized_bias_type)
+            return tq_input_fail(node, 2, error, "has type %s; quantized_bias_type is %s", tq_type_name(bias->type),
+                                 tq_type_name(quantized_bias_type));
+        *wide = quantized_bias_type == TQ_TensorType_INT64;
+    } else {
+        *wide = !bias || bias->type == TQ_TensorType_INT64;
+    }
+    return TQ_OK;
+}
+
+/* ---- preparing ---- */
+
+static tq_element element_of(const tq_tensor *tensor)
+{
+    switch (tensor->type) {
+    case TQ_TensorType_FLOAT32: return TQ_f32;
+    case TQ_TensorType_UINT8: return TQ_u8;
+    case TQ_TensorType_INT16: return TQ_i16;
+    default: return TQ_i8; /* INT4 and INT2 take a byte each */
+    }
+}
+
+/* A sum times this is the output's code less its zero point.  TFLite's conversion of an infinite one gives 0. */
+static double real_multiplier(const tq_node *node, const tq_product_plan *plan, float weight)
+{
+    const float in = tq_scale_at(node->in[0], 0);
+    const double out = tq_scale_at(node->out[0], 0);
+    if (isinf(weight))
+        return 0;
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
+    return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
+}
+
+static double real_at(const void *node, size_t channel)
+{
+    const product *p = ((const tq_node *)node)->state;
+    return real_multiplier(node, &p->plan, tq_scale_at(((const tq_node *)node)->in[1], channel));
+}
+
+/* All multipliers are finite where that of the greatest scale is: they grow with it, or stay, however they are rounded. */
+static tq_status check_multipliers(const tq_node *node, const tq_product_plan *plan, tq_error *error)
+{
+    const tq_affine *q = &node->in[1]->quantization;
+    float greatest;
+    look_at_scales(q, &greatest);
+    if (isfinite((float)real_multiplier(node, plan, greatest)))
+        return TQ_OK;
+    for (uint32_t c = 0; c < q->count; c++) {
+        const double real = real_multiplier(node, plan, q->scale[c]);
+        if (!isfinite((float)real))
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                              "the scales make a multiplier of %g for channel %u; it needs to be finite", real, c);
+    }
+    return TQ_OK;
+}
+
+static tq_status make_store(tq_node *node, product *p, tq_error *error)
+{
+    const tq_product_plan *plan = &p->plan;
+    tq_gemm_store *s = &p->store;
+    s->out = element_of(node->out[0]);
+    if (s->out == TQ_f32) {
+        tq_activation_floats(node, plan->activation, &s->floor, &s->ceiling);
+        return TQ_OK;
+    }
+    s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
+    s->tail = plan->tail;
+    s->zero_point = tq_zero_point_at(node->out[0], 0);
+    tq_activation_codes(node, plan->activation, &s->low, &s->high);
+    p->codes = true;
+    return check_multipliers(node, plan, error);
+}
+
+static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *plan, size_t group)
+{
+    const tq_tensor *weights = node->in[1], *bias = bias_of(node);
+    const size_t each = plan->channels / plan->groups, first = group * each;
+    const bool is_float = weights->type == TQ_TensorType_FLOAT32;
+    tq_gemm_weights w = {.type = element_of(weights), .channel_stride = plan->channel_stride, .k_stride = plan->k_stride};
+    w.tap_rows = plan->scan.columns_first ? (size_t)plan->scan.filter_h : 0;
+    w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
+    if (!is_float) {
+        w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_at(weights, 0);
+        w.row_zero_point = tq_zero_point_at(node->in[0], 0);
+    }
+    if (bias) {
+        w.bias_type = is_float ? TQ_f32 : bias->type == TQ_TensorType_INT64 ? TQ_GEMM_BIAS_I64 : TQ_i32;
+        w.bias = (const char *)bias->data + first * (bias->type == TQ_TensorType_INT64 ? 8 : 4);
+    }
+    return w;
+}
+
+static uint64_t packed_bytes(const product *p)
+{
+    return p->plan.by_channel ? p->depthwise.packed_bytes : (p->gemm.packed_bytes + 63) / 64 * 64;
+}
+
+/* Fills `packed`, or `depthwise`, and their memory. */
+static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_depthwise *depthwise, char *memory)
+{
+    for (size_t g = 0; g < p->plan.groups; g++) {
+        tq_gemm_weights weights = weights_of(node, &p->plan, g);
+        if (p->plan.by_channel) {
+            *depthwise = p->depthwise;
+            tq_depthwise_pack(depthwise, &weights, memory);
+        } else {
+            packed[g] = p->gemm;
+            tq_gemm_pack(&packed[g], &weights, memory + g * packed_bytes(p));
+        }
+    }
+}
+
+static void pack_kept(tq_node *node)
+{
+    const product *p = node->state;
+    kept *k = node->kept;
+    k->store = p->store;
+    if (p->codes)
+        tq_gemm_store_make(&k->store, p->plan.channels, real_at, node, (char *)node->kept + p->columns_at);
+    if (p->constant)
+        pack(node, p, k->packed, &k->depthwise, (char *)node->kept + p->packed_at);
+}
+
+static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
+{
+    const tq_product_plan *plan = &p->plan;
+    const int64_t form[] = {
+        (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
+        (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
+        (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
+        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide,
+        plan->product_in_f32 + 2 * plan->ignores_zero_point};
+    return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
+}
+
+/* The kernel, its packed weights or the scratch for them, and its own scratch. */
+static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
+{
+    const tq_product_plan *plan = &p->plan;
+    const tq_element in = element_of(node->in[0]);
+    const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    tq_error why = {0};
+    tq_status status =
+        plan->by_channel
+            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, flags, &why)
+            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
+    if (status)
+        return tq_op_fail(node, error, status, "%s", why.text);
+    const tq_tensor *bias = bias_of(node);
+    p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
+    if (!p->constant)
+        TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
+    uint64_t total = 0, bytes = 0;
+    tq_scratch_part(&bytes, sizeof(kept) + (uint64_t)plan->groups * sizeof(tq_gemm), 1);
+    if (p->codes)
+        p->columns_at = tq_scratch_part(&bytes, tq_gemm_store_bytes(plan->channels), 1);
+    p->packed_at = tq_scratch_part(p->constant ? &bytes : &total, plan->groups, packed_bytes(p));
+    TQ_TRY(keep(node, p, bytes, error));
+    uint64_t own = plan->by_channel
+                       ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
+                       : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
+    p->scratch_at = tq_scratch_part(&total, own, 1);
+    return tq_node_scratch(node, total, error);
+}
+
+/* XNNPACK's kernel of one channel by itself, of up to 25 taps, goes through them column by column; its others row by
+   row. */
+static bool goes_by_columns(const tq_node *node, const tq_product_plan *plan)
+{
+    return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
+           plan->multiplier == 1 && plan->taps <= 25;
+}
+
+static tq_status eval(tq_node *node, tq_error *error);
+
+tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
+{
+    product *p;
+    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
+    p->plan = *plan;
+    p->plan.scan.columns_first = goes_by_columns(node, plan);
+    TQ_TRY(make_store(node, p, error));
+    node->eval = eval;
+    return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;
+}
+
+/* ---- running ---- */
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    product *p = node->state;
+    const tq_product_plan *plan = &p->plan;
+    if (!plan->rows || !plan->channels)
+        return TQ_OK;
+    const kept *k = node->kept;
+    tq_depthwise own; /* of weights that are not constant */
+    if (!p->constant)
+        pack(node, p, p->packed, &own, (char *)node->scratch + p->packed_at);
+    void *scratch = tq_scratch_at(node, p->scratch_at);
+    tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
+    if (plan->by_channel) {
+        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels,
+                         scratch, node->threads);
+        return TQ_OK;
+    }
+    const size_t each = plan->channels / plan->groups;
+    const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
+    for (size_t g = 0; g < plan->groups; g++) {
+        tq_gemm_store store = tq_gemm_store_from(&k->store, g * each);
+        rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
+        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store,
+                    (char *)node->out[0]->data + g * each * out_size, plan->channels, scratch, node->threads);
+    }
+    return TQ_OK;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TRANSPOSE_CONV: inputs (output shape, weights [o, kh, kw, c], x [n, h, w, c], bias [o] or none).
+ *
+ * Cell (y, x) of the input adds to the output at (y * stride - pad + ky, x * stride - pad + kx).  The output's shape
+ * is one whose convolution, with this padding and stride, has the input's size.  Here is what its contract is and which
+ * arithmetic it has; deconvolution.h and, where weights and shape are constants, transposed.h compute it.
+ *
+ *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm/gemm.h says, taps from the first on
+ *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
+ *                        XNNPACK: fma(f32(f32(sum (q - z) * w) * s_x), s_w[o], bias), act
+ *     int8, uint8, 16x8  acc = sum (x - z_x)(w - z_w) + bias; clamp(multiply(acc, m[o]) + z_o)
+ *     m[o]: f64(s_x) * f64(s_w[o]) / f64(s_o); uint8: f64(f32(s_x * s_w)) / f64(s_o)
+ *     XNNPACK: rounded once, to even (product.h)
+ *     16x8: acc and multiplication in 64 bits, or in 32 where quantized_bias_type says INT32
+ *
+ * Source: LiteRT f6745779, tflite/kernels/transpose_conv.cc, internal/reference/transpose_conv.h and
+ * integer_ops/transpose_conv.h.
+ */
+#include <math.h>
+
+#include "ops/check.h"
+#include "ops/products/transpose_conv_gather.h"
+#include "ops/products/dot.h"
+#include "ops/products/hybrid.h"
+#include "ops/quantized.h"
+#include "ops/products/transpose_conv_gemm.h"
+
+enum { SHAPE = TQ_DECONV_SHAPE, WEIGHTS = TQ_DECONV_WEIGHTS, INPUT = TQ_DECONV_INPUT, BIAS = TQ_DECONV_BIAS };
+
+typedef struct transposition {
+    tq_deconvolution d; /* the first member */
+    tq_requantize_rule rule;
+    size_t tail; /* so many of the last channels have the rule DOUBLE */
+    tq_transposed matrix;
+} transposition;
+
+/* ---- the contract ---- */
+
+/* The output's shape, from its values; its convolution must have the input's size.  XNNPACK takes the batch from the
+   input, which may have been resized beside a constant shape. */
+static tq_status fit(tq_node *node, tq_error *error)
+{
+    tq_deconvolution *d = node->state;
+    const int32_t *x = node->in[INPUT]->shape.dims, *w = node->in[WEIGHTS]->shape.dims;
+    const int32_t *given = node->in[SHAPE]->data;
+    const bool has_batch = node->numerics == TQ_NUMERICS_XNNPACK || given[0] == x[0];
+    if (!has_batch || given[3] != w[0] || given[1] <= 0 || given[2] <= 0)
+        return tq_input_fail(node, SHAPE, error,
+                             "asks for [%d,%d,%d,%d]; the batch must be %d, the channels %d, and the size positive",
+                             given[0], given[1], given[2], given[3], x[0], w[0]);
+    const tq_table *options = &node->options.table;
+    int64_t padding = tq_get_int(options, TQ_TransposeConvOptions_padding);
+    tq_window height = {given[1], w[1], (int32_t)tq_get_int(options, TQ_TransposeConvOptions_stride_h), 1, 0, 0};
+    tq_window width = {given[2], w[2], (int32_t)tq_get_int(options, TQ_TransposeConvOptions_stride_w), 1, 0, 0};
+    TQ_TRY(tq_window_fit(node, "height", padding, &height, error));
+    TQ_TRY(tq_window_fit(node, "width", padding, &width, error));
+    if (height.out != x[1] || width.out != x[2])
+        return tq_input_fail(node, SHAPE, error,
+                             "asks for a size of %d x %d, whose convolution is %d x %d; the input is %d x %d", given[1],
+                             given[2], height.out, width.out, x[1], x[2]);
+    d->y = height;
+    d->x = width;
+    tq_shape out = {4, {x[0], given[1], given[2], given[3]}};
+    return tq_output_shape(node, 0, &out, error);
+}
+
+static tq_status check_types(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, SHAPE, TQ_T(INT32), error));
+    TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
+    TQ_TRY(tq_check_output_like(node, 0, INPUT, error));
+    switch (node->in[INPUT]->type) {
+    case TQ_TensorType_FLOAT32: return tq_check_input(node, WEIGHTS, TQ_T(FLOAT32) | TQ_T(INT8), error);
+    case TQ_TensorType_UINT8: return tq_check_input(node, WEIGHTS, TQ_T(UINT8), error);
+    default: return tq_check_input(node, WEIGHTS, TQ_T(INT8), error);
+    }
+}
+
+static tq_status check_bias(const tq_node *node, tq_error *error)
+{
+    const tq_tensor *bias = tq_deconv_bias(node);
+    if (!bias)
+        return TQ_OK;
+    int32_t type = node->in[INPUT]->type;
+    TQ_TRY(tq_check_input(node, BIAS,
+                          type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
+                          : type == TQ_TensorType_INT16 ? TQ_T(INT32) | TQ_T(INT64) : TQ_T(INT32),
+                          error));
+    if (tq_tensor_count(bias) != (size_t)node->in[WEIGHTS]->shape.dims[0])
+        return tq_input_fail(node, BIAS, error, "has %zu elements; the weights give %d channels",
+                             tq_tensor_count(bias), node->in[WEIGHTS]->shape.dims[0]);
+    if (type != TQ_TensorType_FLOAT32 && type != TQ_TensorType_UINT8 && tq_zero_point_at(bias, 0) != 0)
+        return tq_input_fail(node, BIAS, error, "has the zero point %d; it must be 0", tq_zero_point_at(bias, 0));
+    return TQ_OK;
+}
+
+static tq_status check_shapes(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_rank(node, SHAPE, 1, 1, error));
+    TQ_TRY(tq_check_rank(node, WEIGHTS, 4, 4, error));
+    TQ_TRY(tq_check_rank(node, INPUT, 4, 4, error));
+    const int32_t *x = node->in[INPUT]->shape.dims, *w = node->in[WEIGHTS]->shape.dims;
+    if (node->in[SHAPE]->shape.dims[0] != 4)
+        return tq_input_fail(node, SHAPE, error, "has %d elements; an output shape of 4 is needed",
+                             node->in[SHAPE]->shape.dims[0]);
+    if (x[1] <= 0 || x[2] <= 0 || x[3] <= 0)
+        return tq_input_fail(node, INPUT, error, "is empty: %d x %d x %d", x[1], x[2], x[3]);
+    if (w[0] <= 0 || w[3] != x[3])
+        return tq_input_fail(node, WEIGHTS, error, "leads from %d channels to %d; the input has %d", w[3], w[0], x[3]);
+    const tq_table *options = &node->options.table;
+    int64_t down = tq_get_int(options, TQ_TransposeConvOptions_stride_h);
+    int64_t right = tq_get_int(options, TQ_TransposeConvOptions_stride_w);
+    if (down <= 0 || down > INT16_MAX || right <= 0 || right > INT16_MAX)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the stride is %lld x %lld; it must be from 1 to 32767",
+                          (long long)down, (long long)right);
+    return check_bias(node, error);
+}
+
+/* ---- the arithmetic ---- */
+
+/* 16x8: 64 bits, unless the model, or a bias of 32 bits, asks for 32. */
+static tq_status choose_width(const tq_node *node, tq_deconvolution *d, tq_error *error)
+{
+    const tq_tensor *bias = tq_deconv_bias(node);
+    if (node->in[INPUT]->type != TQ_TensorType_INT16)
+        return TQ_OK;
+    int64_t asked = tq_get_int(&node->options.table, TQ_TransposeConvOptions_quantized_bias_type);
+    if (asked == TQ_TensorType_FLOAT32)
+        asked = bias ? bias->type : TQ_TensorType_INT64;
+    if ((asked != TQ_TensorType_INT32 && asked != TQ_TensorType_INT64) || (bias && bias->type != asked))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "quantized_bias_type is %s; it must be INT32 or INT64, and the bias's type",
+                          tq_type_name(asked));
+    if (tq_zero_point_at(node->in[INPUT], 0) != 0 || tq_zero_point_at(node->out[0], 0) != 0)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "16-bit input and output must have the zero point 0");
+    d->wide = asked == TQ_TensorType_INT64;
+    d->chunk = TQ_DOT_16X8;
+    return TQ_OK;
+}
+
+/* The multiplier of an output channel. */
+static double multiplier_of(const void *of, size_t o)
+{
+    const tq_node *node = of;
+    float s_x = tq_scale_at(node->in[INPUT], 0), s_w = tq_scale_at(node->in[WEIGHTS], o);
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return (double)tq_even_multiplier(s_x, s_w, tq_scale_at(node->out[0], 0));
+    double product = node->in[INPUT]->type == TQ_TensorType_UINT8 ? (double)(s_x * s_w) : (double)s_x * (double)s_w;
+    return product / (double)tq_scale_at(node->out[0], 0);
+}
+
+/* The optimized kernels' rule is up where they have vectors: of int8, for whole blocks of 8 channels; of uint8, of 16
+   elements. */
+static void choose_rule(const tq_node *node, transposition *s)
+{
+    const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
+    s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
+              : optimized                           ? TQ_REQUANTIZE_UP
+                                                    : TQ_REQUANTIZE_DOUBLE;
+    s->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->d.out_channels % 8 : 0;
+    s->d.has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
+}
+
+static tq_requantize_rule rule_at(const transposition *s, size_t o)
+{
+    return o + s->tail < s->d.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
+}
+
+static tq_status prepare_codes(tq_node *node, transposition *s, int64_t activation, tq_error *error)
+{
+    tq_deconvolution *d = &s->d;
+    const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *output = node->out[0];
+    TQ_TRY(tq_check_input_scale(node, INPUT, error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    bool u8 = input->type == TQ_TensorType_UINT8;
+    TQ_TRY(u8 ? tq_check_input_scale(node, WEIGHTS, error) : tq_check_weight_scales(node, WEIGHTS, 0, error));
+    d->chunk = TQ_DOT_CODES;
+    TQ_TRY(choose_width(node, d, error));
+    TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *d->multipliers, &d->multipliers, error));
+    choose_rule(node, s);
+    for (size_t o = 0; o < d->out_channels; o++)
+        d->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
+    d->zero_point = tq_zero_point_at(output, 0);
+    tq_activation_codes(node, activation, &d->low_code, &d->high_code);
+    const tq_tensor *bias = tq_deconv_bias(node);
+    double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
+    if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
+        return tq_input_fail(node, BIAS, error, "has the scale %g; it must be the input's times the weights', %g",
+                             (double)tq_scale_at(bias, 0), s_x * (double)tq_scale_at(weights, 0));
+    return TQ_OK;
+}
+
+/* Picks the arithmetic. */
+static tq_status choose_form(tq_node *node, transposition *s, int64_t activation, tq_error *error)
+{
+    const bool xnnpack = node->numerics == TQ_NUMERICS_XNNPACK;
+    tq_activation_floats(node, activation, &s->d.low, &s->d.high);
+    if (node->in[INPUT]->type != TQ_TensorType_FLOAT32) {
+        s->d.form = TQ_DECONV_CODES;
+        return prepare_codes(node, s, activation, error);
+    }
+    if (node->in[WEIGHTS]->type == TQ_TensorType_FLOAT32) {
+        s->d.form = xnnpack ? TQ_DECONV_FUSED : TQ_DECONV_FLOATS;
+        return TQ_OK;
+    }
+    s->d.form = xnnpack ? TQ_DECONV_HYBRID_CODES : TQ_DECONV_HYBRID;
+    return tq_check_weight_scales(node, WEIGHTS, 0, error);
+}
+
+/* ---- by the matrix kernel ---- */
+
+static void pack_matrix(tq_node *node)
+{
+    const transposition *s = node->state;
+    tq_transposed_pack(node, &s->matrix);
+}
+
+static tq_status eval_matrix(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const transposition *s = node->state;
+    tq_transposed_eval(node, &s->matrix);
+    if (s->d.has_rest)
+        tq_deconv_redo_rest(node, &s->d);
+    return TQ_OK;
+}
+
+/* Weights and shape are constants, so that the matrix kernel can have them packed; and it has this arithmetic. */
+static bool suits_matrix(const tq_node *node, const tq_deconvolution *d)
+{
+    const tq_tensor *bias = tq_deconv_bias(node);
+    if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || (bias && !tq_is_constant(bias)) ||
+        d->form == TQ_DECONV_HYBRID || d->form == TQ_DECONV_HYBRID_CODES || !tq_transposed_fits(&d->y, &d->x))
+        return false;
+    for (size_t o = 0; d->multipliers && o < d->out_channels; o++)
+        if (!(multiplier_of(node, o) < 1e9))
+            return false;
+    return true;
+}
+
+static tq_status prepare_store(tq_node *node, const transposition *s, tq_gemm_store *store, tq_error *error)
+{
+    const tq_deconvolution *d = &s->d;
+    void *memory;
+    if (!d->multipliers) {
+        *store = (tq_gemm_store){.out = TQ_f32, .floor = d->low, .ceiling = d->high};
+        return TQ_OK;
+    }
+    int32_t type = node->out[0]->type;
+    *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
+                             .rule = s->rule, .tail = s->tail, .zero_point = d->zero_point, .low = d->low_code,
+                             .high = d->high_code};
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
+    tq_gemm_store_make(store, d->out_channels, multiplier_of, node, memory);
+    return TQ_OK;
+}
+
+static tq_status prepare_matrix(tq_node *node, transposition *s, tq_error *error)
+{
+    tq_deconvolution *d = &s->d;
+    const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *bias = tq_deconv_bias(node);
+    bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
+    tq_transposed *t = &s->matrix;
+    *t = (tq_transposed){.y = &d->y, .x = &d->x, .batches = d->batches, .channels = d->channels,
+                         .out_channels = d->out_channels, .flags = d->wide ? TQ_GEMM_WIDE : 0};
+    t->flags |= d->form == TQ_DECONV_FUSED ? TQ_GEMM_FUSED : 0;
+    t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
+    t->weights = (tq_gemm_weights){.type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
+                                   .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
+                                   .row_zero_point = floats ? 0 : tq_zero_point_at(input, 0),
+                                   .bias_type = floats ? TQ_f32 : TQ_i32};
+    if (bias && bias->type == TQ_TensorType_INT64)
+        t->weights.bias_type = TQ_GEMM_BIAS_I64;
+    TQ_TRY(prepare_store(node, s, &t->store, error));
+    uint64_t total = 0;
+    TQ_TRY(tq_transposed_prepare(node, t, &total, pack_matrix, error));
+    node->eval = eval_matrix;
+    return tq_node_scratch(node, total, error);
+}
+
+/* ---- the whole ---- */
+
+tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
+{
+    TQ_TRY(check_types(node, error));
+    TQ_TRY(check_shapes(node, error));
+    transposition *s;
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    const tq_shape *weights = &node->in[WEIGHTS]->shape;
+    s->d.batches = (size_t)node->in[INPUT]->shape.dims[0];
+    s->d.channels = (size_t)weights->dims[3];
+    s->d.out_channels = (size_t)weights->dims[0];
+    s->d.taps = tq_shape_span(weights, 1, 3);
+    int64_t activation = tq_get_int(&node->options.table, TQ_TransposeConvOptions_fused_activation_function);
+    TQ_TRY(choose_form(node, s, activation, error));
+    TQ_TRY(tq_shape_from_values(node, 1u << SHAPE, fit, error));
+    return suits_matrix(node, &s->d) ? prepare_matrix(node, s, error) : tq_deconv_prepare(node, &s->d, error);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One spatial dimension of a convolution: its size, its padding, and which taps of the filter meet the
+ * input at an output's place.
+ *
+ *     SAME    out = ceil(in / stride)
+ *     VALID   out = (in + stride - effective) / stride, effective = (filter - 1) * dilation + 1
+ *     pad     max((out - 1) * stride + effective - in, 0) / 2 cells before the first; an odd one comes after
+ *
+ * Source: LiteRT f6745779, tflite/kernels/padding.h.
+ */
+#ifndef TQ_OPS_PRODUCTS_WINDOW_H
+#define TQ_OPS_PRODUCTS_WINDOW_H
+
+#include "ops/op.h"
+
+typedef struct tq_window {
+    int32_t in, filter, stride, dilation;
+    int32_t out, pad; /* from tq_window_fit */
+} tq_window;
+
+/* Gives out and pad.  Fails, naming `what` ("height"), for a stride, dilation or filter that is not positive, for
+   a padding that there is not, and for a size that is negative or past int32. */
+tq_status tq_window_fit(const tq_node *node, const char *what, int64_t padding, tq_window *window, tq_error *error);
+
+/* Where the filter's first tap falls in the input. */
+static inline int64_t tq_window_origin(const tq_window *window, int32_t out)
+{
+    return (int64_t)out * window->stride - window->pad;
+}
+
+/* The taps [*first, *end) that fall inside the input. */
+static inline void tq_window_taps(const tq_window *window, int32_t out, int32_t *first, int32_t *end)
+{
+    int64_t origin = tq_window_origin(window, out), room = window->in - origin;
+    int64_t low = origin < 0 ? (-origin + window->dilation - 1) / window->dilation : 0;
+    int64_t high = room <= 0 ? 0 : (room + window->dilation - 1) / window->dilation;
+    if (high > window->filter)
+        high = window->filter;
+    if (low > high)
+        low = high;
+    *first = (int32_t)low;
+    *end = (int32_t)high;
+}
+
+#endif

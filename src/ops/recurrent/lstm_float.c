@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A step of an LSTM in floating point, with weights of floats or of codes (hybrid).  Contract: lstm.h.
+ *
+ * Floats: a gate's sum is ((bias + W x) + A aux) + R h, each product summed as ops/recurrent/ordered_product.h says.
+ *
+ * Hybrid: x, aux, h and what is projected are quantized row by row (ops/products/hybrid.h), and
+ *     gate += f32(acc - z * sum(w)) * f32(s_w * s_row)
+ * for each of the matrices in turn; peepholes are f32(code * scale).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/recurrent/curves.h"
+#include "ops/recurrent/lstm.h"
+#include "ops/recurrent/ordered_product.h"
+#include "ops/parallel.h"
+#include "ops/scratch.h"
+
+typedef struct step {
+    const tq_node *node;
+    const tq_lstm *l;
+    tq_rows x, aux, h;
+    float *gates; /* [gate][batch][cell] */
+} step;
+
+static float gate_sum(const step *s, int gate, size_t b, size_t cell)
+{
+    const tq_lstm_gate *g = &s->l->gates[gate];
+    float sum = g->norm ? 0 : ((const float *)g->bias->data)[cell];
+    sum = tq_rows_product(sum, g->weights, g->sums, &s->x, b, cell);
+    if (g->aux_weights)
+        sum = tq_rows_product(sum, g->aux_weights, g->aux_sums, &s->aux, b, cell);
+    if (s->l->diagonal[gate])
+        return sum + ((const float *)g->recurrent->data)[cell] * s->h.data[b * s->h.stride + cell];
+    return tq_rows_product(sum, g->recurrent, g->recurrent_sums, &s->h, b, cell);
+}
+
+static void sum_codes(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const step *s = context;
+    size_t size = s->l->batches * s->l->cells;
+    for (int gate = s->l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
+        for (size_t cell = begin; cell < end; cell++)
+            for (size_t b = 0; b < s->l->batches && !tq_stop_count(&work, s->l->inputs + s->l->outputs); b++)
+                s->gates[(size_t)gate * size + b * s->l->cells + cell] = gate_sum(s, gate, b, cell);
+}
+
+/* ---- float weights ---- */
+
+static int first_gate(const tq_lstm *l)
+{
+    return l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT;
+}
+
+static size_t channels_of(const tq_lstm *l)
+{
+    return (size_t)(TQ_GATES - first_gate(l)) * l->cells;
+}
+
+static size_t width_of(const tq_lstm *l)
+{
+    return l->inputs + l->aux + l->outputs;
+}
+
+/* Columns of [cells][width] weights into the joined matrix, from row `first` and column `channel` on. */
+static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t first, size_t channel)
+{
+    for (size_t cell = 0; cell < l->cells && !tq_stop_after(width); cell++)
+        for (size_t k = 0; k < width; k++)
+            l->joined[(first + k) * channels_of(l) + channel + cell] = w[cell * width + k];
+}
+
+void tq_lstm_pack_float(tq_lstm *l)
+{
+    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
+        const tq_lstm_gate *g = &l->gates[gate];
+        size_t channel = (size_t)(gate - first_gate(l)) * l->cells;
+        join_weights(l, g->weights->data, l->inputs, 0, channel);
+        if (l->aux)
+            join_weights(l, g->aux_weights->data, l->aux, l->inputs, channel);
+        if (!l->diagonal[gate]) /* else zeros */
+            join_weights(l, g->recurrent->data, l->outputs, l->inputs + l->aux, channel);
+    }
+    for (size_t o = 0; l->projection && o < l->outputs; o++)
+        for (size_t cell = 0; cell < l->cells; cell++)
+            l->projected[cell * l->outputs + o] = ((const float *)l->projection->data)[o * l->cells + cell];
+}
+
+static bool all_constant(const tq_lstm *l)
+{
+    bool constant = !l->projection || tq_is_constant(l->projection);
+    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
+        const tq_lstm_gate *g = &l->gates[gate];
+        constant = constant && tq_is_constant(g->weights) && tq_is_constant(g->recurrent) &&
+                   (!g->aux_weights || tq_is_constant(g->aux_weights));
+    }
+    return constant;
+}
+
+tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *l, tq_error *error)
+{
+    TQ_TRY(tq_node_memory(node, (uint64_t)channels_of(l) * width_of(l), sizeof(float), &l->joined, error));
+    if (l->projection)
+        TQ_TRY(tq_node_memory(node, (uint64_t)l->cells * l->outputs, sizeof(float), &l->projected, error));
+    l->pack_again = !all_constant(l);
+    if (!l->pack_again)
+        tq_lstm_pack_float(l);
+    return TQ_OK;
+}
+
+static float start_of(const tq_lstm *l, int gate, size_t cell)
+{
+    const tq_lstm_gate *g = &l->gates[gate];
+    return g->norm ? 0 : ((const float *)g->bias->data)[cell];
+}
+
+static bool in_lanes(const tq_lstm *l, size_t channels, size_t depth)
+{
+    return tq_ordered_in_lanes(channels, l->together ? l->batches : 1, depth);
+}
+
+/* Cells [begin, end) of all gates and batches. */
+static void sum_floats(void *context, size_t begin, size_t end)
+{
+    const step *s = context;
+    const tq_lstm *l = s->l;
+    const tq_rows *parts[] = {&s->x, &s->aux, &s->h};
+    for (int gate = first_gate(l); gate < TQ_GATES; gate++)
+        for (size_t b = 0; b < l->batches && !tq_stop_after((end - begin) * (l->inputs + l->outputs) / 8); b++) {
+            const float *w = l->joined + (size_t)(gate - first_gate(l)) * l->cells + begin;
+            float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells;
+            for (size_t cell = begin; cell < end; cell++)
+                sums[cell] = start_of(l, gate, cell);
+            for (int i = 0; i < 3; i++) {
+                const tq_rows *part = parts[i];
+                if (part->width && !(i == 2 && l->diagonal[gate]))
+                    tq_ordered_product(w, channels_of(l), end - begin, part->data + b * part->stride, part->width,
+                                       in_lanes(l, l->cells, part->width), sums + begin);
+                w += part->width * channels_of(l);
+            }
+            for (size_t cell = begin; l->diagonal[gate] && cell < end; cell++)
+                sums[cell] += ((const float *)l->gates[gate].recurrent->data)[cell] * s->h.data[b * s->h.stride + cell];
+        }
+}
+
+/* ---- from sums to gates ---- */
+
+static void add_peephole(const tq_lstm *l, const tq_tensor *peephole, float *gate)
+{
+    const float *c = l->cell_state->data;
+    bool codes = tq_is_hybrid_weights(peephole);
+    for (size_t i = 0; i < l->batches * l->cells; i++) {
+        size_t cell = i % l->cells;
+        float w = codes ? (float)((const int8_t *)peephole->data)[cell] * tq_scale_at(peephole, cell)
+                        : ((const float *)peephole->data)[cell];
+        gate[i] += w * c[i];
+    }
+}
+
+/* Each batch to mean 0 and deviation 1, then by its coefficient, plus its bias. */
+static void normalize(const tq_lstm *l, const tq_lstm_gate *g, float *gate)
+{
+    const float *coefficient = g->norm->data, *bias = g->bias->data;
+    for (size_t b = 0; b < l->batches; b++, gate += l->cells) {
+        float sum = 0, squares = 0;
+        for (size_t i = 0; i < l->cells; i++)
+            sum += gate[i];
+        float mean = sum / (float)l->cells;
+        for (size_t i = 0; i < l->cells; i++) {
+            float difference = gate[i] - mean;
+            squares += difference * difference;
+        }
+        float inverse = 1.0f / sqrtf(squares / (float)l->cells + 1e-8f);
+        for (size_t i = 0; i < l->cells; i++)
+            gate[i] = (gate[i] - mean) * inverse * coefficient[i] + bias[i];
+    }
+}
+
+/* Where the runtime has a gate's values, in gates: modulation before forget. */
+static size_t place_of(const tq_lstm *l, int gate)
+{
+    static const size_t places[TQ_GATES] = {0, 2, 1, 3};
+    return places[gate] - l->cifg;
+}
+
+static void finish_gate(const step *s, int gate)
+{
+    const tq_lstm *l = s->l;
+    size_t size = l->batches * l->cells;
+    float *values = s->gates + (size_t)gate * size;
+    if (l->gates[gate].peephole)
+        add_peephole(l, l->gates[gate].peephole, values);
+    if (l->gates[gate].norm)
+        normalize(l, &l->gates[gate], values);
+    if (gate == TQ_GATE_MODULATION) {
+        tq_activate(l->activation, values, size);
+        return;
+    }
+    size_t rows = l->together ? 1 : l->batches, row = size / rows;
+    for (size_t b = 0; b < rows; b++)
+        tq_curve_logistic_row(values + b * row, row, place_of(l, gate) * size + b * row);
+}
+
+static float clipped(float x, float clip)
+{
+    return clip > 0 ? (x < -clip ? -clip : x > clip ? clip : x) : x;
+}
+
+static void update_cell(const step *s)
+{
+    const tq_lstm *l = s->l;
+    size_t size = l->batches * l->cells;
+    const float *forget = s->gates + TQ_GATE_FORGET * size, *input = s->gates + TQ_GATE_INPUT * size;
+    const float *modulation = s->gates + TQ_GATE_MODULATION * size;
+    float *c = l->cell_state->data;
+    for (size_t i = 0; i < size; i++)
+        c[i] = clipped(forget[i] * c[i] + modulation[i] * (l->cifg ? 1.0f - forget[i] : input[i]), l->cell_clip);
+}
+
+/* ---- output ---- */
+
+static void project_codes(const step *s, const float *hidden, float *h)
+{
+    size_t work = 0;
+    const tq_lstm *l = s->l;
+    tq_rows in = tq_rows_take(hidden, l->cells, l->cells, l->batches, l->rule,
+                              tq_scratch_at(s->node, l->hidden_codes_at), tq_scratch_at(s->node, l->rows_at));
+    for (size_t b = 0; b < l->batches; b++)
+        for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
+            float start = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
+            h[b * l->outputs + o] = tq_rows_product(start, l->projection, l->projection_sums, &in, b, o);
+        }
+}
+
+static void project_floats(const step *s, const float *hidden, float *h)
+{
+    const tq_lstm *l = s->l;
+    for (size_t b = 0; b < l->batches; b++, h += l->outputs) {
+        for (size_t o = 0; o < l->outputs; o++)
+            h[o] = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
+        tq_ordered_product(l->projected, l->outputs, l->outputs, hidden + b * l->cells, l->cells,
+                           in_lanes(l, l->outputs, l->cells), h);
+    }
+}
+
+static void project(const step *s, const float *hidden)
+{
+    const tq_lstm *l = s->l;
+    float *h = l->output_state->data;
+    (l->rule ? project_codes : project_floats)(s, hidden, h);
+    for (size_t i = 0; i < l->batches * l->outputs; i++)
+        h[i] = clipped(h[i], l->projection_clip);
+}
+
+static void give_output(const step *s, const tq_sequence *out, size_t at)
+{
+    const tq_lstm *l = s->l;
+    size_t size = l->batches * l->cells;
+    const float *gate = s->gates + TQ_GATE_OUTPUT * size;
+    float *hidden = tq_scratch_at(s->node, l->hidden_at), *h = l->output_state->data;
+    memcpy(hidden, l->cell_state->data, size * sizeof *hidden);
+    tq_activate(l->activation, hidden, size);
+    for (size_t i = 0; i < size; i++)
+        hidden[i] *= gate[i];
+    if (l->projection)
+        project(s, hidden);
+    else
+        memcpy(h, hidden, size * sizeof *h);
+    for (size_t b = 0; b < l->batches; b++)
+        memcpy((float *)out->data + at * out->step_size + b * out->batch_size, h + b * l->outputs,
+               l->outputs * sizeof *h);
+}
+
+/* ---- the step ---- */
+
+void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence *x, const tq_sequence *aux,
+                        const tq_sequence *out, size_t at)
+{
+    tq_hybrid_row *scales = tq_scratch_at(node, l->rows_at);
+    step s = {.node = node, .l = l, .gates = tq_scratch_at(node, l->gates_at)};
+    s.x = tq_rows_of_step(x, at, l->inputs, l->batches, l->rule, tq_scratch_at(node, l->x_codes_at), scales);
+    if (l->aux)
+        s.aux = tq_rows_of_step(aux, at, l->aux, l->batches, l->rule, tq_scratch_at(node, l->aux_codes_at),
+                                scales + l->batches);
+    s.h = tq_rows_take(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
+                       tq_scratch_at(node, l->h_codes_at), scales + 2 * l->batches);
+    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads,
+                    l->rule ? sum_codes : sum_floats, &s);
+    for (int gate = first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
+        finish_gate(&s, gate);
+    update_cell(&s);
+    finish_gate(&s, TQ_GATE_OUTPUT);
+    give_output(&s, out, at);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SVDF: a fully-connected layer over time, factored into filters.  Inputs: x [n, inputs], feature weights
+ * [filters, inputs], time weights [filters, memory], bias [units] or none, state [n, filters * memory]
+ * (a variable).  filters = units * rank.
+ *
+ * The state moves back by one step, its newest is feature . x, and
+ *     out[unit] = act(bias + sum over the unit's filters of time . state)
+ *
+ *     float32, hybrid    hybrid: x quantized row by row, time weights dequantized (ops/products/hybrid.h)
+ *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the
+ *                        state's type, INT16 (with zero point 0) or INT8, which is also the time weights'; the rest in
+ *                        32 bits, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); RELU is all that may
+ *                        be asked for, and not applied
+ *
+ * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states are those of
+ * tflite-micro, whose arithmetic this is; LiteRT takes them for INT16 and reads past them.
+ */
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/products/dot.h"
+#include "ops/products/hybrid.h"
+#include "ops/quantized.h"
+#include "ops/scratch.h"
+#include "ops/recurrent/state.h"
+
+enum { INPUT, FEATURE, TIME, BIAS, STATE };
+
+typedef struct svdf {
+    size_t batches, inputs, filters, memory, rank, units;
+    int64_t activation;
+    tq_fixed to_state, to_output;
+    tq_hybrid_rule rule;
+    float *time;   /* hybrid: the time weights, dequantized; NULL where they are not constant */
+    int32_t *sums; /* hybrid: of the feature weights */
+    uint64_t time_at, sums_at, codes_at, products_at;
+} svdf;
+
+/* The newest step's place, of filter f of batch b. */
+static size_t newest(const svdf *s, size_t b, size_t f)
+{
+    return (b * s->filters + f) * s->memory + s->memory - 1;
+}
+
+/* Moves the whole state back by one; what comes to stand in a newest place is overwritten. */
+static void move_back(const svdf *s, tq_tensor *state, size_t size)
+{
+    size_t count = s->batches * s->filters * s->memory;
+    if (count > 1)
+        memmove(state->data, (char *)state->data + size, (count - 1) * size);
+}
+
+static const tq_tensor *bias_of(const tq_node *node)
+{
+    return node->in[BIAS];
+}
+
+/* ---- floats ---- */
+
+static void reduce_floats(const tq_node *node, const svdf *s, const float *time, float *products)
+{
+    size_t work = 0;
+    const float *state = node->in[STATE]->data;
+    const tq_tensor *bias = bias_of(node);
+    float *out = node->out[0]->data;
+    for (size_t i = 0; i < s->batches * s->filters && !tq_stop_count(&work, s->memory); i++)
+        products[i] = tq_add_dot_f32(0, time + i % s->filters * s->memory, state + i * s->memory, s->memory);
+    for (size_t i = 0; i < s->batches * s->units && !tq_stop_count(&work, s->rank); i++) {
+        out[i] = tq_sum_f32(products + i * s->rank, s->rank);
+        if (bias)
+            out[i] += ((const float *)bias->data)[i % s->units];
+    }
+    tq_activate(s->activation, out, s->batches * s->units);
+}
+
+static tq_status eval_floats(tq_node *node, tq_error *error)
+{
+    size_t work = 0;
+    (void)error;
+    const svdf *s = node->state;
+    const float *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
+    float *state = node->in[STATE]->data;
+    move_back(s, node->in[STATE], sizeof(float));
+    for (size_t b = 0; b < s->batches; b++)
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++)
+            state[newest(s, b, f)] = tq_add_dot_f32(0, feature + f * s->inputs, x + b * s->inputs, s->inputs);
+    reduce_floats(node, s, node->in[TIME]->data, tq_scratch_at(node, s->products_at));
+    return TQ_OK;
+}
+
+static void dequantize_time(const tq_tensor *time, float *to)
+{
+    size_t memory = (size_t)time->shape.dims[1];
+    const size_t count = tq_tensor_count(time);
+    TQ_EACH(i, count)
+        to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
+}
+
+static tq_status eval_hybrid(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const svdf *s = node->state;
+    const int8_t *feature = node->in[FEATURE]->data;
+    float *state = node->in[STATE]->data, *time = s->time;
+    int32_t *sums = s->sums;
+    int8_t *codes = tq_scratch_at(node, s->codes_at);
+    if (!sums) {
+        sums = tq_scratch_at(node, s->sums_at);
+        tq_row_sums(feature, s->filters, s->inputs, sums);
+    }
+    if (!time) {
+        time = tq_scratch_at(node, s->time_at);
+        dequantize_time(node->in[TIME], time);
+    }
+    move_back(s, node->in[STATE], sizeof(float));
+    for (size_t b = 0; b < s->batches; b++) {
+        tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, codes);
+        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs / 8); f++) {
+            int64_t acc = tq_dot_i8(feature + f * s->inputs, codes, s->inputs) - (int64_t)row.zero_point * sums[f];
+            state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));
+        }
+    }
+    reduce_floats(node, s, time, tq_scratch_at(node, s->products_at));
+    return TQ_OK;
+}
+
+/* ---- integers ---- */
+
+static int32_t code_at(const tq_tensor *tensor, size_t i)
+{
+    return tensor->type == TQ_TensorType_INT16 ? ((const int16_t *)tensor->data)[i]
+                                               : ((const int8_t *)tensor->data)[i];
+}
+
+static void put_code(tq_tensor *tensor, size_t i, int64_t code)
+{
+    if (tensor->type == TQ_TensorType_INT16)
+        ((int16_t *)tensor->data)[i] = (int16_t)tq_clamp_i64(code, INT16_MIN, INT16_MAX);
+    else
+        ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(code, INT8_MIN, INT8_MAX);
+}
+
+/* time . state of row i of the state, below 2^31 rows of products below 2^32: no overflow. */
+static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
+{
+    const tq_tensor *time = node->in[TIME], *state = node->in[STATE];
+    int32_t zero_point = tq_zero_point_at(state, 0);
+    int64_t sum = 0;
+    for (size_t step = 0; step < s->memory; step++)
+        sum += (int64_t)code_at(time, i % s->filters * s->memory + step) *
+               (code_at(state, i * s->memory + step) - zero_point);
+    return sum;
+}
+
+static tq_status eval_codes(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const svdf *s = node->state;
+    const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
+    const tq_tensor *bias = bias_of(node);
+    tq_tensor *state = node->in[STATE];
+    int32_t zero_in = tq_zero_point_at(node->in[INPUT], 0), zero_out = tq_zero_point_at(node->out[0], 0);
+    int32_t zero_state = tq_zero_point_at(state, 0);
+    move_back(s, state, tq_element_bytes(state->type));
+    for (size_t b = 0; b < s->batches; b++)
+        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs); f++) {
+            int64_t acc = 0;
+            for (size_t i = 0; i < s->inputs; i++)
+                acc += feature[f * s->inputs + i] * (x[b * s->inputs + i] - zero_in);
+            int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_state);
+            put_code(state, newest(s, b, f), (int64_t)code + zero_state);
+        }
+    for (size_t i = 0; i < s->batches * s->units; i++) {
+        uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i % s->units] : 0; /* wraps */
+        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_after(2 * s->memory); f++)
+            acc += (uint32_t)over_time(node, s, f);
+        int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
+        ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)code + zero_out, INT8_MIN, INT8_MAX);
+    }
+    return TQ_OK;
+}
+
+/* ---- prepare ---- */
+
+static tq_status check_types(const tq_node *node, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, INPUT, TQ_T(FLOAT32) | TQ_T(INT8), error));
+    TQ_TRY(tq_check_output_like(node, 0, INPUT, error));
+    bool floats = node->in[INPUT]->type == TQ_TensorType_FLOAT32;
+    TQ_TRY(tq_check_input(node, FEATURE, floats ? TQ_T(FLOAT32) | TQ_HYBRID_WEIGHTS : TQ_T(INT8), error));
+    if (!floats)
+        TQ_TRY(tq_check_input(node, TIME, TQ_T(INT16) | TQ_T(INT8), error));
+    else
+        TQ_TRY(tq_check_input_like(node, TIME, FEATURE, error));
+    if (node->in[BIAS])
+        TQ_TRY(tq_check_input(node, BIAS, floats ? TQ_T(FLOAT32) : TQ_T(INT32), error));
+    return TQ_OK;
+}
+
+static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
+{
+    for (int i = INPUT; i <= TIME; i++)
+        TQ_TRY(tq_check_rank(node, i, 2, 2, error));
+    const int32_t *x = node->in[INPUT]->shape.dims, *feature = node->in[FEATURE]->shape.dims;
+    const int32_t *time = node->in[TIME]->shape.dims;
+    int64_t rank = tq_get_int(&node->options.table, TQ_SVDFOptions_rank);
+    if (rank <= 0 || feature[0] % rank)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "rank is %lld; it must be positive and divide the %d filters",
+                          (long long)rank, feature[0]);
+    if (feature[1] != x[1])
+        return tq_input_fail(node, FEATURE, error, "takes %d inputs; the input has %d", feature[1], x[1]);
+    if (time[0] != feature[0] || time[1] <= 0)
+        return tq_input_fail(node, TIME, error, "has %d filters and %d steps; the feature weights have %d filters",
+                             time[0], time[1], feature[0]);
+    *s = (svdf){.batches = (size_t)x[0], .inputs = (size_t)x[1], .filters = (size_t)feature[0],
+                .memory = (size_t)time[1], .rank = (size_t)rank, .units = (size_t)(feature[0] / rank)};
+    if (node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
+        return tq_input_fail(node, BIAS, error, "has %zu elements; there are %zu units",
+                             tq_tensor_count(node->in[BIAS]), s->units);
+    unsigned state = node->in[INPUT]->type == TQ_TensorType_INT8 ? tq_type_set(node->in[TIME]->type) : TQ_T(FLOAT32);
+    TQ_TRY(tq_check_state(node, STATE, state, s->batches * s->filters * s->memory, error));
+    tq_shape out = {2, {x[0], (int32_t)s->units}};
+    return tq_output_shape(node, 0, &out, error);
+}
+
+static tq_status prepare_codes(tq_node *node, svdf *s, tq_error *error)
+{
+    if (s->activation != TQ_ActivationFunctionType_RELU)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "activation is %lld; with int8 it must be RELU (1)",
+                          (long long)s->activation);
+    const int scaled[] = {INPUT, FEATURE, TIME, STATE};
+    for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
+        TQ_TRY(tq_check_input_scale(node, scaled[i], error));
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    const int symmetric[] = {FEATURE, TIME, STATE};
+    size_t count = node->in[STATE]->type == TQ_TensorType_INT16 ? 3 : 2;
+    for (size_t i = 0; i < count; i++)
+        if (tq_zero_point_at(node->in[symmetric[i]], 0) != 0)
+            return tq_input_fail(node, symmetric[i], error, "has the zero point %d; it must be 0",
+                                 tq_zero_point_at(node->in[symmetric[i]], 0));
+    float s_state = tq_scale_at(node->in[STATE], 0);
+    float first = tq_scale_at(node->in[INPUT], 0) * tq_scale_at(node->in[FEATURE], 0) / s_state;
+    float second = s_state * tq_scale_at(node->in[TIME], 0) / tq_scale_at(node->out[0], 0);
+    if (!(first <= 3.40282347e38f && second <= 3.40282347e38f))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales lead to the multipliers %g and %g", (double)first,
+                          (double)second);
+    s->to_state = tq_fixed_of((double)first);
+    s->to_output = tq_fixed_of((double)second);
+    node->eval = eval_codes;
+    return TQ_OK;
+}
+
+static tq_status prepare_hybrid(tq_node *node, svdf *s, uint64_t *total, tq_error *error)
+{
+    TQ_TRY(tq_check_weight_scales(node, FEATURE, 0, error));
+    TQ_TRY(tq_check_weight_scales(node, TIME, 0, error));
+    s->rule =
+        tq_hybrid_rule_of(node, tq_get_int(&node->options.table, TQ_SVDFOptions_asymmetric_quantize_inputs) != 0);
+    if (tq_is_constant(node->in[FEATURE])) {
+        TQ_TRY(tq_node_memory(node, s->filters, sizeof *s->sums, &s->sums, error));
+        tq_row_sums(node->in[FEATURE]->data, s->filters, s->inputs, s->sums);
+    }
+    size_t count = tq_tensor_count(node->in[TIME]);
+    if (tq_is_constant(node->in[TIME])) {
+        TQ_TRY(tq_node_memory(node, count, sizeof *s->time, &s->time, error));
+        dequantize_time(node->in[TIME], s->time);
+    }
+    s->sums_at = tq_scratch_part(total, s->sums ? 0 : s->filters, sizeof *s->sums);
+    s->time_at = tq_scratch_part(total, s->time ? 0 : count, sizeof *s->time);
+    s->codes_at = tq_scratch_part(total, s->inputs, 1);
+    node->eval = eval_hybrid;
+    return TQ_OK;
+}
+
+tq_status tq_prepare_svdf(tq_node *node, tq_error *error)
+{
+    TQ_TRY(check_types(node, error));
+    svdf *s;
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    TQ_TRY(check_shapes(node, s, error));
+    s->activation = tq_get_int(&node->options.table, TQ_SVDFOptions_fused_activation_function);
+    TQ_TRY(tq_check_activation(node, s->activation, error));
+    uint64_t total = 0;
+    if (node->in[INPUT]->type == TQ_TensorType_INT8)
+        TQ_TRY(prepare_codes(node, s, error));
+    else if (tq_is_hybrid_weights(node->in[FEATURE]))
+        TQ_TRY(prepare_hybrid(node, s, &total, error));
+    else
+        node->eval = eval_floats;
+    s->products_at = tq_scratch_part(&total, (uint64_t)s->batches * s->filters, sizeof(float));
+    return tq_node_scratch(node, total, error);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR over [batch, height, width, channels].
+ *
+ * Bilinear, float32 and uint8, in float32, with s = in / out, or (in - 1) / (out - 1) with align_corners:
+ *     v = y * s, or (y + 0.5) * s - 0.5 with half_pixel_centers;  y0 = max(floor(v), 0), y1 = min(ceil(v), in - 1)
+ *     a * (1 - (v - y0)) * (1 - (u - x0)) + ... + 0, or + 0.5 and truncated for uint8
+ *     optimized: the four products of weights first, from left to right and then down; but float32 doubled both ways,
+ *     without options: means of two, ((a + b) / 2 + (c + d) / 2) / 2 of two columns
+ * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
+ *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
+ * Bilinear, XNNPACK's, each with s in float32: v = y * s, or f32(y * s) + f32(s / 2 - 1/2), within [0, in - 1];
+ *     y0 = floor(v), y1 = min(y0 + 1, in - 1).  8 bits: weights even(2^11 (v - y0)) of 2^11, in each row by columns and
+ *     then between the rows, ties up at the end.  float32: the same by weights v - y0.
+ * Nearest: min(floor((y + o) * s), in - 1), rounded in place of floored with align_corners; o = 0.5 with
+ *     half_pixel_centers.
+ * Where rounding of s leads past the last pixel, int8 and int16 use that pixel; the reference reads on.
+ * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h,
+ * internal/optimized/resize_bilinear.h; XNNPACK
+ * 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/round.h"
+#include "base/threads.h"
+#include "kernels/isa.h"
+#include "ops/check.h"
+#include "ops/movement/movement.h"
+
+/* Columns whose places are worked out at once, on the stack. */
+#define COLUMNS 128
+
+#define THREAD_BYTES ((size_t)1 << 17)
+
+/* How one output index reads its dimension: two input indices, and the way from the first to the second. */
+typedef struct place {
+    size_t low, high;
+    float real;    /* of 1 */
+    int32_t fixed; /* of 1024, XNNPACK's of 2048 */
+} place;
+
+typedef void (*mix_fn)(const void *const corners[4], const place *y, const place *x, void *out, size_t n);
+
+typedef struct scaler scaler;
+struct scaler {
+    bool align_corners, half_pixel;
+    place (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
+    mix_fn mix, twice; /* twice: where both sizes double, without options; NULL: as elsewhere */
+    size_t element;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- places ---- */
+
+static place find_real(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    float scale = (float)in / (float)out;
+    if (s->align_corners && out > 1)
+        scale = (float)(in - 1) / (float)(out - 1);
+    float v = s->half_pixel ? ((float)at + 0.5f) * scale - 0.5f : (float)at * scale;
+    int64_t low = (int64_t)floorf(v), high = least((int64_t)ceilf(v), in - 1);
+    low = low < 0 ? 0 : least(low, in - 1);
+    place p = {(size_t)low, (size_t)(high < 0 ? 0 : high), v - (float)low, 0};
+    return p;
+}
+
+static place find_fixed(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    int64_t scale = (1024 * in + out / 2) / out;
+    if (s->align_corners && out > 1)
+        scale = (1024 * (in - 1) + (out - 1) / 2) / (out - 1);
+    int64_t v = at * scale + (s->half_pixel ? scale / 2 - 512 : 0);
+    int64_t low = v < 0 ? 0 : least(v / 1024, in - 1), high = least((v + 1023) / 1024, in - 1);
+    /* where both are one pixel, any weights make the same sum: these cannot overflow */
+    place p = {(size_t)low, (size_t)high, 0, low == high ? 0 : (int32_t)(v - 1024 * low)};
+    return p;
+}
+
+static place find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    float scale = (float)in / (float)out;
+    if (s->align_corners && out > 1)
+        scale = (float)(in - 1) / (float)(out - 1);
+    float v = (float)at * scale, last = (float)(in - 1);
+    if (s->half_pixel)
+        v += 0.5f * scale - 0.5f;
+    v = v < 0 ? 0 : v > last ? last : v;
+    const int64_t low = least((int64_t)v, in - 1); /* `last` may have been rounded up */
+    const float real = v - (float)low;
+    place p = {(size_t)low, (size_t)least(low + 1, in - 1), real, (int32_t)rintf(real * 2048)};
+    return p;
+}
+
+static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
+{
+    float scale = (float)in / (float)out;
+    if (s->align_corners && out > 1)
+        scale = (float)(in - 1) / (float)(out - 1);
+    float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
+    int64_t index = least((int64_t)(s->align_corners ? tq_round_f32(v) : floorf(v)), in - 1);
+    place p = {(size_t)index, (size_t)index, 0, 0};
+    return p;
+}
+
+/* ---- mixing n channels of four pixels: (y0, x0), (y1, x0), (y0, x1), (y1, x1) ---- */
+
+#define CORNERS(type)                                                                                     \
+    const type *restrict a = corners[0], *restrict b = corners[1], *restrict c = corners[2],              \
+                         *restrict d = corners[3];                                                        \
+    type *restrict y_out = out
+
+#define REAL_SUM                                                                                  \
+    ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) +        \
+     (float)c[i] * (1 - y->real) * x->real + (float)d[i] * y->real * x->real)
+
+TQ_BODY void mix_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = REAL_SUM + 0.0f;
+}
+
+TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(uint8_t);
+    for (size_t i = 0; i < n; i++) {
+        float sum = REAL_SUM + 0.5f;
+        sum = sum < 0 ? 0 : sum;
+        y_out[i] = (uint8_t)(int32_t)(sum > 255 ? 255 : sum);
+    }
+}
+
+/* The optimized kernels': the weights' products come first. */
+#define WEIGHTS                                                                                        \
+    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real;     \
+    const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real
+#define WEIGHED_SUM                                                                                    \
+    ((float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left +                 \
+     (float)d[i] * lower_right)
+
+TQ_BODY void weigh_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    WEIGHTS;
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = WEIGHED_SUM + 0.0f;
+}
+
+/* (Its way with eightfold sizes is exact, and so is this.) */
+TQ_BODY void weigh_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(uint8_t);
+    WEIGHTS;
+    for (size_t i = 0; i < n; i++) {
+        float sum = WEIGHED_SUM + 0.5f;
+        sum = sum < 0 ? 0 : sum;
+        y_out[i] = (uint8_t)(int32_t)(sum > 255 ? 255 : sum);
+    }
+}
+
+/* Of twice the size: each place is a pixel or lies in the middle between two. */
+TQ_BODY void halve_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    if (x->real == 0 && y->real == 0) {
+        memcpy(y_out, a, n * sizeof *a);
+        return;
+    }
+    if (x->real != 0 && y->real != 0) {
+        for (size_t i = 0; i < n; i++)
+            y_out[i] = ((a[i] + b[i]) / 2 + (c[i] + d[i]) / 2) / 2;
+        return;
+    }
+    const float *restrict other = y->real != 0 ? b : c;
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = (a[i] + other[i]) / 2;
+}
+
+/* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
+#define FIXED_SUM(wide)                                                                                      \
+    ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) +        \
+     (wide)c[i] * (1024 - y->fixed) * x->fixed + (wide)d[i] * y->fixed * x->fixed)
+
+TQ_BODY void mix_i8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(int8_t);
+    for (size_t i = 0; i < n; i++) {
+        int32_t sum = FIXED_SUM(int32_t);
+        y_out[i] = (int8_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
+    }
+}
+
+TQ_BODY void mix_i16(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(int16_t);
+    for (size_t i = 0; i < n; i++) {
+        int64_t sum = FIXED_SUM(int64_t);
+        y_out[i] = (int16_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
+    }
+}
+
+/* XNNPACK's, a upper left, b lower left, c upper right, d lower right. */
+TQ_BODY void even_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+{
+    CORNERS(float);
+    for (size_t i = 0; i < n; i++) {
+        float above = a[i] + (c[i] - a[i]) * x->real, below = b[i] + (d[i] - b[i]) * x->real;
+        y_out[i] = above + (below - above) * y->real;
+    }
+}
+
+/* |sums| < 2^8 2^22. */
+#define EVEN_CODES(name, type)                                                                                \
+    TQ_BODY void name(const void *const corners[4], const place *y, const place *x, void *out, size_t n)      \
+    {                                                                                                         \
+        CORNERS(type);                                                                                        \
+        const int32_t right = x->fixed, down = y->fixed;                                                      \
+        for (size_t i = 0; i < n; i++) {                                                                      \
+            int32_t above = a[i] * 2048 + (c[i] - a[i]) * right, below = b[i] * 2048 + (d[i] - b[i]) * right; \
+            y_out[i] = (type)((above * 2048 + (below - above) * down + (1 << 21)) >> 22);                     \
+        }                                                                                                     \
+    }
+EVEN_CODES(even_i8, int8_t)
+EVEN_CODES(even_u8, uint8_t)
+
+#define MIX(isa, target, name)                                                                                \
+    target static void name##_##isa(const void *const corners[4], const place *y, const place *x, void *out,  \
+                                    size_t n)                                                                 \
+    {                                                                                                         \
+        name(corners, y, x, out, n);                                                                          \
+    }
+#define MIXES(isa, target) \
+    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16) \
+    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8) MIX(isa, target, halve_f32) \
+    MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
+TQ_EVERY_ISA(MIXES)
+
+typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
+
+static const struct mix_row {
+    int32_t type;
+    find_fn find;
+    mix_fn mix[TQ_ISAS], twice[TQ_ISAS];
+} mixes[] = {
+    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32), {0}},
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8), {0}},
+    {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8), {0}},
+    {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}},
+}, optimized_mixes[] = {
+    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32)},
+    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8), {0}},
+}, xnnpack_mixes[] = {
+    {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32), {0}},
+    {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8), {0}},
+    {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8), {0}},
+};
+
+static const struct mix_row *find_mix(const struct mix_row *from, size_t count, int32_t type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (from[i].type == type)
+            return &from[i];
+    return NULL;
+}
+
+static const struct mix_row *mix_of(const tq_node *node)
+{
+    const int32_t type = node->in[0]->type;
+    const struct mix_row *row = NULL;
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        row = find_mix(xnnpack_mixes, sizeof xnnpack_mixes / sizeof *xnnpack_mixes, type);
+    else if (node->numerics == TQ_NUMERICS_OPTIMIZED)
+        row = find_mix(optimized_mixes, sizeof optimized_mixes / sizeof *optimized_mixes, type);
+    return row ? row : find_mix(mixes, sizeof mixes / sizeof *mixes, type);
+}
+
+/* ---- all pixels ---- */
+
+typedef struct job {
+    const scaler *s;
+    mix_fn mix;
+    const tq_tensor *in, *out;
+} job;
+
+static void scale_row(const job *j, size_t row, const place *columns, size_t begin, size_t end)
+{
+    const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
+    size_t depth = (size_t)in[3], pixel = depth * j->s->element, line = (size_t)in[2] * pixel;
+    size_t batch = row / (size_t)out[1];
+    place y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
+    const char *image = (const char *)j->in->data + batch * (size_t)in[1] * line;
+    const char *top = image + y.low * line, *bottom = image + y.high * line;
+    char *to = (char *)j->out->data + (row * (size_t)out[2] + begin) * pixel;
+    for (size_t x = begin; x < end; x++, to += pixel) {
+        const place *at = &columns[x - begin];
+        const void *corners[4] = {top + at->low * pixel, bottom + at->low * pixel, top + at->high * pixel,
+                                  bottom + at->high * pixel};
+        if (j->mix)
+            j->mix(corners, &y, at, to, depth);
+        else
+            memcpy(to, corners[0], pixel);
+    }
+}
+
+/* Whether two neighbouring rows of the output are copies of one row of the input. */
+static bool same_source(const job *j, size_t before, size_t row)
+{
+    const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
+    size_t height = (size_t)out[1];
+    return !j->mix && before / height == row / height &&
+           j->s->find(j->s, (int64_t)(before % height), in[1], out[1]).low ==
+               j->s->find(j->s, (int64_t)(row % height), in[1], out[1]).low;
+}
+
+static void repeat_row(const job *j, size_t row, size_t begin, size_t end)
+{
+    const int32_t *out = j->out->shape.dims;
+    size_t pixel = (size_t)out[3] * j->s->element, line = (size_t)out[2] * pixel;
+    char *to = (char *)j->out->data + row * line + begin * pixel;
+    memcpy(to, to - line, (end - begin) * pixel);
+}
+
+static void scale_rows(void *context, size_t begin, size_t end)
+{
+    const job *j = context;
+    size_t width = (size_t)j->out->shape.dims[2];
+    place columns[COLUMNS];
+    for (size_t x = 0; x < width; x += COLUMNS) {
+        size_t stop = width - x < COLUMNS ? width : x + COLUMNS;
+        for (size_t k = x; k < stop; k++)
+            columns[k - x] = j->s->find(j->s, (int64_t)k, j->in->shape.dims[2], (int64_t)width);
+        for (size_t row = begin; row < end && !tq_stop_after((stop - x) * (size_t)j->out->shape.dims[3]); row++)
+            if (row == begin || !same_source(j, row - 1, row))
+                scale_row(j, row, columns, x, stop);
+            else
+                repeat_row(j, row, x, stop);
+    }
+}
+
+static bool is_doubled(const tq_node *node, const scaler *s)
+{
+    const int32_t *in = node->in[0]->shape.dims, *out = node->out[0]->shape.dims;
+    return s->twice && !s->align_corners && !s->half_pixel && out[1] / 2.0 == in[1] && out[2] / 2.0 == in[2];
+}
+
+static tq_status eval_resize(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const scaler *s = node->state;
+    job j = {s, is_doubled(node, s) ? s->twice : s->mix, node->in[0], node->out[0]};
+    const int32_t *out = node->out[0]->shape.dims;
+    size_t bytes = tq_tensor_count(node->out[0]) * s->element;
+    if (bytes == 0)
+        return TQ_OK;
+    tq_parallel_for((size_t)out[0] * (size_t)out[1], 1, bytes < THREAD_BYTES ? 1 : node->threads, scale_rows, &j);
+    return TQ_OK;
+}
+
+/* ---- preparing ---- */
+
+static tq_status resize_shape(tq_node *node, tq_error *error)
+{
+    tq_shape shape = node->in[0]->shape;
+    for (int d = 1; d <= 2; d++) {
+        int64_t size = tq_integer_at(node->in[1], (size_t)d - 1);
+        if (size < 1)
+            return tq_input_fail(node, 1, error, "has %lld; it needs at least 1", (long long)size);
+        if (shape.dims[d] == 0)
+            return tq_input_fail(node, 0, error, "has no pixels to resize");
+        TQ_TRY(tq_dim_of(node, size, &shape.dims[d], error));
+    }
+    return tq_output_shape(node, 0, &shape, error);
+}
+
+static tq_status prepare_resize(tq_node *node, scaler s, tq_error *error)
+{
+    scaler *state = NULL;
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
+    TQ_TRY(tq_check_list(node, 1, 2, error));
+    TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
+    s.element = tq_element_bytes(node->in[0]->type);
+    *state = s;
+    node->eval = eval_resize;
+    return tq_shape_from_values(node, 1u << 1, resize_shape, error);
+}
+
+tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    scaler s = {.align_corners = tq_get_int(options, TQ_ResizeBilinearOptions_align_corners) != 0,
+                .half_pixel = tq_get_int(options, TQ_ResizeBilinearOptions_half_pixel_centers) != 0};
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16), error));
+    if (s.align_corners && s.half_pixel)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
+    const struct mix_row *row = mix_of(node);
+    s.find = row->find;
+    s.mix = row->mix[tq_isa()];
+    s.twice = row->twice[tq_isa()];
+    return prepare_resize(node, s, error);
+}
+
+tq_status tq_prepare_resize_nearest_neighbor(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    scaler s = {.align_corners = tq_get_int(options, TQ_ResizeNearestNeighborOptions_align_corners) != 0,
+                .half_pixel = tq_get_int(options, TQ_ResizeNearestNeighborOptions_half_pixel_centers) != 0,
+                .find = find_nearest};
+    if (tq_element_bytes(node->in[0]->type) == 0)
+        return tq_input_fail(node, 0, error, "is %s, which is not resized", tq_type_name(node->in[0]->type));
+    return prepare_resize(node, s, error);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SOFTMAX and LOG_SOFTMAX along the last dimension.
+ *
+ *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX, of beta
+ *             1, in the order and with the exponential of xnnpack_real.h, times f32(1 / sum)
+ *   8 bits    d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in
+ *             Q12, its reciprocal or logarithm in fixed point too
+ *             optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32;
+ *             SOFTMAX f32(T f32(1 / f32(sum s_o))), away, + z_o; to UINT8 + 1/2, truncated
+ *             LOG_SOFTMAX even(f32(f32(k q) - f32(f32(f32(s_i max) + ln(sum)) / s_o))) + z_o, k = f32(s_i / s_o)
+ *   INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
+ *
+ * The runtime's sums overflow: at 512 (8 bits: it aborts), 4096 or 2^16 equal values.  Here they have 64
+ * bits.
+ * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/softmax.h, log_softmax.h,
+ * integer_ops/log_softmax.h, internal/optimized/optimized_ops.h.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "base/threads.h"
+#include "kernels/float_math.h"
+#include "kernels/half.h"
+#include "ops/elementwise/lookup_table.h"
+#include "ops/quantized.h"
+#include "ops/elementwise/xnnpack_functions.h"
+#include "quant/fixed_math.h"
+
+#define THREAD_PAYS 20000 /* elements */
+
+typedef struct state state;
+/* One row of n elements. */
+typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
+
+/* e^x and 1 / (1 + x): what the node keeps. */
+typedef struct points {
+    int16_t exponential[TQ_LOOKUP_STEPS + 1], inverse[TQ_LOOKUP_STEPS + 1];
+} points;
+
+struct state {
+    row_fn row;
+    float beta;
+    /* 8 bits, by -d */
+    bool counts[256];            /* d is not so far below that its exponential is 0 */
+    int32_t exponential[256];    /* Q0 */
+    int32_t rounded[256];        /* the same in Q12, 0 where it does not count */
+    int32_t scaled[256];         /* d in Q5 */
+    int32_t diff_min;
+    tq_fixed back;               /* LOG_SOFTMAX: Q5 to d */
+    int32_t in_bias;             /* what makes codes unsigned */
+    int32_t out_low, out_high, out_bits;
+    float table[256];            /* optimized: the exponentials */
+    float in_scale, out_scale;
+    int32_t out_zero;
+    bool truncates;              /* and counts no zero point */
+    /* INT16 */
+    tq_fixed rescale;
+    const points *points;
+};
+
+/* ---- rows of numbers ---- */
+
+/* Sixteen maxima at once: numbers that are none are passed over, whatever the order. */
+TQ_BODY float max_float(const float *x, size_t n)
+{
+    float lanes[16], max = -FLT_MAX;
+    size_t i = 0;
+    for (int k = 0; k < 16; k++)
+        lanes[k] = -FLT_MAX;
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++)
+            lanes[k] = lanes[k] < x[i + k] ? x[i + k] : lanes[k];
+    for (int k = 0; k < 16; k++)
+        max = max < lanes[k] ? lanes[k] : max;
+    for (; i < n; i++)
+        max = max < x[i] ? x[i] : max;
+    return max;
+}
+
+/* The exponentials make vectors; their sum keeps its order. */
+TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
+{
+    const float max = max_float(x, n), beta = s->beta;
+    float sum = 0;
+    TQ_EACH(i, n)
+        y[i] = tq_expf((x[i] - max) * beta);
+    TQ_EACH(i, n)
+        sum += y[i];
+    TQ_EACH(i, n)
+        y[i] /= sum;
+}
+
+TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
+{
+    const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
+    TQ_EACH(i, n)
+        y[i] *= inverse;
+}
+
+#define LOG_CHUNK 256
+
+TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
+{
+    const float max = max_float(x, n);
+    float sum = 0, exponentials[LOG_CHUNK];
+    for (size_t i = 0; i < n && !tq_stop_after(LOG_CHUNK); i += LOG_CHUNK) {
+        size_t count = n - i < LOG_CHUNK ? n - i : LOG_CHUNK;
+        for (size_t k = 0; k < count; k++)
+            exponentials[k] = tq_expf(x[i + k] - max);
+        for (size_t k = 0; k < count; k++)
+            sum += exponentials[k];
+    }
+    const float log_sum = logf(sum);
+    TQ_EACH(i, n)
+        y[i] = x[i] - max - log_sum;
+}
+
+#define FLOAT_ROWS(isa, target)                                                                         \
+    target static void softmax_float_##isa(const state *s, const void *in, void *out, size_t n)         \
+    {                                                                                                   \
+        softmax_floats(s, in, out, n);                                                                  \
+    }                                                                                                   \
+    target static void softmax_xnnpack_##isa(const state *s, const void *in, void *out, size_t n)       \
+    {                                                                                                   \
+        (void)s;                                                                                        \
+        softmax_xnnpack(in, out, n);                                                                    \
+    }                                                                                                   \
+    target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
+    {                                                                                                   \
+        (void)s;                                                                                        \
+        log_softmax_floats(in, out, n);                                                                 \
+    }
+TQ_EVERY_ISA(FLOAT_ROWS)
+static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
+static const row_fn softmax_xnnpacks[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
+static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
+
+/* The sum is of the exponentials before they are rounded to float16. */
+static void softmax_half(const state *s, const void *in, void *out, size_t n)
+{
+    const uint16_t *x = in;
+    uint16_t *y = out;
+    float max = -65504.0f, sum = 0;
+    TQ_EACH(i, n)
+        max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
+    TQ_EACH(i, n) {
+        float exponential = expf((tq_half_to_float(x[i]) - max) * s->beta);
+        y[i] = tq_float_to_half(exponential);
+        sum += exponential;
+    }
+    TQ_EACH(i, n)
+        y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
+}
+
+/* ---- rows of 8-bit codes ---- */
+
+/* Codes as 0 to 255 in their order. */
+static inline uint8_t place_of(uint8_t code, const state *s)
+{
+    return (uint8_t)(code + s->in_bias);
+}
+
+static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
+{
+    uint8_t max = 0;
+    TQ_EACH(i, n)
+        max = place_of(codes[i], s) > max ? place_of(codes[i], s) : max;
+    return max;
+}
+
+/* Of the exponentials, in Q12. */
+static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t max)
+{
+    uint64_t sum = 0;
+    TQ_EACH(i, n)
+        sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
+    return sum;
+}
+
+/* What a row's sum makes of its differences. */
+typedef struct row_sum {
+    int32_t inverse, right; /* SOFTMAX */
+    int32_t log_q5, least;  /* LOG_SOFTMAX: differences from here down give the least code */
+} row_sum;
+
+static row_sum softmax_sum(const state *s, uint64_t sum)
+{
+    row_sum r = {0};
+    int over;
+    r.inverse = tq_reciprocal(sum, 12, &over);
+    r.right = over + 31 - s->out_bits;
+    return r;
+}
+
+static inline int32_t softmax_code(const state *s, const row_sum *r, int below)
+{
+    int32_t share = tq_rounding_divide_by_pot(tq_q_mul(r->inverse, s->exponential[below]), r->right);
+    return s->counts[below] ? tq_clamp_i64((int64_t)share + s->out_low, s->out_low, s->out_high) : s->out_low;
+}
+
+static row_sum log_softmax_sum(const state *s, uint64_t sum)
+{
+    const int32_t ln2 = 46516320; /* in Q5 */
+    row_sum r = {0};
+    int64_t log_sum = 0;
+    for (; sum > INT32_MAX; sum /= 2)
+        log_sum += ln2;
+    r.log_q5 = tq_saturate_i32(log_sum + tq_q_log((int32_t)sum));
+    r.least = tq_multiply_fixed(tq_saturate_i32((int64_t)r.log_q5 + INT32_MIN), s->back);
+    r.least = r.least < s->diff_min - 1 ? s->diff_min - 1 : r.least;
+    return r;
+}
+
+static inline int32_t log_softmax_code(const state *s, const row_sum *r, int below)
+{
+    int32_t y = tq_rounding_divide_by_pot(tq_saturate_i32((int64_t)s->scaled[below] - r->log_q5), 31 - 5 - 4);
+    return -below > r->least ? tq_clamp_i64((int64_t)y + s->out_high, s->out_low, s->out_high) : s->out_low;
+}
+
+/* Long rows compute the code of each of the 256 differences once. */
+#define CODES(name, T, of_sum, of_difference)                                         \
+    static void name(const state *s, const void *in, void *out, size_t n)             \
+    {                                                                                 \
+        const uint8_t *from = in;                                                     \
+        T *to = out;                                                                  \
+        T codes[256];                                                                 \
+        const uint8_t max = max_of(s, from, n);                                       \
+        const row_sum r = of_sum(s, sum_of(s, from, n, max));                         \
+        for (int below = 0; n >= 256 && below < 256; below++)                         \
+            codes[below] = (T)of_difference(s, &r, below);                            \
+        TQ_EACH(i, n) {                                                            \
+            const uint8_t below = (uint8_t)(max - place_of(from[i], s));              \
+            to[i] = n >= 256 ? codes[below] : (T)of_difference(s, &r, below);         \
+        }                                                                             \
+    }
+CODES(softmax_to_8, uint8_t, softmax_sum, softmax_code)
+CODES(softmax_to_16, int16_t, softmax_sum, softmax_code)
+CODES(log_softmax_to_8, uint8_t, log_softmax_sum, log_softmax_code)
+
+/* ---- rows of 8-bit codes, as the optimized kernels have them ---- */
+
+/* In the elements' order. */
+static float sum_of_table(const state *s, const uint8_t *codes, size_t n, uint8_t max)
+{
+    float sum = 0;
+    TQ_EACH(i, n)
+        sum += s->table[(uint8_t)(max - place_of(codes[i], s))];
+    return sum;
+}
+
+static int32_t share_code(const state *s, float inverse, int below)
+{
+    const float enough = 1 << 20; /* of which every code saturates */
+    const float share = s->table[below] * inverse;
+    const float bounded = share > enough || share != share ? enough : share > -enough ? share : -enough;
+    if (s->truncates)
+        return tq_clamp_i64((int32_t)(bounded + 0.5f), s->out_low, s->out_high);
+    const int32_t whole = (int32_t)bounded, rounded = whole + (bounded - (float)whole >= 0.5f);
+    return tq_clamp_i64((int64_t)rounded + s->out_zero, s->out_low, s->out_high);
+}
+
+/* How many of the table's entries are worth looking at: the rest are 0. */
+static int shares_above_0(const state *s, float inverse)
+{
+    int count = 256;
+    while (count > 0 && s->table[count - 1] * inverse < 0.25f)
+        count--;
+    return count;
+}
+
+static int32_t log_code(const state *s, float offset, int32_t q)
+{
+    return tq_code_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
+}
+
+/* The code that stands at a place among 0 to 255. */
+static int32_t code_at(const state *s, int32_t place)
+{
+    return s->in_bias ? place - 128 : place;
+}
+
+#define SHARES(name, T)                                                                  \
+    static void name(const state *s, const void *in, void *out, size_t n)                \
+    {                                                                                    \
+        const uint8_t *from = in;                                                        \
+        T *to = out, codes[256];                                                         \
+        const uint8_t max = max_of(s, from, n);                                          \
+        const float inverse = 1.0f / (sum_of_table(s, from, n, max) * s->out_scale);     \
+        const int count = n >= 256 ? shares_above_0(s, inverse) : 0;                     \
+        const T none = (T)tq_clamp_i64(s->truncates ? 0 : s->out_zero, s->out_low, s->out_high); \
+        for (int below = 0; n >= 256 && below < 256; below++)                            \
+            codes[below] = below < count ? (T)share_code(s, inverse, below) : none;      \
+        TQ_EACH(i, n) {                                                               \
+            const uint8_t below = (uint8_t)(max - place_of(from[i], s));                 \
+            to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);          \
+        }                                                                                \
+    }
+SHARES(shares_to_8, uint8_t)
+SHARES(shares_to_16, int16_t)
+
+static void logs_to_8(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t *from = in, max = max_of(s, from, n);
+    const float log_sum = logf(sum_of_table(s, from, n, max));
+    const float offset = (s->in_scale * (float)code_at(s, max) + log_sum) / s->out_scale;
+    TQ_EACH(i, n)
+        ((uint8_t *)out)[i] = (uint8_t)log_code(s, offset, code_at(s, place_of(from[i], s)));
+}
+
+/* ---- rows of INT16 ---- */
+
+static inline int16_t exponential_16(const state *s, int32_t difference)
+{
+    int32_t at = tq_multiply_fixed(difference, s->rescale);
+    return tq_lookup_point((int16_t)tq_clamp_i64((int64_t)at + INT16_MAX, INT16_MIN, INT16_MAX), s->points->exponential);
+}
+
+static void softmax_16(const state *s, const void *in, void *out, size_t n)
+{
+    const int16_t *x = in;
+    int16_t *y = out, max = INT16_MIN;
+    int64_t sum = 0; /* Q15 */
+    TQ_EACH(i, n)
+        max = x[i] > max ? x[i] : max;
+    TQ_EACH(i, n) {
+        y[i] = exponential_16(s, x[i] - max);
+        sum += y[i];
+    }
+    int zeros = tq_leading_zeros_u64((uint64_t)sum) - 32; /* below 0: the sum has more than 32 bits */
+    int64_t leading = zeros >= 1 ? sum << (zeros - 1) : sum >> (1 - zeros);
+    int64_t place = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
+    int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->points->inverse);
+    int right = 31 - zeros;
+    TQ_EACH(i, n) {
+        int64_t share = ((int64_t)y[i] * inverse + ((int64_t)1 << (right - 1))) >> right;
+        y[i] = (int16_t)tq_clamp_i64(share, 0, INT16_MAX);
+    }
+}
+
+/* ---- eval ---- */
+
+typedef struct walk {
+    const state *s;
+    const char *in;
+    char *out;
+    size_t depth, in_bytes, out_bytes; /* of a row */
+} walk;
+
+static void run_rows(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const walk *w = context;
+    for (size_t i = begin; i < end && !tq_stop_count(&work, w->depth); i++)
+        w->s->row(w->s, w->in + i * w->in_bytes, w->out + i * w->out_bytes, w->depth);
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const tq_tensor *in = node->in[0], *out = node->out[0];
+    state *s = node->state;
+    s->points = node->kept;
+    size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
+    walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type),
+              depth * tq_element_bytes(out->type)};
+    if (count == 0)
+        return TQ_OK;
+    tq_parallel_for(count / depth, 1, count > THREAD_PAYS ? node->threads : 1, run_rows, &w);
+    return TQ_OK;
+}
+
+/* ---- prepare ---- */
+
+static double exp_f64(double x)
+{
+    return exp(x);
+}
+
+static double inverse_of_one_plus_f64(double x)
+{
+    return 1.0 / (1.0 + x);
+}
+
+/* d in Q5 by a multiplier that is at least 1 for any scale that is not absurdly small. */
+static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *error)
+{
+    tq_fixed to_q5;
+    double real = beta * (double)tq_scale_at(node->in[0], 0) * (double)(1 << 26);
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_fixed_find(node, real < 2147483647.0 ? real : 2147483647.0, &to_q5, error));
+    double radius = floor(ldexp(31.0 * (1 << 26), -to_q5.shift));
+    s->diff_min = radius < 256 ? -(int32_t)radius : -256;
+    for (int below = 0; below < 256; below++) {
+        s->scaled[below] = tq_multiply_fixed(-below, to_q5);
+        s->counts[below] = -below >= s->diff_min;
+        s->exponential[below] = s->counts[below] ? tq_q_exp_negative(s->scaled[below], 5) : 0;
+        s->rounded[below] = tq_rounding_divide_by_pot(s->exponential[below], 12);
+    }
+    double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
+    s->back = tq_fixed_of(back);
+    s->in_bias = node->in[0]->type == TQ_TensorType_INT8 ? 128 : 0;
+    tq_code_range(node->out[0]->type, &s->out_low, &s->out_high);
+    s->out_bits = node->out[0]->type == TQ_TensorType_INT16 ? 16 : 8;
+    return TQ_OK;
+}
+
+static void prepare_table(const tq_node *node, state *s, float beta)
+{
+    s->in_scale = tq_scale_at(node->in[0], 0);
+    s->out_scale = tq_scale_at(node->out[0], 0);
+    s->out_zero = tq_zero_point_at(node->out[0], 0);
+    s->truncates = node->out[0]->type == TQ_TensorType_UINT8;
+    const float scale = -s->in_scale * beta;
+    for (int below = 0; below < 256; below++)
+        s->table[below] = tq_expf(scale * (float)below);
+}
+
+/* The runtime's conditions on the output, per type; it does not ask for any other. */
+static tq_status check_softmax_output(const tq_node *node, float scale, int32_t zero_point, tq_error *error)
+{
+    float found = tq_scale_at(node->out[0], 0);
+    if (tq_zero_point_at(node->out[0], 0) == zero_point && fabsf(found - scale) <= 0.001f * scale)
+        return TQ_OK;
+    return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; SOFTMAX needs %.9g and %d", found,
+                          tq_zero_point_at(node->out[0], 0), scale, zero_point);
+}
+
+#define POINT_STEP (10.0 / 65535)
+
+static void make_points(tq_node *node)
+{
+    points *p = node->kept;
+    tq_lookup_points_f64(exp_f64, POINT_STEP * (INT16_MIN - INT16_MAX), POINT_STEP * 0, 2.0 / 65535, p->exponential);
+    tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, p->inverse);
+}
+
+static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *error)
+{
+    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(check_softmax_output(node, 1.0f / 32768, 0, error));
+    if (tq_zero_point_at(node->in[0], 0) != 0)
+        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
+    float scaled = tq_scale_at(node->in[0], 0) * beta;
+    TQ_TRY(tq_fixed_find(node, scaled / POINT_STEP, &s->rescale, error));
+    s->row = softmax_16;
+    return tq_node_keep(node, sizeof(points), make_points, NULL, 0, error);
+}
+
+static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, 0, types, error));
+    TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
+    TQ_TRY(tq_output_shape(node, 0, &node->in[0]->shape, error));
+    node->eval = eval;
+    return tq_node_state(node, sizeof **out, out, error);
+}
+
+tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
+{
+    state *s;
+    TQ_TRY(begin(node, TQ_T(FLOAT32) | TQ_T(FLOAT16) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), &s, error));
+    int32_t type = node->in[0]->type;
+    bool is_bytes = type == TQ_TensorType_INT8 || type == TQ_TensorType_UINT8;
+    TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
+    s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
+    if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
+        const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpacks : softmax_float;
+        s->row = type == TQ_TensorType_FLOAT32 ? floats[tq_isa()] : softmax_half;
+        return TQ_OK;
+    }
+    if (!is_bytes)
+        return prepare_words(node, s, s->beta, error);
+    if (type == TQ_TensorType_INT8 && node->out[0]->type == TQ_TensorType_INT8)
+        TQ_TRY(check_softmax_output(node, 1.0f / 256, -128, error));
+    s->row = node->out[0]->type == TQ_TensorType_INT16 ? softmax_to_16 : softmax_to_8;
+    if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+        prepare_table(node, s, s->beta);
+        s->row = node->out[0]->type == TQ_TensorType_INT16 ? shares_to_16 : shares_to_8;
+    }
+    return prepare_bytes(node, s, s->beta, error);
+}
+
+tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
+{
+    state *s;
+    TQ_TRY(begin(node, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8), &s, error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    int32_t type = node->in[0]->type, zero_point = type == TQ_TensorType_INT8 ? 127 : 255;
+    if (type == TQ_TensorType_FLOAT32) {
+        s->row = log_softmax_float[tq_isa()];
+        return TQ_OK;
+    }
+    if (tq_scale_at(node->out[0], 0) != 16.0f / 256 || tq_zero_point_at(node->out[0], 0) != zero_point)
+        return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; LOG_SOFTMAX needs 16/256 and %d",
+                              tq_scale_at(node->out[0], 0), tq_zero_point_at(node->out[0], 0), zero_point);
+    s->row = log_softmax_to_8;
+    if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+        prepare_table(node, s, 1);
+        s->row = logs_to_8;
+    }
+    return prepare_bytes(node, s, 1.0, error);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fixed-point arithmetic on arrays, and the steps of one requantization.
+ */
+#include "python/arrays/fixed_point.h"
+
+#include <math.h>
+
+#include "python/arrays/operands.h"
+#include "quant/fixed.h"
+
+static const char *const rounding_names[] = {
+#define REQUANTIZE_RULE(symbol, name, text) name,
+#include "quant/rounding.def"
+};
+
+static int rounding_of(PyObject *value)
+{
+    return tq_py_choice(value, "rounding", rounding_names, TQ_REQUANTIZE_RULES, TQ_REQUANTIZE_DOUBLE);
+}
+
+/* The context of every loop here is a tq_fixed_loop *. */
+static tq_status run_fixed(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
+{
+    (void)error;
+    (*(const tq_fixed_loop *)context)(data, strides, (size_t)n);
+    return TQ_OK;
+}
+
+typedef struct operand {
+    PyObject *value;
+    const char *name;
+    int type;
+} operand;
+
+/* int32 from up to three integer operands. */
+static PyObject *integer_function(PyObject *module, const operand *operands, int count, tq_fixed_loop loop)
+{
+    PyArrayObject *arrays[3] = {NULL}, *out = NULL;
+    const char *names[3];
+    const int out_type = NPY_INT32;
+    int i = 0;
+    for (int k = 0; k < count; k++)
+        names[k] = operands[k].name;
+    while (i < count && (arrays[i] = tq_py_integers(operands[i].value, operands[i].name, operands[i].type)))
+        i++;
+    if (i == count)
+        tq_py_broadcast(PyModule_GetState(module), arrays, names, count, &out_type, 1, &out, run_fixed, &loop);
+    for (i = 0; i < count; i++)
+        Py_XDECREF(arrays[i]);
+    return out ? PyArray_Return(out) : NULL;
+}
+
+PyDoc_STRVAR(high_mul_doc,
+"saturating_rounding_doubling_high_mul(a, b)\n--\n\n"
+"a * b / 2^31 rounded to the nearest int32, ties toward +infinity: gemmlowp's H.\n\n"
+"a, b: integers that fit int32, broadcast. Only (-2^31)^2 saturates, to 2^31 - 1. Returns int32.\n"
+"ValueError: integers beyond int32, shapes that do not broadcast. Source: SaturatingRoundingDoublingHighMul\n"
+"(gemmlowp/fixedpoint/fixedpoint.h).");
+
+static PyObject *high_mul(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"a", "b", NULL};
+    operand o[2] = {{NULL, "a", NPY_INT32}, {NULL, "b", NPY_INT32}};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:saturating_rounding_doubling_high_mul", names, &o[0].value,
+                                     &o[1].value))
+        return NULL;
+    return integer_function(module, o, 2, tq_fixed_high_mul);
+}
+
+PyDoc_STRVAR(divide_by_pot_doc,
+"rounding_divide_by_pot(x, exponent)\n--\n\n"
+"x / 2^exponent rounded to the nearest integer, ties away from zero: gemmlowp's R.\n\n"
+"x, exponent: integers that fit int32, broadcast. The runtime's exponents are 0 to 31; a negative one counts\n"
+"as 0, and beyond 32 the result is 0. Returns int32. ValueError: integers beyond int32, shapes that do not broadcast.\n"
+"Source: RoundingDivideByPOT (gemmlowp/fixedpoint/fixedpoint.h).");
+
+static PyObject *divide_by_pot(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"x", "exponent", NULL};
+    operand o[2] = {{NULL, "x", NPY_INT32}, {NULL, "exponent", NPY_INT32}};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:rounding_divide_by_pot", names, &o[0].value, &o[1].value))
+        return NULL;
+    return integer_function(module, o, 2, tq_fixed_divide_by_pot);
+}
+
+PyDoc_STRVAR(multiply_doc,
+"multiply_by_quantized_multiplier(x, multiplier, shift, rounding='double')\n--\n\n"
+"x * multiplier * 2^(shift - 31), rounded to int32 by the rule that `rounding` names.\n\n"
+"x, multiplier, shift: integers that fit int32, broadcast. The rules are those of requantize (tq.rules()).\n"
+"Rules 'double' and 'up' first shift x left by a positive shift; where that overflows, undefined in the\n"
+"runtime's C, it saturates, and so does every rule's result. 'single' takes shifts from -31 to 30 and reads others\n"
+"as the nearest of these. Returns int32. ValueError: integers beyond int32, shapes that do not broadcast. Source:\n"
+"MultiplyByQuantizedMultiplier (tflite/kernels/internal/common.cc).");
+
+static PyObject *multiply(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"x", "multiplier", "shift", "rounding", NULL};
+    operand o[3] = {{NULL, "x", NPY_INT32}, {NULL, "multiplier", NPY_INT32}, {NULL, "shift", NPY_INT32}};
+    PyObject *rounding = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:multiply_by_quantized_multiplier", names, &o[0].value,
+                                     &o[1].value, &o[2].value, &rounding))
+        return NULL;
+    int rule = rounding_of(rounding);
+    return rule < 0 ? NULL : integer_function(module, o, 3, tq_fixed_multiply((tq_requantize_rule)rule));
+}
+
+PyDoc_STRVAR(multiply_i64_doc,
+"multiply_by_quantized_multiplier_int64(x, multiplier, shift)\n--\n\n"
+"The 64-bit form, of operators with int16 activations: floor((x * m + 2^(14 - shift)) / 2^(15 - shift)), where m is\n"
+"the multiplier's upper 15 bits, rounded: (multiplier + 2^15) >> 16, at most 0x7FFF.\n\n"
+"x: integers that fit int64; multiplier, shift: int32; broadcast. The runtime's contract is\n"
+"-2^47 <= x < 2^47, multiplier >= 0, -31 <= shift <= 14; arguments beyond it count as its ends, and the result\n"
+"saturates to int32. Returns int32. ValueError: integers beyond int64 or int32, shapes that do not broadcast. Source:\n"
+"MultiplyByQuantizedMultiplier of int64 (tflite/kernels/internal/common.cc).");
+
+static PyObject *multiply_i64(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"x", "multiplier", "shift", NULL};
+    operand o[3] = {{NULL, "x", NPY_INT64}, {NULL, "multiplier", NPY_INT32}, {NULL, "shift", NPY_INT32}};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO:multiply_by_quantized_multiplier_int64", names, &o[0].value,
+                                     &o[1].value, &o[2].value))
+        return NULL;
+    return integer_function(module, o, 3, tq_fixed_multiply_i64);
+}
+
+static tq_status run_quantize(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
+{
+    for (npy_intp i = 0; i < n; i++) {
+        double real = *(const double *)(data[0] + i * strides[0]);
+        if (!isfinite(real))
+            return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "real is %g; it must be finite", real);
+    }
+    return run_fixed(data, strides, n, context, error);
+}
+
+PyDoc_STRVAR(quantize_multiplier_doc,
+"quantize_multiplier(real, *, rounding='double')\n--\n\n"
+"(multiplier, shift) with real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, ties away from zero.\n\n"
+"real: finite numbers, of any shape and sign. 0 and what is below 2^-32 gives (0, 0). With rounding='single' a\n"
+"shift above 30 saturates to (2^31 - 1, 30), as in builds with TFLITE_SINGLE_ROUNDING. Returns two int32 of real's\n"
+"shape. ValueError: NaN or infinity. Source: QuantizeMultiplier (tflite/kernels/internal/quantization_util.cc).");
+
+static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"real", "rounding", NULL};
+    static const int types[] = {NPY_INT32, NPY_INT32};
+    PyObject *value, *rounding = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:quantize_multiplier", names, &value, &rounding))
+        return NULL;
+    int rule = rounding_of(rounding);
+    tq_fixed_loop loop = rule == TQ_REQUANTIZE_SINGLE ? tq_fixed_quantize_single : tq_fixed_quantize;
+    PyArrayObject *out[2];
+    if (rule < 0 || tq_py_broadcast_doubles(PyModule_GetState(module), &value, (const char *const *)names, 1, types, 2,
+                                            out, run_quantize, &loop) < 0)
+        return NULL;
+    return Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
+}
+
+/* A real multiplier, or the pair that quantize_multiplier gives. */
+static int multiplier_of(PyObject *value, tq_requantize_rule rule, tq_multiplier *multiplier)
+{
+    if (PyTuple_Check(value)) {
+        int fixed, shift;
+        if (!PyArg_ParseTuple(value, "ii;multiplier is a tuple; it must be (multiplier, shift), two int32", &fixed,
+                              &shift))
+            return -1;
+        if (shift < -31 || shift > 1024) {
+            PyErr_Format(PyExc_ValueError, "multiplier has shift %d; it must be from -31 to 1024", shift);
+            return -1;
+        }
+        double real = ldexp(fixed, shift - 31);
+        *multiplier = (tq_multiplier){real, (float)real, fixed, shift, rule};
+        return 0;
+    }
+    double real = PyFloat_AsDouble(value);
+    if (real == -1 && PyErr_Occurred())
+        return -1;
+    if (!isfinite(real)) {
+        PyErr_Format(PyExc_ValueError, "multiplier is %R; it must be finite", value);
+        return -1;
+    }
+    *multiplier = tq_multiplier_of(real, rule);
+    return 0;
+}
+
+static PyObject *steps_dict(const tq_requantize_steps *s, tq_requantize_rule rule)
+{
+    bool is_double = rule == TQ_REQUANTIZE_DOUBLE || rule == TQ_REQUANTIZE_UP;
+    bool is_fixed = is_double || rule == TQ_REQUANTIZE_SINGLE;
+    if (!is_fixed)
+        return Py_BuildValue("{s:d,s:d,s:d,s:i}", "real_multiplier",
+                             rule == TQ_REQUANTIZE_FLOAT32_EVEN ? (double)s->multiplier.f32 : s->multiplier.f64,
+                             "product", s->real_product, "scaled", s->scaled, "code", (int)s->code);
+    PyObject *high = is_double ? PyLong_FromLong(s->high) : Py_NewRef(Py_None);
+    return Py_BuildValue("{s:d,s:i,s:i,s:i,s:L,s:N,s:i,s:L,s:d,s:i}", "real_multiplier", s->multiplier.f64,
+                         "multiplier", (int)s->multiplier.fixed, "shift", s->multiplier.shift, "shifted",
+                         (int)s->shifted, "product", (long long)s->product, "high", high, "right_shift", s->right_shift,
+                         "remainder", (long long)s->remainder, "scaled", s->scaled, "code", (int)s->code);
+}
+
+/* _requantize_steps(acc, multiplier, zero_point, rounding, dtype): what tq.explain_requantize shows. */
+static PyObject *requantize_steps(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int acc, zero_point;
+    PyObject *multiplier_value, *rounding, *dtype;
+    tq_multiplier multiplier;
+    tq_requantize_steps steps;
+    tq_code code;
+    if (!PyArg_ParseTuple(args, "iOiOO:_requantize_steps", &acc, &multiplier_value, &zero_point, &rounding, &dtype))
+        return NULL;
+    int rule = rounding_of(rounding);
+    if (rule < 0 || tq_py_code(dtype, &code) < 0 ||
+        multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
+        return NULL;
+    tq_code_range range = tq_code_range_of(code, false);
+    if (zero_point < range.low || zero_point > range.high)
+        return PyErr_Format(PyExc_ValueError, "zero_point is %d; %s needs one from %d to %d", zero_point,
+                            tq_code_name(code), (int)range.low, (int)range.high);
+    tq_requantize_explain(acc, &multiplier, (tq_requantize_rule)rule, zero_point, range.low, range.high, &steps);
+    PyObject *dict = steps_dict(&steps, (tq_requantize_rule)rule);
+    return dict ? Py_BuildValue("Nsii", dict, tq_code_name(code), (int)range.low, (int)range.high) : NULL;
+}
+
+static PyMethodDef functions[] = {
+    {"saturating_rounding_doubling_high_mul", (PyCFunction)(void (*)(void))high_mul, METH_VARARGS | METH_KEYWORDS,
+     high_mul_doc},
+    {"rounding_divide_by_pot", (PyCFunction)(void (*)(void))divide_by_pot, METH_VARARGS | METH_KEYWORDS,
+     divide_by_pot_doc},
+    {"multiply_by_quantized_multiplier", (PyCFunction)(void (*)(void))multiply, METH_VARARGS | METH_KEYWORDS,
+     multiply_doc},
+    {"multiply_by_quantized_multiplier_int64", (PyCFunction)(void (*)(void))multiply_i64, METH_VARARGS | METH_KEYWORDS,
+     multiply_i64_doc},
+    {"quantize_multiplier", (PyCFunction)(void (*)(void))quantize_multiplier, METH_VARARGS | METH_KEYWORDS,
+     quantize_multiplier_doc},
+    {"_requantize_steps", requantize_steps, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int tq_py_add_fixed_point(PyObject *module, tq_state *state)
+{
+    (void)state;
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TQ_PYTHON_ARRAYS_WEIGHTS_H
+#define TQ_PYTHON_ARRAYS_WEIGHTS_H
+
+#include "python/state.h"
+
+#include "quant/weights.h"
+
+/* How weights are to be quantized, as the arguments say it. */
+typedef struct tq_py_weight_plan {
+    tq_weight_target target;
+    tq_weight_layout layout;
+    int rank; /* of the array of scales, and its shape */
+    npy_intp shape[NPY_MAXDIMS];
+} tq_py_weight_plan;
+
+/* The plan for weights w, for codes of that type, by the axis and block_size arguments of quantize_weights (the last may be
+   NULL).  The rule is the usual one for such codes.  0, or -1 with an exception. */
+int tq_py_weight_plan_of(PyArrayObject *w, tq_code code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan);
+
+int tq_py_add_weights(PyObject *module, tq_state *state);
+
+#endif

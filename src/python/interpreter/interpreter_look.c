@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an interpreter can be asked about itself: shapes, memory, time.
+ */
+#include "python/interpreter/interpreter.h"
+
+#include "python/convert.h"
+
+/* The graph that "|n" names, entered; NULL with an exception. */
+static tq_graph_run *enter_graph(InterpreterObject *self, PyObject *args)
+{
+    Py_ssize_t subgraph = 0;
+    if (!PyArg_ParseTuple(args, "|n", &subgraph) || tq_py_enter(self) < 0)
+        return NULL;
+    tq_graph_run *graph = tq_py_graph(self, subgraph);
+    if (!graph)
+        tq_py_leave(self);
+    return graph;
+}
+
+/* ---- shapes ---- */
+
+static bool differs(const tq_tensor *tensor)
+{
+    tq_vector dims = tq_get_vector(&tensor->table, TQ_Tensor_shape);
+    if (dims.count != (uint32_t)tensor->shape.rank)
+        return true;
+    for (uint32_t i = 0; i < dims.count; i++)
+        if (tq_vector_i32(&dims, i) != tensor->shape.dims[i])
+            return true;
+    return false;
+}
+
+static int add_shape(PyObject *dict, const tq_tensor *tensor)
+{
+    PyObject *index = PyLong_FromUnsignedLong(tensor->index), *shape = PyTuple_New(tensor->shape.rank);
+    int failed = !index || !shape;
+    for (int i = 0; !failed && i < tensor->shape.rank; i++) {
+        PyObject *dim = PyLong_FromLong(tensor->shape.dims[i]);
+        failed = !dim;
+        if (dim)
+            PyTuple_SET_ITEM(shape, i, dim);
+    }
+    failed = failed || PyDict_SetItem(dict, index, shape) < 0;
+    Py_XDECREF(index);
+    Py_XDECREF(shape);
+    return failed ? -1 : 0;
+}
+
+/* {tensor index: shape} of the tensors whose shape is not the file's */
+PyObject *tq_py_changed_shapes(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    tq_graph_run *graph = enter_graph(self, args);
+    if (!graph)
+        return NULL;
+    PyObject *dict = PyDict_New();
+    for (uint32_t i = 0; dict && i < graph->tensor_count; i++) {
+        const tq_tensor *tensor = &graph->tensors[i];
+        bool known = tensor->has_shape || graph->slots[i].resized;
+        if (known && !graph->slots[i].problem && differs(tensor) && add_shape(dict, tensor) < 0)
+            Py_CLEAR(dict);
+    }
+    tq_py_leave(self);
+    return dict;
+}
+
+/* ---- memory ---- */
+
+/* (arena bytes, [(tensor index, offset, bytes, first operator, last operator)], [(operator, offset, bytes)] of
+   scratch, [(tensor index, bytes)] of memory of its own) */
+PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    tq_graph_run *graph = enter_graph(self, args);
+    if (!graph)
+        return NULL;
+    PyObject *placed = PyList_New(0), *scratch = PyList_New(0), *own = PyList_New(0);
+    int failed = !placed || !scratch || !own;
+    for (uint32_t i = 0; !failed && i < graph->tensor_count; i++) {
+        const tq_slot *slot = &graph->slots[i];
+        if (slot->in_arena)
+            failed = tq_py_append(placed, Py_BuildValue("(IKKii)", i, (unsigned long long)slot->offset,
+                                                  (unsigned long long)graph->tensors[i].bytes, slot->first, slot->last)) < 0;
+        else if (slot->block)
+            failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)slot->block->size)) < 0;
+    }
+    for (uint32_t k = 0; !failed && k < graph->step_count; k++) {
+        const tq_step *step = &graph->steps[k];
+        if (step->phase == TQ_NODE_READY && step->scratch_bytes)
+            failed = tq_py_append(scratch, Py_BuildValue("(IKK)", k, (unsigned long long)step->scratch_offset,
+                                                   (unsigned long long)step->scratch_bytes)) < 0;
+    }
+    unsigned long long arena = graph->arena_bytes;
+    tq_py_leave(self);
+    if (!failed)
+        return Py_BuildValue("(KNNN)", arena, placed, scratch, own);
+    Py_XDECREF(placed);
+    Py_XDECREF(scratch);
+    Py_XDECREF(own);
+    return NULL;
+}
+
+/* (bytes in use, the most that were) */
+PyObject *tq_py_memory_used(PyObject *op, PyObject *unused)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    (void)unused;
+    if (tq_py_enter(self) < 0)
+        return NULL;
+    unsigned long long used = tq_pool_used(self->run->pool), peak = tq_pool_peak(self->run->pool);
+    tq_py_leave(self);
+    return Py_BuildValue("(KK)", used, peak);
+}
+
+/* ---- time ---- */
+
+/* _profile_start(on): counting starts at zero, or ends */
+PyObject *tq_py_profile_start(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    int on;
+    if (!PyArg_ParseTuple(args, "p:_profile_start", &on) || tq_py_enter(self) < 0)
+        return NULL;
+    self->run->options.profile = on;
+    for (uint32_t g = 0; on && g < self->run->graph_count; g++)
+        for (uint32_t k = 0; k < self->run->graphs[g].step_count; k++)
+            self->run->graphs[g].steps[k].runs = self->run->graphs[g].steps[k].nanoseconds = 0;
+    tq_py_leave(self);
+    Py_RETURN_NONE;
+}
+
+/* _profile_read(subgraph=0) -> [(runs, nanoseconds, computed when prepared)] by operator */
+PyObject *tq_py_profile_read(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    tq_graph_run *graph = enter_graph(self, args);
+    if (!graph)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (uint32_t k = 0; list && k < graph->step_count; k++) {
+        const tq_step *step = &graph->steps[k];
+        PyObject *row = Py_BuildValue("(KKN)", (unsigned long long)step->runs, (unsigned long long)step->nanoseconds,
+                                      PyBool_FromLong(step->phase == TQ_NODE_FOLDED));
+        if (tq_py_append(list, row) < 0)
+            Py_CLEAR(list);
+    }
+    tq_py_leave(self);
+    return list;
+}
+
+/* ---- backends ---- */
+
+static const char *const numerics_names[] = {"reference", "optimized", "xnnpack"};
+
+int tq_py_numerics(const char *name, tq_numerics *out)
+{
+    for (size_t i = 0; i < sizeof numerics_names / sizeof *numerics_names; i++)
+        if (strcmp(name, numerics_names[i]) == 0) {
+            *out = (tq_numerics)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "numerics is '%.60s'; it needs to be 'reference', 'optimized' or 'xnnpack'", name);
+    return -1;
+}
+
+/* _backends(subgraph=0) -> [(numerics, rule, what LiteRT does in place of running it or None)] by operator */
+PyObject *tq_py_backends(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    tq_graph_run *graph = enter_graph(self, args);
+    if (!graph)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (uint32_t k = 0; list && k < graph->step_count; k++) {
+        const tq_step *step = &graph->steps[k];
+        if (tq_py_hears(k) < 0 ||
+            tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
+                                             tq_step_fault(graph, step))) < 0)
+            Py_CLEAR(list);
+    }
+    tq_py_leave(self);
+    return list;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TQ_PYTHON_MODEL_DATA_H
+#define TQ_PYTHON_MODEL_DATA_H
+
+#include "base/bytes.h"
+#include "python/model/part.h"
+
+/* What Tensor.data gives: a read-only view where the stored form allows one. */
+PyObject *tq_py_tensor_data(PartObject *tensor);
+
+/* Tensor.densify(): a sparse constant in its full shape; Tensor.data where it is not sparse. */
+PyObject *tq_py_tensor_densify(PartObject *tensor);
+
+/* Tensor.dequantized(): float32 in the tensor's shape. */
+PyObject *tq_py_tensor_dequantized(PartObject *tensor);
+
+/* Raises `error` with the tensor named in front of its text; returns NULL. */
+PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error);
+
+/* A read-only array over bytes that `owner` keeps (consumed). */
+PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_intp *shape, PyObject *owner);
+
+#endif

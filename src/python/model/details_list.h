@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TQ_PYTHON_MODEL_DETAILS_LIST_H
+#define TQ_PYTHON_MODEL_DETAILS_LIST_H
+
+#include "python/model/details.h"
+
+/* What get_tensor_details and its kin return. */
+PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of what);
+
+int tq_py_add_details_list(PyObject *module, tq_state *state);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TQ_PYTHON_MODEL_QUANTIZATION_H
+#define TQ_PYTHON_MODEL_QUANTIZATION_H
+
+#include "python/model/part.h"
+
+/* tensor.quantization: a new Quantization, or NULL. */
+PyObject *tq_py_quantization(PartObject *tensor);
+
+int tq_py_add_quantization(PyObject *module, tq_state *state);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows of schema/, of base/status.def and of the tables of model/ as Python sees them: the enums of tq are built
+ * from these, and the tests hold them against an upstream schema.
+ *
+ * Rows become the lines of one text, words between tabs, and are read from there: to make each by a call of its own
+ * took 80 KB of code.
+ */
+#include "python/model/schema.h"
+
+#include "flatbuffer/schema.h"
+#include "model/types.h"
+#include "python/convert.h"
+
+static const char table_lines[] =
+#define TABLE(table) #table "\n"
+#define FIELD(table, name, slot, kind, default) #table "\t" #name "\t" #slot "\t" #kind "\t" #default "\n"
+#define TQ_ROWS "schema/tables.def"
+#include "schema/rows.h"
+    ;
+
+static const char enum_lines[] =
+#define VALUE(enum, name, value) #enum "\t" #name "\t" #value "\n"
+#define TQ_ROWS "schema/enums.def"
+#include "schema/rows.h"
+#define BUILTIN(name, code, options) "BuiltinOperator\t" #name "\t" #code "\n"
+#define TQ_ROWS "schema/builtins.def"
+#include "schema/rows.h"
+    ;
+
+static const char union_lines[] =
+#define MEMBER(union, table, type) #union "\t" #table "\t" #type "\n"
+#define TQ_ROWS "schema/unions.def"
+#include "schema/rows.h"
+    ;
+
+static const char status_lines[] =
+#define STATUS(symbol, exception, text) #symbol "\t" #exception "\t" text "\n"
+#include "base/status.def"
+#undef STATUS
+    ;
+
+static const char callee_lines[] =
+#define CALLEE(op, table, field, inputs, outputs) #op "\t" #table "\t" #field "\n"
+#include "model/callees.def"
+#undef CALLEE
+    ;
+
+/* The next words of a line as a tuple; word `number` is an int, -1: none is. */
+static PyObject *row_of(const char *line, int words, int number)
+{
+    PyObject *row = PyTuple_New(words);
+    for (int i = 0; row && i < words; i++) {
+        size_t size = strcspn(line, "\t\n");
+        PyObject *word = i == number ? PyLong_FromLongLong(strtoll(line, NULL, 10))
+                                     : PyUnicode_FromStringAndSize(line, (Py_ssize_t)size);
+        if (!word)
+            Py_CLEAR(row);
+        else
+            PyTuple_SET_ITEM(row, i, word);
+        line += size + 1;
+    }
+    return row;
+}
+
+static PyObject *listed(const char *lines, int words)
+{
+    PyObject *list = PyList_New(0);
+    for (; list && *lines; lines += strcspn(lines, "\n") + 1)
+        if (tq_py_append(list, row_of(lines, words, -1)) < 0)
+            Py_CLEAR(list);
+    return list;
+}
+
+/* {first word: [(the words behind it)]}; a line of one word has an empty list. */
+static PyObject *grouped(const char *lines, int words, int number)
+{
+    PyObject *dict = PyDict_New();
+    for (; dict && *lines; lines += strcspn(lines, "\n") + 1) {
+        size_t size = strcspn(lines, "\t\n");
+        PyObject *key = PyUnicode_FromStringAndSize(lines, (Py_ssize_t)size), *empty = PyList_New(0);
+        PyObject *group = key && empty ? PyDict_SetDefault(dict, key, empty) : NULL;
+        Py_XDECREF(key);
+        Py_XDECREF(empty);
+        if (!group || (lines[size] == '\t' && tq_py_append(group, row_of(lines + size + 1, words, number)) < 0))
+            Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+static PyObject *schema_tables(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return grouped(table_lines, 4, 1);
+}
+
+static PyObject *schema_enums(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return grouped(enum_lines, 2, 1);
+}
+
+static PyObject *schema_unions(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return grouped(union_lines, 2, 1);
+}
+
+static PyObject *schema_builtins(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int64_t code = 0; list && code <= UINT8_MAX; code++) {
+        const tq_builtin_row *row = tq_builtin(code);
+        const char *options = row && row->options != TQ_TABLE_NONE ? tq_tables[row->options].name : NULL;
+        if (row && tq_py_append(list, Py_BuildValue("(siz)", row->name, (int)code, options)) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *statuses(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return listed(status_lines, 3);
+}
+
+static PyObject *callees(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return listed(callee_lines, 3);
+}
+
+static PyObject *tensor_types(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < TQ_TYPE_COUNT; i++) {
+        const tq_type_row *row = tq_type(i);
+        if (tq_py_append(list, Py_BuildValue("(sis)", row->name, row->bits, row->dtype)) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyMethodDef functions[] = {
+    {"schema_tables", schema_tables, METH_NOARGS, "{table: [(field, slot, kind, default)]}, the rows of schema/tables.def."},
+    {"schema_enums", schema_enums, METH_NOARGS, "{enum: [(name, value)]}, the rows of schema/enums.def and builtins.def."},
+    {"schema_unions", schema_unions, METH_NOARGS, "{union: [(table, type)]}, the rows of schema/unions.def."},
+    {"schema_builtins", schema_builtins, METH_NOARGS, "[(name, code, options table or None)], the rows of schema/builtins.def."},
+    {"statuses", statuses, METH_NOARGS, "[(name, exception, text)]: every way in which the core can fail."},
+    {"callees", callees, METH_NOARGS,
+     "[(operator, options table, field)], the rows of model/callees.def: options that name subgraphs."},
+    {"tensor_types", tensor_types, METH_NOARGS,
+     "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},
+    {NULL, NULL, 0, NULL},
+};
+
+int tq_py_add_schema(PyObject *module, tq_state *state)
+{
+    (void)state;
+    return PyModule_AddFunctions(module, functions);
+}

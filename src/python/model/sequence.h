@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TQ_PYTHON_MODEL_SEQUENCE_H
+#define TQ_PYTHON_MODEL_SEQUENCE_H
+
+#include "python/state.h"
+
+/* What a Sequence is a sequence of: how to make item `index` of `owner`, and (NULL: items have no
+   names) how to read its name without making it. */
+typedef struct tq_py_items {
+    const char *what; /* "tensors", for repr and errors */
+    PyObject *(*item)(PyObject *owner, size_t index);
+    PyObject *(*name)(PyObject *owner, size_t index);
+} tq_py_items;
+
+/* A read-only view of `count` items of `owner`, which it keeps alive.  `items` must be static. */
+PyObject *tq_py_sequence(tq_state *state, PyObject *owner, const tq_py_items *items, size_t count);
+
+int tq_py_add_sequence(PyObject *module, tq_state *state);
+
+#endif
