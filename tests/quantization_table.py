@@ -3,8 +3,8 @@
 
     python tests/quantization_table.py > docs/quantization.md
 
-The operators and their rules are the rows of tq/quantization/integer.py and tq/recipes.py; which kernels there are, what the tests
-compare with LiteRT (tests/generators).
+The operators and their rules are the rows of tq/quantization/integer.py and tq/recipes.py; the kernels are those that
+the tests compare with LiteRT (tests/generators).
 """
 
 import built  # noqa: F401

@@ -31,7 +31,7 @@ MOVING = frozenset(_MOVING.split())
 def passing(graph: SubgraphPart, integers: Mapping[OperatorPart, str]) -> dict[TensorPart, Interval]:
     """The intervals that pass, by tensor.  integers: the names of the operators that become integer ones."""
     found: dict[TensorPart, Interval] = {tensor: ALL for tensor in graph.outputs if tensor is not None}
-    for op in reversed(graph._operators):
+    for op in reversed(graph.operators):
         interval = _through(op, integers.get(op), found)
         for tensor in op.inputs:
             if tensor is not None:

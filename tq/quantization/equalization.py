@@ -59,6 +59,13 @@ class Pair:
     passed: list[TensorPart]  # from the first layer's output to the second's input
 
     @property
+    def weights(self) -> tuple[TensorPart, TensorPart]:
+        """Of both layers."""
+        first, second = _weights(self.first), _weights(self.second)
+        assert first is not None and second is not None
+        return first, second
+
+    @property
     def between(self) -> TensorPart:
         """The first layer's output."""
         (tensor,) = self.first.outputs
@@ -290,7 +297,7 @@ class _Scaling:
     @staticmethod
     def _wide(pair: Pair, factors: Array) -> Array:
         """Factors of channels for the inputs of the second layer's weights, of which a channel may have several."""
-        repeats = pair.second.inputs[1].shape[_INPUT_AXIS[pair.second.name]] // pair.channels  # type: ignore[union-attr]
+        repeats = pair.weights[1].shape[_INPUT_AXIS[pair.second.name]] // pair.channels
         return np.repeat(factors, repeats) if pair.second.name == "DEPTHWISE_CONV_2D" else np.tile(factors, repeats)
 
     def _outer(self, pair: Pair, have: Array) -> Array:
@@ -298,11 +305,11 @@ class _Scaling:
         index = pair.between.index
         if index in self.ranges:
             return np.asarray(self.ranges[index] / 2.0**have)
-        return _magnitudes(self.data[pair.first.inputs[1]], _OUTPUT_AXIS[pair.first.name])  # type: ignore[index]
+        return _magnitudes(self.data[pair.weights[0]], _OUTPUT_AXIS[pair.first.name])
 
     def _inner(self, pair: Pair) -> Array:
         """The range of the second layer's weights for each channel."""
-        found = _magnitudes(self.data[pair.second.inputs[1]], _INPUT_AXIS[pair.second.name])  # type: ignore[index]
+        found = _magnitudes(self.data[pair.weights[1]], _INPUT_AXIS[pair.second.name])
         if pair.second.name == "DEPTHWISE_CONV_2D":
             return np.asarray(found.reshape(pair.channels, -1).max(axis=1))
         return np.asarray(found.reshape(-1, pair.channels).max(axis=0))
