@@ -22,7 +22,7 @@ from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor
 from tq.interpreter import Interpreter
-from tq.limits import Limits
+from tq.limits import NONE, Limits
 from tq.matching import constant_of, match
 from tq.measuring import Samples, real
 from tq.saving import target
@@ -102,7 +102,7 @@ def _numbers(operator: Operator) -> Array:
 
 
 def _means(
-    model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits
+    model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits = NONE
 ) -> list[Array]:
     """For each layer the mean of its input at each place of the filter."""
     interpreter = Interpreter(
