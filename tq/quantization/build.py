@@ -228,4 +228,6 @@ def _check_float(editor: Editor) -> None:
     for graph in editor.subgraphs:
         for tensor in graph.tensors:
             if tensor.type_name in write_weights.INTEGERS and len(tensor.quantization.scale):
-                raise ValueError(f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds codes")
+                raise ValueError(
+                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values"
+                )

@@ -98,7 +98,7 @@ def equalize(
     output: a path to write the model to as well.  in_place: it may be the path of `model`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Returns the model; the same where no two layers can be scaled.  Results keep their bits unless numbers pass below
+    Returns the model; the same where no two layers can be scaled.  Results keep their bits unless values pass below
     2^-126 or above 2^127.  ValueError: a quantized model, weights that are not finite, samples that do not fit.
     """
     if relu6 not in ("keep", "minimum"):
@@ -326,7 +326,7 @@ class _Scaling:
             wanted -= wanted.max()
         else:
             wanted = (np.log2(outer[usable]) - np.log2(inner[usable])) / 2
-            wanted -= np.median(wanted)  # a factor that all channels share would only move numbers about
+            wanted -= np.median(wanted)  # a factor that all channels share would change nothing
         step[usable] = np.where(np.abs(wanted) > _ENOUGH, np.rint(wanted), 0).astype(np.int64)
         return step
 

@@ -89,7 +89,7 @@ _SQUARE = _at_least(
     lambda s: max(s.inputs) ** 2 * 2.0**-11,
 )
 _PRODUCT = _at_least(
-    "with int16, the product of the inputs' scales may be at most the output's: beyond, codes wrap",
+    "with int16, the product of the inputs' scales may be at most the output's: beyond, quantized values wrap",
     lambda s: s.inputs[0] * s.inputs[-1] * 1.001 if s.type == "int16" else 0.0,
 )
 _SWISH = _at_least("the output's scale must be more than a 128th of the input's", lambda s: s.inputs[0] / 120)
@@ -98,17 +98,17 @@ _COMPARED = Limit(
     lambda s: all(2.0**-9 <= scale < 1 for scale in s.inputs),
 )
 _ROOT = Limit(
-    "no code may stand for a negative number: the kernel refuses to run on one",
+    "no quantized value may stand for a negative real value: the kernel refuses to run on one",
     lambda s: min(s.lows if s.type == "int16" else s.ends) >= 0,
 )
 _LOG = Limit(
     "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
-    " operators before it that keep small numbers small stay float as well",
+    " operators before it that keep small values small stay float as well",
     lambda s: s.lows[0] >= 8 * s.inputs[0],
     relative=True,
 )
 _EXP = Limit(
-    "int16 codes that stand for at most 88: the kernel's table overflows beyond",
+    "int16 values that stand for at most 88: the kernel's table overflows beyond",
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
 )
 _SOFTMAX = Limit(
@@ -198,31 +198,31 @@ RELATIVE = frozenset(_RELATIVE.split())
 # What is written for operators that have no integer kernel, or one that computes something else than they mean.
 INSTEAD = {
     "SQUARE": "MUL by itself: there is no kernel",
-    "NEG": "MUL by -1: the kernel turns codes round, and -128 has no opposite",
+    "NEG": "MUL by -1: the kernel negates quantized values, and -128 has no opposite",
     "DIV": "MUL by the reciprocals of a constant divisor: the kernel shifts small quotients by too many places, and"
-    " fails where a divisor has the code of 0; other divisors stay float",
-    "SUM": "MEAN, and MUL by the count, of known shapes and axes: LiteRT's reference kernel reads the codes as uint8",
+    " fails where a divisor's quantized value is the zero point; other divisors stay float",
+    "SUM": "MEAN, and MUL by the count, of known shapes and axes: LiteRT's reference kernel reads int8 values as uint8",
 }
 
 # Operators that stay float, though kernels take int8 or int16.
 FLOAT = {
-    "BITCAST": "a code's bits are not those of its number",
+    "BITCAST": "the bits of a quantized value are not those of its real value",
     "BITWISE_XOR": "of integers",
-    "CALL_ONCE": "it has no numbers",
-    "CAST": "the kernel converts codes, not the numbers that they stand for",
+    "CALL_ONCE": "it has no tensors",
+    "CAST": "the kernel converts quantized values, not the real values behind them",
     "DENSIFY": "of weights, which become plain constants",
     "DEQUANTIZE": "it is what stands between; of float16 weights, these become plain constants",
-    "FLOOR_DIV": "the kernel divides codes, not the numbers that they stand for",
-    "FLOOR_MOD": "the kernel divides codes, not the numbers that they stand for",
-    "NumericVerify": "it is there to compare codes with float numbers",
+    "FLOOR_DIV": "the kernel divides quantized values, not the real values behind them",
+    "FLOOR_MOD": "the kernel divides quantized values, not the real values behind them",
+    "NumericVerify": "its purpose is to compare quantized values with float values",
     "QUANTIZE": "it is what stands between",
     "RIGHT_SHIFT": "of integers",
     "STABLEHLO_AND": "of integers",
     "STABLEHLO_REDUCE_WINDOW": "what it calls has float tensors",
     "STABLEHLO_SCATTER": "what it calls has float tensors",
     "STABLEHLO_SHIFT_LEFT": "of integers",
-    "UNIQUE": "numbers that round to the same code would become one, and shapes others",
-    "WHERE": "the kernel takes the code 0 for the number 0",
+    "UNIQUE": "values that round to the same quantized value would become one, and shapes would change",
+    "WHERE": "the kernel takes the quantized value 0 for 0.0",
 }
 # Operators with an int8 form alone, though kernels take int16.
-NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 codes are finer than the kernel's steps of 1/256")
+NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 values are finer than the kernel's steps of 1/256")

@@ -54,7 +54,7 @@ def quantize_model(
         and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
-        DEQUANTIZE (for float16, all float constants of two numbers and more).
+        DEQUANTIZE (for float16, all float constants of two values and more).
     calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators go, and
         their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.

@@ -38,8 +38,8 @@ def sensitivity(
     calibration: a tq.Calibration, or samples, as tq.quantize_model takes them; the samples are run, too.
     recipe, options: tq.quantize_model's: what is quantized, and how.
     by: "operator": an operator alone is in its quantized form, with its inputs, weights and outputs, and its integer
-        kernel computes it.  "tensor": an activation alone is rounded to its codes, or the weights (and bias) of an
-        operator.
+        kernel computes it.  "tensor": an activation alone is rounded to its quantized values, or the
+        weights (and bias) of an operator.
     samples: what to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
