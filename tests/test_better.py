@@ -14,9 +14,10 @@ from test_quantize_model import normal
 from test_quantize_static import draws
 
 import tq
-from tq import bias_correction, demo_float, equalization, measuring
-from tq.bias_correction import correct_biases
+from tq import demo_float, measuring
 from tq.cli import main
+from tq.quantization import bias_correction, equalization
+from tq.quantization.bias_correction import correct_biases
 from tq.recipes import Rule
 from tq.report_page import kind_of
 

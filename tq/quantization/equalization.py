@@ -26,8 +26,8 @@ from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor
-from tq.folding import fold_constants
 from tq.limits import Limits
+from tq.quantization.preparation import fold_constants
 from tq.saving import target
 from tq.sources import Source, kept
 
@@ -58,6 +58,13 @@ class Pair:
     channels: int
     clamp: bool  # a RELU6 stands between them, fused into the first
     passed: list[TensorPart]  # from the first layer's output to the second's input
+
+    @property
+    def weights(self) -> tuple[TensorPart, TensorPart]:
+        """Of both layers."""
+        first, second = _weights(self.first), _weights(self.second)
+        assert first is not None and second is not None
+        return first, second
 
     @property
     def between(self) -> TensorPart:
@@ -128,9 +135,9 @@ def scaled(
 def _folded(model: Model) -> Model:
     """A model whose layers' weights are constants, where it keeps them as float16 or sparse."""
     editor = Editor(model)
-    layers = [op for op in editor.main._operators if op.name in _OUTPUT_AXIS]
+    layers = [op for op in editor.main.operators if op.name in _OUTPUT_AXIS]
     fold_constants(editor.main, model, layers)
-    return editor.to_model() if len(editor.main._operators) < len(model.subgraphs[0].operators) else model
+    return editor.to_model() if len(editor.main.operators) < len(model.subgraphs[0].operators) else model
 
 
 # ---- pairs ----
@@ -139,13 +146,13 @@ def _folded(model: Model) -> Model:
 def pairs(graph: SubgraphPart, with_relu6: bool = False) -> list[Pair]:
     """The pairs of layers of a subgraph that can be scaled, in order."""
     readers: dict[int, list[OperatorPart]] = {}
-    for op in graph._operators:
+    for op in graph.operators:
         for index in op.input_indices:
             readers.setdefault(index, []).append(op)
     ends = {tensor.index for tensor in graph.outputs if tensor is not None}
-    ends |= {tensor.index for tensor in graph._tensors if tensor.is_variable}
+    ends |= {tensor.index for tensor in graph.tensors if tensor.is_variable}
     found = []
-    for op in graph._operators:
+    for op in graph.operators:
         pair = _pair(op, readers, ends)
         if pair is not None and (with_relu6 or not pair.clamp):
             found.append(pair)
@@ -165,7 +172,7 @@ def _weights(op: OperatorPart) -> TensorPart | None:
 
 
 def _is_float_constant(tensor: TensorPart) -> bool:
-    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor._node.has("sparsity")
+    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor.is_sparse
 
 
 def _alone(tensor: TensorPart, readers: dict[int, list[OperatorPart]], ends: set[int]) -> OperatorPart | None:
@@ -306,7 +313,7 @@ class _Scaling:
     @staticmethod
     def _wide(pair: Pair, factors: Array) -> Array:
         """Factors of channels for the inputs of the second layer's weights, of which a channel may have several."""
-        repeats = pair.second.inputs[1].shape[_INPUT_AXIS[pair.second.name]] // pair.channels  # type: ignore[union-attr]
+        repeats = pair.weights[1].shape[_INPUT_AXIS[pair.second.name]] // pair.channels
         return np.repeat(factors, repeats) if pair.second.name == "DEPTHWISE_CONV_2D" else np.tile(factors, repeats)
 
     def _outer(self, pair: Pair, have: Array) -> Array:
@@ -314,11 +321,11 @@ class _Scaling:
         index = pair.between.index
         if index in self.ranges:
             return np.asarray(self.ranges[index] / 2.0**have)
-        return _magnitudes(self.data[pair.first.inputs[1]], _OUTPUT_AXIS[pair.first.name])  # type: ignore[index]
+        return _magnitudes(self.data[pair.weights[0]], _OUTPUT_AXIS[pair.first.name])
 
     def _inner(self, pair: Pair) -> Array:
         """The range of the second layer's weights for each channel."""
-        found = _magnitudes(self.data[pair.second.inputs[1]], _INPUT_AXIS[pair.second.name])  # type: ignore[index]
+        found = _magnitudes(self.data[pair.weights[1]], _INPUT_AXIS[pair.second.name])
         if pair.second.name == "DEPTHWISE_CONV_2D":
             return np.asarray(found.reshape(pair.channels, -1).max(axis=1))
         return np.asarray(found.reshape(-1, pair.channels).max(axis=0))
@@ -335,7 +342,7 @@ class _Scaling:
             wanted -= wanted.max()
         else:
             wanted = (np.log2(outer[usable]) - np.log2(inner[usable])) / 2
-            wanted -= np.median(wanted)  # a factor that all channels share would only move numbers about
+            wanted -= np.median(wanted)  # a factor that all channels share would change nothing
         step[usable] = np.where(np.abs(wanted) > _ENOUGH, np.rint(wanted), 0).astype(np.int64)
         return step
 

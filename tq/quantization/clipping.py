@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a tensor's numbers the operators that read it let through: a RELU nothing below 0, a MINIMUM with a constant
-nothing above it.
+"""The interval of a tensor's values that its readers let through: a RELU nothing below 0, a MINIMUM with a constant
+nothing above the constant.
 
-The rest needs no codes.  With f(x) = min(max(x, a), b), f gives the same of an x that was cut to [a, b] before; and so
-it is where between the two numbers only move, or the least or greatest of them is taken, since that commutes with f.
-Integer kernels saturate, which is this cut.
+Values outside need no quantized values.  Clamping x to [a, b] twice gives the same as clamping it once.  This holds too
+where operators between the two clamps only move values, or take the least or greatest of them, since these commute with
+clamping.  Integer kernels saturate, which is the first clamp.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOVING = frozenset(_MOVING.split())
 def passing(graph: SubgraphPart, integers: Mapping[OperatorPart, str]) -> dict[TensorPart, Interval]:
     """The intervals that pass, by tensor.  integers: the names of the operators that become integer ones."""
     found: dict[TensorPart, Interval] = {tensor: ALL for tensor in graph.outputs if tensor is not None}
-    for op in reversed(graph._operators):
+    for op in reversed(graph.operators):
         interval = _through(op, integers.get(op), found)
         for tensor in op.inputs:
             if tensor is not None:

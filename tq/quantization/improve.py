@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.quantize_model with what makes a model better than plain rounding: equalization, bias correction, fallback.
+"""tq.quantize_model with equalization, bias correction and fallback, which make a model better than plain rounding.
 
 They come in this order: the float model is equalized, quantized, its biases corrected; then its outputs are measured
 against the float model's on the samples, and while they are too far off, the operators that cost most fall back.
-How many fall back is found by halving, since more of them mean less noise, nearly; what is returned was measured.
+How many fall back is found by halving, since more of them mean less noise, nearly; the returned model was measured.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tq import measuring
 from tq._core import Model, QuantizationParams, choose_quantization_params
@@ -18,107 +18,109 @@ from tq.calibration import Calibration, calibrate
 from tq.limits import Limits
 from tq.matching import is_computed
 from tq.measuring import Samples
+from tq.quantization.bias_correction import correct_biases, layers_of
+from tq.quantization.build import build as build_plain
+from tq.quantization.equalization import CLAMPED, NOTHING, scaled
+from tq.quantization.options import Options
 from tq.recipes import STATIC, Rule, find
+from tq.sensitivities import measure
 
 _MOST = 8  # samples that the ranking of operators looks at
 
 
-def quantize(arguments: Mapping[str, Any], asked: Mapping[str, Any], build: Callable[..., bytes]) -> bytes:
-    """tq.quantize_model of the arguments that tq.quantizing.build takes, and of those that are for here (`asked`)."""
-    rest = dict(arguments)
-    model: Model = rest.pop("model")
-    equalizes, corrects, target = (asked[name] for name in ("equalize", "bias_correction", "target_sqnr"))
-    limits = _limits(rest)
-    _check(target, asked["fallback"])
-    fed = _samples(model, rest["calibration"], asked["samples"])
-    if equalizes:
-        model = _equalized(model, fed, rest)
-    rest["calibration"] = _calibration(model, fed, rest)
-    if equalizes:
-        rest["own_overrides"] = _clamps(model, rest)
+def build(model: Model, options: Options) -> bytes:
+    """tq.quantize_model of checked options that run samples."""
+    _check(options)
+    samples = _samples(model, options)
+    if options.equalize:
+        model = _equalized(model, samples, options)
+    options = replace(options, calibration=_calibration(model, samples, options))
+    if options.equalize:
+        options = replace(options, own_overrides=_clamps(model, options))
 
     def made(rules: Sequence[Rule]) -> bytes:
-        quantized = build(model, **rest, own_rules=rules)
-        return _corrected(model, quantized, fed, bool(rules), limits) if corrects else quantized
+        quantized = build_plain(model, replace(options, own_rules=tuple(rules)))
+        return _corrected(model, quantized, samples, options, bool(rules)) if options.bias_correction else quantized
 
-    return made(()) if target is None else _reach(model, fed, made, float(target), asked["fallback"], limits)
+    if options.target_sqnr is None:
+        return made(())
+    return _reach(model, samples, made, float(options.target_sqnr), options.fallback, options.limits)
 
 
-def _check(target: Any, fallback: str) -> None:
+def _check(options: Options) -> None:
+    target, fallback = options.target_sqnr, options.fallback
     if target is not None and not math.isfinite(float(target)):
         raise ValueError(f"target_sqnr is {target}; it must be a number of dB")
-    if fallback == "float":
-        return
-    if find(fallback).form != STATIC:
+    if fallback != "float" and find(fallback).form != STATIC:
         raise ValueError(f"fallback is {fallback!r}; it must be 'float' or a recipe of integer activations")
 
 
-def _samples(model: Model, calibration: Any, samples: Any) -> Samples:
-    if samples is None and (calibration is None or isinstance(calibration, Calibration)):
+def _samples(model: Model, options: Options) -> Samples:
+    calibration, samples = options.calibration, options.samples
+    if samples is not None:
+        return Samples(model, samples)
+    if calibration is None or isinstance(calibration, Calibration):
         what = "a tq.Calibration, which holds no samples" if calibration is not None else "not given"
         raise ValueError(
             f"equalize, bias_correction and target_sqnr run samples, and calibration is {what}: samples= is needed"
         )
-    return Samples(model, calibration if samples is None else samples)
+    return Samples(model, calibration)
 
 
-def _equalized(model: Model, samples: Samples, rest: Mapping[str, Any]) -> Model:
-    """With a scale for each channel of the weights, what is left to make alike are the activations, which samples show.
-    With one scale the weights matter most, and a MINIMUM beside each RELU6 is worth it.  So it was measured
+def _equalized(model: Model, samples: Samples, options: Options) -> Model:
+    """With a scale for each channel of the weights, the activations are left to make alike, which samples show.  With
+    one scale the weights matter most, and a MINIMUM beside each RELU6 is worth it.  So it was measured
     (benchmarks/bench_better.py): the other way round is worse for both."""
-    from tq.equalization import NOTHING, scaled
-
-    if isinstance(rest["calibration"], Calibration):
+    if isinstance(options.calibration, Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
-    if rest["per_axis"]:
-        data, found = scaled(model, samples.lists(), _limits(rest), relu6="keep", per_axis=True)
+    if options.per_axis:
+        data, found = scaled(model, samples.lists(), options.limits, relu6="keep", per_axis=True)
     else:
-        data, found = scaled(model, None, _limits(rest), relu6="minimum", per_axis=False)
+        data, found = scaled(model, None, options.limits, relu6="minimum", per_axis=False)
     if not found:
         raise ValueError(NOTHING)
     return Model(data)
 
 
-def _clamps(model: Model, rest: Mapping[str, Any]) -> dict[str, QuantizationParams]:
-    """Parameters for what a MINIMUM of equalize reads: those of what it writes.
+def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
+    """Parameters for the input of each MINIMUM of equalize: those of its output.
 
     The MINIMUM's tensors share parameters.  Without this they would have to reach up to the highest of its constants,
-    which stands for a channel that was made large; but codes end at what the output reaches anyway.
+    which stands for a channel that was made large; but quantized values end where the output ends anyway.
     """
-    from tq.equalization import CLAMPED
-
-    calibration, recipe = rest["calibration"], find(rest["recipe"])
+    calibration, recipe = options.calibration, options.recipe
+    if recipe.form != STATIC or not isinstance(calibration, Calibration):
+        return {}
     found = {}
-    for op in model.subgraphs[0].operators if isinstance(calibration, Calibration) else ():
-        if op.name == "MINIMUM" and op.inputs[0] is not None and op.inputs[0].name.endswith(CLAMPED):
+    for op in model.subgraphs[0].operators:
+        source = op.inputs[0] if op.name == "MINIMUM" else None
+        if source is not None and source.name.endswith(CLAMPED):
             low, high = calibration.range(op.output_indices[0])
             centered = recipe.activations == "int16"
             made = choose_quantization_params(low, high, recipe.activations, symmetric=centered, rule="mlir")
-            found[op.inputs[0].name] = made
-    return found if recipe.form == STATIC else {}
+            found[source.name] = made
+    return found
 
 
-def _calibration(model: Model, samples: Samples, rest: dict[str, Any]) -> Calibration | None:
+def _calibration(model: Model, samples: Samples, options: Options) -> Calibration | None:
     """A calibration that every build can use; None where no recipe asks for one."""
-    given = rest["calibration"]
-    recipes = [rest["recipe"], *(rule.recipe for rule in rest["rules"] if isinstance(rule, Rule))]
-    if isinstance(given, Calibration) or not any(find(name).form == STATIC for name in recipes):
+    given = options.calibration
+    if isinstance(given, Calibration) or not options.is_static:
         return given if isinstance(given, Calibration) else None
-    observer = rest["observer"] or "minmax"
-    limits = _limits(rest)._asdict()
-    return calibrate(model, samples.all(), observer=observer, percentile=rest["percentile"], progress=False, **limits)
+    return calibrate(
+        model,
+        samples.all(),
+        observer=options.observer or "minmax",
+        percentile=options.percentile,
+        progress=False,
+        **options.limits._asdict(),
+    )
 
 
-def _limits(rest: Mapping[str, Any]) -> Limits:
-    return Limits(rest["max_memory"], rest["max_multiply_adds"])
-
-
-def _corrected(model: Model, made: bytes, samples: Samples, may_lack_layers: bool, limits: Limits) -> bytes:
-    from tq.bias_correction import correct_biases, layers_of
-
+def _corrected(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:
     quantized = Model(made)
     if layers_of(model, quantized):
-        return correct_biases(model, quantized, samples, **limits._asdict())
+        return correct_biases(model, quantized, samples, **options.limits._asdict())
     if may_lack_layers:
         return made
     raise ValueError("bias_correction has no effect: no CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED is quantized")
@@ -174,8 +176,6 @@ def _reach(
 
 def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
     """The operators that are quantized, those that cost most first; last those of which nothing is known."""
-    from tq.sensitivities import measure
-
     ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
     places = [row.operator for row in ranked if row.operator is not None]
     known = set(places)

@@ -22,7 +22,7 @@ from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.editor import Editor
 from tq.interpreter import Interpreter
-from tq.limits import Limits
+from tq.limits import NONE, Limits
 from tq.matching import constant_of, match
 from tq.measuring import Samples, real
 from tq.saving import target
@@ -65,7 +65,7 @@ def correct_biases(
     for (one, two), mean in zip(layers, means, strict=True):
         shift = _expected(one, _numbers(one), mean) - _expected(one, _numbers(two), mean)
         if np.isfinite(shift).all():
-            _add(editor.main, editor.main._operators[two.index], shift)
+            _add(editor.main, editor.main.operators[two.index], shift)
     result = editor.to_bytes()
     if goal is not None:
         goal.save(result)
@@ -80,11 +80,11 @@ def layers_of(a: Model, b: Model) -> list[tuple[Operator, Operator]]:
 def _is_layer(one: Operator, two: Operator) -> bool:
     if one.name not in _LAYERS or len(two.inputs) < 2:
         return False
-    weights, codes = constant_of(one, 1), constant_of(two, 1)
-    if weights is None or codes is None or not weights.is_constant or not codes.is_constant:
+    weights, quantized = constant_of(one, 1), constant_of(two, 1)
+    if weights is None or quantized is None or not weights.is_constant or not quantized.is_constant:
         return False
     rank = 2 if one.name == "FULLY_CONNECTED" else 4
-    if not codes.quantization or weights.shape != codes.shape or len(weights.shape) != rank:
+    if not quantized.quantization or weights.shape != quantized.shape or len(weights.shape) != rank:
         return False
     bias = two.inputs[2] if len(two.inputs) > 2 else None
     return bias is None or bias.is_constant
@@ -102,7 +102,7 @@ def _numbers(operator: Operator) -> Array:
 
 
 def _means(
-    model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits
+    model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits = NONE
 ) -> list[Array]:
     """For each layer the mean of its input at each place of the filter."""
     interpreter = Interpreter(
@@ -195,17 +195,17 @@ def _add(graph: SubgraphPart, operator: OperatorPart, shift: Array) -> None:
     else:
         kind = _bias_dtype(operator) if bias is None else np.asarray(bias.data).dtype
         ends = np.iinfo(kind)
-        codes = [0] * len(shift) if bias is None else np.asarray(bias.data).tolist()
+        values = [0] * len(shift) if bias is None else np.asarray(bias.data).tolist()
         steps = np.rint(np.clip(shift / scale.astype(np.float64), -(2.0**62), 2.0**62)).tolist()
-        moved = [min(max(code + int(step), ends.min), ends.max) for code, step in zip(codes, steps, strict=True)]
+        moved = [min(max(value + int(step), ends.min), ends.max) for value, step in zip(values, steps, strict=True)]
         made = graph.add_tensor(name, data=np.array(moved, kind), scale=scale if len(scale) > 1 else scale[:1])
     operator.inputs = [*inputs[:2], made, *inputs[3:]]
-    if bias is not None and bias.index not in graph._users():
-        graph._remove_tensors({bias})
+    if bias is not None and bias.index not in graph.users():
+        graph.remove_tensors({bias})
 
 
 def _bias_dtype(operator: OperatorPart) -> np.dtype[Any]:
-    """Of codes that an operator without a bias gets: LiteRT reads those of INT16 operators as INT64, whatever the
+    """Of the new bias of an operator without one: LiteRT reads biases of INT16 operators as INT64, whatever the
     tensor's type is, unless the option says INT32."""
     x = operator.inputs[0]
     said = getattr(operator.options.get("quantized_bias_type"), "name", "")

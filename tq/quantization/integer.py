@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which operators have integer kernels, and what those ask of their tensors: a row an operator.
 
-INTEGER has the operators that tq.quantize_model can make integer ones; FLOAT has those that stay float although some
-kernel takes codes, with the reason.  The quantizer (tq/groups.py, tq/static.py), the tests and docs/quantization.md
+INTEGER has the operators that tq.quantize_model can make integer operators; FLOAT has those that stay float although
+some kernel takes integers, with the reason.  The passes of this folder, the tests and docs/quantization.md
 (tests/quantization_table.py) walk the rows.
 
 Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc (shared and fixed parameters) and
@@ -17,33 +17,33 @@ from typing import NamedTuple, Union
 
 FREE = "free"  # each output has its own range
 SAME = "same"  # inputs and outputs have the same parameters
-CENTERED = "centered"  # so, with zero point 0: the kernel writes the code 0 for the number 0
-READS = "reads"  # codes are read; what is written is no number: indices, truth values, shapes
+CENTERED = "centered"  # so, with zero point 0: the kernel writes the quantized value 0 for 0.0
+READS = "reads"  # the inputs are quantized; the outputs are indices, truth values or shapes
 
 Output = Union[str, tuple[float, int]]  # noqa: UP007 - evaluated on Python 3.10 too
 LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
 
 
 class Scales(NamedTuple):
-    """What an operator's kernel gets."""
+    """The scales of an operator's tensors, on which its kernel's limits depend."""
 
     type: str  # of the activations
     inputs: tuple[float, ...]
     constants: tuple[bool, ...]  # which inputs are
-    lows: tuple[float, ...]  # the least number of each input, as far as it is known, else that a code stands for
-    codes: tuple[float, ...]  # the least number that a code of each input stands for
-    output: float  # the first output's; 0 where that is no number
+    lows: tuple[float, ...]  # the least real value of each input where it is known, else of its quantized values
+    ends: tuple[float, ...]  # the least real value that each input's quantized values stand for
+    output: float  # the first output's; 0 where that is not quantized
     beta: float  # the option; 1 where there is none
     weights: float  # the greatest scale of the weights; 0 where there are none
 
 
 class Limit(NamedTuple):
-    """What a kernel needs to compute what the operator means; where it does not hold, the operator stays float."""
+    """What a kernel needs to compute the operator's meaning; an operator whose limit does not hold stays float."""
 
     why: str
     holds: Callable[[Scales], bool]
     least: Callable[[Scales], float] | None = None  # an output scale with which it holds: the range is widened to it
-    relative: bool = False  # the input's small numbers count as much as its great ones: what writes it stays float too
+    relative: bool = False  # the input's small values count as much as its great ones: its producers stay float too
 
 
 class Integer(NamedTuple):
@@ -59,8 +59,10 @@ class Integer(NamedTuple):
     narrow: int | None = None  # of an input that is int8 beside int16 activations too
     limit: Limit | None = None
     options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
-    recurrent: bool = False  # tq/recurrent.py has the rest
-    only: tuple[str, tuple[str, ...]] | None = None  # an option, and the values with which codes can stand for numbers
+    recurrent: bool = False  # tq/quantization/recurrent.py has the rest
+    only: tuple[str, tuple[str, ...]] | None = (
+        None  # an option, and its values for which the kernel's result is the operator's
+    )
 
 
 def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
@@ -68,7 +70,7 @@ def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
 
 
 def _keeps(s: Scales) -> bool:
-    """Whether the codes of each computed operand are more than one step of the sum."""
+    """Whether the range of each computed operand is more than one step of the sum."""
     low, high = LIMITS[s.type]
     operands = zip(s.inputs, s.constants, strict=True)
     return all(constant or s.output <= scale * (high - low) for scale, constant in operands)
@@ -87,7 +89,7 @@ _SQUARE = _at_least(
     lambda s: max(s.inputs) ** 2 * 2.0**-11,
 )
 _PRODUCT = _at_least(
-    "with int16, the product of the inputs' scales may be at most the output's: beyond, codes wrap",
+    "with int16, the product of the inputs' scales may be at most the output's: beyond, quantized values wrap",
     lambda s: s.inputs[0] * s.inputs[-1] * 1.001 if s.type == "int16" else 0.0,
 )
 _SWISH = _at_least("the output's scale must be more than a 128th of the input's", lambda s: s.inputs[0] / 120)
@@ -96,17 +98,17 @@ _COMPARED = Limit(
     lambda s: all(2.0**-9 <= scale < 1 for scale in s.inputs),
 )
 _ROOT = Limit(
-    "no code may stand for a negative number: the kernel refuses to run on one",
-    lambda s: min(s.lows if s.type == "int16" else s.codes) >= 0,
+    "no quantized value may stand for a negative real value: the kernel refuses to run on one",
+    lambda s: min(s.lows if s.type == "int16" else s.ends) >= 0,
 )
 _LOG = Limit(
     "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
-    " operators before it that keep small numbers small stay float as well",
+    " operators before it that keep small values small stay float as well",
     lambda s: s.lows[0] >= 8 * s.inputs[0],
     relative=True,
 )
 _EXP = Limit(
-    "int16 codes that stand for at most 88: the kernel's table overflows beyond",
+    "int16 values that stand for at most 88: the kernel's table overflows beyond",
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
 )
 _SOFTMAX = Limit(
@@ -167,7 +169,7 @@ INTEGER: dict[str, Integer] = {
     "SVDF": Integer(FREE, data=(0,), recurrent=True),
     "READ_VARIABLE": Integer(SAME, SAME, data=()),
     "ASSIGN_VARIABLE": Integer(SAME, SAME, data=(1,)),
-    # Tensors that all subgraphs they call take and give as codes: tq/carried.py.
+    # Under constraints across subgraphs: tq/quantization/constraints.py.
     "IF": Integer(FREE, FREE),
     "STABLEHLO_CASE": Integer(FREE, FREE),
     "WHILE": Integer(FREE, FREE),
@@ -178,7 +180,15 @@ INTEGER: dict[str, Integer] = {
     "SUM": Integer(FREE, FREE),
 }
 
-# Operators that touch resource variables (tq/variables.py): where the value is that they read or write.
+# Control flow: the options that name the subgraphs that it calls, and how many inputs stand before those that it hands
+# over.
+CALLING: dict[str, tuple[tuple[str, ...], int]] = {
+    "IF": (("then_subgraph_index", "else_subgraph_index"), 1),
+    "STABLEHLO_CASE": (("branch_subgraph_indices",), 1),
+    "WHILE": (("cond_subgraph_index", "body_subgraph_index"), 0),
+}
+
+# Operators that touch resource variables: where the value is that they read or write.
 VARIABLES = {"READ_VARIABLE": ("outputs", 0), "ASSIGN_VARIABLE": ("inputs", 1)}
 
 # Operators whose small results come from small inputs.
@@ -188,31 +198,31 @@ RELATIVE = frozenset(_RELATIVE.split())
 # What is written for operators that have no integer kernel, or one that computes something else than they mean.
 INSTEAD = {
     "SQUARE": "MUL by itself: there is no kernel",
-    "NEG": "MUL by -1: the kernel turns codes round, and -128 has no opposite",
+    "NEG": "MUL by -1: the kernel negates quantized values, and -128 has no opposite",
     "DIV": "MUL by the reciprocals of a constant divisor: the kernel shifts small quotients by too many places, and"
-    " fails where a divisor has the code of 0; other divisors stay float",
-    "SUM": "MEAN, and MUL by the count, of known shapes and axes: LiteRT's reference kernel reads the codes as uint8",
+    " fails where a divisor's quantized value is the zero point; other divisors stay float",
+    "SUM": "MEAN, and MUL by the count, of known shapes and axes: LiteRT's reference kernel reads int8 values as uint8",
 }
 
 # Operators that stay float, though kernels take int8 or int16.
 FLOAT = {
-    "BITCAST": "a code's bits are not those of its number",
+    "BITCAST": "the bits of a quantized value are not those of its real value",
     "BITWISE_XOR": "of integers",
-    "CALL_ONCE": "it has no numbers",
-    "CAST": "the kernel converts codes, not the numbers that they stand for",
+    "CALL_ONCE": "it has no tensors",
+    "CAST": "the kernel converts quantized values, not the real values behind them",
     "DENSIFY": "of weights, which become plain constants",
     "DEQUANTIZE": "it is what stands between; of float16 weights, these become plain constants",
-    "FLOOR_DIV": "the kernel divides codes, not the numbers that they stand for",
-    "FLOOR_MOD": "the kernel divides codes, not the numbers that they stand for",
-    "NumericVerify": "it is there to compare codes with float numbers",
+    "FLOOR_DIV": "the kernel divides quantized values, not the real values behind them",
+    "FLOOR_MOD": "the kernel divides quantized values, not the real values behind them",
+    "NumericVerify": "its purpose is to compare quantized values with float values",
     "QUANTIZE": "it is what stands between",
     "RIGHT_SHIFT": "of integers",
     "STABLEHLO_AND": "of integers",
     "STABLEHLO_REDUCE_WINDOW": "what it calls has float tensors",
     "STABLEHLO_SCATTER": "what it calls has float tensors",
     "STABLEHLO_SHIFT_LEFT": "of integers",
-    "UNIQUE": "numbers that round to the same code would become one, and shapes others",
-    "WHERE": "the kernel takes the code 0 for the number 0",
+    "UNIQUE": "values that round to the same quantized value would become one, and shapes would change",
+    "WHERE": "the kernel takes the quantized value 0 for 0.0",
 }
 # Operators with an int8 form alone, though kernels take int16.
-NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 codes are finer than the kernel's steps of 1/256")
+NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 values are finer than the kernel's steps of 1/256")

@@ -2,8 +2,8 @@
 """Where the ranges of a subgraph's float tensors come from, the first that there is:
 
 overrides     what the caller gives by a tensor's name: a range, or the parameters themselves
-FAKE_QUANT    the operator's min and max, which training chose; the operator goes (fold_fake_quant)
-calibration   what was seen
+FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/preparation.py)
+calibration   the values of the runs
 stored        min and max in the file, beside a tensor that has no scale
 
 So toco takes them, which knows no calibration (tflite/toco/graph_transformations/hardcode_min_max.cc and
@@ -18,12 +18,10 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from tq import _core
 from tq._core import QuantizationParams
 from tq.bodies import key_of, place_of
 from tq.calibration import Calibration
 from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.nearest import hint
 
@@ -39,7 +37,7 @@ class Parameters(NamedTuple):
     high: float
 
 
-def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
+def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
     """The overrides of each subgraph.  Those of the first subgraph are not for the others.
 
     ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters.
@@ -47,7 +45,7 @@ def check_overrides(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPa
     if not given:
         return [{} for _ in graphs]
     checked = _checked(given)
-    known = [{tensor.name for tensor in graph._tensors} for graph in graphs]
+    known = [{tensor.name for tensor in graph.tensors} for graph in graphs]
     for name in checked:
         if not any(name in found for found in known):
             raise ValueError(f"overrides: the model has no tensor {name!r}{hint(name, set().union(*known))}")
@@ -86,21 +84,21 @@ def main_ran(calibration: Calibration | None) -> bool:
 
 
 class Ranges:
-    """Of the tensors of a subgraph as it was opened; those that are put in later are told about by `alias`."""
+    """Of the tensors of a subgraph as it was opened; `alias` tells about tensors that are put in later."""
 
     def __init__(self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None) -> None:
         given = dict(overrides or {})
-        self._overrides = {tensor: given[tensor.name] for tensor in graph._tensors if tensor.name in given}
-        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph._tensors)}
+        self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
+        self._override_names = {tensor: tensor.name for tensor in self._overrides}
+        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
         self._trained: dict[TensorPart, tuple[float, float]] = {}
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
-        self._stored = {tensor: found for tensor in graph._tensors if (found := _stored(tensor)) is not None}
+        self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
         self._aliases: dict[TensorPart, TensorPart] = {}
-        self.used: set[str] = set()  # the names of the overrides that have an effect
 
     def names(self) -> list[str]:
-        """Of the tensors whose ranges are known, but for constants."""
+        """Of the tensors whose ranges are known, without constants."""
         return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
 
     def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
@@ -108,22 +106,22 @@ class Ranges:
         self._main_ran = main_ran
 
     def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
-        """Ranges of FAKE_QUANT operators."""
+        """Ranges that training chose: those of FAKE_QUANT operators."""
         self._trained.update(ranges)
 
     def alias(self, made: TensorPart, tensor: TensorPart) -> None:
-        """A tensor that holds the numbers of another."""
+        """A tensor that holds the real values of another."""
         self._aliases[made] = tensor
 
     def __bool__(self) -> bool:
         return bool(self._trained or self._stored or self._overrides or self._calibration)
 
     def knows(self, tensor: TensorPart) -> bool:
-        return self._find(tensor) is not None or self._was_seen(tensor)
+        return self._chosen(tensor) is not None or self._was_seen(tensor)
 
     def of(self, tensor: TensorPart) -> tuple[float, float]:
-        """ValueError: a calibration that never saw a finite value.  KeyError: no range is known."""
-        found = self._find(tensor)
+        """ValueError: a calibration without a finite value of the tensor.  KeyError: no range is known."""
+        found = self._chosen(tensor)
         if isinstance(found, tuple):
             return found
         tensor = self._aliases.get(tensor, tensor)
@@ -131,31 +129,40 @@ class Ranges:
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
 
+    def source(self, tensor: TensorPart) -> str:
+        """Where the range comes from: a word of the table above; "" where none is known."""
+        tensor = self._aliases.get(tensor, tensor)
+        if tensor in self._overrides:
+            return "override"
+        if tensor in self._trained:
+            return "FAKE_QUANT"
+        if self._was_seen(tensor):
+            return "calibration"
+        return "stored" if tensor in self._stored else ""
+
     def was_measured(self, tensor: TensorPart) -> bool:
-        """Whether the range is what calibration saw; others were chosen, by the caller or in training."""
-        return self._find(tensor) is None
+        """Whether the range is a calibration's; others were chosen, by the caller or in training."""
+        return self._chosen(tensor) is None
 
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
         """The parameters that the caller gives."""
         found = self._overrides.get(self._aliases.get(tensor, tensor))
         return found if isinstance(found, QuantizationParams) else None
 
-    def use(self, tensor: TensorPart) -> None:
-        """Says that the tensor's range is that of integers."""
-        tensor = self._aliases.get(tensor, tensor)
-        if tensor in self._overrides:
-            self.used.add(tensor.name)
+    def override_name(self, tensor: TensorPart) -> str | None:
+        """The name under which the caller gives the tensor's range; None where he does not."""
+        return self._override_names.get(self._aliases.get(tensor, tensor))
 
     def _was_seen(self, tensor: TensorPart) -> bool:
         key = self._keys.get(self._aliases.get(tensor, tensor))
         if self._calibration is None or key is None or key not in self._calibration.observers:
             return False
         observer = self._calibration.observers[key]
-        # what never ran: a branch, or a signature without samples
+        # a branch that never ran, or a signature without samples, has min > max
         return bool(observer.min <= observer.max) or (place_of(key)[0] == 0 and self._main_ran)
 
-    def _find(self, tensor: TensorPart) -> tuple[float, float] | None:
-        """The range but for a calibration's."""
+    def _chosen(self, tensor: TensorPart) -> tuple[float, float] | None:
+        """The range unless it is a calibration's."""
         tensor = self._aliases.get(tensor, tensor)
         found = self._overrides.get(tensor)
         if found is not None and not isinstance(found, QuantizationParams):
@@ -167,7 +174,7 @@ class Ranges:
 
 def _stored(tensor: TensorPart) -> tuple[float, float] | None:
     """The range in the file, of a float tensor without a scale."""
-    parameters = tensor._node.get("quantization")
+    parameters = tensor.node.get("quantization")
     if parameters is None or not parameters.length("min") or int(tensor.type) != 0:
         return None
     stored = tensor.quantization
@@ -175,61 +182,3 @@ def _stored(tensor: TensorPart) -> tuple[float, float] | None:
         return None
     low, high = float(stored.min[0]), float(stored.max[0])
     return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
-
-
-# ---- FAKE_QUANT ----
-
-
-def fold_fake_quant(graph: SubgraphPart, activations: bool) -> dict[TensorPart, tuple[float, float]]:
-    """Takes FAKE_QUANT operators away, of constants alone or of `activations` too, and gives the ranges that they set.
-
-    A constant becomes what the operator made of it.  One of several that read the same tensor, or that stands between
-    an input and an output, stays.
-    """
-    found: dict[TensorPart, tuple[float, float]] = {}
-    for op in [op for op in graph._operators if op._code_name() == "FAKE_QUANT"]:
-        source, target = (op.inputs or (None,))[0], (op.outputs or (None,))[0]
-        if source is None or target is None or int(source.type) != 0 or int(target.type) != 0:
-            continue
-        low, high = float(op.options.get("min") or 0), float(op.options.get("max") or 0)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            continue
-        if source.is_constant:
-            _fold_constant(graph, op, source, target, low, high)
-        elif activations and _skip(graph, op, source, target):
-            found.pop(source, None)
-            found[target if source not in graph.inputs else source] = (min(low, 0.0), max(high, 0.0))
-    return found
-
-
-def _fold_constant(
-    graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart, low: float, high: float
-) -> None:
-    data = source.data
-    if data is None or source._node.has("sparsity") or target in graph.outputs:
-        return
-    narrow, bits = bool(op.options.get("narrow_range")), int(op.options.get("num_bits") or 8)
-    try:
-        made = _core.fake_quant(data, low, high, num_bits=bits, narrow_range=narrow)
-    except ValueError as error:
-        raise ValueError(f"{source!r}, which FAKE_QUANT reads: {error}") from None
-    graph.remove_operator(op)
-    target.data = np.asarray(made, np.float32).reshape(data.shape)
-    if source.index not in graph._users():
-        graph._remove_tensors({source})
-
-
-def _skip(graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart) -> bool:
-    """Lets who reads the operator's result read what it reads; the tensor keeps the result's name, but for inputs."""
-    readers = [reader for reader in source.consumers if reader._code_name() == "FAKE_QUANT"]
-    is_input = source in graph.inputs
-    if len(readers) != 1 or (is_input and target in graph.outputs) or (source.producer is None and not is_input):
-        return False
-    if not is_input and source in graph.outputs:
-        return False
-    graph.remove_operator(op)
-    if is_input:
-        graph.replace_tensor(target, source)
-    else:
-        graph.replace_tensor(source, target)
-    return True
