@@ -84,7 +84,8 @@ struct tq_node {
     void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
-    bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
+    bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool clamp_tabulated; /* the same of its fused activation */
     int threads; /* at most so many; at least 1 */
     struct tq_graph_run *run; /* the runtime's */
 };
