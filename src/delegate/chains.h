@@ -20,8 +20,8 @@ typedef struct tq_chain_graph {
 } tq_chain_graph;
 
 /* Sets node->tabulated and node->clamp_tabulated of all nodes, and tensor->reader of all tensors.  The caller has set
-   node->numerics of all nodes (tq_backend_choose).  preserve_all: the interpreter keeps all tensors; then there is no chain.  Returns
-   early, with some marks missing, where graph->stop says so: the caller asks it again. */
+   node->numerics of all nodes (tq_backend_choose).  preserve_all: the interpreter keeps all tensors; then there is no
+   chain.  Returns early, with some marks missing, where graph->stop says so: the caller asks it again. */
 void tq_chains_find(const tq_chain_graph *graph, bool preserve_all);
 
 #endif

@@ -5,7 +5,7 @@
  *     CONV_3D             inputs x [n, d, h, w, c], filter [kd, kh, kw, c, o], bias [o] or none
  *     CONV_3D_TRANSPOSE   inputs shape [5], filter [kd, kh, kw, o, c], x, bias; see transpose_conv.c
  *
- * Each output adds up its products tap by tap (CONV_3D) or input cell by input cell (CONV_3D_TRANSPOSE), within it
+ * Each output sums its products tap by tap (CONV_3D) or input cell by input cell (CONV_3D_TRANSPOSE), within it
  * by channel, then the bias: the reference's order.
  *
  * Source: LiteRT f6745779, tflite/kernels/{conv3d,conv3d_transpose}.cc and internal/reference/.
@@ -22,12 +22,12 @@ enum { DIMS = 3 };
 
 typedef struct volume {
     bool transposed;
-    tq_window windows[DIMS]; /* depth, height, width; of the convolution that leads back, if transposed */
+    tq_window windows[DIMS]; /* depth, height, width; if transposed, of the convolution from the output to the input */
     size_t batches, channels, out_channels;
     float low, high;
     float *packed; /* transposed filters, [tap][c][o]; NULL where they are not constant */
     uint64_t packed_at;
-    /* in eval */
+    /* set by eval */
     const tq_node *node;
     const float *input, *filter, *bias;
     float *out;
@@ -43,7 +43,7 @@ static int32_t out_size(const volume *v, int dim)
     return v->transposed ? v->windows[dim].in : v->windows[dim].out;
 }
 
-/* The steps of one dimension that an output at `out` takes: taps, or, if transposed, input cells. */
+/* The taps, or if transposed the input cells, that an output at `out` uses along one dimension. */
 static void steps(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
 {
     const tq_window *w = &v->windows[dim];
@@ -82,7 +82,7 @@ static void add_cell(const volume *v, size_t cell, size_t tap, float *out)
             out[o] += x[c] * w[o];
 }
 
-static void eval_place(const volume *v, size_t batch, const int32_t place[DIMS], float *out)
+static void eval_pixel(const volume *v, size_t batch, const int32_t place[DIMS], float *out)
 {
     int64_t first[DIMS], end[DIMS];
     size_t cell[DIMS], tap[DIMS];
@@ -118,7 +118,7 @@ static void eval_rows(void *context, size_t begin, size_t end)
         int32_t place[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
         for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++) {
             place[2] = (int32_t)x;
-            eval_place(v, row / height / depth, place, v->out + (row * width + x) * v->out_channels);
+            eval_pixel(v, row / height / depth, place, v->out + (row * width + x) * v->out_channels);
         }
     }
 }

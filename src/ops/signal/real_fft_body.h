@@ -2,12 +2,12 @@
  *
  * The body of one arithmetic of real_fft.c, which defines
  *   NAME(x), SCALAR
- *   ADD(a, b), SUB(a, b), NEG(a)        numbers that wrap
+ *   ADD(a, b), SUB(a, b), NEG(a)        values that wrap
  *   MUL(a, b)                           a product
  *   MUL_SUB(a, b, c, d), MUL_ADD(...)   a b - c d and a b + c d, rounded once
  *   SHARE(a, p)                         a / p in fixed point, a in float32
  *   HALF(a), HALF_ADD(a, b), HALF_SUB(a, b)
- *   COSINE(x)                           a number of [-1, 1]
+ *   COSINE(x)                           a value in [-1, 1]
  * and finds them undefined afterwards.
  */
 typedef struct NAME(number) {
@@ -101,7 +101,7 @@ static void NAME(by_5)(NAME(number) *x, size_t m, const NAME(number) *w, size_t 
     x[3 * m] = NAME(difference)(far, far_turn);
 }
 
-/* The transform of every step-th number from `in`, of stage `stage` on: as many stages deep as there are. */
+/* Transforms every step-th value from `in`, from stage `stage` on; recursion depth: the number of stages. */
 static void NAME(transform)(const tq_real_fft *fft, NAME(number) *out, const NAME(number) *in, size_t step, int stage)
 {
     const NAME(number) *roots = fft->roots;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tflite-micro's audio frontend, from the energies of a spectrum to the logarithms of a filter bank.  Everything is an integer;
- * sums and products wrap in their type.
+ * tflite-micro's audio frontend, from the energies of a spectrum to the logarithms of a filter bank.  All arithmetic is
+ * in integers; sums and products wrap in their type.
  *
- *   SignalFilterBank                      channel k: the sum of weights * energies over its band and of unweights * energies over
- *                                         the band before it, in 64 bits
+ *   SignalFilterBank                      channel k: the sum of weights * energies over its band and of unweights *
+ *                                         energies over the band before it, in 64 bits
  *   SignalFilterBankSquareRoot            round(sqrt(x)) >> scale bits
- *   SignalFilterBankSpectralSubtraction   x less an estimate of the noise, which follows x; never below a share of x
- *   SignalPCAN                            automatic gain control: x times a gain that a table of parabolas gives the noise
+ *   SignalFilterBankSpectralSubtraction   x less an estimate of the noise, a moving average of x; at least a fraction
+ *   of x SignalPCAN                            automatic gain control: x times a gain, which a table of parabolas gives
+ *   for the
+ *                                         noise
  *   SignalFilterBankLog                   min(32767, round(output_scale * ln(x << input_correction_bits)))
  *
  * Source: tflite-micro, signal/micro/kernels and signal/src.
@@ -18,7 +20,7 @@
 #include "ops/check.h"
 #include "ops/custom_options.h"
 
-/* Inputs first to last, of one type, are vectors. */
+/* Checks that inputs first to last are vectors of one type. */
 static tq_status check_vectors(const tq_node *node, int first, int last, unsigned type, tq_error *error)
 {
     for (int i = first; i <= last; i++) {
@@ -28,7 +30,7 @@ static tq_status check_vectors(const tq_node *node, int first, int last, unsigne
     return TQ_OK;
 }
 
-/* The number of the highest bit of x, which is not 0, counted from 1. */
+/* The index of the highest set bit of x > 0, from 1. */
 static int top_bit(uint32_t x)
 {
     int bits = 0;
@@ -65,7 +67,7 @@ static tq_status eval_filter_bank(tq_node *node, tq_error *error)
             sum += (uint64_t)(int64_t)weights[places[k] + j] * energy;
             next += (uint64_t)(int64_t)unweights[places[k] + j] * energy;
         }
-        if (k > 0) /* of the first band only the unweighted half is wanted */
+        if (k > 0) /* the first band has no channel: only its unweighted half counts */
             out[k - 1] = sum;
         sum = next;
         next = 0;
@@ -132,7 +134,7 @@ tq_status tq_prepare_signal_filter_bank_square_root(tq_node *node, tq_error *err
 /* ---- SignalFilterBankSpectralSubtraction ---- */
 
 typedef struct subtraction {
-    uint32_t follow[2], keep[2]; /* of even channels and odd ones: shares of what is new and of what was estimated */
+    uint32_t follow[2], keep[2]; /* of even and odd channels: factors of the new value and of the estimate */
     uint32_t remaining;
     int smoothing_bits, bits;
     bool clamping;
@@ -202,13 +204,14 @@ tq_status tq_prepare_signal_filter_bank_spectral_subtraction(tq_node *node, tq_e
 
 /* ---- SignalPCAN ---- */
 
-enum { PARABOLAS = 125 }; /* the first three values, then three numbers and a spare one for each further power of two */
+/* Entries of the table: the first three values, then three entries and a spare one for each further power of two. */
+enum { PARABOLAS = 125 };
 
 typedef struct gain_control {
     int shift;
 } gain_control;
 
-/* Between two powers of two a parabola; f is where, of 1024.  No step leaves 32 bits: |a f / 32 + 32 b| < 2^21. */
+/* A parabola between two powers of two, at f / 1024.  No step overflows 32 bits: |a f / 32 + 32 b| < 2^21. */
 static int16_t gain_of(uint32_t x, const int16_t *table)
 {
     if (x <= 2)
@@ -220,7 +223,7 @@ static int16_t gain_of(uint32_t x, const int16_t *table)
     return (int16_t)(uint16_t)(uint32_t)(((slope * f + (1 << 14)) >> 15) + part[0]);
 }
 
-/* From 12 bits behind the point to 6: x^2 / 4 below 2, else x - 1. */
+/* From 12 fractional bits to 6: x^2 / 4 below 2, else x - 1. */
 static uint32_t shrink(uint32_t x)
 {
     return x < 2u << 12 ? (x * x) >> 20 : (x >> 6) - (1u << 6);
@@ -266,11 +269,11 @@ enum { SEGMENTS = 128 };
 typedef struct logarithm {
     int shift;
     uint32_t scale;
-    int32_t above[SEGMENTS + 1]; /* by how much log2 (1 + i / 128) is above i / 128, with 16 bits behind the point */
+    int32_t above[SEGMENTS + 1]; /* log2(1 + i / 128) - i / 128, with 16 fractional bits */
 } logarithm;
 
-/* log2 x of x > 0, with 16 bits behind the point: a table of 128 places, and 1/128 of the way to the next: f & 511 has 9
-   bits and is taken for one of 16. */
+/* log2 x of x > 0, with 16 fractional bits: a table of 128 entries.  tflite-micro interpolates by 1 / 128 of the way
+   only: it takes f & 511, a fraction of 9 bits, for one of 16. */
 static uint32_t log2_of(const logarithm *s, uint32_t x)
 {
     int whole = top_bit(x) - 1;

@@ -8,7 +8,8 @@
  *   SignalIrfft          back; FLOAT32 is divided by fft_length
  *   SignalEnergy         re^2 + im^2 of bins [start_index, end_index); 0 for the others
  *
- * Source: tflite-micro, signal/micro/kernels and signal/src, which leaves bins that it does not compute as they were in memory.
+ * Source: tflite-micro, signal/micro/kernels and signal/src, which leaves the memory of other
+ * bins as it is.
  */
 #include <string.h>
 
@@ -57,7 +58,7 @@ tq_status tq_prepare_signal_window(tq_node *node, tq_error *error)
 
 /* ---- SignalFftAutoScale ---- */
 
-/* The largest magnitude in 16 bits: that of -32768 is -32768 itself, below all that follow it. */
+/* The greatest magnitude in 16 bits; |-32768| wraps to -32768, which is below all others. */
 static int16_t largest(const int16_t *x, size_t count)
 {
     int16_t most = 0;
@@ -102,7 +103,7 @@ tq_status tq_prepare_signal_fft_auto_scale(tq_node *node, tq_error *error)
 
 typedef struct transform {
     tq_real_fft fft;
-    size_t frames, in, out; /* numbers of a frame */
+    size_t frames, in, out; /* values of a frame */
 } transform;
 
 static void transform_frame(const transform *s, int32_t type, const void *in, void *out, void *room)
