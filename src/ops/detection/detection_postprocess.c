@@ -47,15 +47,15 @@ typedef struct finding {
     float score;
 } finding;
 
-/* ---- numbers ---- */
+/* ---- inputs as real values ---- */
 
-static float number_at(const tq_tensor *tensor, size_t i)
+static float real_at(const tq_tensor *tensor, size_t i)
 {
     if (tensor->type == TQ_TensorType_FLOAT32)
         return ((const float *)tensor->data)[i];
-    int code = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
-                                                   : ((const int8_t *)tensor->data)[i];
-    return ((float)code - (float)tq_zero_point_at(tensor, 0)) * tq_scale_at(tensor, 0);
+    int q = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
+                                                : ((const int8_t *)tensor->data)[i];
+    return ((float)q - (float)tq_zero_point_at(tensor, 0)) * tq_scale_at(tensor, 0);
 }
 
 static void decode(const tq_node *node, const detection *d, float *boxes)
@@ -64,11 +64,11 @@ static void decode(const tq_node *node, const detection *d, float *boxes)
     size_t width = (size_t)encodings->shape.dims[2];
     TQ_EACH(i, d->boxes)
         for (size_t side = 0; side < 2; side++) {
-            double place = number_at(node->in[ANCHORS], 4 * i + side);
-            double size = number_at(node->in[ANCHORS], 4 * i + side + 2);
-            double moved = (double)number_at(encodings, width * i + side) / (double)d->scale[side];
-            double grown = (double)number_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
-            float center = (float)(moved * size + place), half = (float)(0.5 * exp(grown) * size);
+            double position = real_at(node->in[ANCHORS], 4 * i + side);
+            double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
+            double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
+            double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
+            float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
             boxes[4 * i + side] = center - half;
             boxes[4 * i + side + 2] = center + half;
         }
@@ -79,10 +79,10 @@ static const float *scores_of(const tq_node *node, const detection *d)
     const tq_tensor *scores = node->in[SCORES];
     if (scores->type == TQ_TensorType_FLOAT32)
         return scores->data;
-    float *numbers = tq_scratch_at(node, d->scores_at);
+    float *values = tq_scratch_at(node, d->scores_at);
     TQ_EACH(i, d->boxes * d->columns)
-        numbers[i] = number_at(scores, i);
-    return numbers;
+        values[i] = real_at(scores, i);
+    return values;
 }
 
 /* ---- suppression ---- */
@@ -312,12 +312,12 @@ static tq_status check_sizes(const tq_node *node, tq_error *error)
     const int32_t *encodings = node->in[ENCODINGS]->shape.dims, *scores = node->in[SCORES]->shape.dims;
     const int32_t *anchors = node->in[ANCHORS]->shape.dims;
     if (encodings[2] < 4)
-        return tq_input_fail(node, ENCODINGS, error, "has %d numbers for a box; it needs 4", (int)encodings[2]);
+        return tq_input_fail(node, ENCODINGS, error, "has %d values for a box; it needs 4", (int)encodings[2]);
     if (scores[1] != encodings[1])
         return tq_input_fail(node, SCORES, error, "has scores of %d boxes; there are %d", (int)scores[1],
                              (int)encodings[1]);
     if (anchors[0] < encodings[1] || anchors[1] != 4)
-        return tq_input_fail(node, ANCHORS, error, "has %d anchors of %d numbers; it needs %d of 4", (int)anchors[0],
+        return tq_input_fail(node, ANCHORS, error, "has %d anchors of %d values; it needs %d of 4", (int)anchors[0],
                              (int)anchors[1], (int)encodings[1]);
     return TQ_OK;
 }
@@ -349,7 +349,7 @@ static tq_status read_counts(const tq_node *node, detection *d, tq_error *error)
     return TQ_OK;
 }
 
-static tq_status read_numbers(const tq_node *node, detection *d, tq_error *error)
+static tq_status read_options(const tq_node *node, detection *d, tq_error *error)
 {
     static const char *const names[] = {"y_scale", "x_scale", "h_scale", "w_scale"};
     TQ_TRY(tq_option_float(node, "nms_score_threshold", &d->score_threshold, error));
@@ -385,7 +385,7 @@ tq_status tq_prepare_detection_postprocess(tq_node *node, tq_error *error)
     TQ_TRY(check_sizes(node, error));
     TQ_TRY(tq_node_state(node, sizeof *d, &d, error));
     TQ_TRY(read_counts(node, d, error));
-    TQ_TRY(read_numbers(node, d, error));
+    TQ_TRY(read_options(node, d, error));
     TQ_TRY(ask_scratch(node, d, error));
     int32_t m = (int32_t)(d->most * d->each);
     tq_shape boxes = {3, {1, m, 4}}, each = {2, {1, m}}, count = {1, {1}};

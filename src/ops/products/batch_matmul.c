@@ -32,7 +32,7 @@ typedef struct product {
     size_t size_a, size_b, size_out; /* of one element in memory */
 
     tq_gemm plan;
-    bool constant;       /* the node keeps a tq_gemm for each matrix of b, and the matrices, packed */
+    bool constant;       /* node->kept has a tq_gemm for each matrix of b, then the prepacked matrices */
     uint64_t packed_at, each; /* of them */
     tq_gemm_store store;
     tq_hybrid_rule rule; /* hybrid; else NULL */
@@ -340,7 +340,7 @@ static tq_status choose(tq_node *node, product *p, tq_error *error)
     return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_quantized(node, p, error);
 }
 
-/* Plans the product, and lays out what it keeps and scratch. */
+/* Plans the product, its prepacked weights and its scratch. */
 static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];

@@ -82,23 +82,23 @@ static void add_cell(const volume *v, size_t cell, size_t tap, float *out)
             out[o] += x[c] * w[o];
 }
 
-static void eval_pixel(const volume *v, size_t batch, const int32_t place[DIMS], float *out)
+static void eval_pixel(const volume *v, size_t batch, const int32_t at[DIMS], float *out)
 {
     int64_t first[DIMS], end[DIMS];
     size_t cell[DIMS], tap[DIMS];
     for (int dim = 0; dim < DIMS; dim++)
-        steps(v, dim, place[dim], &first[dim], &end[dim]);
+        steps(v, dim, at[dim], &first[dim], &end[dim]);
     memset(out, 0, v->out_channels * sizeof *out);
     for (int64_t d = first[0]; d < end[0]; d++) {
-        if (!take(v, 0, place[0], d, &cell[0], &tap[0]))
+        if (!take(v, 0, at[0], d, &cell[0], &tap[0]))
             continue;
         for (int64_t y = first[1]; y < end[1] && !tq_stop_after(1); y++) {
-            if (!take(v, 1, place[1], y, &cell[1], &tap[1]))
+            if (!take(v, 1, at[1], y, &cell[1], &tap[1]))
                 continue;
             size_t row = (batch * (size_t)in_size(v, 0) + cell[0]) * (size_t)in_size(v, 1) + cell[1];
             size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
             for (int64_t x = first[2]; x < end[2] && !tq_stop_after(v->channels * v->out_channels / 8); x++)
-                if (take(v, 2, place[2], x, &cell[2], &tap[2]))
+                if (take(v, 2, at[2], x, &cell[2], &tap[2]))
                     add_cell(v, row * (size_t)in_size(v, 2) + cell[2], taps + tap[2], out);
         }
     }
@@ -115,10 +115,10 @@ static void eval_rows(void *context, size_t begin, size_t end)
     const volume *v = context;
     size_t depth = (size_t)out_size(v, 0), height = (size_t)out_size(v, 1), width = (size_t)out_size(v, 2);
     for (size_t row = begin; row < end; row++) {
-        int32_t place[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
+        int32_t at[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
         for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++) {
-            place[2] = (int32_t)x;
-            eval_pixel(v, row / height / depth, place, v->out + (row * width + x) * v->out_channels);
+            at[2] = (int32_t)x;
+            eval_pixel(v, row / height / depth, at, v->out + (row * width + x) * v->out_channels);
         }
     }
 }

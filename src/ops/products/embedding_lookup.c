@@ -52,7 +52,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t i = 0; i < count && !tq_stop_after(1 + l->columns); i++) {
         int32_t id = ((const int32_t *)ids->data)[i];
         if (id < 0 || (size_t)id >= l->rows)
-            return tq_input_fail(node, IDS, error, "has index %d at position %zu; the table has %zu rows", id, i, l->rows);
+            return tq_input_fail(node, IDS, error, "has index %d at position %zu; the table has %zu rows", id, i,
+            l->rows);
         if (table->type != node->out[0]->type)
             dequantize_row(node, l, (size_t)id, i);
         else

@@ -13,14 +13,14 @@ typedef struct product {
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
-    bool quantized;             /* the output is quantized: the store has columns */
-    tq_gemm *packed;        /* [groups], or one tq_depthwise's place, where weights are not constant */
+    bool quantized;         /* the output is quantized: the store has columns */
+    tq_gemm *packed;        /* [groups], for weights that are not constant */
     bool constant;          /* weights and bias are prepacked */
-    uint64_t columns_at, packed_at; /* packed_at: where constant, of what the node keeps; else of scratch */
+    uint64_t columns_at, packed_at; /* offsets; packed_at of constant weights: in node->kept, else in scratch */
     uint64_t scratch_at;
 } product;
 
-/* What the node keeps, in front of columns and weights. */
+/* The front of node->kept; columns and weights follow. */
 typedef struct prepacked {
     tq_gemm_store store;
     tq_depthwise depthwise;

@@ -187,8 +187,8 @@ static void store_quantized(const running *r, size_t batch, const void *sums, si
 
 /* ---- the walk ---- */
 
-/* The input places [*first, *end) of one dimension that reach an output's; the tap of place i is
-   out + pad - i * stride. */
+/* The input positions [*first, *end) of one dimension that contribute to output position `out`; the tap of position i
+   is out + pad - i * stride. */
 static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *end)
 {
     int64_t reach = (int64_t)out + w->pad, low = reach - (w->filter - 1);

@@ -7,7 +7,7 @@
 #include "ops/scratch.h"
 #include "ops/recurrent/state.h"
 
-/* What the types of the other tensors follow from. */
+/* The kind of LSTM, from which the types of all tensors follow. */
 typedef struct kinds {
     unsigned weights, peephole, bias, norm, output_state, cell_state;
     bool hybrid, integer;

@@ -100,9 +100,9 @@ tq_status tq_real_fft_make(tq_node *node, int32_t type, int64_t length, bool inv
     if (!find_stages(&fft, fft.half))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has fft_length %lld; half of it needs to be a product of 2, 3 and 5",
                           (long long)length);
-    size_t number = 2 * tq_element_bytes(type);
-    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half, number, &fft.roots, error));
-    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, number, &fft.twists, error));
+    size_t complex_bytes = 2 * tq_element_bytes(type);
+    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half, complex_bytes, &fft.roots, error));
+    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, complex_bytes, &fft.twists, error));
     if (type == TQ_TensorType_FLOAT32)
         fill_f32(&fft);
     else if (type == TQ_TensorType_INT16)

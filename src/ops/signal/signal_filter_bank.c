@@ -56,16 +56,16 @@ static tq_status eval_filter_bank(tq_node *node, tq_error *error)
 {
     const uint32_t *energies = node->in[ENERGIES]->data;
     const int16_t *weights = node->in[WEIGHTS]->data, *unweights = node->in[UNWEIGHTS]->data;
-    const int16_t *bins = node->in[BAND_STARTS]->data, *places = node->in[WEIGHT_STARTS]->data;
+    const int16_t *bins = node->in[BAND_STARTS]->data, *starts = node->in[WEIGHT_STARTS]->data;
     const int16_t *widths = node->in[WIDTHS]->data;
     uint64_t *out = node->out[0]->data, sum = 0, next = 0;
     const size_t bands = tq_tensor_count(node->out[0]);
     for (size_t k = 0; k <= bands && !tq_stop_after((size_t)UINT16_MAX / 8); k++) {
-        TQ_TRY(check_band(node, k, bins[k], places[k], widths[k], error));
+        TQ_TRY(check_band(node, k, bins[k], starts[k], widths[k], error));
         for (int j = 0; j < widths[k]; j++) {
             uint64_t energy = energies[bins[k] + j];
-            sum += (uint64_t)(int64_t)weights[places[k] + j] * energy;
-            next += (uint64_t)(int64_t)unweights[places[k] + j] * energy;
+            sum += (uint64_t)(int64_t)weights[starts[k] + j] * energy;
+            next += (uint64_t)(int64_t)unweights[starts[k] + j] * energy;
         }
         if (k > 0) /* the first band has no channel: only its unweighted half counts */
             out[k - 1] = sum;
@@ -134,7 +134,7 @@ tq_status tq_prepare_signal_filter_bank_square_root(tq_node *node, tq_error *err
 /* ---- SignalFilterBankSpectralSubtraction ---- */
 
 typedef struct subtraction {
-    uint32_t follow[2], keep[2]; /* of even and odd channels: factors of the new value and of the estimate */
+    uint32_t follow[2], retain[2]; /* of even and odd channels: factors of the new value and of the estimate */
     uint32_t remaining;
     int smoothing_bits, bits;
     bool clamping;
@@ -150,7 +150,7 @@ static tq_status eval_subtraction(tq_node *node, tq_error *error)
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count) {
         uint32_t scaled = x[i] << s->smoothing_bits;
-        uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->keep[i & 1];
+        uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->retain[i & 1];
         uint32_t noise = (uint32_t)(mixed >> s->bits), taken = noise > scaled ? scaled : noise;
         uint32_t least = (uint32_t)((uint64_t)x[i] * s->remaining >> s->bits);
         uint32_t rest = (scaled - taken) >> s->smoothing_bits;
@@ -172,11 +172,11 @@ static tq_status read_subtraction(const tq_node *node, subtraction *s, tq_error 
 {
     static const char *const names[] = {"smoothing", "alternate_smoothing", "one_minus_smoothing",
                                         "alternate_one_minus_smoothing", "min_signal_remaining"};
-    uint32_t *const places[] = {&s->follow[0], &s->follow[1], &s->keep[0], &s->keep[1], &s->remaining};
+    uint32_t *const targets[] = {&s->follow[0], &s->follow[1], &s->retain[0], &s->retain[1], &s->remaining};
     int64_t value = 0, count = node->in[0]->shape.dims[0];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         TQ_TRY(tq_option_within(node, names[i], INT32_MIN, INT32_MAX, &value, error));
-        *places[i] = (uint32_t)value;
+        *targets[i] = (uint32_t)value;
     }
     TQ_TRY(tq_option_within(node, "smoothing_bits", 0, 31, &value, error));
     s->smoothing_bits = (int)value;
