@@ -18,7 +18,8 @@ from tq import cli
 DEFINITIONS = (Path(__file__).parents[1] / "src" / "delegate" / "backends.def").read_text(encoding="utf-8")
 DEFINITIONS = re.sub(r'"\s+"', "", DEFINITIONS)
 TAKEN = set(re.findall(r"^(?:TAKES|UNARY|BINARY)\((\w+),", DEFINITIONS, re.M))
-CONDITIONS = {name: f"XNNPACK needs {text}" for name, text in re.findall(r'^CONDITION\((\w+), "(.*)"\)', DEFINITIONS, re.M)}
+CONDITION_ROWS = re.findall(r'^CONDITION\((\w+), "(.*)"\)', DEFINITIONS, re.M)
+CONDITIONS = {name: f"XNNPACK needs {text}" for name, text in CONDITION_ROWS}
 FAILING_ROWS = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
 LITERT_FAILURES = dict(re.findall(r'^FAILURE\((\w+), "(.*)"\)', DEFINITIONS, re.M))
 ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPHS}]

@@ -214,7 +214,7 @@ REFUSED = [
     (("SignalRfft", [("int16", [])], ["int16"]), {"fft_length": 16}, "input 0"),
     (("SignalIrfft", SAMPLES, ["int16"]), {"fft_length": 8, "T": 7}, "has frames of 8 values"),
     (("SignalEnergy", SAMPLES, ["uint32"]), {"start_index": 0, "end_index": 5}, "option end_index 5"),
-    (("SignalEnergy", [("int16", [7])], ["uint32"]), {"start_index": 0, "end_index": 3}, "pairs of them, complex numbers"),
+    (("SignalEnergy", [("int16", [7])], ["uint32"]), {"start_index": 0, "end_index": 3}, "needs pairs of them"),
     (("SignalFilterBank", BANK, ["uint64"], SHORT * 2 + SHORT[:1]), {"num_channels": 2}, "num_channels 2 needs 3"),
     (("SignalFilterBankSpectralSubtraction", BANK, ["uint32"] * 2), NOISE, "option num_channels 2"),
     (("SignalPCAN", BANK * 2, ["uint32"], [np.ones(9, np.int16)]), {"snr_shift": 1}, "it needs 125"),
