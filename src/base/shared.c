@@ -28,7 +28,7 @@ struct tq_shared {
     atomic_long holder; /* of the lock: a process, or EMPTY */
     atomic_size_t count; /* of parts; stored under the lock */
     size_t chain_count;
-    tq_part **chains, *first[FIRST_CHAINS]; /* `first` until there are more */
+    tq_shared_item **chains, *first[FIRST_CHAINS]; /* `first` until there are more */
 };
 
 /* ---- who, and waiting ---- */
@@ -118,9 +118,9 @@ static uint64_t hash_of(tq_bytes key)
 }
 
 /* Where the pointer to a part stands; the chain's end where there is none.  Under the lock. */
-static tq_part **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
+static tq_shared_item **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
 {
-    tq_part **at = &shared->chains[hash & (shared->chain_count - 1)];
+    tq_shared_item **at = &shared->chains[hash & (shared->chain_count - 1)];
     while (*at && ((*at)->hash != hash || (*at)->key_size != key.size || memcmp((*at)->key, key.data, key.size) != 0))
         at = &(*at)->next;
     return at;
@@ -131,13 +131,13 @@ bool tq_shared_is_empty(const tq_shared *shared)
     return atomic_load(&((tq_shared *)shared)->count) == 0;
 }
 
-tq_part *tq_shared_find(tq_shared *shared, tq_bytes key)
+tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key)
 {
     if (tq_shared_is_empty(shared))
         return NULL;
     const uint64_t hash = hash_of(key);
     lock(shared);
-    tq_part *part = *place_of(shared, key, hash);
+    tq_shared_item *part = *place_of(shared, key, hash);
     if (part)
         part->users++;
     unlock(shared);
@@ -147,14 +147,14 @@ tq_part *tq_shared_find(tq_shared *shared, tq_bytes key)
 /* To at least as many chains as parts; where there is no memory for that they stay long. */
 static void grow(tq_shared *shared, size_t wanted)
 {
-    tq_part **chains, **old = NULL;
-    if (tq_allocate(&shared->allocator, wanted, sizeof(tq_part *), &chains, NULL) != TQ_OK)
+    tq_shared_item **chains, **old = NULL;
+    if (tq_allocate(&shared->allocator, wanted, sizeof(tq_shared_item *), &chains, NULL) != TQ_OK)
         return;
     lock(shared);
     if (shared->chain_count < wanted) {
         for (size_t i = 0; i < shared->chain_count; i++)
-            for (tq_part *part = shared->chains[i], *next; part; part = next) {
-                tq_part **head = &chains[part->hash & (wanted - 1)];
+            for (tq_shared_item *part = shared->chains[i], *next; part; part = next) {
+                tq_shared_item **head = &chains[part->hash & (wanted - 1)];
                 next = part->next;
                 part->next = *head;
                 *head = part;
@@ -172,10 +172,10 @@ static void grow(tq_shared *shared, size_t wanted)
 
 /* Links the part, unless there is one of its key, which is returned with one user more.  *wanted: so many chains, or 0
    where there are enough. */
-static tq_part *link_part(tq_shared *shared, tq_part *part, size_t *wanted)
+static tq_shared_item *link_part(tq_shared *shared, tq_shared_item *part, size_t *wanted)
 {
     lock(shared);
-    tq_part **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash), *there = *place;
+    tq_shared_item **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash), *there = *place;
     if (there) {
         there->users++;
     } else {
@@ -188,18 +188,18 @@ static tq_part *link_part(tq_shared *shared, tq_part *part, size_t *wanted)
 }
 
 tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner, void (*release)(void *owner),
-                        tq_part **out, tq_error *error)
+                        tq_shared_item **out, tq_error *error)
 {
-    tq_part *part;
+    tq_shared_item *part;
     size_t wanted;
     tq_status status = tq_allocate(&shared->allocator, 1, sizeof *part + key.size, &part, error);
     if (status != TQ_OK)
         return status;
-    *part = (tq_part){.data = data, .owner = owner, .release = release, .users = 1};
+    *part = (tq_shared_item){.data = data, .owner = owner, .release = release, .users = 1};
     part->hash = hash_of(key);
     part->key_size = key.size;
     memcpy(part->key, key.data, key.size);
-    tq_part *there = link_part(shared, part, &wanted);
+    tq_shared_item *there = link_part(shared, part, &wanted);
     if (wanted)
         grow(shared, wanted);
     if (there) {
@@ -210,14 +210,14 @@ tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner
     return TQ_OK;
 }
 
-void tq_shared_drop(tq_shared *shared, tq_part *part)
+void tq_shared_drop(tq_shared *shared, tq_shared_item *part)
 {
     if (!part)
         return;
     lock(shared);
     const bool last = --part->users == 0;
     if (last) {
-        tq_part **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash);
+        tq_shared_item **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash);
         if (*place == part) {
             *place = part->next;
             shared->count--;
@@ -232,7 +232,7 @@ void tq_shared_drop(tq_shared *shared, tq_part *part)
 
 /* ---- a part ---- */
 
-bool tq_part_begin(tq_part *part, bool *again)
+bool tq_shared_begin(tq_shared_item *part, bool *again)
 {
     const long me = who();
     for (unsigned turn = 0;; turn++) {
@@ -250,7 +250,7 @@ bool tq_part_begin(tq_part *part, bool *again)
     }
 }
 
-void tq_part_end(tq_part *part, bool made)
+void tq_shared_end(tq_shared_item *part, bool made)
 {
     atomic_store_explicit(&part->state, made ? MADE : EMPTY, memory_order_release);
 }

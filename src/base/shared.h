@@ -19,18 +19,18 @@ typedef struct tq_shared tq_shared; /* a table of parts */
    by one. */
 enum { TQ_KEY_HASHED = 80 };
 
-typedef struct tq_part {
+typedef struct tq_shared_item {
     void *data;  /* its maker writes here; then it is only read */
     void *owner; /* what `data` lies in, and how that is released after the last user */
     void (*release)(void *owner);
     /* shared.c's */
-    struct tq_part *next;
+    struct tq_shared_item *next;
     atomic_long state; /* empty, made, or who makes it */
     bool touched;      /* someone began to make it */
     uint64_t users, hash;
     size_t key_size;
     unsigned char key[];
-} tq_part;
+} tq_shared_item;
 
 tq_status tq_shared_open(const tq_allocator *allocator, tq_shared **out, tq_error *error);
 void tq_shared_close(tq_shared *shared); /* no part has users; NULL: nothing */
@@ -39,19 +39,19 @@ void tq_shared_close(tq_shared *shared); /* no part has users; NULL: nothing */
 bool tq_shared_is_empty(const tq_shared *shared);
 
 /* The part of a key, with one user more; NULL: there is none. */
-tq_part *tq_shared_find(tq_shared *shared, tq_bytes key);
+tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key);
 
 /* A part with one user, which takes over `owner`; or, where another thread was faster, that one's part, and `owner` is
    released.  On failure `owner` stays the caller's. */
 tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner, void (*release)(void *owner),
-                        tq_part **out, tq_error *error);
+                        tq_shared_item **out, tq_error *error);
 
 /* One user less; NULL: nothing. */
-void tq_shared_drop(tq_shared *shared, tq_part *part);
+void tq_shared_drop(tq_shared *shared, tq_shared_item *part);
 
-/* True: the caller is to make the part, and then to call tq_part_end.  False: it is made.  Waits while another thread
+/* True: the caller is to make the part, and then to call tq_shared_end.  False: it is made.  Waits while another thread
    makes it, or until Ctrl-C is heard (stop.h).  *again: someone began to make it before, and did not finish. */
-bool tq_part_begin(tq_part *part, bool *again);
-void tq_part_end(tq_part *part, bool made);
+bool tq_shared_begin(tq_shared_item *part, bool *again);
+void tq_shared_end(tq_shared_item *part, bool made);
 
 #endif

@@ -42,12 +42,13 @@ static tq_bytes bytes_of(const key *k)
 
 static uint64_t wanted(const tq_step *step)
 {
-    return step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : step->kept_bytes;
+    return step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : step->node.request.prepacked_bytes;
 }
 
 static bool wants(const tq_step *step)
 {
-    return step->phase == TQ_NODE_ONCE || ((step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE) && step->pack);
+    const bool prepared = step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE;
+    return step->phase == TQ_NODE_ONCE || (prepared && step->node.request.pack);
 }
 
 static void put_inputs(key *k, const tq_node *node)
@@ -69,8 +70,8 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     /* what depends on shapes, or on more inputs than a key has room for, is not shared */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
     put_inputs(&k, node);
-    for (int i = 0; i < step->form_count; i++)
-        put(&k, step->form[i]);
+    for (int i = 0; i < node->request.form_count; i++)
+        put(&k, node->request.form[i]);
     return k;
 }
 
@@ -81,7 +82,7 @@ static void release_block(void *block)
     tq_block_release(block);
 }
 
-static void bind(tq_graph_run *graph, tq_step *step)
+static void bind(tq_step *step)
 {
     tq_node *node = &step->node;
     step->to_pack = true;
@@ -89,10 +90,10 @@ static void bind(tq_graph_run *graph, tq_step *step)
         node->kept = step->part->data;
         return;
     }
-    tq_slot *slot = &graph->slots[node->out[0]->index];
-    node->out[0]->data = step->part->data;
-    tq_block_release(slot->block);
-    slot->block = tq_block_retain(step->part->owner);
+    tq_tensor *out = node->out[0];
+    out->data = step->part->data;
+    tq_block_release(out->block);
+    out->block = tq_block_retain(step->part->owner);
 }
 
 /* Whether a constant input has no address yet, since its part is new. */
@@ -113,7 +114,7 @@ static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_e
     if (tq_shared_is_empty(graph->run->model->shared))
         return TQ_OK;
     const key k = key_of(graph, step);
-    tq_part *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+    tq_shared_item *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
     if (!part)
         return TQ_OK;
     if (((tq_block *)part->owner)->pool == graph->run->pool)
@@ -125,7 +126,7 @@ static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_e
     }
     step->part = part;
     step->borrowed = bytes;
-    bind(graph, step);
+    bind(step);
     return TQ_OK;
 }
 
@@ -153,7 +154,7 @@ static tq_status add_part(tq_graph_run *graph, tq_step *step, tq_block *block, v
     tq_status status = tq_shared_add(graph->run->model->shared, bytes_of(&k), data, tq_block_retain(block),
                                      release_block, &step->part, error);
     if (status == TQ_OK)
-        bind(graph, step);
+        bind(step);
     else
         tq_block_release(block);
     return status;
@@ -195,11 +196,11 @@ tq_status tq_step_pack(tq_step *step, tq_error *error)
     bool again = false;
     if (!step->to_pack)
         return TQ_OK;
-    if (tq_part_begin(step->part, &again)) {
+    if (tq_shared_begin(step->part, &again)) {
         if (again)
-            memset(step->node.kept, 0, (size_t)step->kept_bytes);
-        step->pack(&step->node);
-        tq_part_end(step->part, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
+            memset(step->node.kept, 0, (size_t)step->node.request.prepacked_bytes);
+        step->node.request.pack(&step->node);
+        tq_shared_end(step->part, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
     TQ_TRY(tq_run_heard(run, TQ_OK, error));
     step->to_pack = false;
@@ -257,8 +258,8 @@ static void exchange(tq_graph_run *graph, tq_slot *slot, tq_tensor *tensor)
 {
     tq_block *theirs = slot->part->owner;
     const uint64_t bytes = theirs->size;
-    tq_block_release(slot->block);
-    slot->block = tq_block_retain(theirs);
+    tq_block_release(tensor->block);
+    tensor->block = tq_block_retain(theirs);
     tensor->data = slot->part->data;
     if (theirs->pool != graph->run->pool && tq_pool_borrow(graph->run->pool, bytes, NULL) == TQ_OK)
         slot->borrowed = bytes; /* which was free just now */
@@ -270,7 +271,7 @@ void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
     for (int i = 0; i < node->out_count && is_everybodys(graph, node); i++) {
         tq_tensor *tensor = node->out[i];
         tq_slot *slot = tensor ? &graph->slots[tensor->index] : NULL;
-        if (!slot || !slot->block || slot->part)
+        if (!slot || !tensor->block || slot->part)
             continue;
         key k = {.count = 0};
         put(&k, OF_FOLDED);
@@ -280,7 +281,7 @@ void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
         put(&k, (int64_t)tensor->bytes);
         put(&k, node->numerics);
         put_inputs(&k, node);
-        tq_block *mine = tq_block_retain(slot->block);
+        tq_block *mine = tq_block_retain(tensor->block);
         if (tq_shared_add(graph->run->model->shared, bytes_of(&k), tensor->data, mine, release_block, &slot->part,
                           NULL) != TQ_OK)
             tq_block_release(mine); /* then it is this interpreter's alone */
@@ -329,10 +330,10 @@ tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *st
             return status;
         }
     }
-    slot->block = tq_block_retain(slot->part->owner);
+    graph->tensors[tensor].block = tq_block_retain(slot->part->owner);
     graph->tensors[tensor].data = slot->part->data;
     graph->tensors[tensor].bytes = (size_t)bytes;
-    *make = tq_part_begin(slot->part, &again);
+    *make = tq_shared_begin(slot->part, &again);
     if (again && *make)
         memset(slot->part->data, 0, (size_t)bytes);
     return TQ_OK;

@@ -12,6 +12,7 @@
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "ops/check.h"
+#include "runtime/operators.h"
 #include "runtime/resources.h"
 #include "runtime/run.h"
 
@@ -108,7 +109,7 @@ static tq_status external_bytes(tq_graph_run *graph, int64_t external, tq_bytes 
 
 static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_status status)
 {
-    tq_part_end(graph->slots[tensor->index].part, status == TQ_OK);
+    tq_shared_end(graph->slots[tensor->index].part, status == TQ_OK);
     return status;
 }
 
@@ -265,7 +266,7 @@ static void find_operator(tq_graph_run *graph, uint32_t k)
     node->row = tq_model_operator(run->model, &graph->subgraph, k);
     node->options = tq_operator_options(&node->row);
     node->index = k;
-    node->run = graph;
+    node->host = &graph->host;
     node->threads = run->options.threads;
     if (node->row.code != TQ_BuiltinOperator_CUSTOM) {
         node->op = tq_op_find(node->row.code);
@@ -394,6 +395,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     uint8_t *marks;
     TQ_TRY(tq_run_poll(run, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
+    graph->host = (tq_host){.model = run->model, .pool = run->pool, .tensors = graph->tensors, .tensor_count = graph->tensor_count};
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
@@ -466,16 +468,16 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
 static void close_graph(tq_graph_run *graph)
 {
     for (uint32_t k = 0; graph->steps && k < graph->step_count; k++) {
-        tq_blocks_release(&graph->steps[k].memory);
-        tq_block_release(graph->steps[k].scratch);
+        tq_blocks_release(&graph->steps[k].node.memory);
+        tq_block_release(graph->steps[k].node.own_scratch);
         tq_step_drop_kept(graph, &graph->steps[k], false);
     }
     for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++) {
-        tq_block_release(graph->slots[i].block);
+        tq_block_release(graph->tensors[i].block);
         tq_shared_drop(graph->run->model->shared, graph->slots[i].part);
     }
     tq_block_release(graph->arena);
-    tq_blocks_release(&graph->prepared);
+    tq_blocks_release(&graph->host.prepared);
     tq_blocks_release(&graph->memory);
 }
 

@@ -5,7 +5,7 @@
 #ifndef TQ_RUNTIME_PLACES_H
 #define TQ_RUNTIME_PLACES_H
 
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 typedef struct tq_item {
     uint64_t size, offset; /* offset: what is to be found */

@@ -80,8 +80,9 @@ static uint32_t collect(tq_graph_run *graph, tq_item *items, const int32_t *live
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && step->scratch_bytes < UINT64_MAX - TQ_ALIGNMENT)
-            items[count++] = (tq_item){align(step->scratch_bytes), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
+        const uint64_t scratch = step->node.request.scratch_bytes;
+        if (step->phase == TQ_NODE_READY && scratch && scratch < UINT64_MAX - TQ_ALIGNMENT)
+            items[count++] = (tq_item){align(scratch), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
     }
     return count;
 }
@@ -148,8 +149,9 @@ bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor)
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && (int32_t)k > mine->last && (int32_t)k < done &&
-            step->scratch_offset < end && begin < step->scratch_offset + step->scratch_bytes)
+        const uint64_t scratch = step->node.request.scratch_bytes;
+        if (step->phase == TQ_NODE_READY && scratch && (int32_t)k > mine->last && (int32_t)k < done &&
+            step->scratch_offset < end && begin < step->scratch_offset + scratch)
             return false;
     }
     return true;

@@ -15,7 +15,7 @@
 #include "base/stop.h"
 #include "delegate/backends.h"
 #include "ops/op.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 typedef enum tq_node_phase {
     TQ_NODE_FRESH,
@@ -31,20 +31,12 @@ typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
-    tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
     bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
-    uint64_t scratch_bytes; /* asked for */
     uint64_t scratch_offset;
-    tq_block *scratch;      /* of a late operator */
-    uint64_t kept_bytes;    /* asked for */
-    tq_pack_fn pack;
-    int64_t form[TQ_FORM];
-    int form_count;
-    tq_part *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
+    tq_shared_item *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
     uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
-    tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
+    tq_shared_item *before;        /* that of the last time it was prepared, while it is prepared again */
     bool to_pack;           /* `part` may not be made yet */
-    uint64_t told;          /* by tq_node_work */
     uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
     uint64_t runs, nanoseconds; /* while run->options.profile */
     tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
@@ -52,9 +44,8 @@ typedef struct tq_step {
 
 /* A tensor's bookkeeping. */
 typedef struct tq_slot {
-    tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
-    tq_part *part;      /* of a constant that is made of others or of the file's: what `block` is part of */
-    tq_part *before;    /* that of the last time its operator was prepared, while it is prepared again */
+    tq_shared_item *part;      /* of a constant that is made of others or of the file's: what its block is part of */
+    tq_shared_item *before;    /* that of the last time its operator was prepared, while it is prepared again */
     uint64_t borrowed;  /* of a computed constant: bytes of `part`, where its block is of another interpreter's pool */
     uint64_t offset;    /* in the arena */
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
@@ -66,7 +57,6 @@ typedef struct tq_slot {
     bool unwritten; /* it is an output, which LiteRT's delegate would not write if it had unpacked it */
     bool file_constant; /* the file has its value */
     bool problem;       /* the file contradicts itself about it: the report says how */
-    bool later;         /* its shape waits for data */
     bool broken;        /* nothing is known of it: it has a problem, or an operator before it */
     bool in_arena;      /* data lies at `offset` of the arena */
     bool resized;
@@ -74,6 +64,7 @@ typedef struct tq_slot {
 } tq_slot;
 
 typedef struct tq_graph_run {
+    tq_host host; /* what its operators use of it */
     struct tq_run *run;
     uint32_t index; /* of the subgraph */
     tq_subgraph subgraph;
@@ -83,10 +74,8 @@ typedef struct tq_graph_run {
     tq_step *steps;
     tq_tensor **operands; /* what nodes' in and out point into */
     tq_block *memory;     /* list: tensors, operators, quantization */
-    tq_block *prepared;   /* list: what operators' prepare functions got that is small */
     tq_block *arena;
     uint64_t arena_bytes;
-    bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
     bool has_run;    /* tensors have values of a run */
     bool busy;       /* being prepared, or running: a recursive call is refused */
@@ -198,9 +187,6 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 /* Prepares one operator that waited, with memory for its outputs. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Gives a tensor memory of its own, of `bytes` bytes, unless it has enough. */
-tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error);
-
 /* ---- fold.c: operators of constants ---- */
 
 /* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
@@ -236,7 +222,7 @@ void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot);
 void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
 
 /* Room of `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make: the caller is to fill it, and to
-   call tq_part_end for the slot's part; else it is filled. */
+   call tq_shared_end for the slot's part; else it is filled. */
 tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
 
@@ -278,7 +264,7 @@ tq_status tq_node_shape_later(tq_node *node, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
 {
-    return node->run;
+    return (tq_graph_run *)node->host; /* its first member */
 }
 
 static inline tq_step *tq_step_of(tq_node *node)

@@ -6,7 +6,7 @@
  *                scale, or one a channel; UINT8: s_x * s_w is a float32 product; other types: z_w = 0
  *     optimized  the rule UP in place of MBQM (quant/rounding.def)
  *     INT16      as above with an INT32 bias; with an INT64 bias acc and multiplication have 64 bits
- *     float      sums in the order of kernels/gemm.h
+ *     float      sums in the order of kernels/gemm/gemm.h
  *
  * Source: LiteRT f6745779, tflite/kernels/conv.cc, internal/reference/{conv,integer_ops/conv}.h; ruy 2af88863,
  * ruy/kernel_avx2_fma.cc.  LiteRT requires a bias; here it is optional.

@@ -37,7 +37,8 @@ static tq_status fit(const tq_node *node, int32_t padding, side *s, tq_error *er
 /* out[o] += cell . the weights of tap and output channel o; weights: of output channel 0. */
 static void add_pixel(const transpose_conv *s, const float *cell, const float *weights, size_t taps, float *out)
 {
-    for (size_t o = 0; o < s->out_channels && !tq_stop_after(s->channels); o++, weights += taps * s->channels)
+    size_t work = 0;
+    for (size_t o = 0; o < s->out_channels && !tq_stop_count(&work, s->channels); o++, weights += taps * s->channels)
         for (size_t c = 0; c < s->channels; c++)
             out[o] += cell[c] * weights[c];
 }

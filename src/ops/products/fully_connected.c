@@ -8,7 +8,7 @@
  *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
  *                optimized: the rule UP (quant/rounding.def); s_x * s_w in float32 where there is one s_w; acc in 32
  *                bits, with an INT64 bias in 64
- *     float      sums in the order of kernels/gemm.h
+ *     float      sums in the order of kernels/gemm/gemm.h
  *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/{,integer_ops/}fully_connected.h.
@@ -88,11 +88,12 @@ struct int16_job {
 
 static void eval_int16_units(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const struct int16_job *job = context;
     const int16_product *p = job->p;
     int16_t *out = job->node->out[0]->data;
     for (size_t unit = begin; unit < end; unit++)
-        for (size_t row = 0; row < p->plan.rows && !tq_stop_after(p->plan.depth); row++) {
+        for (size_t row = 0; row < p->plan.rows && !tq_stop_count(&work, p->plan.depth); row++) {
             int64_t sum = sum_int16(job->node, p, row, unit);
             int32_t q = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
             out[row * p->plan.channels + unit] = (int16_t)q;

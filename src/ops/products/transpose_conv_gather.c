@@ -198,6 +198,7 @@ static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *en
 
 static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t out_x, void *sums)
 {
+    size_t work = 0;
     const tq_transpose_conv *conv = r->conv;
     int64_t y0, y1, x0, x1;
     sources(&conv->y, out_y, &y0, &y1);
@@ -212,7 +213,7 @@ static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t 
             size_t cell = (batch * (size_t)conv->y.out + (size_t)y) * (size_t)conv->x.out + (size_t)x;
             int64_t ky = (int64_t)out_y + conv->y.pad - y * conv->y.stride;
             int64_t kx = (int64_t)out_x + conv->x.pad - x * conv->x.stride;
-            if (tq_stop_after(conv->channels * conv->out_channels / 8))
+            if (tq_stop_count(&work, conv->channels * conv->out_channels / 8))
                 return;
             r->row->add(r, batch, cell, (size_t)(ky * conv->x.filter + kx), sums);
         }
@@ -220,13 +221,14 @@ static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t 
 
 static void run_tasks(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const running *r = context;
     const tq_transpose_conv *conv = r->conv;
     size_t height = (size_t)conv->y.in, width = (size_t)conv->x.in, rows = conv->batches * height;
     for (size_t task = begin; task < end; task++) {
         void *sums = r->sums + task * conv->out_channels * r->row->sum_size;
         for (size_t row = task; row < rows; row += conv->tasks)
-            for (size_t x = 0; x < width && !tq_stop_after(conv->out_channels); x++) {
+            for (size_t x = 0; x < width && !tq_stop_count(&work, conv->out_channels); x++) {
                 gather_pixel(r, row / height, (int32_t)(row % height), (int32_t)x, sums);
                 r->row->store(r, row / height, sums, row * width + x);
             }
@@ -315,7 +317,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_transpose_conv *conv = node->state;
     const form_row *row = &rows[conv->form];
     tq_hybrid_row *images = tq_scratch_at(node, conv->images_at);
-    void *packed = (char *)(conv->constant ? node->kept : node->scratch) + conv->packed_at;
+    void *packed = conv->constant ? (char *)node->kept + conv->packed_at : tq_scratch_at(node, conv->packed_at);
     if (!conv->constant)
         row->pack(conv, node->in[WEIGHTS], packed);
     running r = {conv, row, node, packed, input_of(node, conv, images), images, tq_scratch_at(node, conv->sums_at)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/recurrent/lstm_integer_common.h"
 
-#include "kernels/fixed_16.h"
+#include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
 #include "quant/fixed_math.h"
 #include "quant/fixed_math_16.h"

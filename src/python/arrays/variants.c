@@ -2,9 +2,9 @@
  *
  * kernel_variants(), and the door through which tests reach each variant.
  */
-#include "kernels/depthwise.h"
+#include "kernels/depthwise/depthwise.h"
 #include "python/arrays/array_args.h"
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 
 const char tq_py_kernel_variants_doc[] =
     "kernel_variants()\n--\n\n"
