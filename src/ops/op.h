@@ -110,7 +110,8 @@ struct tq_node {
     void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
-    bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
+    bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool clamp_tabulated; /* the same of its fused activation */
     int threads; /* at most so many; at least 1 */
 
     tq_host *host;         /* of all nodes of a graph */

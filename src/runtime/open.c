@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "delegate/chains.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
@@ -359,11 +360,11 @@ static void note_unwritten(tq_graph_run *graph)
     }
 }
 
-const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step)
+const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step)
 {
     if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
         return tq_backend_unwritten;
-    return tq_backend_fault(&step->node, step->backend.numerics);
+    return tq_backend_litert_failure(&step->node, step->backend.numerics);
 }
 
 /* In the file's order: what one node unpacks is constant for those that follow. */
@@ -382,7 +383,10 @@ tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
         return TQ_OK;
     note_unwritten(graph);
     TQ_TRY(tq_run_poll(graph->run, error));
-    return tq_graph_find_chains(graph, error);
+    const tq_chain_graph chains = {(tq_node *)graph->steps, sizeof(tq_step), graph->step_count, graph->tensors,
+                                   graph->tensor_count, graph->subgraph.outputs, &graph->run->stop};
+    tq_chains_find(&chains, graph->run->options.preserve_all);
+    return tq_run_poll(graph->run, error);
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)

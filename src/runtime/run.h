@@ -31,7 +31,6 @@ typedef struct tq_step {
     tq_node node;
     tq_node_phase phase;
     tq_backend backend;     /* whose numerics the node follows, and why */
-    bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
     bool writes_nothing;    /* all its outputs are without elements: it need not run */
     bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
     uint64_t scratch_offset;
@@ -53,7 +52,6 @@ typedef struct tq_slot {
     uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
     int32_t first, last; /* the operators between which it lives; -1: from the start */
     int32_t producer;   /* -1: none */
-    int32_t reader;     /* the operator that reads it; -1: none, or several, or the graph's caller does (chains.c) */
     bool is_input, is_output;
     bool is_orphan; /* nothing writes it */
     bool unread;    /* by any operator that XNNPACK refuses */
@@ -142,7 +140,7 @@ void tq_run_close(tq_run *run);
 tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
-const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
+const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step);
 
 /* Adds a line to the report. */
 void tq_run_report(tq_run *run, const char *text);
@@ -182,11 +180,6 @@ void tq_graph_end_prepare(tq_graph_run *graph);
 /* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs that
    calls the next one with two shapes doubles their number. */
 tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
-
-/* ---- chains.c ---- */
-
-/* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
-tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "delegate/seen.h"
+#include "delegate/node_view.h"
 
 #include "ops/elementwise/binary.h"
 
-int64_t tq_seen_activation(const tq_node *node)
+int64_t tq_view_activation(const tq_node *node)
 {
     switch (node->row.code) {
 #define OF(operator, table) \
-    case TQ_BuiltinOperator_##operator: return option(node, TQ_##table##_fused_activation_function);
+    case TQ_BuiltinOperator_##operator: return tq_view_int_option(node, TQ_##table##_fused_activation_function);
         OF(CONV_2D, Conv2DOptions)
         OF(DEPTHWISE_CONV_2D, DepthwiseConv2DOptions)
         OF(TRANSPOSE_CONV, TransposeConvOptions)
@@ -19,7 +19,7 @@ int64_t tq_seen_activation(const tq_node *node)
     }
 }
 
-bool tq_seen_is_value(const tq_node *node, int i)
+bool tq_view_is_data(const tq_node *node, int i)
 {
     switch (node->row.code) {
     case TQ_BuiltinOperator_SPLIT: return i == 1;

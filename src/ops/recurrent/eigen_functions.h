@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tanh and the logistic function as the runtime's float recurrent kernels compute them: approximations of some units in
- * the last place.  Their bits matter where a state is quantized again.
+ * tanh and the logistic function as TFLite's float recurrent kernels compute them, by Eigen: approximations within some
+ * units in the last place.  Their bits matter where hybrid kernels quantize a state again.
  *
  * Formulas and coefficients: Eigen's packet functions ptanh_float and scalar_logistic_op<float>, without fused
  * multiply-adds, as LiteRT's x86 builds have them; checked bit for bit against release 2.3.0.
  */
-#ifndef TQ_OPS_RECURRENT_CURVES_H
-#define TQ_OPS_RECURRENT_CURVES_H
+#ifndef TQ_OPS_RECURRENT_EIGEN_FUNCTIONS_H
+#define TQ_OPS_RECURRENT_EIGEN_FUNCTIONS_H
 
 #include <math.h>
 #include <stddef.h>
 
-/* An odd polynomial of x over an even one.  x is cut to where the ratio reaches 1. */
-static inline float tq_curve_tanh(float x)
+/* An odd polynomial of x over an even one.  x is clamped to the range in which the ratio is below 1. */
+static inline float tq_eigen_tanh(float x)
 {
     const float most = 7.90738964080810547f;
     x = x < -most ? -most : x > most ? most : x;
@@ -25,7 +25,7 @@ static inline float tq_curve_tanh(float x)
 
 /* e / (1 + e), e = (2^m * exp(r))^2, x / 2 = m ln 2 + r, ln 2 in two parts.  From 16.6 on it is 1, below -104 it is 0,
    and a NaN stays one. */
-static inline float tq_curve_logistic(float x)
+static inline float tq_eigen_logistic(float x)
 {
     if (x < -104.0f)
         return 0;
@@ -41,22 +41,22 @@ static inline float tq_curve_logistic(float x)
     return e / (1.0f + e);
 }
 
-/* One value by itself: the same, by the C library. */
-static inline float tq_curve_logistic_alone(float x)
+/* The scalar version, with the C library's expf. */
+static inline float tq_eigen_logistic_scalar(float x)
 {
     float e = expf(x > 16.6355324f ? 16.6355324f : x);
     return e / (1.0f + e);
 }
 
-/* n values in place, which the runtime has at `offset` elements behind an aligned place: fours that are aligned there
-   are taken together, and each value before and after them by itself. */
-static inline void tq_curve_logistic_row(float *values, size_t n, size_t offset)
+/* In place, values[0 .. n), which TFLite stores `offset` elements behind an address aligned to 4 floats: Eigen computes
+   aligned groups of four as a vector, and each value before and after them by the scalar version. */
+static inline void tq_eigen_logistic_row(float *values, size_t n, size_t offset)
 {
     size_t first = (4 - offset % 4) % 4, end;
     first = first < n ? first : n;
     end = first + (n - first) / 4 * 4;
     for (size_t i = 0; i < n; i++)
-        values[i] = i >= first && i < end ? tq_curve_logistic(values[i]) : tq_curve_logistic_alone(values[i]);
+        values[i] = i >= first && i < end ? tq_eigen_logistic(values[i]) : tq_eigen_logistic_scalar(values[i]);
 }
 
 #endif
