@@ -7,6 +7,7 @@ TQ_CFLAGS adds compiler flags (a sanitizer, -Werror); they come last, so that th
 import contextlib
 import os
 import shlex
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,11 +41,34 @@ if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", "
     # No debug symbols in what people install: not even made, which takes as long as all other code.
     FLAGS += ["-g0"]
     LINK += ["-Wl,-s"]
+# Where another level is as fast: the first row whose prefix a source has takes the place of -O3.  Rooms without long
+# loops are smaller and sooner compiled at -O2.  Operators' loops are to become vectors, as at -O3, but are not to be
+# split, unswitched and peeled, which doubles their code.  clang has one level that does the like, -O3.
+VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
+LEVELS = {
+    "src/base/": ["-O2"],
+    "src/convert/": ["-O2"],
+    "src/delegate/": ["-O2"],
+    "src/flatbuffer/": ["-O2"],
+    "src/model/": ["-O2"],
+    "src/ops/": VECTORS,
+    "src/python/": ["-O2"],
+    "src/runtime/": ["-O2"],
+}
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))
 
 
 def files(*patterns):
     return sorted(str(p.relative_to(ROOT)) for pattern in patterns for p in ROOT.glob(pattern))
+
+
+def flags_of(source, flags, clang):
+    """The flags of one source, from those of all."""
+    source = Path(source).as_posix()
+    level = next((level for prefix, level in LEVELS.items() if source.startswith(prefix)), ["-O3"])
+    if clang and level is VECTORS:
+        level = ["-O3"]
+    return [item for flag in flags for item in (level if flag == "-O3" else [flag])]
 
 
 class ParallelBuild(build_ext):
@@ -66,6 +90,11 @@ class ParallelBuild(build_ext):
                 "`python setup.py build_ext --compiler=mingw32`; docs/machines.md says which machines are tested"
             )
         compile_one, link, running = compiler._compile, compiler.link_shared_object, []
+        clang = "clang" in subprocess.run([*compiler.compiler_so, "--version"], capture_output=True, text=True).stdout
+
+        def compile_later(obj, source, extension, cc_args, flags, pp_opts):
+            flags = flags_of(source, flags, clang)
+            running.append(pool.submit(compile_one, obj, source, extension, cc_args, flags, pp_opts))
 
         def link_when_compiled(*args, **kwargs):
             for job in running:
@@ -73,7 +102,7 @@ class ParallelBuild(build_ext):
             return link(*args, **kwargs)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            compiler._compile = lambda *args: running.append(pool.submit(compile_one, *args))
+            compiler._compile = compile_later
             compiler.link_shared_object = link_when_compiled
             super().build_extensions()
 

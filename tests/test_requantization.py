@@ -28,7 +28,7 @@ def ties(rng, multiplier, shape):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("channels", [1, 3, 24, 64, 96, 200, 640, 700])
 @pytest.mark.parametrize("zero_point", [0, 3, -128, 127])
-def test_equals_the_oracle_where_lines_are_drawn(rule, channels, zero_point):
+def test_equals_the_oracle_at_ties(rule, channels, zero_point):
     rng = np.random.default_rng(channels)
     multiplier = np.exp(rng.uniform(np.log(0.0006), np.log(0.01), channels))
     layer = tq.Requantization(multiplier, zero_point, axis=1, rounding=rule)

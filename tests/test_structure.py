@@ -70,6 +70,28 @@ def test_rooms_include_only_rooms_below_them(path):
             assert (ROOT / "src" / header).is_file(), header
 
 
+# In a room with families: a family includes its room's own files and families before it.
+FAMILIES = {"kernels": ["elementwise", "arrays", "gemm", "depthwise"]}
+IN_FAMILIES = [path for path in SOURCES if path.relative_to(ROOT / "src").parts[0] in FAMILIES]
+
+
+@pytest.mark.parametrize("path", IN_FAMILIES, ids=name)
+def test_families_include_only_families_above(path):
+    room, *rest = path.relative_to(ROOT / "src").parts
+    families = FAMILIES[room]
+    allowed = families[: families.index(rest[0]) + 1] if len(rest) > 1 else []
+    for header in includes(path):
+        if header.startswith(f"{room}/") and header.count("/") > 1:
+            assert header.split("/")[1] in allowed, f"{name(path)} includes {header}"
+
+
+def test_every_family_says_what_it_is():
+    folders = {(room, path.name) for room in FAMILIES for path in (ROOT / "src" / room).iterdir() if path.is_dir()}
+    assert folders == {(room, family) for room, families in FAMILIES.items() for family in families}
+    for room, family in folders:
+        assert (ROOT / "src" / room / family / "README.md").is_file()
+
+
 # Where LiteRT's schema classes stand in tests: as an oracle, or for files that tq would not write.
 ORACLES = {"test_builder.py", "test_details.py", "test_netron.py", "test_schema.py", "test_writer.py"}
 ODD_FILES = {"test_hostile.py", "problem_cases.py", "zoo.py"}

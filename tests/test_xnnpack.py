@@ -291,7 +291,7 @@ def test_an_infinity_stays_one_without_an_activation():
 
 
 def test_products_of_few_channels_are_fused_too():
-    """They have loops of their own in kernels/gemm_loops.c."""
+    """They have loops of their own in kernels/gemm/gemm_loops.c."""
     needs("fma")
     questions, mine = [], []
     for number, (channels, depth, rows) in enumerate([(1, 1, 40), (1, 7, 3), (1, 60, 33), (2, 4, 17), (4, 3, 70)]):

@@ -21,9 +21,10 @@ static void sift(uint32_t *places, size_t root, size_t count, tq_before *before,
 
 void tq_sort_places(uint32_t *places, size_t count, tq_before *before, const void *context)
 {
-    for (size_t i = count / 2; i-- > 0 && !tq_stop_after(8);)
+    size_t work = 0;
+    for (size_t i = count / 2; i-- > 0 && !tq_stop_count(&work, 8);)
         sift(places, i, count, before, context);
-    for (size_t end = count; end-- > 1 && !tq_stop_after(32);) {
+    for (size_t end = count; end-- > 1 && !tq_stop_count(&work, 32);) {
         uint32_t last = places[end];
         places[end] = places[0];
         places[0] = last;

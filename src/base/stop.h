@@ -47,12 +47,23 @@ bool tq_stop_now(void);
 /* The same after `work` more element operations; looks once in some ten thousand of them. */
 bool tq_stop_after(size_t work);
 
+#define TQ_CHUNK ((size_t)1 << 14)
+
+/* The same for loops of steps so short that a call for each would tell: *work adds up what was not said yet. */
+static inline bool tq_stop_count(size_t *work, size_t more)
+{
+    *work = more < TQ_CHUNK ? *work + more : TQ_CHUNK;
+    if (*work < TQ_CHUNK)
+        return false;
+    *work = 0;
+    return tq_stop_after(TQ_CHUNK);
+}
+
 /* Asks at once if the last answer is old. */
 bool tq_stop_ask(tq_stop *stop);
 
 /* for (size_t i = 0; i < n; i++), that may end early; each step is some element operations.  Loops shorter than a chunk pay
    nothing, and compilers make vectors of the inner loop. */
-#define TQ_CHUNK ((size_t)1 << 14)
 #define TQ_EACH(i, n)                                                                                               \
     for (size_t i##_chunk = 0, i##_end; i##_chunk < (n) && (i##_chunk == 0 || !tq_stop_after(TQ_CHUNK));            \
          i##_chunk = i##_end)                                                                                       \

@@ -24,11 +24,11 @@ enum { FIRST_GRAINS = 16 }; /* of the first piece: items of a grain of 1 take wh
    the coarse clock ticks, some milliseconds. */
 static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
 {
-    if (!tq_stop_listens() || end - begin <= grain) {
+    const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
+    if (end - begin <= first || !tq_stop_listens()) {
         body(context, begin, end);
         return;
     }
-    const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
     for (size_t piece = first; begin < end && !tq_stop_now();) {
         const uint64_t start = tq_nanoseconds_coarse();
         const size_t count = piece < end - begin ? piece : end - begin;

@@ -6,9 +6,7 @@
  * elements after the one before, with `in` and `out` either disjoint or, for elements of one size, the same.
  * Parameters come as columns (arrays), one entry a parameter set.  A row kernel uses entry first + r for all
  * of row r; a lanes kernel uses entry first + i for element i of every row, and may read TQ_COLUMN_PADDING
- * entries past the last that it needs.  In lanes kernels of quantize and dequantize whose rows follow each other
- * (stride is n), these entries must repeat the first ones.  Lanes kernels of quantize read no scale or zero point past
- * the last where rows have TQ_COLUMN_PADDING elements or more, and there is one row, or the rows lie apart.
+ * entries past the last that it needs.
  */
 #ifndef TQ_KERNELS_KERNELS_H
 #define TQ_KERNELS_KERNELS_H
@@ -42,11 +40,7 @@ int32_t tq_element_low(tq_element element);
 int64_t tq_element_high(tq_element element);
 
 #define TQ_COLUMN_PADDING 64 /* the widest block of a kernel: four vectors of sixteen lanes */
-/* The longest rows with parameters of their own that are done several at a time.  Several longer ones, and the next that
-   are being fetched, do not fit the first-level cache: loading parameters again is faster then. */
-#define TQ_GROUPED 640
-
-/* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
+/* 8-bit values have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
    the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */
 #define TQ_FIXED_ERROR 4
 #define TQ_FIXED_EXACT_DOUBLED 5 /* twice the error that is enough where the input is exact in float32 */
@@ -57,18 +51,16 @@ typedef struct tq_quantize_params {
     const float *slope, *offset;
     const int32_t *zero_point;
     int32_t low, high;
-    int32_t mask; /* of codes of 8 bits, where low to high is less than the element's range, or all bits */
+    int32_t mask; /* of values of 8 bits, where low to high is less than the element's range, or all bits */
     int32_t low_bytes, high_bytes, mask_bytes; /* each as a byte, four times: to be spread by a load alone */
-    bool one_zero_point; /* all entries of its column are equal */
     bool clamp;  /* low to high is less than the element's range */
-    bool steep;  /* a slope is infinite: only scalar bodies do it */
+    bool infinite_slope;  /* a slope is infinite: only scalar bodies do it */
     bool stream; /* the output is too large for the caches */
 } tq_quantize_params;
 
 typedef struct tq_dequantize_params {
     const float *scale;
     const int32_t *zero_point;
-    bool one_zero_point;
     bool wide;   /* q - zero point may not fit int32: only scalar bodies do it */
     bool stream; /* as above */
 } tq_dequantize_params;
@@ -79,13 +71,10 @@ typedef struct tq_requantize_params {
     const int32_t *multiplier, *left, *right; /* left and right: its shift, split by sign */
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
-    const float *line_slope, *line_offset, *line_offset_negative; /* code_line.h; a slope of NaN: there is no line */
-    const int32_t *line_exception[2];
     int32_t low, high; /* all of the element's range */
-    uint8_t doubtful; /* offsets have half of it added: below it, lower halves of fixed point are in doubt */
+    uint8_t undecided; /* offsets have half of it added: below it, lower halves of fixed point are undecided */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
-    bool lines;       /* lines were looked for */
     bool stream;      /* as above */
 } tq_requantize_params;
 
@@ -127,11 +116,11 @@ typedef struct tq_variant {
 bool tq_kernel_variant(size_t i, tq_variant *row);
 
 /* Prototypes, from the rows. */
-#define KERNEL(operation, in, out, isa)                                                                    \
-    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t,        \
-                                                      const void *, size_t);                               \
-    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t,      \
-                                                        const void *, size_t);
+#define KERNEL(operation, in, out, isa)                                                                             \
+    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t, const void *,   \
+                                                      size_t);                                                      \
+    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t, const void *, \
+                                                        size_t);
 #include "kernels/kernels.def"
 
 #endif

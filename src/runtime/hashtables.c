@@ -116,9 +116,10 @@ tq_status tq_prepare_hashtable_import(tq_node *node, tq_error *error)
 /* places[i]: where the value of key i is; -1: the default. */
 static void find_all(const tq_hashtable *table, const tq_tensor *keys, const tq_strings *strings, int64_t *places)
 {
+    size_t work = 0;
     tq_bytes none = {NULL, 0};
     const size_t count = tq_tensor_count(keys);
-    for (size_t i = 0; i < count && !tq_stop_after(32); i++)
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 32); i++)
         places[i] = keys->type == TQ_TensorType_STRING
                         ? tq_hashtable_find(table, tq_strings_item(strings, (uint32_t)i), 0)
                         : tq_hashtable_find(table, none, ((const int64_t *)keys->data)[i]);

@@ -3,7 +3,7 @@
  * Every available row of gemm.def against sums written out, without Python: for emulated processors and for
  * sanitizers.  Prints how many products were compared; exits 1 at the first difference.
  */
-#include "kernels/depthwise.h"
+#include "kernels/depthwise/depthwise.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,8 @@
  * Every available row of kernels.def against its scalar row, and what stands beside the rows, without Python: for
  * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
-#include "kernels/code_line.h"
-#include "kernels/elementwise.h"
-#include "kernels/fixed_16.h"
+#include "kernels/arrays/arrays.h"
+#include "kernels/arrays/fixed_16.h"
 #include "quant/fixed_math_16.h"
 
 #include <math.h>
@@ -79,7 +78,7 @@ struct parameters {
     double multiplier[LONGEST];
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
-    uint8_t code_mask;
+    uint8_t value_mask;
     bool many, many_zero_points, made_before; /* sets of requantize, that is */
 };
 
@@ -97,9 +96,9 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     p->made_before = random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
-    p->code_mask = 0;
+    p->value_mask = 0;
     if (random32() % 4 == 0 && (codes_out ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
-        p->code_mask = 15;
+        p->value_mask = 15;
         p->low = -8, p->high = 7;
     }
     for (size_t i = 0; i < LONGEST; i++) {
@@ -186,8 +185,8 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    uint8_t code_mask = row->operation < TQ_OP_requantize_double ? p->code_mask : 0;
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, code_mask, NULL};
+    uint8_t value_mask = row->operation < TQ_OP_requantize_double ? p->value_mask : 0;
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, value_mask, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
@@ -244,28 +243,7 @@ static size_t compare_rows(const tq_kernel *row)
     return done;
 }
 
-/* Multipliers whose lines have exceptions, and zero points, for some sets. */
-static void choose_exceptions(const tq_kernel *row, size_t sets, struct parameters *p)
-{
-    tq_requantize_rule rule = (tq_requantize_rule)(row->operation - TQ_OP_requantize_double);
-    int32_t center = tq_element_low(row->out) ? 0 : 128;
-    for (size_t i = 0; i < sets; i += 1 + random32() % 12)
-        for (int tries = 0; tries < 500; tries++) {
-            double real = ldexp(0.5 + random_unit() / 2, -9);
-            tq_multiplier m = tq_multiplier_of(real, rule);
-            int32_t zero_point = tries % 2 ? between(-128, 127) : -128;
-            tq_code_line line;
-            tq_code_lines_of(&m, &zero_point, 1, rule, &line);
-            if (line.exception[0] == TQ_NO_EXCEPTION || line.slope != line.slope)
-                continue;
-            p->multiplier[i] = real;
-            p->zero_point[i] = zero_point + center;
-            break;
-        }
-}
-
-/* So many elements a set that lines are looked for (kernels/code_line.h): channels along rows, with multipliers that
-   have lines, with one that cannot, and with exceptions, a row a set, and one set. */
+/* Many elements a set: channels along rows, a row a set, and one set. */
 static size_t compare_long(const tq_kernel *row)
 {
     static struct parameters p;
@@ -283,8 +261,6 @@ static size_t compare_long(const tq_kernel *row)
             p.zero_point[i] = between(tq_element_low(row->out), tq_element_high(row->out)) / (round == 2 ? 1 : 16);
             p.input_zero_point[i] = 0;
         }
-        if (round == 3)
-            choose_exceptions(row, channels, &p);
         fill(&in, TQ_i32, n, 1);
         fill_ties(&in, TQ_i32, n / 2, channels, false, &p);
         compare_layout(row, &in, (tq_layout){1, outer, channels, 1}, &p);
@@ -296,107 +272,6 @@ static size_t compare_long(const tq_kernel *row)
     return 12;
 }
 
-struct line_case {
-    tq_code_line line;
-    tq_multiplier m;
-    int32_t zero_point;
-};
-
-static void check_sum(const struct line_case *c, int64_t acc)
-{
-    int32_t x = acc < INT32_MIN ? INT32_MIN : acc > INT32_MAX ? INT32_MAX : (int32_t)acc;
-    float code = rintf(fmaf((float)x, c->line.slope, x < 0 ? c->line.offset_negative : c->line.offset));
-    if (fminf(fmaxf(code, -128), 127) == (float)tq_requantize(x, &c->m, c->m.rule, c->zero_point, -128, 127))
-        return;
-    for (int k = 0; k < 2; k++)
-        if (c->line.exception[k] != TQ_NO_EXCEPTION && abs(x) == c->line.exception[k])
-            return;
-    printf("rule %d, multiplier %a, zero point %d: the line is wrong at %d\n", c->m.rule,
-           tq_multiplier_real(&c->m, c->m.rule), c->zero_point, x);
-    exit(1);
-}
-
-/* A line next to its steps, and far from them; `all`: at every sum whose code does not saturate. */
-static void check_line(const struct line_case *c, bool all)
-{
-    double real = tq_multiplier_real(&c->m, c->m.rule);
-    for (int64_t acc = -(int64_t)(300 / real); all && acc <= 300 / real; acc++)
-        check_sum(c, acc);
-    for (int code = -128; code <= 128 && !all; code++)
-        for (int k = -1; k <= 2; k++)
-            check_sum(c, (int64_t)floor((code - 0.5 - c->zero_point) / real) + k);
-    for (int k = 0; k < 4; k++)
-        check_sum(c, k < 2 ? (k ? INT32_MIN : INT32_MAX) : (int32_t)random32());
-    if (c->line.exception[0] == TQ_NO_EXCEPTION && c->line.exception[1] != TQ_NO_EXCEPTION) {
-        printf("a second exception without a first\n");
-        exit(1);
-    }
-}
-
-/* Those of n lines that are found; `all`: some at all sums. */
-static size_t check_found(const tq_multiplier *m, const int32_t *zero_points, size_t n, tq_requantize_rule rule,
-                          bool all)
-{
-    tq_code_line lines[TQ_LINES_AT_ONCE];
-    size_t found = 0;
-    tq_code_lines_of(m, zero_points, n, rule, lines);
-    for (size_t i = 0; i < n; i++)
-        if (lines[i].slope == lines[i].slope) {
-            const struct line_case c = {lines[i], m[i], zero_points[i]};
-            check_line(&c, all && i % 4 == 2);
-            found++;
-        }
-    return found;
-}
-
-/* The least multipliers, where a line and its rule differ by most: with slopes that are far from them, steps half way
-   between two integers, and sums that are ties. */
-static size_t check_least_lines(void)
-{
-    static const struct {
-        tq_requantize_rule rule;
-        double real;
-        int32_t zero_point;
-    } least[] = {
-        {TQ_REQUANTIZE_DOUBLE, 0x1.0689c308p-11, -109},          {TQ_REQUANTIZE_DOUBLE, 0x1.1189e4f8p-11, -128},
-        {TQ_REQUANTIZE_SINGLE, 0x1.0a7512c8p-11, -128},          {TQ_REQUANTIZE_SINGLE, 0x1.0182689cp-11, 127},
-        {TQ_REQUANTIZE_SINGLE, 0x1.fcp-11, 0},                   {TQ_REQUANTIZE_UP, 0x1.02c522fcp-11, -128},
-        {TQ_REQUANTIZE_FLOAT64_AWAY, 0x1.11c48af9a7604p-11, 127}, {TQ_REQUANTIZE_FLOAT32_EVEN, 0x1.0905bcp-11, 127},
-        {TQ_REQUANTIZE_FLOAT32_EVEN, 0x1.41d8b6p-11, -127},      {TQ_REQUANTIZE_FLOAT32_EVEN, 0x1.3c06cap-11, -7},
-    };
-    size_t found = 0;
-    for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
-        const tq_multiplier m = tq_multiplier_of(least[i].real, least[i].rule);
-        found += check_found(&m, &least[i].zero_point, 1, least[i].rule, false);
-    }
-    return found;
-}
-
-/* Of multipliers from end to end of where lines are, and beyond: of powers of two, of few bits, and any. */
-static size_t check_lines(void)
-{
-    size_t found = 0, tried = 0;
-    for (int round = 0; round < 400; round++) {
-        tq_requantize_rule rule = (tq_requantize_rule)(round % TQ_REQUANTIZE_RULES);
-        tq_multiplier m[TQ_LINES_AT_ONCE];
-        int32_t zero_points[TQ_LINES_AT_ONCE];
-        const size_t n = TQ_LINES_AT_ONCE - (size_t)round % 7;
-        for (size_t i = 0; i < n; i++) {
-            double part = i % 8 == 0 ? 0.5 : i % 8 == 1 ? (16 + random32() % 16) / 32.0 : 0.5 + random_unit() / 2;
-            bool last = round / 5 % 2; /* where most can go wrong */
-            m[i] = tq_multiplier_of(ldexp(part, last ? -10 : -(int)(random32() % 9) - 2), rule);
-            zero_points[i] = i % 3 && !last ? between(-20, 20) : i % 2 ? between(-128, 127) : i % 4 ? 127 : -128;
-        }
-        found += check_found(m, zero_points, n, rule, round % 20 == 0);
-        tried += n;
-    }
-    if (found < tried / 2 && tq_kernels_features() & (TQ_CPU_AVX2 | TQ_CPU_NEON)) {
-        printf("%zu lines of %zu\n", found, tried);
-        exit(1);
-    }
-    return found + check_least_lines();
-}
-
 static void expect(const int16_t *found, int16_t wanted, int a, const char *what)
 {
     if (*found == wanted)
@@ -405,7 +280,7 @@ static void expect(const int16_t *found, int16_t wanted, int a, const char *what
     exit(1);
 }
 
-/* kernels/fixed_16.h: all numbers, and one more, so that vectors do not fit. */
+/* kernels/arrays/fixed_16.h: all numbers, and one more, so that vectors do not fit. */
 static size_t compare_fixed_16(void)
 {
     static int16_t in[(1 << 16) + 1], out[(1 << 16) + 1];
@@ -440,7 +315,7 @@ int main(void)
         for (int k = 0; k < ROUNDS; k++, done++)
             compare(&rows[i], 1, LONGEST, false);
     }
-    done += compare_fixed_16() + check_lines();
+    done += compare_fixed_16();
     printf("%zu comparisons\n", done);
     return 0;
 }

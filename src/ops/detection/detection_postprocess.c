@@ -120,6 +120,7 @@ static bool comes_first(const void *context, uint32_t a, uint32_t b)
 static tq_status suppress(const tq_node *node, const detection *d, const float *scores, size_t most, uint32_t *order,
                           size_t *out)
 {
+    size_t work = 0;
     const float *boxes = tq_scratch_at(node, d->decoded_at);
     uint8_t *active = tq_scratch_at(node, d->active_at);
     size_t kept = 0, taken = 0;
@@ -133,7 +134,7 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
     for (size_t i = 0; i < kept && taken < most; i++) {
         if (!active[i])
             continue;
-        if (tq_stop_after(4 * (kept - i)))
+        if (tq_stop_count(&work, 4 * (kept - i)))
             return TQ_INTERRUPTED;
         uint32_t box = order[i];
         order[taken++] = box; /* taken <= i: no candidate is lost */

@@ -116,6 +116,7 @@ static float float_at(const tq_node *node, int i)
 
 static tq_status eval_suppression(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     bool soft = node->in_count == 6;
     const float *boxes = node->in[0]->data, *scores = node->in[1]->data;
     limits at = {float_at(node, 3), float_at(node, 4), soft ? float_at(node, 5) : 0, 0};
@@ -132,7 +133,7 @@ static tq_status eval_suppression(tq_node *node, tq_error *error)
             push(heap, &waiting, (candidate){i, scores[i], 0});
     most = waiting < most ? waiting : most;
     while ((size_t)count < most && waiting > 0) {
-        if (tq_stop_after(16 + 4 * (size_t)count))
+        if (tq_stop_count(&work, 16 + 4 * (size_t)count))
             return TQ_INTERRUPTED;
         candidate next = pop(heap, &waiting);
         float before = next.score;

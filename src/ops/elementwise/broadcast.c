@@ -166,6 +166,9 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
     }
     tq_range_fn body = plan->tiled >= 0 ? run_tiles : run_range;
     size_t cost = plan->cost > 0 ? (size_t)plan->cost : 1;
-    tq_parallel_for(plan->count, GRAIN, plan->count > THREAD_PAYS / cost ? node->threads : 1, body, &w);
+    if (plan->count > THREAD_PAYS / cost)
+        tq_parallel_for(plan->count, GRAIN, node->threads, body, &w);
+    else
+        body(&w, 0, plan->count);
     return TQ_OK;
 }

@@ -36,6 +36,9 @@ tq_status tq_map_eval(tq_node *node, tq_error *error)
     walk w = {map, node->in[0]->data, node->out[0]->data};
     size_t count = tq_tensor_count(node->out[0]);
     size_t cost = map->cost > 0 ? (size_t)map->cost : 1;
-    tq_parallel_for(count, GRAIN, count > THREAD_PAYS / cost ? node->threads : 1, run_range, &w);
+    if (count > THREAD_PAYS / cost)
+        tq_parallel_for(count, GRAIN, node->threads, run_range, &w);
+    else if (count > 0)
+        run_range(&w, 0, count);
     return TQ_OK;
 }

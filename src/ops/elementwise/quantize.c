@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QUANTIZE and DEQUANTIZE, by the kernels of kernels/elementwise.h.
+ * QUANTIZE and DEQUANTIZE, by the kernels of kernels/arrays/arrays.h.
  *
  *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
  *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
@@ -16,7 +16,7 @@
  */
 #include <math.h>
 
-#include "kernels/elementwise.h"
+#include "kernels/arrays/arrays.h"
 #include "kernels/isa.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/quantized.h"
@@ -135,7 +135,7 @@ static void quantize_rest(const tq_node *node, const state *s, size_t first, siz
     const double scale = (double)tq_scale_at(out, 0);
     for (size_t i = first; i < n; i++) {
         double rounded = tq_round_f64((double)((const float *)node->in[0]->data)[i] / scale);
-        int32_t code = tq_code_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
+        int32_t code = tq_value_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
             ((int16_t *)out->data)[i] = (int16_t)code;
         else

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "kernels/fixed_16.h"
+#include "kernels/arrays/fixed_16.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
 #define ENTRIES 256

@@ -41,11 +41,12 @@ static void rescale_codes(const tq_tensor *in, const tq_tensor *out, uint8_t *va
     float scale = tq_scale_at(in, 0) * inverse;
     float bias = (float)-(int64_t)tq_zero_point_at(in, 0) * scale;
     for (int q = 0; q < 256; q++)
-        values[q] = (uint8_t)tq_code_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
+        values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     tq_moves *moves = node->state;
     const rescaled *all = rescaled_of(moves);
@@ -54,7 +55,7 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
         uint8_t *to = node->out[0]->data;
         if (!all[i].used)
             tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
-        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_after(1); r++)
+        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_count(&work, 1); r++)
             TQ_EACH(c, all[i].part.span)
                 to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
     }

@@ -36,13 +36,14 @@ static size_t string_from(const void *context, size_t i)
 
 static tq_status copy_runs(tq_node *node, const gather *g, tq_error *error)
 {
+    size_t work = 0;
     const tq_tensor *in = node->in[0];
     if (in->type == TQ_TensorType_STRING)
         return tq_output_strings(node, 0, &g->shape, in, string_from, g, error);
     size_t bytes = tq_element_bytes(in->type), run = g->span * bytes;
     const unsigned char *from = in->data;
     unsigned char *to = node->out[0]->data;
-    for (size_t r = 0; r < g->runs && run > 0 && !tq_stop_after(1 + run / 64); r++, to += run)
+    for (size_t r = 0; r < g->runs && run > 0 && !tq_stop_count(&work, 1 + run / 64); r++, to += run)
         tq_copy(to, from + g->source(g, r) * bytes, run);
     return TQ_OK;
 }

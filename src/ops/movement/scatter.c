@@ -72,6 +72,7 @@ static tq_status scatter_nd_shape(tq_node *node, tq_error *error)
 
 static tq_status eval_scatter_nd(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     const scatter *s = node->state;
     const tq_tensor *indices = node->in[0], *out = node->out[0];
     int depth = indices->shape.dims[indices->shape.rank - 1];
@@ -79,7 +80,7 @@ static tq_status eval_scatter_nd(tq_node *node, tq_error *error)
     size_t count = tq_shape_span(&indices->shape, 0, indices->shape.rank - 1);
     if (tq_tensor_count(out))
         tq_fill(out->data, 0, tq_tensor_count(out) * bytes);
-    for (size_t i = 0; i < count && tq_tensor_count(node->in[1]) > 0 && !tq_stop_after(16 + span); i++) {
+    for (size_t i = 0; i < count && tq_tensor_count(node->in[1]) > 0 && !tq_stop_count(&work, 16 + span); i++) {
         size_t at = 0;
         TQ_TRY(position(node, 0, i * (size_t)depth, depth, &at, error));
         s->combine((char *)out->data + at * bytes, (const char *)node->in[1]->data + i * span * bytes, span);

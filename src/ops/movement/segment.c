@@ -23,13 +23,14 @@ typedef struct segments {
 
 static tq_status eval_segments(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     const segments *s = node->state;
     const tq_tensor *out = node->out[0];
     size_t span = tq_shape_span(&out->shape, 1, out->shape.rank), count = tq_tensor_count(node->in[1]);
     tq_move fill;
     tq_move_fill(&fill, TQ_MOVE_FILL, 4, tq_tensor_count(out));
     tq_strided_copy(&fill.copy, s->start, out->data, node->threads);
-    for (size_t i = 0; i < count && !tq_stop_after(2 + span); i++) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 2 + span); i++) {
         int64_t id = tq_integer_at(node->in[1], i);
         if (id < 0)
             continue;

@@ -3,7 +3,7 @@
  * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; adj_x and adj_y say that a or b lies
  * with its last two dimensions swapped.  Leading dimensions broadcast.
  *
- *     float32             in the order of kernels/gemm.h
+ *     float32             in the order of kernels/gemm/gemm.h
  *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
  *                         XNNPACK: rounded once, to even (product.h)
@@ -16,7 +16,7 @@
  */
 #include <string.h>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/check.h"
 #include "ops/products/hybrid.h"
 #include "ops/parallel.h"
@@ -114,10 +114,11 @@ static int64_t dot_words(const int16_t *a, const int16_t *b, size_t n)
 /* Elements of the output, counted over its rows. */
 static void multiply_words(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const product *p = context;
     for (size_t i = begin; i < end; i++) {
         size_t m = i / p->n, n = i % p->n;
-        if (tq_stop_after(p->k / 4))
+        if (tq_stop_count(&work, p->k / 4))
             return;
         int64_t acc = dot_words((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
         tq_fixed by = p->multipliers[n * p->multiplier_step];

@@ -6,7 +6,7 @@
  *                tensor (UINT8: its product in float32) or a channel; weights' zero points are 0 but for UINT8
  *     optimized  the rule up in place of MBQM (quant/rounding.def)
  *     INT16      with an INT32 bias as above, with an INT64 one the 64-bit form
- *     float      sums in the order of kernels/gemm.h
+ *     float      sums in the order of kernels/gemm/gemm.h
  *
  * Source: LiteRT f6745779, tflite/kernels/conv.cc, ruy 2af88863, ruy/kernel_avx2_fma.cc; internal/reference/{conv,integer_ops/conv}.h.  There a bias is
  * mandatory; here it may be left out.

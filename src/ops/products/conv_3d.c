@@ -84,6 +84,7 @@ static void add_cell(const volume *v, size_t cell, size_t tap, float *out)
 
 static void eval_place(const volume *v, size_t batch, const int32_t place[DIMS], float *out)
 {
+    size_t work = 0;
     int64_t first[DIMS], end[DIMS];
     size_t cell[DIMS], tap[DIMS];
     for (int dim = 0; dim < DIMS; dim++)
@@ -92,12 +93,12 @@ static void eval_place(const volume *v, size_t batch, const int32_t place[DIMS],
     for (int64_t d = first[0]; d < end[0]; d++) {
         if (!take(v, 0, place[0], d, &cell[0], &tap[0]))
             continue;
-        for (int64_t y = first[1]; y < end[1] && !tq_stop_after(1); y++) {
+        for (int64_t y = first[1]; y < end[1] && !tq_stop_count(&work, 1); y++) {
             if (!take(v, 1, place[1], y, &cell[1], &tap[1]))
                 continue;
             size_t row = (batch * (size_t)in_size(v, 0) + cell[0]) * (size_t)in_size(v, 1) + cell[1];
             size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
-            for (int64_t x = first[2]; x < end[2] && !tq_stop_after(v->channels * v->out_channels / 8); x++)
+            for (int64_t x = first[2]; x < end[2] && !tq_stop_count(&work, v->channels * v->out_channels / 8); x++)
                 if (take(v, 2, place[2], x, &cell[2], &tap[2]))
                     add_cell(v, row * (size_t)in_size(v, 2) + cell[2], taps + tap[2], out);
         }

@@ -45,11 +45,12 @@ static void dequantize_row(const tq_node *node, const lookup *l, size_t row, siz
 
 static tq_status eval(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     const lookup *l = node->state;
     const tq_tensor *ids = node->in[IDS], *table = node->in[TABLE];
     size_t size = tq_element_bytes(table->type) * l->columns;
     const size_t count = tq_tensor_count(ids);
-    for (size_t i = 0; i < count && !tq_stop_after(1 + l->columns); i++) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 1 + l->columns); i++) {
         int32_t id = ((const int32_t *)ids->data)[i];
         if (id < 0 || (size_t)id >= l->rows)
             return tq_input_fail(node, IDS, error, "has index %d at place %zu; the table has %zu rows", id, i, l->rows);

@@ -68,13 +68,14 @@ static tq_status shape_output(tq_node *node, tq_error *error)
 
 static tq_status eval(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     const tq_tensor *table = node->in[TABLE];
     size_t rows = (size_t)table->shape.dims[0], size = tq_shape_span(&table->shape, 1, table->shape.rank);
     float *out = node->out[0]->data;
     tq_fill(out, 0, tq_tensor_count(node->out[0]) * sizeof *out);
     bucket b = {0, 0, 0, 0};
     const size_t count = tq_tensor_count(node->in[IDS]);
-    for (size_t i = 0; i < count && !tq_stop_after(8 + 2 * size); i++) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 8 + 2 * size); i++) {
         int32_t id = ((const int32_t *)node->in[IDS]->data)[i];
         if (id < 0 || (size_t)id >= rows)
             return tq_input_fail(node, IDS, error, "has index %d at place %zu; the table has %zu rows", id, i, rows);

@@ -8,7 +8,7 @@
  *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
  *                optimized: the rule up (quant/rounding.def), of s_x * s_w in float32 where there is one s_w, and acc in 32
  *                bits but with a bias of 64
- *     float      sums in the order of kernels/gemm.h
+ *     float      sums in the order of kernels/gemm/gemm.h
  *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/{,integer_ops/}fully_connected.h.
@@ -87,11 +87,12 @@ struct words_job {
 
 static void eval_word_units(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const struct words_job *job = context;
     const words *p = job->p;
     int16_t *out = job->node->out[0]->data;
     for (size_t unit = begin; unit < end; unit++)
-        for (size_t row = 0; row < p->plan.rows && !tq_stop_after(p->plan.depth); row++) {
+        for (size_t row = 0; row < p->plan.rows && !tq_stop_count(&work, p->plan.depth); row++) {
             int64_t sum = sum_of_words(job->node, p, row, unit);
             int32_t code = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
             out[row * p->plan.channels + unit] = (int16_t)code;

@@ -61,10 +61,11 @@ static int32_t sum_of(const shuffled *s, size_t row, size_t unit)
 
 static void eval_units(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const shuffled *s = context;
     int16_t *out = s->node->out[0]->data;
     for (size_t row = 0; row < s->rows; row++)
-        for (size_t unit = begin; unit < end && !tq_stop_after(s->columns); unit++)
+        for (size_t unit = begin; unit < end && !tq_stop_count(&work, s->columns); unit++)
             out[row * s->units + unit] =
                 (int16_t)tq_clamp_i64(tq_multiply_fixed(sum_of(s, row, unit), s->by), s->low, s->high);
 }

@@ -19,8 +19,9 @@ typedef struct rotation {
 
 static void rotate(float *x, const rotation *s)
 {
+    size_t work = 0;
     for (size_t half = 1; half < s->size; half *= 2)
-        for (size_t at = 0; at < s->size && !tq_stop_after(half); at += 2 * half)
+        for (size_t at = 0; at < s->size && !tq_stop_count(&work, half); at += 2 * half)
             for (size_t k = at; k < at + half; k++) {
                 float a = x[k], b = x[k + half];
                 x[k] = a + b;

@@ -58,7 +58,8 @@ TQ_BODY void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t
     tq_window_taps(&d->y, out_y, &y0, &y1);
     tq_window_taps(&d->x, out_x, &x0, &x1);
     memset(sums, 0, d->out_channels * sizeof *sums);
-    for (int32_t ky = y0; ky < y1 && !tq_stop_after((size_t)(x1 - x0) * d->out_channels / 4); ky++)
+    size_t work = 0;
+    for (int32_t ky = y0; ky < y1 && !tq_stop_count(&work, (size_t)(x1 - x0) * d->out_channels / 4); ky++)
         for (int32_t kx = x0; kx < x1; kx++) {
             size_t y = (size_t)(tq_window_origin(&d->y, out_y) + (int64_t)ky * d->y.dilation);
             size_t x = (size_t)(tq_window_origin(&d->x, out_x) + (int64_t)kx * d->x.dilation);
@@ -95,10 +96,11 @@ TQ_BODY void eval_some(const depthwise *d, size_t begin, size_t end)
 {
     size_t height = (size_t)d->y.out, rows = d->batches * height;
     float *out = d->node->out[0]->data;
+    size_t work = 0;
     for (size_t task = begin; task < end; task++) {
         int32_t *sums = d->sums + task * d->out_channels;
         for (size_t row = task; row < rows; row += d->tasks)
-            for (int32_t x = 0; x < d->x.out && !tq_stop_after(d->out_channels); x++) {
+            for (int32_t x = 0; x < d->x.out && !tq_stop_count(&work, d->out_channels); x++) {
                 eval_pixel(d, row / height, (int32_t)(row % height), x, sums);
                 store(d, row / height, sums, out + (row * (size_t)d->x.out + (size_t)x) * d->out_channels);
             }

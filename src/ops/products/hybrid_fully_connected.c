@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/half.h"
 #include "ops/check.h"
 #include "ops/products/dot.h"
@@ -122,7 +122,7 @@ static void eval_units(product *p)
     if (p->constant)
         p->gemm = *(const tq_gemm *)node->kept;
     else
-        pack(node, &p->gemm, p->cols, (char *)node->scratch + p->packed_at);
+        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
     tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
@@ -178,12 +178,13 @@ static float blocks_plain(const product *p, const int8_t *w, size_t row, size_t 
 
 static void eval_blocks(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const product *p = context;
     const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
     float *out = p->node->out[0]->data;
     for (size_t unit = begin; unit < end; unit++) {
         const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
-        for (size_t r = 0; r < p->rows && !tq_stop_after(p->cols); r++) {
+        for (size_t r = 0; r < p->rows && !tq_stop_count(&work, p->cols); r++) {
             float *y = out + r * p->units + unit;
             *y = (p->rule == tq_hybrid_even ? blocks_fused : blocks_plain)(p, w, r, unit, bias);
             tq_activate(p->activation, y, 1);

@@ -65,7 +65,8 @@ static tq_status fit(const tq_node *node, int32_t padding, side *s, tq_error *er
 /* Adds what a cell gives to one place of the output. */
 static void add_place(const transposed *s, const float *cell, const float *weights, size_t taps, float *out)
 {
-    for (size_t o = 0; o < s->out_channels && !tq_stop_after(s->channels); o++, weights += taps * s->channels)
+    size_t work = 0;
+    for (size_t o = 0; o < s->out_channels && !tq_stop_count(&work, s->channels); o++, weights += taps * s->channels)
         for (size_t c = 0; c < s->channels; c++)
             out[o] += cell[c] * weights[c];
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED have in common: rows times constant (or other) weights, a bias,
- * and a fused activation, by the kernels of kernels/gemm.h and kernels/depthwise.h.
+ * and a fused activation, by the kernels of kernels/gemm/gemm.h and kernels/depthwise/depthwise.h.
  *
  * Rules of codes are the operators'; XNNPACK has one for all: clamp(even(f32(f32(acc) * k)) + z_out), with
  * k = f32(f32(s_x * s_w) / s_out) (XNNPACK 75db3c09, src/qs8-qc8w-gemm, src/operators/convolution-nhwc.c).
@@ -11,7 +11,7 @@
 #ifndef TQ_OPS_PRODUCTS_PRODUCT_H
 #define TQ_OPS_PRODUCTS_PRODUCT_H
 
-#include "kernels/depthwise.h"
+#include "kernels/depthwise/depthwise.h"
 #include "ops/op.h"
 
 /* The product that an operator wants. */

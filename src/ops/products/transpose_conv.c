@@ -6,7 +6,7 @@
  * is one whose convolution, with this padding and stride, has the input's size.  Here is what its contract is and which
  * arithmetic it has; deconvolution.h and, where weights and shape are constants, transposed.h compute it.
  *
- *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm.h says, taps from the first on
+ *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm/gemm.h says, taps from the first on
  *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
  *                        XNNPACK: fma(f32(f32(sum (q - z) * w) * s_x), s_w[o], bias), act
  *     int8, uint8, 16x8  acc = sum (x - z_x)(w - z_w) + bias; clamp(multiply(acc, m[o]) + z_o)

@@ -197,6 +197,7 @@ static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *en
 
 static void eval_place(const running *r, size_t batch, int32_t out_y, int32_t out_x, void *sums)
 {
+    size_t work = 0;
     const tq_deconvolution *d = r->d;
     int64_t y0, y1, x0, x1;
     sources(&d->y, out_y, &y0, &y1);
@@ -211,7 +212,7 @@ static void eval_place(const running *r, size_t batch, int32_t out_y, int32_t ou
             size_t cell = (batch * (size_t)d->y.out + (size_t)y) * (size_t)d->x.out + (size_t)x;
             int64_t ky = (int64_t)out_y + d->y.pad - y * d->y.stride;
             int64_t kx = (int64_t)out_x + d->x.pad - x * d->x.stride;
-            if (tq_stop_after(d->channels * d->out_channels / 8))
+            if (tq_stop_count(&work, d->channels * d->out_channels / 8))
                 return;
             r->row->add(r, batch, cell, (size_t)(ky * d->x.filter + kx), sums);
         }
@@ -219,13 +220,14 @@ static void eval_place(const running *r, size_t batch, int32_t out_y, int32_t ou
 
 static void run_tasks(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const running *r = context;
     const tq_deconvolution *d = r->d;
     size_t height = (size_t)d->y.in, width = (size_t)d->x.in, rows = d->batches * height;
     for (size_t task = begin; task < end; task++) {
         void *sums = r->sums + task * d->out_channels * r->row->sum_size;
         for (size_t row = task; row < rows; row += d->tasks)
-            for (size_t x = 0; x < width && !tq_stop_after(d->out_channels); x++) {
+            for (size_t x = 0; x < width && !tq_stop_count(&work, d->out_channels); x++) {
                 eval_place(r, row / height, (int32_t)(row % height), (int32_t)x, sums);
                 r->row->store(r, row / height, sums, row * width + x);
             }
@@ -312,7 +314,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_deconvolution *d = node->state;
     const form_row *row = &rows[d->form];
     tq_hybrid_row *images = tq_scratch_at(node, d->images_at);
-    void *packed = (char *)(d->constant ? node->kept : node->scratch) + d->packed_at;
+    void *packed = d->constant ? (char *)node->kept + d->packed_at : tq_scratch_at(node, d->packed_at);
     if (!d->constant)
         row->pack(d, node->in[WEIGHTS], packed);
     running r = {d, row, node, packed, input_of(node, d, images), images, tq_scratch_at(node, d->sums_at)};

@@ -7,7 +7,7 @@
 #ifndef TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GEMM_H
 #define TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GEMM_H
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/op.h"
 #include "ops/products/window.h"
 

@@ -49,6 +49,7 @@ static double double_of(uint32_t high, uint32_t low)
 
 static tq_status eval_multinomial(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     tq_stream *s = node->state;
     tq_tensor *out = node->out[0];
@@ -57,7 +58,7 @@ static tq_status eval_multinomial(tq_node *node, tq_error *error)
     tq_stream from = *s;
     uint32_t words[4];
     tq_stream_skip(s, rows * ((samples + 3) / 4 * 4) * 2 * 256);
-    for (size_t i = 0; i < rows * samples && !tq_stop_after(16); i++) {
+    for (size_t i = 0; i < rows * samples && !tq_stop_count(&work, 16); i++) {
         size_t row = i / samples;
         double *sums = node->scratch;
         if (i % samples == 0)

@@ -35,9 +35,10 @@ static void fill_uniform(tq_stream *s, float *out, size_t count)
 
 static void fill_normal(tq_stream *s, float *out, size_t count)
 {
+    size_t work = 0;
     const double turn = 2 * 3.14159265358979323846;
     uint32_t words[4];
-    for (size_t i = 0; i < count && !tq_stop_after(4); i += 2) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 4); i += 2) {
         if (i % 4 == 0)
             tq_stream_draw(s, words);
         float u = float_of(words[i % 4]), angle = (float)(turn * (double)float_of(words[i % 4 + 1]));

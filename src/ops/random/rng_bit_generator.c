@@ -38,6 +38,7 @@ static void threefry(const uint32_t counter[2], const uint32_t key[2], uint32_t 
 
 static tq_status eval_bits(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     bool is_threefry = *(const bool *)node->state;
     size_t words = node->out[1]->bytes / sizeof(uint32_t), step = is_threefry ? 2 : 4;
@@ -45,7 +46,7 @@ static tq_status eval_bits(tq_node *node, tq_error *error)
     memcpy(state, node->in[0]->data, node->in[0]->bytes);
     bool whole = node->in[0]->bytes == sizeof state;
     uint32_t counter[4] = {state[2], state[3], state[whole ? 4 : 0], state[whole ? 5 : 1]};
-    for (size_t i = 0; i < words && !tq_stop_after(16); i += step) {
+    for (size_t i = 0; i < words && !tq_stop_count(&work, 16); i += step) {
         if (is_threefry)
             threefry(counter, state, found);
         else

@@ -106,6 +106,7 @@ static int16_t sum_of(const tq_node *node, const cell *l, const uint8_t *joined,
 
 static tq_status eval_codes(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     const cell *l = node->state;
     const int16_t *c = node->in[C]->data;
@@ -114,7 +115,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     join(node, l, 1);
     for (size_t b = 0; b < l->batches; b++) {
         int16_t *gate = sums + b * 4 * l->cells;
-        for (size_t r = 0; r < 4 * l->cells && !tq_stop_after(l->inputs + l->cells); r++)
+        for (size_t r = 0; r < 4 * l->cells && !tq_stop_count(&work, l->inputs + l->cells); r++)
             gate[r] = sum_of(node, l, (const uint8_t *)node->out[JOINED]->data + b * (l->inputs + l->cells), r);
         for (size_t i = 0; i < l->cells; i++) {
             size_t at = b * l->cells + i;

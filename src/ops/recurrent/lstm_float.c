@@ -39,11 +39,12 @@ static float gate_sum(const step *s, int gate, size_t b, size_t cell)
 
 static void sum_codes(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const step *s = context;
     size_t size = s->l->batches * s->l->cells;
     for (int gate = s->l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < s->l->batches && !tq_stop_after(s->l->inputs + s->l->outputs); b++)
+            for (size_t b = 0; b < s->l->batches && !tq_stop_count(&work, s->l->inputs + s->l->outputs); b++)
                 s->gates[(size_t)gate * size + b * s->l->cells + cell] = gate_sum(s, gate, b, cell);
 }
 
@@ -223,11 +224,12 @@ static void update_cell(const step *s)
 
 static void project_codes(const step *s, const float *hidden, float *h)
 {
+    size_t work = 0;
     const tq_lstm *l = s->l;
     tq_rows in = tq_rows_take(hidden, l->cells, l->cells, l->batches, l->rule,
                               tq_scratch_at(s->node, l->hidden_codes_at), tq_scratch_at(s->node, l->rows_at));
     for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs && !tq_stop_after(l->cells); o++) {
+        for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
             float start = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
             h[b * l->outputs + o] = tq_rows_product(start, l->projection, l->projection_sums, &in, b, o);
         }

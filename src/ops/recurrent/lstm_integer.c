@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/fixed_16.h"
+#include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
 #include "ops/recurrent/lstm_integer.h"
 #include "ops/parallel.h"
@@ -160,12 +160,13 @@ typedef struct step {
 
 static void sum_cells(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const step *s = context;
     const tq_lstm *l = s->l;
     const int8_t *h = l->output_state->data;
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < l->batches && !tq_stop_after(l->inputs + l->outputs); b++) {
+            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, l->inputs + l->outputs); b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
                 int32_t from_x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
                 int32_t from_h = tq_lstm_product(g->recurrent, g->recurrent_bias, h + b * l->outputs, l->outputs, cell);
@@ -256,9 +257,10 @@ void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates)
 
 static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
 {
+    size_t work = 0;
     int32_t zero_point = tq_zero_point_at(l->output_state, 0);
     for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs && !tq_stop_after(l->cells); o++) {
+        for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
             int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
             int8_t code = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
             h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(code, l->projection_clip_code);

@@ -114,12 +114,13 @@ static int16_t sum_of(const tq_lstm_gate *g, int32_t from_x, int32_t from_h)
 
 static void sum_cells(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const step *s = context;
     const tq_lstm *l = s->l;
     const int8_t *state = l->output_state->data;
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < l->batches && !tq_stop_after(l->inputs + l->outputs); b++) {
+            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, l->inputs + l->outputs); b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
                 int32_t x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
                 int32_t h = tq_lstm_product(g->recurrent, g->recurrent_bias, state + b * l->outputs, l->outputs, cell);

@@ -48,10 +48,11 @@ typedef struct step {
 
 static void sum_units(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const step *s = context;
     const direction *d = s->d;
     for (size_t unit = begin; unit < end; unit++)
-        for (size_t b = 0; b < d->batches && !tq_stop_after(d->inputs + d->aux + d->units); b++) {
+        for (size_t b = 0; b < d->batches && !tq_stop_count(&work, d->inputs + d->aux + d->units); b++) {
             float sum = ((const float *)d->bias->data)[unit];
             sum = tq_rows_product(sum, d->weights, d->sums, &s->x, b, unit);
             if (d->aux_weights)

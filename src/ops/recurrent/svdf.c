@@ -60,12 +60,13 @@ static const tq_tensor *bias_of(const tq_node *node)
 
 static void reduce_floats(const tq_node *node, const svdf *s, const float *time, float *products)
 {
+    size_t work = 0;
     const float *state = node->in[STATE]->data;
     const tq_tensor *bias = bias_of(node);
     float *out = node->out[0]->data;
-    for (size_t i = 0; i < s->batches * s->filters && !tq_stop_after(s->memory); i++)
+    for (size_t i = 0; i < s->batches * s->filters && !tq_stop_count(&work, s->memory); i++)
         products[i] = tq_add_dot_f32(0, time + i % s->filters * s->memory, state + i * s->memory, s->memory);
-    for (size_t i = 0; i < s->batches * s->units && !tq_stop_after(s->rank); i++) {
+    for (size_t i = 0; i < s->batches * s->units && !tq_stop_count(&work, s->rank); i++) {
         out[i] = tq_sum_f32(products + i * s->rank, s->rank);
         if (bias)
             out[i] += ((const float *)bias->data)[i % s->units];
@@ -75,13 +76,14 @@ static void reduce_floats(const tq_node *node, const svdf *s, const float *time,
 
 static tq_status eval_floats(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
     const float *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
     float *state = node->in[STATE]->data;
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs); f++)
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++)
             state[newest(s, b, f)] = tq_add_dot_f32(0, feature + f * s->inputs, x + b * s->inputs, s->inputs);
     reduce_floats(node, s, node->in[TIME]->data, tq_scratch_at(node, s->products_at));
     return TQ_OK;

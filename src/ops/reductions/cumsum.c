@@ -32,6 +32,7 @@ RUN(run_float, float, PLAIN)
 
 static tq_status eval_cumsum(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     const tq_tensor *in = node->in[0];
     int axis;
     TQ_TRY(tq_check_axis(node, tq_integer_at(node->in[1], 0), in->shape.rank, "axis", &axis, error));
@@ -40,7 +41,7 @@ static tq_status eval_cumsum(tq_node *node, tq_error *error)
     l.exclusive = tq_get_int(&node->options.table, TQ_CumsumOptions_exclusive) != 0;
     l.reverse = tq_get_int(&node->options.table, TQ_CumsumOptions_reverse) != 0;
     for (size_t o = 0; o < outer; o++)
-        for (size_t i = 0; i < inner && !tq_stop_after(l.count); i++) {
+        for (size_t i = 0; i < inner && !tq_stop_count(&work, l.count); i++) {
             size_t at = o * l.count * inner + i;
             switch (in->type) {
             case TQ_TensorType_INT32: run_int32((int32_t *)in->data + at, (int32_t *)node->out[0]->data + at, &l); break;

@@ -105,8 +105,9 @@ typedef struct walk {
 
 static void run_rows(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const walk *w = context;
-    for (size_t i = begin; i < end && !tq_stop_after(w->depth); i++)
+    for (size_t i = begin; i < end && !tq_stop_count(&work, w->depth); i++)
         w->s->row(w->s, w->in + i * w->bytes, w->out + i * w->bytes, w->depth);
 }
 

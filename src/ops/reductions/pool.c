@@ -280,6 +280,7 @@ static void pool_channels(const job *j, const window *w, size_t from, size_t to,
 
 static void pool_rows(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const job *j = context;
     const pool *p = j->p;
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
@@ -295,7 +296,7 @@ static void pool_rows(void *context, size_t begin, size_t end)
             w.cells = w.height * w.width;
             size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
             size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
-            for (size_t c = 0; c < depth && !tq_stop_after((size_t)w.cells * CHANNELS / 8); c += CHANNELS)
+            for (size_t c = 0; c < depth && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS)
                 pool_channels(j, &w, from + c, to + c, depth - c < CHANNELS ? depth - c : CHANNELS);
         }
     }

@@ -389,7 +389,7 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     tq_code_range(node->out[0]->type, &r->low, &r->high);
     float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
     zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
-    int32_t rounded = tq_code_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
+    int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
     r->way = TQ_REDUCE_BLOCKS;
     const tq_fixed by = {r->multiplier, r->shift};

@@ -50,8 +50,9 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
 /* Folds all that the outputs at `in` reduce: n of them, if rows are folded, else one. */
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
+    size_t work = 0;
     size_t at[TQ_DIMS] = {0}, bytes = r->how->in_bytes;
-    for (int d = 0; d < r->cut_rank && !tq_stop_after(r->row ? n : r->inner);) {
+    for (int d = 0; d < r->cut_rank && !tq_stop_count(&work, r->row ? n : r->inner);) {
         if (r->row)
             r->fold_row(r, acc, in, n);
         else
@@ -81,11 +82,12 @@ static void start(const tq_reduction *r, unsigned char *acc, size_t n)
 
 static void reduce_part(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const job *j = context;
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
     uint64_t acc[TQ_REDUCE_ROW];
-    for (size_t unit = begin; unit < end && !tq_stop_after(1); unit++) {
+    for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
         size_t outer = unit / j->chunks, chunk = unit % j->chunks * TQ_REDUCE_ROW;
         size_t width = r->row ? r->inner : 1, n = width - chunk < TQ_REDUCE_ROW ? width - chunk : TQ_REDUCE_ROW;
         size_t from = chunk, rest = outer;

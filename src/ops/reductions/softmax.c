@@ -271,7 +271,7 @@ static int shares_above_0(const state *s, float inverse)
 
 static int32_t log_code(const state *s, float offset, int32_t q)
 {
-    return tq_code_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
+    return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
 }
 
 /* The code that stands at a place among 0 to 255. */
@@ -349,8 +349,9 @@ typedef struct walk {
 
 static void run_rows(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const walk *w = context;
-    for (size_t i = begin; i < end && !tq_stop_after(w->depth); i++)
+    for (size_t i = begin; i < end && !tq_stop_count(&work, w->depth); i++)
         w->s->row(w->s, w->in + i * w->in_bytes, w->out + i * w->out_bytes, w->depth);
 }
 

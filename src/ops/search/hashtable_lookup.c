@@ -51,10 +51,11 @@ static void copy_row(const tq_node *node, size_t i, int64_t at)
 
 static tq_status eval_lookup(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     bool strings = node->in[2]->type == TQ_TensorType_STRING;
     uint8_t *hits = node->out[1]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    for (size_t i = 0; i < count && !tq_stop_after(16); i++) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, 16); i++) {
         int64_t at = find_item(node, i);
         hits[i] = at >= 0;
         if (!strings)

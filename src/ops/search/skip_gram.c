@@ -82,9 +82,10 @@ static bool steps(const grams *g, int64_t depth)
 /* All grams, or as many as fit in 2 GB. */
 static void walk(grams *g)
 {
+    size_t work = 0;
     memset(g->stack, 0, (size_t)g->size * sizeof *g->stack);
     g->count = g->bytes = 0;
-    for (int64_t depth = 1; depth >= 0 && 4 * (g->count + 2) + g->bytes <= INT32_MAX && !tq_stop_after(8);) {
+    for (int64_t depth = 1; depth >= 0 && 4 * (g->count + 2) + g->bytes <= INT32_MAX && !tq_stop_count(&work, 8);) {
         if (steps(g, depth)) {
             g->stack[depth++]++;
             if (depth < g->size)

@@ -250,6 +250,7 @@ static void make_filters(const mfcc *s, double rate, filters *f)
 
 static void find_coefficients(const mfcc *s, const filters *f, const float *bins, float *out)
 {
+    size_t work = 0;
     memset(f->energies, 0, s->channels * sizeof *f->energies);
     for (int64_t i = f->first; i <= f->last; i++) {
         double root = sqrt((double)bins[i]), weighted = root * f->weights[i];
@@ -261,7 +262,7 @@ static void find_coefficients(const mfcc *s, const filters *f, const float *bins
     }
     for (size_t j = 0; j < s->channels; j++)
         f->energies[j] = log(f->energies[j] < 1e-12 ? 1e-12 : f->energies[j]);
-    for (size_t i = 0; i < s->coefficients && !tq_stop_after(s->channels); i++) {
+    for (size_t i = 0; i < s->coefficients && !tq_stop_count(&work, s->channels); i++) {
         double sum = 0;
         for (size_t j = 0; j < s->channels; j++)
             sum += f->cosines[i * s->channels + j] * f->energies[j];

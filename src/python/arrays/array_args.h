@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "kernels/elementwise.h"
+#include "kernels/arrays/arrays.h"
 #include "python/state.h"
 
 /* ---- keywords ---- */

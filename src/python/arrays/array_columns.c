@@ -4,7 +4,7 @@
  */
 #include "python/arrays/array_parts.h"
 
-#include "kernels/parameter_checks.h"
+#include "kernels/arrays/parameter_checks.h"
 
 #include <float.h>
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 static const tq_py_type code_types[] = {
-#define CODE(name, element, low, high) {#name, TQ_##element, low, high, false},
-#include "quant/codes.def"
-#undef CODE
+#define INTEGER(name, element, low, high) {#name, TQ_##element, low, high, false},
+#include "quant/integers.def"
+#undef INTEGER
 };
 
 static const tq_py_type float_types[] = {

@@ -8,7 +8,7 @@
 #include "base/threads.h"
 #include "python/errors.h"
 
-#include "kernels/observe.h"
+#include "kernels/arrays/observe.h"
 #include "python/arrays/operands.h"
 #include "quant/histogram.h"
 

@@ -251,8 +251,7 @@ static PyMethodDef methods[] = {
 PyDoc_STRVAR(doc,
 "Requantization(multiplier, zero_point=0, *, input_zero_point=0, dtype='int8', axis=None, rounding='double')\n--\n\n"
 "tq.requantize's parameters, checked and prepared once for many arrays of the same layer.\n\n"
-"Its requantize(q) gives what tq.requantize(q, multiplier, ...) does, bit for bit, and takes what that takes.  To 8-bit\n"
-"codes it is faster: where rules are straight lines in float32, these are found when it is made, and not in each call.\n"
+"Its requantize(q) gives what tq.requantize(q, multiplier, ...) does, bit for bit, and takes the same arrays.\n"
 "Parameters are copied and do not change; it can be pickled, and used by several threads at once.\n"
 "ValueError, TypeError: as of tq.requantize, for an array of as many channels as parameters have values.\n\n"
 ">>> layer = Requantization([0.5, 0.25], zero_point=3, axis=-1)\n"

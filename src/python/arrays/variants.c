@@ -2,7 +2,7 @@
  *
  * kernel_variants(), and the door through which tests reach each variant.
  */
-#include "kernels/depthwise.h"
+#include "kernels/depthwise/depthwise.h"
 #include "python/arrays/array_args.h"
 #include "python/arrays/arrays.h"
 

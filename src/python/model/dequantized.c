@@ -2,7 +2,7 @@
  *
  * Tensor.dequantized(): which scale belongs to which element, and the real values.
  */
-#include "kernels/elementwise.h"
+#include "kernels/arrays/arrays.h"
 #include "model/quantization.h"
 #include "python/model/data.h"
 #include "python/errors.h"
@@ -159,7 +159,7 @@ static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_t
         const void *data = PyArray_DATA(codes);
         Py_BEGIN_ALLOW_THREADS
         if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
-            tq_dequantize_codes(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
+            tq_dequantize_values(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
         Py_END_ALLOW_THREADS
     }
     release(&p);

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Depthwise convolutions: how pixels and channels are cut into tiles.
+ *
+ * Kernels read whole vectors of channels, so they may read past a pixel's last channel: into the next pixel, or, at the
+ * end of the input, into a copy of its last pixels that has room behind it.  A depth multiplier above 1 is taken away
+ * by repeating the input's channels.
+ */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/stop.h"
+#include "base/threads.h"
+#include "kernels/depthwise/depthwise_parts.h"
+
+#define BLOCK_BYTES (16 << 10) /* of a block's pointers */
+#define BLOCK_ROWS 64
+#define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
+#define WORK_A_THREAD (1 << 15)
+
+struct run {
+    const tq_depthwise *d;
+    const tq_scan *scan;
+    const tq_gemm_store *store;
+    const char *data; /* channels as many as the output has */
+    size_t stride;    /* bytes from a pixel to the next */
+    size_t count;     /* output pixels */
+    char *out;
+    size_t out_stride, out_size;
+    const char *tail, *tail_end, *tail_copy; /* pixels from `tail` on are read from the copy */
+    char *scratch;
+    size_t block, job_bytes, jobs;
+};
+
+static size_t block_rows(const tq_depthwise *d)
+{
+    size_t rows = tq_min_size(BLOCK_BYTES / sizeof(void *) / d->taps, BLOCK_ROWS);
+    return rows ? rows : 1;
+}
+
+static size_t job_bytes(const tq_depthwise *d)
+{
+    return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
+}
+
+/* The last pixels, which a vector that begins in them may leave. */
+static size_t tail_pixels(const tq_depthwise *d)
+{
+    return TQ_DEPTHWISE_SLACK / (d->channels * tq_element_size(d->in)) + 1;
+}
+
+static size_t tail_bytes(const tq_depthwise *d)
+{
+    return tq_round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN);
+}
+
+uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
+{
+    uint64_t expanded = 0, total;
+    const uint64_t pixel = (uint64_t)depthwise->channels * tq_element_size(depthwise->in);
+    if (depthwise->multiplier > 1 && (!tq_mul_u64(pixels, pixel, &expanded) || expanded > PTRDIFF_MAX))
+        return UINT64_MAX;
+    if (!depthwise->channels || !depthwise->taps)
+        return 0;
+    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + tail_bytes(depthwise);
+    return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
+}
+
+static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixels, size_t stride, char *to)
+{
+    const size_t inputs = d->channels / d->multiplier, size = tq_element_size(d->in);
+    for (size_t p = 0; p < pixels && !tq_stop_after(d->channels); p++, from += stride)
+        for (size_t c = 0; c < inputs; c++)
+            for (size_t m = 0; m < d->multiplier; m++, to += size)
+                memcpy(to, from + c * size, size);
+}
+
+/* Whether output pixels up to `last` can read the tail. */
+static bool meets_tail(const struct run *run, size_t last)
+{
+    const tq_scan *s = run->scan;
+    const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
+    int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
+    y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
+    size_t lines = last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* of all images, that may be read */
+    return run->data + lines * (size_t)s->in_w * run->stride > run->tail;
+}
+
+/* Pointers to taps of pixels [first, first + count), with the tail's moved. */
+static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
+{
+    const tq_depthwise *d = run->d;
+    tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
+    if (d->channels % d->kernel->lanes == 0 || !meets_tail(run, first + count - 1))
+        return;
+    const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
+    for (size_t t = 0; t < d->taps; t++)
+        for (size_t i = 0; i < count; i++) {
+            uintptr_t at = (uintptr_t)table[t * run->block + i];
+            if (at >= tail && at < end)
+                table[t * run->block + i] = run->tail_copy + (at - tail);
+        }
+}
+
+static void store_tile(const struct run *run, const void *sums, size_t out_row, size_t rows, size_t channel, size_t n,
+                       size_t width)
+{
+    static const int32_t no_adjust[TQ_TILE_ROWS];
+    if (run->store->out == TQ_i32) {
+        for (size_t r = 0; r < rows; r++)
+            memcpy((int32_t *)(void *)run->out + (out_row + r) * run->out_stride + channel,
+                   (const int32_t *)sums + r * width, n * sizeof(int32_t));
+        return;
+    }
+    const tq_depthwise_kernel *k = run->d->kernel;
+    tq_tile_store store = {
+        .store = run->store,
+        .sums = sums,
+        .sums_stride = width,
+        .adjust = no_adjust,
+        .rows = rows,
+        .channels = n,
+        .first = channel,
+        .out = run->out + (out_row * run->out_stride + channel) * run->out_size,
+        .out_stride = run->out_stride,
+    };
+    tq_store_fn_of(k->stores, run->store->out, run->d->wide)(&store);
+}
+
+/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+static void skip_padding(const struct run *run, const void *const *row, size_t out_row, size_t rows)
+{
+    const tq_depthwise *d = run->d;
+    const size_t lanes = d->kernel->lanes;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < d->channels && !tq_stop_after(d->taps); c++) {
+            const char *vector = (const char *)d->weights + c / lanes * tq_depthwise_vector_bytes(d);
+            const float *w = (const float *)(const void *)vector + c % lanes;
+            float sum = 0;
+            for (size_t t = 0; t < d->taps; t++)
+                if (row[t * run->block + r] != d->padding)
+                    sum += ((const float *)row[t * run->block + r])[c] * w[t * lanes];
+            sum += ((const float *)d->bias)[c];
+            const tq_tile_store store = {
+                .store = run->store,
+                .sums = &sum,
+                .rows = 1,
+                .channels = 1,
+                .out = run->out + ((out_row + r) * run->out_stride + c) * sizeof(float),
+            };
+            tq_store_floats_scalar(&store);
+        }
+}
+
+/* Rows and vectors of channels that fit a tile. */
+static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t vector,
+                     size_t vectors)
+{
+    static const int32_t zeros[TQ_TILE_CHANNELS];
+    const tq_depthwise *d = run->d;
+    const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
+    const size_t n = tq_min_size(width, d->channels - channel);
+    const bool in_place = d->in == TQ_f32 && n == width;
+    const char *weights = (const char *)d->weights + vector * tq_depthwise_vector_bytes(d);
+    _Alignas(TQ_DEPTHWISE_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    tq_depthwise_tile tile = {
+        .row = row,
+        .step = run->block,
+        .taps = d->taps,
+        .rows = rows,
+        .vectors = vectors,
+        .offset = channel * tq_element_size(d->in),
+        .weights = weights,
+        .vector_bytes = tq_depthwise_vector_bytes(d),
+        .bias = (const char *)d->bias + channel * 4,
+        .sums = in_place ? run->out + (out_row * run->out_stride + channel) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? run->out_stride : width) * 4,
+        .floor = run->store->floor,
+        .ceiling = run->store->ceiling,
+    };
+    if (!d->wide) {
+        d->kernel->tile(&tile);
+        if (!in_place)
+            store_tile(run, sums, out_row, rows, channel, n, width);
+        return;
+    }
+    uint64_t wide[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    for (size_t r = 0; r < rows; r++)
+        memcpy(wide + r * width, (const uint64_t *)d->bias + channel, width * sizeof *wide);
+    tile.bias = zeros;
+    for (size_t t = 0; t < d->taps; t += WIDE_TAPS) {
+        tile.row = row + t * run->block;
+        tile.taps = tq_min_size(WIDE_TAPS, d->taps - t);
+        tile.weights = weights + t * lanes * d->kernel->weight_bytes;
+        d->kernel->tile(&tile);
+        for (size_t i = 0; i < rows * width; i++)
+            wide[i] += (uint64_t)(int64_t)((const int32_t *)(const void *)sums)[i];
+    }
+    store_tile(run, wide, out_row, rows, channel, n, width);
+}
+
+static void run_job(const struct run *run, size_t job)
+{
+    size_t work = 0;
+    const tq_depthwise *d = run->d;
+    const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
+    const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
+    const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
+    for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
+        size_t count = tq_min_size(run->block, end - first);
+        if (tq_stop_count(&work, count * d->taps))
+            return;
+        place_rows(run, table, first, count);
+        if (d->non_finite) {
+            skip_padding(run, table, first, count);
+            continue;
+        }
+        for (size_t v = 0; v < vectors && !tq_stop_count(&work, count * d->taps); v += most)
+            for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
+                run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), v,
+                         tq_min_size(most, vectors - v));
+    }
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    for (size_t job = begin; job < end; job++)
+        run_job(context, job);
+}
+
+void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
+                      size_t out_stride, void *scratch, int threads)
+{
+    const tq_scan *w = rows->scan;
+    const size_t size = tq_element_size(depthwise->in);
+    if (!rows->count || !depthwise->channels)
+        return;
+    const size_t pixels = rows->count / ((size_t)w->out_h * (size_t)w->out_w) * (size_t)w->in_h * (size_t)w->in_w;
+    struct run run = {
+        .d = depthwise,
+        .scan = w,
+        .store = store,
+        .data = rows->data,
+        .stride = rows->stride * size,
+        .count = rows->count,
+        .out = out,
+        .out_stride = out_stride,
+        .out_size = tq_element_size(store->out),
+        .block = block_rows(depthwise),
+        .job_bytes = job_bytes(depthwise),
+    };
+    char *at = scratch;
+    if (depthwise->multiplier > 1) {
+        repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
+        run.data = at;
+        run.stride = depthwise->channels * size;
+        at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);
+    }
+    const size_t tail = tq_min_size(tail_pixels(depthwise), pixels);
+    run.tail = run.data + (pixels - tail) * run.stride;
+    run.tail_end = run.tail + tail * run.stride;
+    run.tail_copy = at;
+    memcpy(at, run.tail, tail * run.stride);
+    run.scratch = at + tail_bytes(depthwise);
+
+    const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
+    run.jobs = (size_t)(threads < 1 ? 1 : threads);
+    run.jobs = work / WORK_A_THREAD < (double)run.jobs ? (size_t)(work / WORK_A_THREAD) : run.jobs;
+    run.jobs = run.jobs ? run.jobs : 1;
+    tq_parallel_for(run.jobs, 1, (int)run.jobs, run_jobs, &run);
+}

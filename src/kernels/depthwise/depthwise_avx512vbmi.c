@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The avx512vbmi row of depthwise.def: four taps of 16 channels side by side, put in the channels' order by one vpermb,
+ * and vpdpbusd, for which signed elements become unsigned by adding 128.  It needs AVX-512 VNNI too.
+ */
+#include <string.h>
+
+#include "kernels/depthwise/depthwise_parts.h"
+
+#if TQ_X86
+#include "kernels/simd_avx512.h"
+#undef TARGET
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c")))
+
+#define ELEMENT(name, type, low, high) typedef type element_##name;
+#include "kernels/elements.def"
+#undef ELEMENT
+#include "kernels/gemm/gemm_vectors_avx512.h"
+
+#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+
+/* Byte 16 t + c of four taps to byte 4 c + t. */
+INLINE vi channel_order(void)
+{
+    const vi first = _mm512_set1_epi32(0x30201000);
+    const vi channel = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_add_epi32(first, _mm512_mullo_epi32(channel, _mm512_set1_epi32(0x01010101)));
+}
+
+INLINE vi four_taps(const char *const tap[4], size_t at, vi order)
+{
+    __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(tap[0] + at)));
+    __m256i high = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(tap[2] + at)));
+    low = _mm256_inserti128_si256(low, _mm_loadu_si128((const __m128i *)(tap[1] + at)), 1);
+    high = _mm256_inserti128_si256(high, _mm_loadu_si128((const __m128i *)(tap[3] + at)), 1);
+    vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    return _mm512_xor_si512(_mm512_permutexvar_epi8(order, both), _mm512_set1_epi8((char)0x80));
+}
+
+/* Vectors [at, at + count) of rows [r, r + rows): rows share the loads of weights. */
+INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at, const int count)
+{
+    vi sums[2][4];
+    const vi order = channel_order();
+    const size_t offset = t->offset + at * 16, vector_bytes = t->vector_bytes;
+    const char *weights = t->weights + at * vector_bytes;
+    const int32_t *bias = (const int32_t *)t->bias + at * 16;
+    EACH (i, rows)
+        EACH (k, count)
+            sums[i][k] = _mm512_loadu_si512(bias + k * 16);
+    const void *const *row = t->row + r;
+    const size_t step = t->step;
+    for (size_t left = t->taps; left > 0; left = left < 4 ? 0 : left - 4, row += 4 * step, weights += 64) {
+        /* past the last tap stand weights 0: any pixel does */
+        const size_t at1 = left > 1 ? step : 0, at2 = left > 2 ? 2 * step : 0, at3 = left > 3 ? 3 * step : 0;
+        const char *tap[2][4];
+        EACH (i, rows) {
+            tap[i][0] = (const char *)row[i] + offset;
+            tap[i][1] = (const char *)row[at1 + (size_t)i] + offset;
+            tap[i][2] = (const char *)row[at2 + (size_t)i] + offset;
+            tap[i][3] = (const char *)row[at3 + (size_t)i] + offset;
+        }
+        EACH (k, count) {
+            vi w = _mm512_loadu_si512(weights + (size_t)k * vector_bytes);
+            KEEP(w);
+            EACH (i, rows)
+                sums[i][k] = _mm512_dpbusd_epi32(sums[i][k], four_taps(tap[i], (size_t)k * 16, order), w);
+        }
+    }
+    EACH (i, rows)
+        EACH (k, count)
+            save_s32((int32_t *)t->sums + ((r + (size_t)i) * t->vectors + at + (size_t)k) * 16, sums[i][k]);
+}
+
+INLINE void some_rows(const tq_depthwise_tile *t, size_t r, const int rows)
+{
+    size_t at = 0;
+    for (; at + 4 <= t->vectors; at += 4)
+        part(t, r, rows, at, 4);
+    switch (t->vectors - at) {
+    case 3: part(t, r, rows, at, 3); break;
+    case 2: part(t, r, rows, at, 2); break;
+    case 1: part(t, r, rows, at, 1); break;
+    default: break;
+    }
+}
+
+static TARGET void tile(const tq_depthwise_tile *t)
+{
+    size_t r = 0;
+    for (; r + 2 <= t->rows; r += 2)
+        some_rows(t, r, 2);
+    if (r < t->rows)
+        some_rows(t, r, 1);
+}
+
+const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
+    .isa = "avx512vbmi",
+    .lanes = 16,
+    .group = 4,
+    .weight_bytes = 1,
+    .flip = 0x80,
+    .tile = tile,
+    .stores = &tq_stores__avx512,
+};
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The weights of a depthwise convolution as its bodies read them.
+ *
+ * They lie as products.h says of tq_depthwise_tile.  Behind them stand the biases, into which the rows' zero point is
+ * folded, and a pixel of padding.
+ */
+#include <string.h>
+
+#include "base/stop.h"
+#include "kernels/depthwise/depthwise_parts.h"
+
+static int32_t weight_at(const tq_gemm_weights *w, size_t at)
+{
+    int32_t code = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
+    return code - w->zero_point;
+}
+
+static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
+{
+    const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
+    const int32_t zero_point =
+        w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
+    int64_t sum = 0;
+    for (size_t t = 0; t < d->taps; t++) {
+        int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
+        if (d->kernel->weight_bytes == 1)
+            ((int8_t *)to)[t / group * stride + t % group] = (int8_t)weight;
+        else
+            ((int16_t *)to)[t / group * stride + t % group] = (int16_t)weight;
+        sum += weight;
+    }
+    int64_t given = !w->bias                           ? 0
+                    : w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[c]
+                                                       : ((const int32_t *)w->bias)[c];
+    uint64_t folded = (uint64_t)given - (uint64_t)(sum * zero_point);
+    if (d->wide)
+        ((uint64_t *)bias)[c] = folded;
+    else
+        ((uint32_t *)bias)[c] = (uint32_t)folded;
+}
+
+/* Returns whether all weights are finite. */
+static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
+{
+    float sum = 0; /* of zeros, and NaN else */
+    const size_t rows = w->tap_rows ? w->tap_rows : 1, columns = d->taps / rows;
+    for (size_t t = 0; t < d->taps; t++) {
+        const size_t from = t % rows * columns + t / rows;
+        float weight = ((const float *)w->data)[from * w->k_stride + c * w->channel_stride];
+        to[t * d->kernel->lanes] = weight;
+        sum += weight * 0.0f;
+    }
+    bias[c] = w->bias ? ((const float *)w->bias)[c] : 0;
+    return sum == 0;
+}
+
+void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory)
+{
+    if (depthwise->kernel->weight_bytes == 1 && weights->zero_point != 0)
+        depthwise->kernel = tq_depthwise_find(depthwise->in, depthwise->fused, false);
+    const tq_depthwise_kernel *k = depthwise->kernel;
+    const size_t lane = (size_t)k->group * k->weight_bytes, each = tq_depthwise_vector_bytes(depthwise);
+    const size_t vectors = tq_depthwise_vectors(depthwise), bias_bytes = depthwise->wide ? 8 : 4;
+    char *to = memory, *bias = to + tq_round_up(vectors * each, TQ_DEPTHWISE_ALIGN);
+    char *padding = bias + tq_round_up(vectors * k->lanes * bias_bytes, TQ_DEPTHWISE_ALIGN);
+    tq_fill(memory, 0, (size_t)depthwise->packed_bytes);
+    depthwise->non_finite = false;
+    for (size_t c = 0; c < depthwise->channels && !tq_stop_after(depthwise->taps); c++) {
+        char *first = to + c / k->lanes * each + c % k->lanes * lane;
+        if (depthwise->in == TQ_f32)
+            depthwise->non_finite |=
+                !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
+                !depthwise->fused;
+        else
+            pack_integer_channel(depthwise, weights, c, first, bias);
+    }
+    const int32_t zero = weights->row_zero_point;
+    if (tq_element_size(depthwise->in) == 1)
+        memset(padding, (uint8_t)zero, depthwise->channels + TQ_DEPTHWISE_SLACK);
+    else if (depthwise->in == TQ_i16)
+        for (size_t c = 0; c < depthwise->channels; c++)
+            ((int16_t *)(void *)padding)[c] = (int16_t)zero;
+    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
+    depthwise->row_zero_point = zero;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The depthwise convolution of one element type, out of operations that the includer defines, and undefines at the
+ * end:
+ *
+ *   IN, DEPTH_ISA               i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
+ *   DEPTH_STORES                tq_stores of products.h
+ *   DEPTH_LANES, DEPTH_GROUP    channels of a vector, taps that are multiplied at once (1 or 2)
+ *   IN_BYTES, WEIGHT_BYTES      of an element
+ *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
+ *   weights_t, load_weights
+ *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (the same one for groups of 1)
+ *   KEEP(x)                     keeps x in a register, where compilers would rather load it twice
+ */
+#define GLUE4_(a, b, c, d) a##b##c##d
+#define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
+#define LOCAL(name) GLUE4(depthwise_, IN, _, name)
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+#define VECTOR_WEIGHTS (DEPTH_LANES * DEPTH_GROUP * WEIGHT_BYTES)
+
+/* Vectors [at, at + count) of rows [r, r + rows): rows share the loads of weights. */
+INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, size_t at, const int count)
+{
+    sums_t sums[2][4];
+    const size_t offset = t->offset + at * DEPTH_LANES * IN_BYTES, vector_bytes = t->vector_bytes;
+    const char *weights = t->weights + at * vector_bytes;
+    const void *const *row = t->row + r;
+    EACH (k, count)
+        EACH (i, rows)
+            sums[i][k] = first_sums((const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4);
+    for (size_t tap = 0; tap < t->taps; tap += DEPTH_GROUP, weights += VECTOR_WEIGHTS) {
+        /* past the last tap stands a weight 0: any pixel does */
+        const size_t step = tap + DEPTH_GROUP <= t->taps ? (DEPTH_GROUP - 1) * t->step : 0;
+        const char *a[2], *b[2];
+        EACH (i, rows) {
+            a[i] = (const char *)row[tap * t->step + (size_t)i] + offset;
+            b[i] = (const char *)row[tap * t->step + (size_t)i + step] + offset;
+            (void)b[i]; /* groups of one tap have no other */
+        }
+        EACH (k, count) {
+            weights_t w = load_weights(weights + (size_t)k * vector_bytes);
+            KEEP(w);
+            EACH (i, rows)
+                sums[i][k] =
+                    multiply(sums[i][k], a[i] + k * DEPTH_LANES * IN_BYTES, b[i] + k * DEPTH_LANES * IN_BYTES, w);
+        }
+    }
+    EACH (i, rows)
+        EACH (k, count)
+            save_sums((char *)t->sums + (r + (size_t)i) * t->sums_stride + (at + (size_t)k) * DEPTH_LANES * 4,
+                      last_sums(sums[i][k], (const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4));
+}
+
+INLINE void LOCAL(rows)(const tq_depthwise_tile *t, size_t r, const int rows)
+{
+    size_t at = 0;
+    for (; at + 4 <= t->vectors; at += 4)
+        LOCAL(part)(t, r, rows, at, 4);
+    switch (t->vectors - at) {
+    case 3: LOCAL(part)(t, r, rows, at, 3); break;
+    case 2: LOCAL(part)(t, r, rows, at, 2); break;
+    case 1: LOCAL(part)(t, r, rows, at, 1); break;
+    default: break;
+    }
+}
+
+static TARGET void LOCAL(tile)(const tq_depthwise_tile *t)
+{
+    size_t r = 0;
+    for (; r + 2 <= t->rows; r += 2)
+        LOCAL(rows)(t, r, 2);
+    if (r < t->rows)
+        LOCAL(rows)(t, r, 1);
+}
+
+const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
+    .isa = TEXT(DEPTH_ISA),
+    .lanes = DEPTH_LANES,
+    .group = DEPTH_GROUP,
+    .weight_bytes = WEIGHT_BYTES,
+    .tile = LOCAL(tile),
+    .stores = &DEPTH_STORES,
+};
+
+#undef LOCAL
+#undef EACH
+#undef VECTOR_WEIGHTS
+#undef IN
+#undef DEPTH_LANES
+#undef DEPTH_GROUP
+#undef IN_BYTES
+#undef WEIGHT_BYTES
+#undef sums_t
+#undef first_sums
+#undef last_sums
+#undef save_sums
+#undef weights_t
+#undef load_weights
+#undef multiply

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Convert between floating-point types: kernels/half.h, and C's own rounding from float64.  The includer defines IN and
+ * OUT, one of which is f32, and CONVERT_BLOCK(x, y, stream), which converts a block and is undefined here.
+ */
+#define KERNEL GLUE(GLUE(convert, IN), OUT)
+#define PARAMS struct no_params
+#define lane_t char
+
+INLINE char NAMED(splat)(const PARAMS *p, size_t at)
+{
+    (void)p, (void)at;
+    return 0;
+}
+
+INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const char *row, size_t at, bool lanes, bool stream,
+                        int rule)
+{
+    (void)p, (void)row, (void)at, (void)lanes, (void)rule, (void)stream;
+    CONVERT_BLOCK(x, y, stream);
+}
+
+INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const char *row, size_t at,
+                        bool lanes, bool stream, int rule)
+{
+    NAMED(step)(x, y, p, row, at, lanes, stream, rule);
+    NAMED(step)(x2, y2, p, row, at, lanes, stream, rule);
+}
+
+#include "kernels/elementwise/walk_simd.h"
+#undef CONVERT_BLOCK

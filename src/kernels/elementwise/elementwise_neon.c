@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The neon rows of kernels.def.
+ */
+#include "kernels/kernels.h"
+
+#if TQ_ARM64
+#include "kernels/simd_neon.h"
+
+#define ROW_scalar(operation, in, out)
+#define ROW_avx2(operation, in, out)
+#define ROW_avx512(operation, in, out)
+#define ROW_neon INSTANTIATE
+#include "kernels/elementwise/elementwise_simd.h"
+#endif

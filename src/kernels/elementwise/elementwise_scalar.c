@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scalar rows of kernels.def: quant/rounding.h, element by element.  They define what every other
+ * variant computes.
+ */
+#include "kernels/kernels.h"
+
+#include "kernels/half.h"
+#include "kernels/inline.h"
+#include "quant/rounding.h"
+
+#define ELEMENT(name, type, low, high) typedef type element_##name;
+#include "kernels/elements.def"
+#undef ELEMENT
+
+#define INLINE TQ_INLINE
+
+/* One element: parameters of entry `at`. */
+
+INLINE int32_t quantize_away(float x, const tq_quantize_params *p, size_t at)
+{
+    return tq_quantize_away(x, p->scale[at], p->zero_point[at], p->low, p->high) & p->mask;
+}
+
+INLINE int32_t quantize_even(float x, const tq_quantize_params *p, size_t at)
+{
+    return tq_quantize_even(x, p->inverse[at], p->zero_point[at], p->low, p->high) & p->mask;
+}
+
+INLINE float dequantize(int32_t q, const tq_dequantize_params *p, size_t at)
+{
+    return tq_dequantize(q, p->scale[at], p->zero_point[at]);
+}
+
+INLINE int32_t requantize(int32_t q, const tq_requantize_params *p, size_t at, tq_requantize_rule rule)
+{
+    int32_t acc = tq_saturate_i32((int64_t)q - p->input_zero_point[at]);
+    tq_multiplier m = {p->real[at], p->real_f32[at], p->multiplier[at], p->left[at] - p->right[at], rule};
+    return tq_requantize(acc, &m, rule, p->zero_point[at], p->low, p->high);
+}
+
+#define requantize_double(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_DOUBLE)
+#define requantize_single(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_SINGLE)
+#define requantize_up(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_UP)
+#define requantize_float64_away(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_FLOAT64_AWAY)
+#define requantize_float32_even(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_FLOAT32_EVEN)
+
+/* Conversions need no parameters. */
+typedef void params_convert;
+typedef tq_quantize_params params_quantize_away, params_quantize_even;
+typedef tq_dequantize_params params_dequantize;
+typedef tq_requantize_params params_requantize_double, params_requantize_single, params_requantize_up,
+    params_requantize_float64_away, params_requantize_float32_even;
+
+INLINE float convert_f64_f32(double x)
+{
+    return (float)x;
+}
+
+#define convert_f16_f32 tq_half_to_float
+#define convert_bf16_f32 tq_bfloat_to_float
+#define convert_f32_f16 tq_float_to_half
+#define convert_f32_bf16 tq_float_to_bfloat
+
+#define BODY(operation, in, out, layout, call)                                                               \
+    void tq_##operation##_##in##_##out##__scalar_##layout(const void *from, void *to, size_t n, size_t rows, \
+                                                          size_t stride, const void *params, size_t first)   \
+    {                                                                                                        \
+        const element_##in *x = from;                                                                        \
+        element_##out *y = to;                                                                               \
+        const params_##operation *p = params;                                                                \
+        (void)p, (void)first;                                                                                \
+        for (size_t r = 0; r < rows; r++, x += stride, y += stride)                                          \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                y[i] = (element_##out)call;                                                                  \
+    }
+#define MAP(operation, in, out)                                  \
+    BODY(operation, in, out, row, operation(x[i], p, first + r)) \
+    BODY(operation, in, out, lanes, operation(x[i], p, first + i))
+
+#define MAP_quantize_away MAP
+#define MAP_quantize_even MAP
+#define MAP_dequantize MAP
+#define MAP_requantize_double MAP
+#define MAP_requantize_single MAP
+#define MAP_requantize_up MAP
+#define MAP_requantize_float64_away MAP
+#define MAP_requantize_float32_even MAP
+#define MAP_convert(operation, in, out)                       \
+    BODY(operation, in, out, row, convert_##in##_##out(x[i])) \
+    BODY(operation, in, out, lanes, convert_##in##_##out(x[i]))
+
+#define ROW_scalar(operation, in, out) MAP_##operation(operation, in, out)
+#define ROW_avx2(operation, in, out)
+#define ROW_avx512(operation, in, out)
+#define ROW_neon(operation, in, out)
+#define KERNEL(operation, in, out, isa) ROW_##isa(operation, in, out)
+#include "kernels/kernels.def"

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The step and the pair of walk_simd.h for kernels that compute each vector exactly.  The includer defines KERNEL, IN,
+ * OUT, PARAMS and lane_t as for walk_simd.h, which it includes next, result_t, which this file undefines, and has
+ *
+ *   lane_t load_KERNEL(p, at)         the parameters of entries from `at` on, one a lane
+ *   result_t vector_KERNEL(x, &lane, p)    a vector of results, to be stored by store4_OUT
+ */
+INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const lane_t *row, size_t at, const bool lanes,
+                        const bool stream, int rule)
+{
+    result_t result[4];
+    (void)rule;
+    for (size_t k = 0; k < 4; k++) {
+        const lane_t c = lanes ? NAMED(load)(p, at + k * LANES) : *row;
+        result[k] = NAMED(vector)(x + k * LANES, &c, p);
+    }
+    GLUE(store4, OUT)(y, result, stream);
+}
+
+INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const lane_t *row,
+                        size_t at, const bool lanes, const bool stream, int rule)
+{
+    NAMED(step)(x, y, p, row, at, lanes, stream, rule);
+    NAMED(step)(x2, y2, p, row, at, lanes, stream, rule);
+}
+#undef result_t

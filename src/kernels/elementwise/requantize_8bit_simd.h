@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requantize to 8 bits.  The includer defines IN and OUT.  All rules share the walk: they differ in parameters, and
+ * where fixed point cannot decide.
+ */
+#define KERNEL GLUE(GLUE(requantize, IN), OUT)
+#define PARAMS tq_requantize_params
+#define lane_t struct requantize_fixed_lane
+
+INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at)
+{
+    return (lane_t){splat_f32(p->slope[at]), splat_f32(p->offset[at]), splat_f32(p->offset_negative[at]),
+                    splat_s32(p->input_zero_point[at])};
+}
+
+INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
+{
+    return (lane_t){keep_f32(load_f32(p->slope + at)), keep_f32(load_f32(p->offset + at)),
+                    keep_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
+}
+
+INLINE vi NAMED(fixed)(const in_t *x, const lane_t *c)
+{
+    const vi q = GLUE(load, IN)(x);
+    const vf acc = float_of_s32(sizeof *x == 4 ? q : sub_s32(q, c->input_zero_point)); /* not wide: of int32 it is 0 */
+    return fixed_of(acc, c->slope, choose_by_sign(acc, c->offset, c->offset_negative));
+}
+
+INLINE uint8_t NAMED(limit)(const PARAMS *p)
+{
+    return p->undecided;
+}
+
+INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
+{
+    (void)p;
+    return values;
+}
+
+INLINE void NAMED(exact_by)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
+{
+    const struct requantize_lane row = requantize_load(p, at, false, rule);
+    vi value[4];
+    for (size_t k = 0; k < 4; k++) {
+        const struct requantize_lane c = lanes ? requantize_load(p, at + k * LANES, true, rule) : row;
+        value[k] = requantize_vector(GLUE(load, IN)(x + k * LANES), &c, p, rule);
+    }
+    GLUE(store4, OUT)(y, value, false);
+}
+
+/* The default rule has a copy of its own. */
+APART void NAMED(exact)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
+{
+    if (rule == TQ_REQUANTIZE_DOUBLE)
+        NAMED(exact_by)(x, y, p, at, lanes, TQ_REQUANTIZE_DOUBLE);
+    else
+        NAMED(exact_by)(x, y, p, at, lanes, rule);
+}
+
+#include "kernels/elementwise/fixed_step_simd.h"
+#include "kernels/elementwise/walk_simd.h"

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk of one kernel over the rows of an array.  The includer defines, and this file undefines at the end:
+ *
+ *   KERNEL      ends the names of the kernel's functions, below <name>_KERNEL
+ *   IN, OUT     elements: i8, f32 ...
+ *   PARAMS      the record of parameters
+ *   lane_t      the parameters of a vector of elements
+ *
+ * and has these functions.  A block is BLOCK elements.
+ *
+ *   lane_t splat_KERNEL(p, at)     the parameters of entry `at`, for every lane
+ *   void step_KERNEL(x, y, p, row, at, lanes, stream, rule)
+ *       does a block with the parameters *row of entry `at` or, lanes, with those of entries from `at` on
+ *   void pair_KERNEL(x, y, x2, y2, p, row, at, lanes, stream, rule)
+ *       does two blocks with the same parameters, each vector of which is loaded once
+ *
+ * It makes rows_KERNEL and lanes_KERNEL, which walk as kernels.h says of row and lanes kernels.
+ */
+
+/* n <= BLOCK elements through a copy on the stack, so that nothing outside the arrays is touched. */
+RARELY void NAMED(part)(const in_t *x, out_t *y, size_t n, const PARAMS *p, size_t at, bool lanes, int rule)
+{
+    const lane_t row = NAMED(splat)(p, at);
+    in_t from[BLOCK] = {0};
+    out_t to[BLOCK];
+    memcpy(from, x, n * sizeof *x);
+    if (lanes)
+        NAMED(step)(from, to, p, &row, at, true, false, rule);
+    else
+        NAMED(step)(from, to, p, &row, at, false, false, rule);
+    memcpy(y, to, n * sizeof *y);
+}
+
+/* The elements of a row from i on. */
+INLINE void NAMED(rest)(const in_t *x, out_t *y, size_t i, size_t n, const PARAMS *p, const lane_t *row, size_t first,
+                        const bool lanes, int rule)
+{
+    if (!lanes)
+        for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)
+            NAMED(pair)(x + i, y + i, x + i + BLOCK, y + i + BLOCK, p, row, first, false, false, rule);
+    for (; i + BLOCK <= n; i += BLOCK)
+        NAMED(step)(x + i, y + i, p, row, lanes ? first + i : first, lanes, false, rule);
+    if (i == n)
+        return;
+    /* Fewer than a block: the block that ends with them once more, if there is one and its input is still there, since
+       x and y may be the same where elements have one size. */
+    if (n >= BLOCK && sizeof *x != sizeof *y)
+        NAMED(step)(x + n - BLOCK, y + n - BLOCK, p, row, lanes ? first + n - BLOCK : first, lanes, false, rule);
+    else
+        NAMED(part)(x + i, y + i, n - i, p, lanes ? first + i : first, lanes, rule);
+}
+
+/* The start of a long row: elements up to the first that is aligned in the array of the larger elements or, for
+   non-temporal stores, in the output, and then all blocks that are stored so.  Returns their count. */
+INLINE size_t NAMED(start)(const in_t *x, out_t *y, size_t n, const PARAMS *p, const lane_t *row, size_t first,
+                           int rule)
+{
+    const bool stream = p->stream, by_output = stream || sizeof *y >= sizeof *x;
+    const size_t size = by_output ? sizeof *y : sizeof *x;
+    const size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;
+    if (past % size != 0 || (!by_output && n < 8 * LONG_WALK)) /* loads mind less than stores */
+        return 0;
+    size_t i = past ? (VECTOR_BYTES - past) / size : 0;
+    if (i)
+        NAMED(part)(x, y, i, p, first, false, rule);
+    if (stream) {
+        for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)
+            NAMED(pair)(x + i, y + i, x + i + BLOCK, y + i + BLOCK, p, row, first, false, true, rule);
+        end_stream();
+    }
+    return i;
+}
+
+APART void NAMED(rows)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
+                       size_t first, int rule)
+{
+    const PARAMS copy = *params, *p = &copy; /* which stores to y cannot change */
+    for (; rows > 0; rows--, x += stride, y += stride, first++) {
+        const lane_t row = NAMED(splat)(p, first);
+        const size_t begun = n < LONG_WALK ? 0 : NAMED(start)(x, y, n, p, &row, first, rule);
+        NAMED(rest)(x, y, begun, n, p, &row, first, false, rule);
+    }
+}
+
+/* Two rows at a time, so that each parameter is loaded once for two: short rows, and rows of kernels with many
+   parameters; reading two long rows in turns is slower than loading two parameters again.  The last elements, fewer
+   than a block, are done as in rest_KERNEL. */
+APART void NAMED(lanes)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
+                        size_t first, int rule)
+{
+    const PARAMS copy = *params, *p = &copy;
+    const lane_t row = NAMED(splat)(p, first);
+    const bool whole = n % BLOCK == 0 || (n > BLOCK && sizeof *x != sizeof *y);
+    const bool paired = whole && (n <= SHORT_ROW || sizeof(lane_t) > 2 * VECTOR_BYTES);
+    for (; rows >= 2 && paired; rows -= 2, x += 2 * stride, y += 2 * stride) {
+        OPAQUE(x2, x + stride);
+        OPAQUE(y2, y + stride);
+        size_t i = 0;
+        for (; i + BLOCK <= n; i += BLOCK)
+            NAMED(pair)(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, true, false, rule);
+        if (i < n) {
+            i = n - BLOCK;
+            NAMED(pair)(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, true, false, rule);
+        }
+    }
+    for (; rows > 0; rows--, x += stride, y += stride)
+        NAMED(rest)(x, y, 0, n, p, &row, first, true, rule);
+}
+
+#undef KERNEL
+#undef IN
+#undef OUT
+#undef PARAMS
+#undef lane_t

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrix products: how rows and channels are cut into jobs, blocks and tiles.
+ *
+ * A product is cut into blocks of rows; of a block, pointers to all runs of all rows are made (no copies), or, where
+ * the kernel cannot read rows as they lie, copies.  Then panels of weights, some at a time, meet the block's rows,
+ * tile by tile: the panels stay in the nearest cache, and the block in the next.  Threads split rows, or panels where
+ * rows are few.  Float tiles write where the output lies; integer sums go through a buffer to a store.
+ */
+#include "kernels/gemm/gemm.h"
+
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/stop.h"
+#include "base/threads.h"
+#include "kernels/gemm/gemm_parts.h"
+
+#define BLOCK_BYTES (48 << 10)  /* of a block's pointers and copies */
+#define BLOCK_ROWS 96
+#define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
+#define WORK_A_THREAD (1 << 17) /* multiply-adds below which a thread costs more than it brings */
+
+/* ---- scratch ---- */
+
+static size_t block_rows(const tq_gemm *g)
+{
+    size_t row = tq_gemm_copied_row_bytes(g) + g->taps * sizeof(void *) + sizeof(int32_t);
+    size_t rows = tq_min_size(BLOCK_BYTES / row, BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
+    return rows ? rows : g->kernel->rows;
+}
+
+/* Where a job's share has what stands behind the table, in bytes. */
+struct places {
+    size_t adjust, copies, end;
+};
+
+static struct places places_of(const tq_gemm *g, size_t block)
+{
+    const size_t lines = g->copies ? 1 + g->taps : g->runs;
+    struct places at;
+    at.adjust = tq_round_up(lines * block * sizeof(void *), TQ_GEMM_ALIGN);
+    at.copies = at.adjust + tq_round_up(block * sizeof(int32_t), TQ_GEMM_ALIGN);
+    at.end = at.copies + tq_round_up(block * tq_gemm_copied_row_bytes(g) + TQ_GEMM_SLACK, TQ_GEMM_ALIGN);
+    return at;
+}
+
+uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
+{
+    (void)rows;
+    return (uint64_t)places_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+}
+
+static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
+{
+    const struct places at = places_of(call->gemm, call->block);
+    char *share = call->scratch + job * at.end;
+    return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies};
+}
+
+/* ---- tiles ---- */
+
+struct tile_place {
+    size_t row, rows;     /* in the block */
+    size_t panel, panels;
+    size_t out_row;       /* in the product */
+};
+
+static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int32_t *adjust,
+                       const struct tile_place *at, size_t n)
+{
+    const size_t stride = at->panels * call->gemm->kernel->lanes, first = at->panel * call->gemm->kernel->lanes;
+    for (size_t r = 0; r < at->rows; r++) {
+        uint32_t *to = (uint32_t *)(void *)call->out + (at->out_row + r) * call->out_stride + first;
+        const uint32_t *from = (const uint32_t *)sums + r * stride;
+        for (size_t c = 0; c < n; c++)
+            to[c] = from[c] + (uint32_t)adjust[r];
+    }
+}
+
+static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const struct tile_place *at)
+{
+    const tq_gemm *g = call->gemm;
+    const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
+    const size_t n = tq_min_size(at->panels * lanes, g->channels - first);
+    if (call->store->out == TQ_i32) {
+        store_sums(call, sums, adjust, at, n);
+        return;
+    }
+    tq_tile_store store = {
+        .store = call->store,
+        .sums = sums,
+        .sums_stride = at->panels * lanes,
+        .adjust = adjust,
+        .rows = at->rows,
+        .channels = n,
+        .first = first,
+        .out = call->out + (at->out_row * call->out_stride + first) * call->out_size,
+        .out_stride = call->out_stride,
+    };
+    tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
+}
+
+static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)
+{
+    const tq_gemm *g = call->gemm;
+    const size_t lanes = g->kernel->lanes;
+    const size_t first = at->panel * lanes, width = at->panels * lanes;
+    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    const bool in_place = g->in == TQ_f32 && first + width <= g->channels;
+    tq_tile tile = {
+        .row = space->table + at->row,
+        .step = call->block,
+        .runs = g->runs,
+        .length = g->length,
+        .panel = (const char *)g->panel + at->panel * g->panel_bytes,
+        .panel_bytes = g->panel_bytes,
+        .bias = (const char *)g->bias + at->panel * lanes * 4,
+        .flip = tq_gemm_flip(g),
+        .sums = in_place ? call->out + (at->out_row * call->out_stride + first) * sizeof(float) : (char *)sums,
+        .sums_stride = (in_place ? call->out_stride : width) * 4,
+        .floor = call->store->floor,
+        .ceiling = call->store->ceiling,
+    };
+    g->kernel->tile(at->rows, at->panels)(&tile);
+    if (!in_place)
+        store_tile(call, sums, space->adjust + at->row, at);
+}
+
+/* As run_tile, with the rows cut into pieces whose sums fit 32 bits. */
+static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)
+{
+    static const int32_t zeros[TQ_TILE_CHANNELS];
+    const tq_gemm *g = call->gemm;
+    const size_t lanes = g->kernel->lanes, width = at->panels * lanes;
+    _Alignas(TQ_GEMM_ALIGN) int32_t part[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    uint64_t sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    const void *row[TQ_TILE_ROWS];
+    for (size_t r = 0; r < at->rows; r++)
+        memcpy(sums + r * width, (const uint64_t *)g->bias + at->panel * lanes, width * sizeof *sums);
+    for (size_t k = 0; k < g->length; k += WIDE_LENGTH) {
+        for (size_t r = 0; r < at->rows; r++)
+            row[r] = (const int16_t *)space->table[at->row + r] + k;
+        tq_tile tile = {
+            .row = row,
+            .step = TQ_TILE_ROWS,
+            .runs = 1,
+            .length = tq_min_size(WIDE_LENGTH, g->length - k),
+            .panel = (const char *)g->panel + at->panel * g->panel_bytes + k * lanes * g->kernel->weight_bytes,
+            .panel_bytes = g->panel_bytes,
+            .bias = zeros,
+            .sums = part,
+            .sums_stride = width * 4,
+        };
+        g->kernel->tile(at->rows, at->panels)(&tile);
+        for (size_t i = 0; i < at->rows * width; i++)
+            sums[i] += (uint64_t)(int64_t)part[i];
+    }
+    store_tile(call, sums, space->adjust + at->row, at);
+}
+
+/* The largest of equal parts, none above `most`. */
+static size_t fair_share(size_t count, size_t most)
+{
+    size_t parts = count / most + (count % most != 0);
+    return parts ? count / parts + (count % parts != 0) : 1;
+}
+
+/* Some dozens of multiply-adds take as long as an element operation of others. */
+static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
+{
+    return rows * panels * g->kernel->lanes * g->taps * g->depth / 32;
+}
+
+static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t panel,
+                      size_t panel_end, size_t *work)
+{
+    const tq_gemm_kernel *k = call->gemm->kernel;
+    const size_t panels = fair_share(panel_end - panel, count == 1 ? k->wide_panels : k->panels);
+    const size_t rows = fair_share(count, k->rows);
+    struct tile_place at;
+    for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
+        at.panels = tq_min_size(panels, panel_end - at.panel);
+        if (tq_stop_count(work, tile_work(call->gemm, count, at.panels)))
+            return;
+        for (at.row = 0; at.row < count; at.row += at.rows) {
+            at.rows = tq_min_size(rows, count - at.row);
+            at.out_row = first + at.row;
+            (call->gemm->wide ? run_wide_tile : run_tile)(call, space, &at);
+        }
+    }
+}
+
+/* ---- jobs ---- */
+
+static void run_job(const tq_gemm_call *call, size_t job)
+{
+    const tq_gemm *g = call->gemm;
+    const tq_gemm_space space = space_of(call, job);
+    const size_t row_part = job / call->panel_parts, panel_part = job % call->panel_parts;
+    const size_t each = tq_round_up(call->rows->count / call->row_parts + 1, g->kernel->rows);
+    const size_t end = tq_min_size(call->rows->count, (row_part + 1) * each);
+    const size_t panel = g->panels * panel_part / call->panel_parts;
+    const size_t panel_end = g->panels * (panel_part + 1) / call->panel_parts;
+    size_t work = 0;
+    if (panel == panel_end)
+        return;
+    for (size_t first = row_part * each; first < end; first += call->block) {
+        size_t count = tq_min_size(call->block, end - first);
+        if (tq_stop_count(&work, count))
+            return;
+        tq_gemm_place_rows(call, &space, first, count);
+        if (g->non_finite && !call->plain) {
+            tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
+                                 tq_min_size(panel_end * g->lanes, g->channels));
+            continue;
+        }
+        if (g->narrow) {
+            tq_gemm_run_narrow(call, &space, first, count);
+            continue;
+        }
+        if (g->in != TQ_f32)
+            tq_gemm_find_adjust(call, &space, count);
+        run_block(call, &space, first, count, panel, panel_end, &work);
+    }
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    for (size_t job = begin; job < end; job++)
+        run_job(context, job);
+}
+
+/* Sets the parts into which a call is cut. */
+static void find_parts(tq_gemm_call *call, int threads)
+{
+    const tq_gemm *g = call->gemm;
+    const size_t rows = call->rows->count;
+    const double work = (double)rows * (double)g->channels * (double)(g->taps * g->depth);
+    size_t jobs = (size_t)(threads < 1 ? 1 : threads);
+    jobs = work / WORK_A_THREAD < (double)jobs ? (size_t)(work / WORK_A_THREAD) : jobs;
+    jobs = jobs ? jobs : 1;
+    call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
+    call->panel_parts = tq_min_size(jobs / call->row_parts, g->panels);
+}
+
+/* Where the rows' memory ends: behind the last pixel of the input, which may have fewer or more than the output. */
+static const char *end_of_rows(const tq_gemm *g, const tq_gemm_rows *rows, bool plain)
+{
+    const tq_scan *w = rows->scan;
+    size_t pixels = rows->count;
+    if (!plain)
+        pixels = pixels / ((size_t)w->out_h * (size_t)w->out_w) * (size_t)w->in_h * (size_t)w->in_w;
+    return (const char *)rows->data + ((pixels - 1) * rows->stride + g->depth) * g->in_bytes;
+}
+
+void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
+                 size_t out_stride, void *scratch, int threads)
+{
+    if (!rows->count || !gemm->channels)
+        return;
+    tq_gemm_call call = {
+        .gemm = gemm,
+        .rows = rows,
+        .store = store,
+        .out = out,
+        .out_stride = out_stride,
+        .out_size = tq_element_size(store->out),
+        .scratch = scratch,
+        .block = block_rows(gemm),
+        .line = rows->scan && !rows->scan->columns_first ? (size_t)rows->scan->filter_w : 1,
+        .plain = !rows->scan || tq_scan_is_plain(rows->scan),
+    };
+    call.limit = end_of_rows(gemm, rows, call.plain);
+    find_parts(&call, threads);
+    const size_t jobs = call.row_parts * call.panel_parts;
+    tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights as tiles read them, with the biases, sums and padding that go with them.
+ *
+ * Panels lie as products.h says.  The rows' zero point is folded into the biases, times the sum of a channel's weights.
+ */
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/stop.h"
+#include "kernels/gemm/gemm_parts.h"
+
+/* ---- memory ---- */
+
+/* Where it has what stands behind the panels, in bytes. */
+struct places {
+    size_t bias, sums, padding, end;
+};
+
+static struct places places_of(const tq_gemm *g)
+{
+    struct places at;
+    at.bias = tq_round_up(g->panel_bytes * g->panels, TQ_GEMM_ALIGN);
+    at.sums = at.bias + tq_round_up(g->panels * g->lanes * (g->wide ? 8 : 4), TQ_GEMM_ALIGN);
+    at.padding = at.sums + tq_round_up(g->channels * sizeof(int32_t), TQ_GEMM_ALIGN);
+    at.end = at.padding + tq_round_up(g->depth * g->in_bytes + TQ_GEMM_SLACK, TQ_GEMM_ALIGN);
+    return at;
+}
+
+uint64_t tq_gemm_packed_bytes(const tq_gemm *gemm)
+{
+    return places_of(gemm).end;
+}
+
+/* ---- weights ---- */
+
+/* Channels [first, first + n) into a panel, whose other weights are zero before.  A cache line of each channel at a
+   time: weights lie channel after channel, a page or more apart, and a panel has all channels side by side. */
+static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
+{
+    enum { LINE = 64 };
+    const size_t group = g->kernel->group, stride = g->kernel->lanes * group;
+    const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
+    const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
+    const size_t groups = (g->length + group - 1) / group; /* of a run */
+    for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
+        for (size_t line = 0; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
+            const size_t some = tq_min_size(LINE, g->length - line);
+            for (size_t c = 0; c < n; c++) {
+                const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
+                char *to = panel + line / group * stride + c * group;
+                size_t k = 0;
+                if (group == 4 && w->k_stride == 1)
+                    for (; k + 4 <= some; k += 4, to += stride) {
+                        uint32_t four;
+                        memcpy(&four, weight + k, sizeof four);
+                        four ^= flip * 0x01010101u;
+                        memcpy(to, &four, sizeof four);
+                    }
+                for (; k < some; k += group, to += stride)
+                    for (size_t i = 0; i < group && k + i < some; i++)
+                        to[i] = (char)(weight[(k + i) * w->k_stride] ^ flip);
+            }
+        }
+}
+
+static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
+{
+    enum { LINE = 16 };
+    const size_t lanes = g->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
+    const float *from = (const float *)w->data + first * w->channel_stride;
+    float *to = (float *)(void *)panel;
+    for (size_t line = 0; line < all && !tq_stop_after(n * LINE / 4); line += LINE) {
+        const size_t some = tq_min_size(LINE, all - line);
+        for (size_t c = 0; c < n; c++)
+            for (size_t k = line; k < line + some; k++)
+                to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
+    }
+}
+
+static bool are_finite(const tq_gemm *g)
+{
+    const float *weights = g->panel;
+    uint32_t non_finite = 0;
+    for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *weights; i++) {
+        uint32_t bits;
+        memcpy(&bits, weights + i, sizeof bits);
+        non_finite |= (bits & 0x7F800000) == 0x7F800000; /* infinities and NaN */
+    }
+    return !non_finite;
+}
+
+/* ---- biases ---- */
+
+static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t channel)
+{
+    const uint8_t *from = (const uint8_t *)w->data + channel * w->channel_stride;
+    const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
+    const size_t n = g->taps * g->depth;
+    uint32_t sum = 0;
+    if (g->kernel->flip_i8 && w->k_stride == 1) /* a sum of unsigned bytes, each 128 more */
+        return (int32_t)((uint32_t)g->kernel->row_sum(from, n, flip ^ 0x80) - (uint32_t)n * 128);
+    if (w->k_stride == 1) /* in vectors */
+        for (size_t k = 0; k < n; k++)
+            sum += (uint32_t)(int8_t)(from[k] ^ flip);
+    else
+        for (size_t k = 0; k < n; k++)
+            sum += (uint32_t)(int8_t)(from[k * w->k_stride] ^ flip);
+    return (int32_t)sum;
+}
+
+static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
+{
+    if (!w->bias)
+        return 0;
+    return w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[channel] : ((const int32_t *)w->bias)[channel];
+}
+
+/* The bias less row zero point * sum of weights; it may wrap, as all sums do. */
+static void pack_bias(const tq_gemm *g, const tq_gemm_weights *w, void *bias)
+{
+    for (size_t c = 0; c < g->channels; c++) {
+        uint64_t folded = (uint64_t)(int64_t)g->row_zero_point * (uint64_t)(int64_t)g->sums[c];
+        uint64_t sum = (uint64_t)bias_of_channel(w, c) - folded;
+        if (g->wide)
+            ((uint64_t *)bias)[c] = sum;
+        else
+            ((uint32_t *)bias)[c] = (uint32_t)sum;
+    }
+}
+
+/* ---- padding ---- */
+
+static void fill_padding(const tq_gemm *g, int32_t zero_point, void *padding)
+{
+    const size_t size = g->in_bytes;
+    if (size == 1)
+        memset(padding, (uint8_t)zero_point, g->depth + TQ_GEMM_SLACK);
+    else if (g->in == TQ_i16)
+        for (size_t k = 0; k < g->depth; k++)
+            ((int16_t *)padding)[k] = (int16_t)zero_point;
+    else
+        memset(padding, 0, g->depth * size + TQ_GEMM_SLACK);
+}
+
+uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm)
+{
+    return (uint64_t)gemm->depth + TQ_GEMM_SLACK;
+}
+
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
+{
+    tq_gemm padded = *gemm;
+    fill_padding(gemm, code, memory);
+    padded.padding = memory;
+    return padded;
+}
+
+/* ---- all of it ---- */
+
+void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
+{
+    const tq_gemm_kernel *k = gemm->kernel;
+    const struct places at = places_of(gemm);
+    char *panel = memory, *bias = panel + at.bias;
+    int32_t *sums = (int32_t *)(void *)(panel + at.sums);
+    /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
+    const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
+    tq_fill(panel + written, 0, at.end - written);
+    for (size_t i = 0; i < gemm->panels; i++)
+        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
+                                                        tq_min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
+                                                        panel + i * gemm->panel_bytes);
+    gemm->panel = panel, gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
+    fill_padding(gemm, weights->row_zero_point, panel + at.padding);
+    if (gemm->in == TQ_f32) {
+        if (weights->bias)
+            memcpy(bias, weights->bias, gemm->channels * sizeof(float));
+        gemm->non_finite = !gemm->fused && !are_finite(gemm);
+        return;
+    }
+    for (size_t c = 0; c < gemm->channels && !tq_stop_after(gemm->taps * gemm->depth / 8); c++)
+        sums[c] = sum_of_channel(gemm, weights, c);
+    const bool converts = gemm->in_bytes != k->row_bytes; /* and takes the zero point off */
+    const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
+    gemm->row_zero_point = converts ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
+    gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
+    gemm->copied_zero_point = weights->row_zero_point;
+    pack_bias(gemm, weights, bias);
+}

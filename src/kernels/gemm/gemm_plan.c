@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plan of a product: which body does it, and how wide and long that one has its weights and rows.
+ */
+#include "base/checked.h"
+#include "base/sizes.h"
+#include "kernels/features.h"
+#include "kernels/gemm/gemm_parts.h"
+
+/* ---- bodies ---- */
+
+static const struct {
+    const tq_gemm_kernel *kernel;
+    const char *name;
+    uint8_t operation, feature;
+} bodies[] = {
+#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
+#include "kernels/gemm/gemm.def"
+};
+
+/* The last row of the operation that the machine has, as tq_kernels_choose and tq_kernels_force say; *scalar: whether
+   it is the scalar one. */
+static const tq_gemm_kernel *find_body(tq_product_operation operation, bool *scalar)
+{
+    const uint32_t usable = tq_kernels_usable();
+    const tq_gemm_kernel *found = NULL;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        if (bodies[i].operation == operation && usable >> bodies[i].feature & 1) {
+            found = bodies[i].kernel;
+            *scalar = bodies[i].feature == feature_scalar;
+        }
+    return found;
+}
+
+bool tq_gemm_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof bodies / sizeof *bodies)
+        return false;
+    bool scalar;
+    const tq_gemm_kernel *kernel = bodies[i].kernel;
+    *row = (tq_variant){bodies[i].name, kernel->isa, tq_kernels_features() >> bodies[i].feature & 1,
+                        find_body(bodies[i].operation, &scalar) == kernel};
+    return true;
+}
+
+/* ---- the plan ---- */
+
+#define MOST (UINT32_MAX * (uint64_t)64) /* elements of a row, and its taps and their depth: one of them may be 0 */
+
+static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
+{
+    bool scalar, other_scalar;
+    if (in == TQ_f32)
+        return find_body(fused ? TQ_PRODUCT_gemm_f32_fused : TQ_PRODUCT_gemm_f32, &scalar);
+    const tq_gemm_kernel *words = find_body(TQ_PRODUCT_gemm_i16, &other_scalar);
+    if (in == TQ_i16)
+        return words;
+    const tq_gemm_kernel *bytes = find_body(TQ_PRODUCT_gemm_i8, &scalar);
+    return scalar && !other_scalar ? words : bytes;
+}
+
+/* Vectors of channels would be all but empty: there is one channel, whose additions wait for each other, or so few, of
+   rows so short, that a tile takes more time to begin than to add up. */
+static bool is_narrow(const tq_gemm *g)
+{
+    const bool few = g->channels == 1 || (g->channels && g->channels <= 4 && g->depth <= 4);
+    return few && g->in == TQ_f32 && g->taps == 1;
+}
+
+static bool should_copy(const tq_gemm *g)
+{
+    const size_t size = g->in_bytes;
+    if (size != g->kernel->row_bytes)
+        return true;
+    if (g->taps == 1)
+        return false;
+    if (g->wide) /* sums are cut anywhere */
+        return true;
+    if (g->in == TQ_f32)
+        return g->depth < 8;
+    return g->depth % g->kernel->group && g->depth < 64;
+}
+
+tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
+                       tq_error *error)
+{
+    const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
+    tq_gemm g = {.in = in,
+                 .channels = channels,
+                 .taps = taps,
+                 .depth = depth,
+                 .wide = wide,
+                 .fused = fused,
+                 .in_bytes = tq_element_size(in)};
+    g.kernel = choose_kernel(in, fused);
+    g.copies = should_copy(&g);
+    g.narrow = is_narrow(&g);
+    g.lanes = g.narrow ? channels : g.kernel->lanes;
+    uint64_t row, width, weights;
+    bool fits = tq_mul_u64(taps, depth, &row) && row <= MOST && taps <= MOST && depth <= MOST && channels <= UINT32_MAX;
+    if (fits) {
+        g.runs = g.copies ? 1 : taps;
+        g.length = g.copies ? (size_t)row : depth;
+        g.panels = channels / g.lanes + (channels % g.lanes != 0);
+        fits = tq_mul_u64(tq_round_up(g.length, g.kernel->group), g.runs, &width) &&
+               tq_mul_u64(width, (uint64_t)g.lanes * g.kernel->weight_bytes, &width) &&
+               tq_mul_u64(width, g.panels, &weights) && weights <= PTRDIFF_MAX / 2;
+    }
+    if (!fits)
+        return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps of %zu are too large",
+                       channels, taps, depth);
+    g.panel_bytes = (size_t)width;
+    g.packed_bytes = tq_gemm_packed_bytes(&g);
+    *gemm = g;
+    return TQ_OK;
+}

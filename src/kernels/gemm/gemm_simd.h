@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tiles of one matrix product, out of operations that the includer defines, and undefines at the end:
+ *
+ *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
+ *   ROWS, PANELS, WIDE          the largest tile; WIDE panels by one row
+ *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES
+ *   sums_t, weights_t, row_t    vectors: of sums, of a panel's weights for a group, of a row's group, repeated
+ *   first_sums(bias)            what sums begin with; bias points to int32_t or float
+ *   last_sums(sums, bias)       what is saved of them
+ *   save_sums
+ *   load_weights, load_row(p, flip), load_row_part(p, n, flip): n < GROUP elements, the others 0
+ *   flip_of(flip)               a row_t
+ *   multiply(sums, weights, row)
+ *   PRODUCT_FIELDS              of the tq_gemm_kernel: flips, stores, copies
+ */
+#define GLUE4_(a, b, c, d) a##b##c##d
+#define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
+#define LOCAL(name) GLUE4(NAME, _, name, )
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+#define TILE(rows, panels) GLUE4(LOCAL(tile_), rows, x, panels)
+
+#define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
+
+/* Each row's group is loaded where it is used: all at once would not fit the registers. */
+#define STEP(load)                                                \
+    do {                                                          \
+        weights_t w[WIDE];                                        \
+        EACH (p, panels)                                          \
+            w[p] = load_weights(panel + (size_t)p * panel_bytes); \
+        EACH (r, rows) {                                          \
+            const row_t x = load;                                 \
+            EACH (p, panels)                                      \
+                sums[r][p] = multiply(sums[r][p], w[p], x);       \
+        }                                                         \
+        panel += PANEL_GROUP;                                     \
+    } while (0)
+#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+
+INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
+{
+    sums_t sums[ROWS][WIDE];
+    const row_t flip = flip_of(t->flip);
+    (void)flip; /* only 8-bit rows have one */
+    const char *panel = t->panel;
+    const size_t panel_bytes = t->panel_bytes;
+    EACH (p, panels)
+        EACH (r, rows)
+            sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
+    for (size_t run = 0; run < t->runs; run++) {
+        const char *at[ROWS];
+        EACH (r, rows)
+            at[r] = t->row[run * t->step + (size_t)r];
+        size_t k = 0;
+        for (const size_t end = t->length / GROUP * GROUP * ROW_BYTES; k < end; k += GROUP * ROW_BYTES)
+            STEP(load_row(at[r] + k, flip));
+#if GROUP > 1
+        if (t->length % GROUP)
+            STEP(load_row_part(at[r] + k, t->length % GROUP, flip));
+#endif
+    }
+    EACH (r, rows)
+        EACH (p, panels)
+            save_sums((char *)t->sums + (size_t)r * t->sums_stride + (size_t)p * PANEL_LANES * 4,
+                      last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
+}
+
+#define DEFINE_TILE(rows, panels)                              \
+    static TARGET void TILE(rows, panels)(const tq_tile *tile) \
+    {                                                          \
+        LOCAL(tile_body)(tile, rows, panels);                  \
+    }
+#define DEFINE_TILES(panels) \
+    DEFINE_TILE(1, panels)   \
+    DEFINE_TILE(2, panels) DEFINE_TILE(3, panels) DEFINE_TILE(4, panels) DEFINE_TILE(5, panels) DEFINE_TILE(6, panels)
+#define NAME_TILES(panels) \
+    TILE(1, panels), TILE(2, panels), TILE(3, panels), TILE(4, panels), TILE(5, panels), TILE(6, panels)
+
+DEFINE_TILES(1)
+DEFINE_TILES(2)
+#if PANELS > 2
+DEFINE_TILES(3)
+DEFINE_TILES(4)
+#else
+DEFINE_TILE(1, 3)
+DEFINE_TILE(1, 4)
+#endif
+DEFINE_TILE(1, 5)
+DEFINE_TILE(1, 6)
+DEFINE_TILE(1, 7)
+DEFINE_TILE(1, 8)
+
+static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
+{
+    static const tq_tile_fn tiles[][6] = {
+        {NAME_TILES(1)}, {NAME_TILES(2)},
+#if PANELS > 2
+        {NAME_TILES(3)}, {NAME_TILES(4)},
+#else
+        {TILE(1, 3)},    {TILE(1, 4)},
+#endif
+        {TILE(1, 5)},    {TILE(1, 6)},    {TILE(1, 7)}, {TILE(1, 8)},
+    };
+    return tiles[panels - 1][rows - 1];
+}
+
+const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
+                                                       .lanes = PANEL_LANES,
+                                                       .group = GROUP,
+                                                       .row_bytes = ROW_BYTES,
+                                                       .weight_bytes = WEIGHT_BYTES,
+                                                       .rows = ROWS,
+                                                       .panels = PANELS,
+                                                       .wide_panels = WIDE,
+                                                       .tile = LOCAL(find_tile),
+                                                       PRODUCT_FIELDS};
+
+#undef LOCAL
+#undef TILE
+#undef STEP
+#undef EACH
+#undef DEFINE_TILE
+#undef DEFINE_TILES
+#undef NAME_TILES
+#undef PANEL_GROUP
+#undef NAME
+#undef PANEL_LANES
+#undef GROUP
+#undef ROW_BYTES
+#undef WEIGHT_BYTES
+#undef ROWS
+#undef PANELS
+#undef WIDE
+#undef sums_t
+#undef weights_t
+#undef row_t
+#undef first_sums
+#undef last_sums
+#undef save_sums
+#undef load_weights
+#undef load_row
+#undef load_row_part
+#undef flip_of
+#undef multiply
+#undef PRODUCT_FIELDS

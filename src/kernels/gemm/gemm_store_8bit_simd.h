@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From int32 sums to 8-bit values, for gemm_store_simd.h.  The includer defines, and this file undefines at the end:
+ *
+ *   OUT                  the output's elements: i8 or u8
+ *   OUT_LOW, OUT_HIGH    their range
+ *
+ * The unit of work is a block: 4 * LANES channels of one row, or the last `vectors` vectors of channels of as many rows
+ * as fill four vectors.  A block's parameters stay in registers for all rows.
+ */
+#define LOCAL__(name, out) name##_##out
+#define LOCAL_(name, out) LOCAL__(name, out)
+#define LOCAL(name) LOCAL_(name, OUT)
+#define OUT_TYPE LOCAL(element)
+
+INLINE const int32_t *LOCAL(sums_at)(const tq_tile_store *t, size_t row, size_t channel)
+{
+    return (const int32_t *)t->sums + row * t->sums_stride + channel;
+}
+
+/* How many rows are done together where channels from c on are n, in `vectors` vectors. */
+INLINE size_t LOCAL(rows_together)(size_t n, const size_t vectors)
+{
+    return n == vectors * LANES ? 4 / vectors : 1;
+}
+
+/* Stores n channels from c on of rows [r, r + together). */
+INLINE void LOCAL(put_rows)(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n,
+                            const size_t vectors, vi values)
+{
+    OUT_TYPE *y = (OUT_TYPE *)t->out + r * t->out_stride + c;
+    if (together > 1)
+        store_rows((char *)y, t->out_stride, values, vectors);
+    else
+        store_values(y, values, n, vectors);
+}
+
+/* As above, from fixed point; by the scalar rule where fixed point cannot decide. */
+INLINE void LOCAL(put_fixed)(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n,
+                             const size_t vectors, const vi v[4], bool clamp)
+{
+    const tq_gemm_store *s = t->store;
+    const struct fixed_block block = fixed_narrow(v);
+    if (fixed_undecided(block.least, 2 * TQ_FIXED_ERROR)) {
+        int32_t fixed[4 * LANES];
+        store4_i32(fixed, v, false);
+        for (size_t k = 0; k < together; k++)
+            store_exactly(t, r + k, c, n, fixed + k * n);
+        return;
+    }
+    const vi values = LOCAL(fixed_values)(&block);
+    LOCAL(put_rows)(t, r, together, c, n, vectors,
+                    clamp ? LOCAL(clamp)(values, splat_s8(s->low), splat_s8(s->high)) : values);
+}
+
+INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)
+{
+    const tq_gemm_store *s = t->store;
+    const bool clamp = s->low > OUT_LOW || s->high < OUT_HIGH;
+    const size_t together = LOCAL(rows_together)(n, vectors);
+    struct store_columns columns[4];
+    for (size_t k = 0; k < vectors; k++)
+        columns[k] = load_columns(s, t->first + c + k * LANES);
+    size_t r = 0;
+    for (; together > 1 && r + together <= t->rows; r += together) {
+        vi v[4];
+        for (size_t k = 0; k < 4; k++) {
+            const size_t row = r + k / vectors, at = k % vectors;
+            v[k] = store_fixed_of(&columns[at], LOCAL(sums_at)(t, row, c) + at * LANES, splat_s32(t->adjust[row]));
+        }
+        LOCAL(put_fixed)(t, r, together, c, n, vectors, v, clamp);
+    }
+    for (; r < t->rows; r++) {
+        const int32_t *sums = LOCAL(sums_at)(t, r, c);
+        const vi adjust = splat_s32(t->adjust[r]);
+        vi v[4];
+        for (size_t k = 0; k < 4; k++)
+            v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust) : splat_s32(0x8000);
+        LOCAL(put_fixed)(t, r, 1, c, n, vectors, v, clamp);
+    }
+}
+
+/* The rule float32-even. */
+INLINE void LOCAL(gemm_even_block)(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)
+{
+    const tq_gemm_store *s = t->store;
+    const vf most = splat_f32((float)(s->high - s->zero_point));
+    const vi zero = splat_s16(s->zero_point), low = splat_s8(s->low), high = splat_s8(s->high);
+    const size_t together = LOCAL(rows_together)(n, vectors);
+    vf by[4];
+    for (size_t k = 0; k < vectors; k++)
+        by[k] = load_f32(s->slope + t->first + c + k * LANES);
+    size_t r = 0;
+    for (; together > 1 && r + together <= t->rows; r += together) {
+        vi v[4];
+        for (size_t k = 0; k < 4; k++) {
+            const size_t row = r + k / vectors, at = k % vectors;
+            v[k] = store_even_of(LOCAL(sums_at)(t, row, c) + at * LANES, splat_s32(t->adjust[row]), by[at], most);
+        }
+        LOCAL(put_rows)(t, r, together, c, n, vectors, LOCAL(clamp)(LOCAL(saturated)(v, zero), low, high));
+    }
+    for (; r < t->rows; r++) {
+        const int32_t *sums = LOCAL(sums_at)(t, r, c);
+        const vi adjust = splat_s32(t->adjust[r]);
+        vi v[4];
+        for (size_t k = 0; k < 4; k++)
+            v[k] = k < vectors ? store_even_of(sums + k * LANES, adjust, by[k], most) : splat_s32(0);
+        LOCAL(put_rows)(t, r, 1, c, n, vectors, LOCAL(clamp)(LOCAL(saturated)(v, zero), low, high));
+    }
+}
+
+/* All channels, a block at a time. */
+#define EACH_BLOCK(block)                          \
+    do {                                           \
+        const size_t n = t->channels;              \
+        size_t c = 0;                              \
+        for (; c + 4 * LANES <= n; c += 4 * LANES) \
+            block(t, c, 4 * LANES, 4);             \
+        switch ((n - c + LANES - 1) / LANES) {     \
+        case 4: block(t, c, n - c, 4); break;      \
+        case 3: block(t, c, n - c, 3); break;      \
+        case 2: block(t, c, n - c, 2); break;      \
+        case 1: block(t, c, n - c, 1); break;      \
+        default: break;                            \
+        }                                          \
+    } while (0)
+
+static TARGET void LOCAL(gemm_fixed)(const tq_tile_store *t)
+{
+    EACH_BLOCK(LOCAL(gemm_fixed_block));
+}
+static TARGET void LOCAL(gemm_even)(const tq_tile_store *t)
+{
+    EACH_BLOCK(LOCAL(gemm_even_block));
+}
+
+static TARGET void LOCAL(gemm_store)(const tq_tile_store *t)
+{
+    if (t->store->exact)
+        tq_store_integers_scalar(t);
+    else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)
+        LOCAL(gemm_even)(t);
+    else
+        LOCAL(gemm_fixed)(t);
+}
+
+#undef EACH_BLOCK
+#undef LOCAL__
+#undef LOCAL_
+#undef LOCAL
+#undef OUT_TYPE
+#undef OUT
+#undef OUT_LOW
+#undef OUT_HIGH

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tq_stores of one instruction set, STORE_ISA, with the operations of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit
+ * values by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar
+ * rule where fixed point cannot decide.
+ *
+ * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
+ */
+#include "kernels/fixed_simd.h"
+
+/* The first n values of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
+   there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
+   waits until the store is done. */
+INLINE void store_values(void *to, vi codes, size_t n, const size_t vectors)
+{
+    char part[4 * LANES];
+    const size_t whole = n / LANES;
+    if (n == 4 * LANES) {
+        put(to, codes, false);
+        return;
+    }
+    if (whole == vectors) {
+        store_vectors(to, codes, vectors);
+        return;
+    }
+    put(part, codes, false);
+    if (vectors > 1)
+        store_vectors(to, codes, vectors - 1);
+    char *rest = (char *)to + whole * LANES;
+    const char *from = part + whole * LANES;
+    n -= whole * LANES;
+    if (n >= 8) {
+        memcpy(rest, from, 8);
+        memcpy(rest + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(rest, from, 4);
+        memcpy(rest + n - 4, from + n - 4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            rest[i] = from[i];
+    }
+}
+
+/* n values at `at` of row `row`, of which some are undecided in fixed point: these by the scalar rule. */
+static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n,
+                                                          const int32_t *fixed)
+{
+    const tq_gemm_store *s = t->store;
+    uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
+    for (size_t i = 0; i < n; i++) {
+        int32_t code = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
+        out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
+        if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
+            uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
+            const tq_multiplier *m = &s->multiplier[t->first + at + i];
+            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
+        }
+    }
+}
+
+/* The columns of a vector of channels. */
+struct store_columns {
+    vf slope, offset, offset_negative;
+};
+
+INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
+{
+    return (struct store_columns){load_f32(s->slope + channel), load_f32(s->offset + channel),
+                                  load_f32(s->offset_negative + channel)};
+}
+
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust)
+{
+    vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
+    return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
+}
+
+/* The rule float32-even, as it is: even(f32(f32(sum) * by)).  What is above `most` would saturate, and might not
+   convert; below, conversions saturate or give INT32_MIN, which does. */
+INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
+{
+    return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
+}
+
+#define OUT i8
+#define OUT_LOW INT8_MIN
+#define OUT_HIGH INT8_MAX
+#include "kernels/gemm/gemm_store_8bit_simd.h"
+
+#define OUT u8
+#define OUT_LOW 0
+#define OUT_HIGH UINT8_MAX
+#include "kernels/gemm/gemm_store_8bit_simd.h"
+
+/* ---- 16-bit values: the fixed-point rules as they are, on vectors ---- */
+
+INLINE vi store_words_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
+{
+    const vi zero_point = splat_s32(s->zero_point);
+    vi left = load_s32(s->left + channel), right = load_s32(s->right + channel);
+    vi sum = shift_left_saturating(add_s32(load_s32(sums), adjust), left);
+    vi high = high_mul(sum, load_s32(s->fixed + channel));
+    vi code = s->rule == TQ_REQUANTIZE_DOUBLE ? shift_away(high, right) : shift_up(high, right);
+    vi least = sub_s32(splat_s32(s->low), zero_point), most = sub_s32(splat_s32(s->high), zero_point);
+    return add_s32(clamp_s32(code, least, most), zero_point);
+}
+
+static TARGET void gemm_store_i16(const tq_tile_store *t)
+{
+    const tq_gemm_store *s = t->store;
+    if (s->rule != TQ_REQUANTIZE_DOUBLE && s->rule != TQ_REQUANTIZE_UP) {
+        tq_store_integers_scalar(t);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++) {
+        const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride;
+        int16_t *y = (int16_t *)t->out + r * t->out_stride;
+        const vi adjust = splat_s32(t->adjust[r]);
+        for (size_t c = 0; c < t->channels; c += 4 * LANES) {
+            const size_t n = t->channels - c;
+            vi v[4];
+            for (size_t k = 0; k < 4; k++)
+                v[k] = k * LANES < n ? store_words_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)
+                                     : splat_s32(0);
+            if (n >= 4 * LANES) {
+                store4_i16(y + c, v, false);
+            } else {
+                int16_t part[4 * LANES];
+                store4_i16(part, v, false);
+                memcpy(y + c, part, n * sizeof *y);
+            }
+        }
+    }
+}
+
+static TARGET void gemm_store_f32(const tq_tile_store *t)
+{
+    const vf low = splat_f32(t->store->floor), high = splat_f32(t->store->ceiling);
+    for (size_t r = 0; r < t->rows; r++) {
+        const float *sums = (const float *)t->sums + r * t->sums_stride;
+        float *y = (float *)t->out + r * t->out_stride;
+        size_t c = 0;
+        for (; c + LANES <= t->channels; c += LANES)
+            store_f32(y + c, clamp_f32(load_f32(sums + c), low, high));
+        if (c < t->channels) {
+            float part[LANES];
+            store_f32(part, clamp_f32(load_f32(sums + c), low, high));
+            memcpy(y + c, part, (t->channels - c) * sizeof *y);
+        }
+    }
+}
+
+/* ---- 64-bit sums: tq_multiply_i64, WIDE_LANES at a time by wide_values ---- */
+
+static TARGET void gemm_store_wide(const tq_tile_store *t)
+{
+    const tq_gemm_store *s = t->store;
+    if (s->rule == TQ_REQUANTIZE_FLOAT64_AWAY) {
+        tq_store_wide_scalar(t);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++) {
+        const int64_t *sums = (const int64_t *)t->sums + r * t->sums_stride;
+        int16_t *y = (int16_t *)t->out + r * t->out_stride;
+        for (size_t c = 0; c < t->channels; c += WIDE_LANES) {
+            const size_t n = t->channels - c;
+            int16_t part[WIDE_LANES];
+            wide_values(s, sums + c, t->first + c, n >= WIDE_LANES ? y + c : part);
+            if (n < WIDE_LANES)
+                memcpy(y + c, part, n * sizeof *y);
+        }
+    }
+}
+
+#define GLUE_STORES_(isa) tq_stores__##isa
+#define GLUE_STORES(isa) GLUE_STORES_(isa)
+const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8,
+                                          .u8 = gemm_store_u8,
+                                          .i16 = gemm_store_i16,
+                                          .i16_wide = gemm_store_wide,
+                                          .f32 = gemm_store_f32};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the products need of Advanced SIMD beside simd_neon.h.
+ */
+/* clang-format off: one operation a line */
+#define KEEP(x) __asm__("" : "+w"(x))
+
+INLINE void store_f32(float *p, vf x)
+{
+    vst1q_f32(p, x);
+}
+
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
+{
+    int32_t words[4];
+    vst1q_s32(words, codes);
+    for (size_t i = 0; i < 4; i += vectors)
+        memcpy(p + i / vectors * stride, words + i, vectors * LANES);
+}
+
+/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
+INLINE void store_vectors(void *p, vi codes, size_t vectors)
+{
+    int32_t words[4];
+    vst1q_s32(words, codes);
+    memcpy(p, words, vectors * LANES);
+}
+
+/* Sums of 8 channels. */
+typedef struct {
+    int32x4_t low, high;
+} eight_sums;
+INLINE eight_sums load_eight(const void *p)
+{
+    return (eight_sums){vld1q_s32(p), vld1q_s32((const int32_t *)p + 4)};
+}
+INLINE void save_eight(void *p, eight_sums x)
+{
+    vst1q_s32(p, x.low);
+    vst1q_s32((int32_t *)p + 4, x.high);
+}
+INLINE eight_sums multiply_eight(eight_sums sums, int16x8_t a, int16x8_t b)
+{
+    sums.low = vmlal_s16(sums.low, vget_low_s16(a), vget_low_s16(b));
+    sums.high = vmlal_high_s16(sums.high, a, b);
+    return sums;
+}
+
+/* tq_multiply_i64 and the clamp; compilers see two lanes in it. */
+#define WIDE_LANES 4
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+{
+    const int64_t limit = (int64_t)1 << 47;
+    const int64_t low = (int64_t)s->low - s->zero_point, high = (int64_t)s->high - s->zero_point;
+    for (size_t i = 0; i < WIDE_LANES; i++) {
+        int64_t sum = sums[i] < -limit ? -limit : sums[i] >= limit ? limit - 1 : sums[i];
+        int32_t total = s->total[channel + i];
+        int64_t code = (sum * s->reduced[channel + i] + ((int64_t)1 << (total - 1))) >> total;
+        code = code < low ? low : code > high ? high : code;
+        out[i] = (int16_t)(code + s->zero_point);
+    }
+}
+/* clang-format on */
