@@ -19,7 +19,6 @@
 #include "ops/check.h"
 #include "ops/custom_options.h"
 #include "ops/signal/fft.h"
-#include "ops/movement/movement.h"
 
 /* ---- RFFT2D ---- */
 
