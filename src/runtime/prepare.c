@@ -8,22 +8,22 @@
 
 #include "ops/check.h"
 #include "ops/scratch.h"
-#include "runtime/foreign.h"
+#include "runtime/unsupported.h"
 #include "runtime/run.h"
 
 /* ---- back to the file ---- */
 
 static void clean_step(tq_graph_run *graph, tq_step *step)
 {
-    tq_step_drop_kept(graph, step, true);
+    tq_step_drop_cached(graph, step, true);
     tq_blocks_release(&step->memory);
     tq_block_release(step->scratch);
     step->scratch = NULL;
-    step->scratch_bytes = step->kept_bytes = 0;
+    step->scratch_bytes = step->prepacked_bytes = 0;
     step->pack = NULL;
     step->form_count = 0;
-    step->told = 0;
-    step->seen = NULL; /* was in step->memory */
+    step->declared_work = 0;
+    step->prepared_shapes = NULL; /* was in step->memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.kept = NULL;
@@ -42,8 +42,8 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
         tensor->has_shape = true;
         return;
     }
-    if (slot->part)
-        tq_slot_hold_folded(graph, slot);
+    if (slot->cached)
+        tq_slot_hold_earlier(graph, slot);
     tq_block_release(slot->block);
     slot->block = NULL;
     tensor->data = NULL;
@@ -166,7 +166,7 @@ static tq_status check_known(tq_step *step, tq_error *error)
         if (node->row.code == TQ_BuiltinOperator_CUSTOM)
             return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "Encountered unresolved custom op: %.*s. Operator %u %s",
                            custom.size > 80 ? 80 : (int)custom.size, custom.data ? (const char *)custom.data : "",
-                           node->index, tq_foreign_text(custom));
+                           node->index, tq_unsupported_text(custom));
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
                        "Didn't find op for builtin opcode '%s' version '%d'. Operator %u is not one that tq runs",
                        row ? row->name : "?", node->row.version, node->index);
@@ -303,7 +303,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
             TQ_TRY(tq_slot_allocate(graph, i, tensor->bytes, error));
     }
-    TQ_TRY(tq_graph_give_kept(graph, error));
+    TQ_TRY(tq_graph_find_cached(graph, error));
     return tq_graph_plan(graph, error);
 }
 
@@ -354,10 +354,10 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     tq_status status = allocate(graph, error);
     tq_graph_end_prepare(graph);
     for (uint32_t k = 0; k < graph->step_count; k++)
-        tq_step_drop_held(graph, &graph->steps[k]);
+        tq_step_drop_earlier(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->slots[i].before)
-            tq_slot_drop_held(graph, &graph->slots[i]);
+        if (graph->slots[i].earlier)
+            tq_slot_drop_earlier(graph, &graph->slots[i]);
     tq_graph_end(graph);
     return status;
 }
@@ -396,10 +396,10 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 
 /* ---- while the model runs ---- */
 
-static bool saw_these_shapes(const tq_step *step)
+static bool has_prepared_shapes(const tq_step *step)
 {
     for (int i = 0; i < step->node.in_count; i++)
-        if (step->node.in[i] && !tq_shape_equal(&step->seen[i], &step->node.in[i]->shape))
+        if (step->node.in[i] && !tq_shape_equal(&step->prepared_shapes[i], &step->node.in[i]->shape))
             return false;
     return true;
 }
@@ -407,7 +407,7 @@ static bool saw_these_shapes(const tq_step *step)
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    if (step->seen && saw_these_shapes(step))
+    if (step->prepared_shapes && has_prepared_shapes(step))
         return TQ_OK;
     clean_step(graph, step);
     step->phase = TQ_NODE_LATE;
@@ -419,7 +419,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     tq_status status = tq_run_heard(graph->run, node->op->prepare(node, error), error);
     if (status == TQ_OK)
         status = settle_outputs(graph, step, error);
-    tq_step_drop_held(graph, step);
+    tq_step_drop_earlier(graph, step);
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i]) {
             graph->slots[node->out[i]->index].later = true;
@@ -431,7 +431,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     for (int i = 0; i < node->in_count; i++)
         if (node->in[i])
             seen[i] = node->in[i]->shape;
-    step->seen = seen;
+    step->prepared_shapes = seen;
     if (node->reset)
         node->reset(node);
     return TQ_OK;

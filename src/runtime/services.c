@@ -57,14 +57,14 @@ tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int
 {
     tq_step *step = tq_step_of(node);
     tq_error why = {0};
-    step->kept_bytes = bytes;
+    step->prepacked_bytes = bytes;
     step->pack = pack;
     step->form_count = count;
     if (count)
         memcpy(step->form, form, (size_t)count * sizeof *form);
     if (step->phase != TQ_NODE_LATE)
-        return TQ_OK; /* with that of all others, in tq_graph_give_kept */
-    tq_status status = tq_step_give_kept(tq_graph_of(node), step, &why);
+        return TQ_OK; /* with that of all others, in tq_graph_find_cached */
+    tq_status status = tq_step_find_cached(tq_graph_of(node), step, &why);
     return status == TQ_OK ? TQ_OK : no_memory(node, status, &why, "", error);
 }
 
