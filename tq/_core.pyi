@@ -305,7 +305,9 @@ class _Tree:
         limit: int = ...,
     ) -> int: ...
 
-def callees() -> list[tuple[str, str, str]]: ...  # operator, options table, field that names subgraphs
+def callees() -> list[tuple[str, str, str, str, str]]:
+    """Options that name subgraphs: (operator, options table, field, number of inputs, number of outputs)."""
+
 def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
 
 # ---- fixed point: an array where an argument is one, else a scalar ----

@@ -60,14 +60,14 @@ def _check(graph: SubgraphPart, operators: list[OperatorPart], inputs: set[int],
 
 
 def _called(operator: OperatorPart) -> Iterable[int]:
-    for name, table, field in _core.callees():
+    for name, table, field, *_ in _core.callees():
         if operator.name == name and operator.options.type == table:
             value = operator.options[field]
             yield from value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _renumber_calls(operator: OperatorPart, new: dict[int, int]) -> None:
-    for name, table, field in _core.callees():
+    for name, table, field, *_ in _core.callees():
         if operator.name == name and operator.options.type == table:
             value: Any = operator.options[field]
             changed = [new.get(i, i) for i in value] if isinstance(value, list) else new.get(value, value)

@@ -35,7 +35,7 @@ static tq_status make(tq_maker *self, uint8_t *out, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_convert_halves(tq_tree *tree, tq_node *buffer, const float *values, uint64_t count, tq_error *error)
+tq_status tq_convert_halves(tq_tree *tree, tq_tree_node *buffer, const float *values, uint64_t count, tq_error *error)
 {
     halves *made;
     tq_status status = tq_region_get(&tree->region, 1, sizeof *made, &made, error);

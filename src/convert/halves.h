@@ -11,6 +11,6 @@
 
 /* Gives a Buffer float16 numbers: each value rounded to nearest, ties to even, and those beyond float16's greatest number
    that number.  The values outlive the tree; none is NaN. */
-tq_status tq_convert_halves(tq_tree *tree, tq_node *buffer, const float *values, uint64_t count, tq_error *error);
+tq_status tq_convert_halves(tq_tree *tree, tq_tree_node *buffer, const float *values, uint64_t count, tq_error *error);
 
 #endif

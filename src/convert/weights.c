@@ -80,7 +80,7 @@ static tq_status check(const tq_weight_target *target, tq_error *error)
     return tq_weight_scales(target, &none, 0, &none, error);
 }
 
-tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_source *source, tq_error *error)
+tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weight_source *source, tq_error *error)
 {
     const size_t count = tq_weight_scale_count(&source->layout);
     const size_t size = source->layout.regions * tq_axis_view_size(source->layout.region);
@@ -106,7 +106,7 @@ tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_sou
     return tq_buffer_node_make(tree, buffer, &made->codes, bits < 8 ? tq_packed_size(size, bits) : size, error);
 }
 
-static tq_status find(const tq_node *buffer, weights **out, tq_error *error)
+static tq_status find(const tq_tree_node *buffer, weights **out, tq_error *error)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
     if (!cell || !cell->is_made || cell->maker->make != make_codes)
@@ -117,7 +117,7 @@ static tq_status find(const tq_node *buffer, weights **out, tq_error *error)
 
 /* Gives a QuantizationParameters the scales of the codes that tq_convert_weights gave a Buffer.  TQ_BAD_ARGUMENT: it gave
    it none. */
-static tq_status take_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error)
+static tq_status take_scales(tq_tree *tree, tq_tree_node *parameters, const tq_tree_node *buffer, tq_error *error)
 {
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);
@@ -127,10 +127,10 @@ static tq_status take_scales(tq_tree *tree, tq_node *parameters, const tq_node *
     tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_scale].slot, .kind = TQ_CELL_VECTOR, .align = 4,
                     .is_made = true, .count = (uint32_t)count, .length = 4 * (uint64_t)count};
     cell.maker = &k->scales;
-    return tq_node_put(tree, parameters, &cell, error);
+    return tq_tree_node_put(tree, parameters, &cell, error);
 }
 
-static tq_status put_zeros(tq_tree *tree, tq_node *parameters, size_t count, tq_error *error)
+static tq_status put_zeros(tq_tree *tree, tq_tree_node *parameters, size_t count, tq_error *error)
 {
     uint8_t *zeros;
     tq_status status = tq_region_get(&tree->region, count, 8, &zeros, error);
@@ -140,35 +140,35 @@ static tq_status put_zeros(tq_tree *tree, tq_node *parameters, size_t count, tq_
     tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_zero_point].slot, .kind = TQ_CELL_VECTOR, .align = 8,
                     .count = (uint32_t)count, .length = 8 * (uint64_t)count};
     cell.bytes = zeros;
-    return tq_node_put(tree, parameters, &cell, error);
+    return tq_tree_node_put(tree, parameters, &cell, error);
 }
 
-tq_status tq_convert_tensor(tq_tree *tree, tq_node *tensor, const tq_node *buffer, uint32_t index, uint8_t type, int32_t axis,
+tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_node *buffer, uint32_t index, uint8_t type, int32_t axis,
                             tq_error *error)
 {
-    tq_node *parameters;
+    tq_tree_node *parameters;
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);
     if (status == TQ_OK)
-        status = tq_node_make(tree, TQ_TABLE_QuantizationParameters, &parameters, error);
+        status = tq_tree_node_make(tree, TQ_TABLE_QuantizationParameters, &parameters, error);
     if (status == TQ_OK)
         status = take_scales(tree, parameters, buffer, error);
     if (status == TQ_OK)
         status = put_zeros(tree, parameters, tq_weight_scale_count(&k->source.layout), error);
     if (status == TQ_OK)
-        status = tq_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis, error);
+        status = tq_tree_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis, error);
     if (status == TQ_OK)
-        status = tq_node_set_u64(tree, tensor, TQ_Tensor_buffer, index, error);
+        status = tq_tree_node_set_u64(tree, tensor, TQ_Tensor_buffer, index, error);
     if (status == TQ_OK)
-        status = tq_node_set_u64(tree, tensor, TQ_Tensor_type, type, error);
+        status = tq_tree_node_set_u64(tree, tensor, TQ_Tensor_type, type, error);
     if (status != TQ_OK)
         return status;
     tq_cell cell = {.slot = tq_fields[TQ_Tensor_quantization].slot, .kind = TQ_CELL_TABLE, .align = 4};
     cell.table = parameters;
-    return tq_node_put(tree, tensor, &cell, error);
+    return tq_tree_node_put(tree, tensor, &cell, error);
 }
 
-tq_status tq_convert_scales_now(const tq_node *buffer, const float **scales, size_t *count, tq_error *error)
+tq_status tq_convert_scales_now(const tq_tree_node *buffer, const float **scales, size_t *count, tq_error *error)
 {
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);

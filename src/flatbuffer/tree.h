@@ -36,7 +36,7 @@ typedef enum tq_cell_kind {
     TQ_CELL_TABLES
 } tq_cell_kind;
 
-typedef struct tq_node tq_node;
+typedef struct tq_tree_node tq_tree_node;
 
 /* Makes all `length` bytes of its cell, at `out`, each time that the tree is written, so that they need no memory before.
    It is a member of a record of what it needs, which lives as long as the tree.  Where the sink is memory, large
@@ -58,13 +58,13 @@ typedef struct tq_cell {
         const uint8_t *bytes;
         tq_maker *maker;
         const tq_bytes *strings;
-        tq_node *table;
-        tq_node **tables;
+        tq_tree_node *table;
+        tq_tree_node **tables;
     };
     uint64_t at; /* while reading, where in the file its vector stands; while writing, where it will */
 } tq_cell;
 
-struct tq_node {
+struct tq_tree_node {
     tq_table_id id;           /* TQ_TABLE_NONE: a table that the rows do not know */
     uint32_t count, capacity;
     tq_cell *cells;           /* by rising slot */
@@ -76,7 +76,7 @@ struct tq_node {
 
 typedef struct tq_tree {
     tq_region region;
-    tq_node *root;
+    tq_tree_node *root;
     bool has_identifier;
     uint8_t identifier[4];
     uint64_t lost;     /* stored unions that could not be kept */
@@ -101,34 +101,34 @@ uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file);
 
 /* ---- nodes ---- */
 
-tq_status tq_node_make(tq_tree *tree, tq_table_id id, tq_node **out, tq_error *error);
+tq_status tq_tree_node_make(tq_tree *tree, tq_table_id id, tq_tree_node **out, tq_error *error);
 
 /* A copy of the node and all below it, in `tree`; bytes are borrowed as before. */
-tq_status tq_node_copy(tq_tree *tree, const tq_node *node, tq_node **out, tq_error *error);
+tq_status tq_tree_node_copy(tq_tree *tree, const tq_tree_node *node, tq_tree_node **out, tq_error *error);
 
 /* The cell of a slot, or NULL.  A union's type byte is the cell of the slot before its own. */
-tq_cell *tq_node_cell(const tq_node *node, unsigned slot);
+tq_cell *tq_tree_node_cell(const tq_tree_node *node, unsigned slot);
 
 /* Puts a cell in the place of the one of its slot, or among the others. */
-tq_status tq_node_put(tq_tree *tree, tq_node *node, const tq_cell *cell, tq_error *error);
+tq_status tq_tree_node_put(tq_tree *tree, tq_tree_node *node, const tq_cell *cell, tq_error *error);
 
-void tq_node_drop(tq_node *node, unsigned slot);
+void tq_tree_node_drop(tq_tree_node *node, unsigned slot);
 
 /* Gives a cell that has a maker its bytes, which then stay.  Any other is left alone.  Fails as the maker does. */
 tq_status tq_cell_settle(tq_tree *tree, tq_cell *cell, tq_error *error);
 
 /* ---- fields by their rows ---- */
 
-static inline tq_cell *tq_node_field(const tq_node *node, tq_field_id field)
+static inline tq_cell *tq_tree_node_field(const tq_tree_node *node, tq_field_id field)
 {
-    return tq_node_cell(node, tq_fields[field].slot);
+    return tq_tree_node_cell(node, tq_fields[field].slot);
 }
 
 /* A scalar, or the row's default where it is not stored. */
-tq_value tq_node_scalar(const tq_node *node, tq_field_id field);
+tq_value tq_tree_node_scalar(const tq_tree_node *node, tq_field_id field);
 
 /* The scalar at `bytes`, of the row's size. */
-tq_status tq_node_set_scalar(tq_tree *tree, tq_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error);
-tq_status tq_node_set_u64(tq_tree *tree, tq_node *node, tq_field_id field, uint64_t value, tq_error *error);
+tq_status tq_tree_node_set_scalar(tq_tree *tree, tq_tree_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error);
+tq_status tq_tree_node_set_u64(tq_tree *tree, tq_tree_node *node, tq_field_id field, uint64_t value, tq_error *error);
 
 #endif

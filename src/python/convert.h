@@ -53,7 +53,7 @@ int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);
 /* list.append(item), which is consumed (and may be NULL: then -1). */
 int tq_py_append(PyObject *list, PyObject *item);
 
-/* module.function(argument): how C types reach the parts of tq that are written in Python. */
+/* module.function(argument): how C reaches functions of tq that are written in Python. */
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
 
 /* What __reduce__ gives of an object that its type makes of these arguments, which are consumed (and may be NULL). */

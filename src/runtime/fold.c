@@ -145,12 +145,12 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
         if (step->phase != TQ_NODE_ONCE)
             continue;
         bool again;
-        if (tq_part_begin(step->part, &again)) {
+        if (tq_shared_begin(step->cached, &again)) {
             tq_status status = tq_run_heard(graph->run, step->node.eval(&step->node, error), error);
-            tq_part_end(step->part, status == TQ_OK);
+            tq_shared_end(step->cached, status == TQ_OK);
             TQ_TRY(status);
         }
-        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still make the part */
+        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still fill the item */
         step->phase = TQ_NODE_FOLDED;
     }
     graph->has_once = false;

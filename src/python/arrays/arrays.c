@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "kernels/kernels.h"
+#include "python/arrays/functions.h"
 
 #define METHOD(python_name, name) \
     {python_name, (PyCFunction)(void (*)(void))tq_py_##name, METH_FASTCALL | METH_KEYWORDS, tq_py_##name##_doc}

@@ -3,7 +3,7 @@
  * pack() and unpack(): codes narrower than a byte, as TFLite stores them.
  */
 #include "python/arrays/array_args.h"
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
 #include "quant/packing.h"
 

@@ -3,7 +3,7 @@
  * quantize() and dequantize().
  */
 #include "python/arrays/array_args.h"
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
 
 const char tq_py_quantize_doc[] =

@@ -4,7 +4,7 @@
  */
 #include "python/arrays/requantize.h"
 
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
 
 const char tq_py_requantize_doc[] =

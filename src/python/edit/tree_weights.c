@@ -13,11 +13,11 @@
 #include "model/rewrite.h"
 #include "python/errors.h"
 #include "python/arrays/operands.h"
-#include "python/edit/tree.h"
+#include "python/edit/tree_objects.h"
 #include "python/arrays/weights.h"
 
 /* Gives `node`, a Buffer's, the codes of w, and returns the shape of their scales. */
-static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
+static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
                            PyObject *block_size, const char *label)
 {
     tq_py_weight_plan plan;
@@ -43,7 +43,7 @@ static PyObject *codes_into(PyObject *module, PyObject *args)
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *value, *axis, *dtype, *block_size, *made = NULL;
     const char *label;
-    tq_node *node;
+    tq_tree_node *node;
     if (!PyArg_ParseTuple(args, "OOOOOs:_codes_into", &object, &value, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
@@ -55,8 +55,8 @@ static PyObject *codes_into(PyObject *module, PyObject *args)
 }
 
 /* The tree that both nodes belong to: `object`, of that table, and `buffer`, of a Buffer. */
-static tq_tree *change_both(tq_state *state, PyObject *object, const char *table, tq_node **node, PyObject *buffer,
-                            tq_node **codes)
+static tq_tree *change_both(tq_state *state, PyObject *object, const char *table, tq_tree_node **node, PyObject *buffer,
+                            tq_tree_node **codes)
 {
     tq_tree *tree = tq_py_change_node(state, object, table, node);
     tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", codes) : NULL;
@@ -68,7 +68,7 @@ static tq_tree *change_both(tq_state *state, PyObject *object, const char *table
 
 /* The bytes of a Buffer as an array of floats of that shape, which must not outlive the tree.  NULL without an exception
    where the bytes cannot be read as such floats in place: their number is another, or they are not aligned. */
-static PyArrayObject *floats_of(const tq_node *buffer, PyObject *shape)
+static PyArrayObject *floats_of(const tq_tree_node *buffer, PyObject *shape)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
     PyArray_Dims dims = {NULL, 0};
@@ -96,7 +96,7 @@ static PyObject *codes_from(PyObject *module, PyObject *args)
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *source, *shape, *axis, *dtype, *block_size;
     const char *label;
-    tq_node *node, *floats;
+    tq_tree_node *node, *floats;
     if (!PyArg_ParseTuple(args, "OOOOOOs:_codes_from", &object, &source, &shape, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = change_both(state, object, "Buffer", &node, source, &floats);
@@ -115,7 +115,7 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *source, *shape;
-    tq_node *node, *floats;
+    tq_tree_node *node, *floats;
     tq_error error;
     if (!PyArg_ParseTuple(args, "OOO:_halves_from", &object, &source, &shape))
         return NULL;
@@ -135,7 +135,7 @@ static PyObject *become_codes(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *buffer;
-    tq_node *node, *codes;
+    tq_tree_node *node, *codes;
     tq_error error;
     unsigned index;
     unsigned char type;
@@ -154,7 +154,7 @@ static PyObject *become_codes(PyObject *module, PyObject *args)
 static PyObject *scales_of(PyObject *module, PyObject *buffer)
 {
     tq_state *state = PyModule_GetState(module);
-    tq_node *codes;
+    tq_tree_node *codes;
     tq_error error;
     const float *scales;
     size_t found;

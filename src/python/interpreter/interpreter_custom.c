@@ -5,7 +5,7 @@
  */
 #include "ops/check.h"
 #include "python/convert.h"
-#include "python/interpreter/interpreter.h"
+#include "python/interpreter/interpreter_methods.h"
 
 /* Python hears Ctrl-C itself; tq's functions that it calls are no part of the run, and must not leave garbage. */
 static const tq_listener deaf = {NULL, false};

@@ -2,7 +2,7 @@
  *
  * What an interpreter can be asked about itself: shapes, memory, time.
  */
-#include "python/interpreter/interpreter.h"
+#include "python/interpreter/interpreter_methods.h"
 
 #include "python/convert.h"
 

@@ -7,8 +7,8 @@
 #include "ops/check.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
-#include "python/interpreter/interpreter.h"
-#include "python/model/part.h"
+#include "python/interpreter/interpreter_methods.h"
+#include "python/model/item.h"
 
 /* ---- arguments ---- */
 
@@ -394,11 +394,11 @@ static PyObject *copy_stored(InterpreterObject *self, const tq_graph_run *graph,
 {
     tq_state *state = tq_state_of((PyObject *)self);
     PyObject *class = tq_py_details_class(state, tensor->type);
-    PyObject *part = class ? tq_py_part(state->Tensor, self->model, graph->index, tensor->index) : NULL;
-    PyObject *data = part ? PyObject_GetAttrString(part, "data") : NULL;
+    PyObject *tensor_item = class ? tq_py_item(state->Tensor, self->model, graph->index, tensor->index) : NULL;
+    PyObject *data = tensor_item ? PyObject_GetAttrString(tensor_item, "data") : NULL;
     PyObject *copy = data ? PyObject_CallMethod(data, "astype", "O", class) : NULL;
     Py_XDECREF(data);
-    Py_XDECREF(part);
+    Py_XDECREF(tensor_item);
     return copy;
 }
 

@@ -7,7 +7,6 @@
 #include "python/model/data.h"
 #include "python/errors.h"
 #include "python/model/parameter_values.h"
-#include "python/model/tensor.h"
 #include "quant/dequantize.h"
 
 /* Everything that the dequantizer needs, held as contiguous arrays. */
@@ -65,9 +64,9 @@ static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dim
 }
 
 /* Fills `p`, which release() ends; 0, or -1 with an exception. */
-static int find_parameters(PartObject *tensor, int rank, const npy_intp *shape, parameters *p)
+static int find_parameters(ItemObject *tensor, int rank, const npy_intp *shape, parameters *p)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     int64_t dims[TQ_SCALE_MAP_MAX_RANK];
     tq_error error;
@@ -144,7 +143,7 @@ static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, c
     return tq_dequantize_array(&job, scale, zero_points, NULL) == TQ_OK;
 }
 
-static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_type_row *row)
+static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_type_row *row)
 {
     parameters p = {NULL, NULL, {0}};
     int rank = PyArray_NDIM(codes);
@@ -175,9 +174,9 @@ static PyObject *in_native_order(PyArrayObject *codes)
     return native ? PyArray_FromArray(codes, native, NPY_ARRAY_C_CONTIGUOUS) : NULL;
 }
 
-PyObject *tq_py_tensor_dequantized(PartObject *tensor)
+PyObject *tq_py_tensor_dequantized(ItemObject *tensor)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     const tq_type_row *row = tq_type(tq_get_int(&view, TQ_Tensor_type));
     tq_error error;
     if (!row || (row->kind != TQ_KIND_INTEGER && row->kind != TQ_KIND_FLOAT)) {

@@ -5,10 +5,10 @@
 #include "python/model/quantization.h"
 
 #include "python/convert.h"
+#include "python/dtypes.h"
 #include "python/model/netron.h"
 #include "python/model/parameter_values.h"
 #include "python/model/quantization_object.h"
-#include "python/model/tensor.h"
 
 #include <structmember.h>
 
@@ -18,19 +18,10 @@ static PyObject *details_of(tq_state *state, const tq_quantization *q)
     return tq_py_union(state, TQ_UNION_QuantizationDetails, &details);
 }
 
-PyObject *tq_py_codes_name(int64_t type)
-{
-    const tq_type_row *row = tq_type(type);
-    if (!row || row->kind != TQ_KIND_INTEGER)
-        return Py_NewRef(Py_None);
-    const char *dot = strchr(row->dtype, '.');
-    return PyUnicode_FromString(dot ? dot + 1 : row->dtype);
-}
-
-PyObject *tq_py_quantization(PartObject *tensor)
+PyObject *tq_py_quantization(ItemObject *tensor)
 {
     tq_state *state = tq_state_of((PyObject *)tensor);
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     int64_t codes = tq_get_int(&view, TQ_Tensor_type);
     PyTypeObject *type = (PyTypeObject *)state->Quantization;
@@ -43,7 +34,7 @@ PyObject *tq_py_quantization(PartObject *tensor)
     self->min = tq_py_array_f32(&q.min);
     self->max = tq_py_array_f32(&q.max);
     self->details = details_of(state, &q);
-    self->dtype = tq_py_codes_name(codes);
+    self->dtype = tq_py_integer_name(codes);
     self->tensor = Py_NewRef(tensor);
     if (!self->min || !self->max || !self->details || !self->dtype ||
         tq_py_tensor_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
@@ -77,7 +68,7 @@ static PyObject *get_kind(QuantizationObject *self, void *closure)
 /* Netron reads the table's own vectors, also where the details say that scales stand elsewhere. */
 static PyObject *stored_line(QuantizationObject *self)
 {
-    tq_table view = tq_py_tensor_view((PartObject *)self->tensor);
+    tq_table view = tq_py_tensor_table((ItemObject *)self->tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     PyObject *scale = tq_py_array_f32(&q.scale), *zero_point = tq_py_array_i64(&q.zero_point);
     PyObject *line = scale && zero_point ? tq_py_netron_line(scale, zero_point, self->min, self->max) : NULL;

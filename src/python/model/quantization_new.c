@@ -7,6 +7,7 @@
 
 #include "python/arrays/array_args.h"
 #include "python/convert.h"
+#include "python/dtypes.h"
 #include "python/arrays/operands.h"
 #include "python/model/parameter_values.h"
 
@@ -26,7 +27,7 @@ static int64_t codes_of(PyObject *dtype)
         Py_DECREF(descr);
     }
     for (int64_t type = 0; name && type < TQ_TYPE_COUNT; type++) {
-        PyObject *candidate = tq_py_codes_name(type);
+        PyObject *candidate = tq_py_integer_name(type);
         int equal = candidate && candidate != Py_None && PyUnicode_Compare(candidate, name) == 0;
         Py_XDECREF(candidate);
         if (equal) {
@@ -104,7 +105,7 @@ PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *k
     self->quantized_dimension = (int)dimension;
     self->block_size = (int)block;
     self->details = Py_NewRef(Py_None);
-    self->dtype = tq_py_codes_name(codes);
+    self->dtype = tq_py_integer_name(codes);
     self->scale = own_reals(scale, "scale", block > 0);
     self->zero_point = self->scale ? own_integers(zero_point, "zero_point", block > 0) : NULL;
     self->min = self->zero_point ? own_reals(min, "min", false) : NULL;

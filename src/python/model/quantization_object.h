@@ -18,9 +18,6 @@ typedef struct QuantizationObject {
     tq_quantization_kind kind;
 } QuantizationObject;
 
-/* "int4" of a TensorType whose elements are codes, a new str; None of any other. */
-PyObject *tq_py_codes_name(int64_t type);
-
 /* ---- quantization_new.c ---- */
 
 PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
