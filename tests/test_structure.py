@@ -9,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import operator_files
 import pytest
+from compiled import SANITIZED, compiled
 
 import tq
 from tq import _core
@@ -71,6 +73,29 @@ def test_rooms_include_only_rooms_below_them(path):
             assert (ROOT / "src" / header).is_file(), header
 
 
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="its objects are compiled by a run without a preloaded library")
+@pytest.mark.skipif(not (shutil.which("nm") and shutil.which("clang")), reason="needs nm and clang")
+def test_rooms_call_only_rooms_below_them(objects):
+    """The arrows that the linker sees: a header may declare what a room above defines.
+
+    The objects are those of tests/test_impossible.py.  Nothing below `python` finds its symbols there, so none may be
+    missing.
+    """
+    core = [path for path in SOURCES if path.suffix == ".c" and room_of(path) != "python"]
+    defined, needed = {}, []
+    for path, made in zip(core, compiled(objects, "clang", SANITIZED, core), strict=True):
+        listed = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
+        for kind, symbol in re.findall(r"(?m)^[0-9a-f ]+ (\w) (tq_\w+)$", listed):
+            if kind == "U":
+                needed.append((path, symbol))
+            elif kind.isupper():
+                defined[symbol] = room_of(path)
+    assert len(needed) > 1000
+    allowed = {room: {room, *below} for room, below in BELOW.items()}
+    wrong = [(path, symbol) for path, symbol in needed if defined.get(symbol) not in allowed[room_of(path)]]
+    assert [f"{name(path)} needs {symbol} of {defined.get(symbol)}" for path, symbol in wrong] == []
+
+
 # In a room with families: a family includes its room's own files and families before it.
 FAMILIES = {"kernels": ["elementwise", "arrays", "gemm", "depthwise"]}
 IN_FAMILIES = [path for path in SOURCES if path.relative_to(ROOT / "src").parts[0] in FAMILIES]
@@ -113,6 +138,12 @@ def test_every_room_says_what_it_is():
         room for room in ROOMS if (ROOT / "src" / room).is_dir() and not (ROOT / "src" / room / "README.md").is_file()
     ]
     assert missing == []
+
+
+def test_the_table_of_operators_names_their_files():
+    assert operator_files.document(text_of(operator_files.README)) == text_of(operator_files.README), (
+        "python tests/operator_files.py makes the table anew"
+    )
 
 
 PACKAGES = [ROOT / "tq", ROOT / "tq" / "quantization"]

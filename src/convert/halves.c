@@ -18,7 +18,7 @@ static tq_status make(tq_maker *self, uint8_t *out, tq_error *error)
 {
     (void)error;
     const halves *k = (const halves *)(const void *)self;
-    const tq_kernel *convert = tq_kernel_find(TQ_OP_convert, TQ_f32, TQ_f16);
+    const tq_kernel *convert = tq_kernel_find(TQ_KERNEL_convert, TQ_f32, TQ_f16);
     float limited[PIECE];
     tq_half made[PIECE];
     for (uint64_t at = 0; at < k->count; at += PIECE) {

@@ -29,7 +29,7 @@ typedef enum tq_element {
 } tq_element;
 
 typedef enum tq_operation {
-#define OPERATION(name) TQ_OP_##name,
+#define OPERATION(name) TQ_KERNEL_##name,
 #include "kernels/kernels.def"
     TQ_OPERATIONS
 } tq_operation;

@@ -14,7 +14,7 @@
 
 static inline unsigned tq_type_set(int64_t type)
 {
-    _Static_assert(TQ_TYPE_COUNT <= 32, "a set of types is a word of 32 bits");
+    _Static_assert(TQ_TYPE_COUNT <= 32, "a set of types has 32 bits");
     return type >= 0 && type < TQ_TYPE_COUNT ? 1u << type : 0;
 }
 

@@ -3,9 +3,9 @@
  * What an operator is.
  *
  * An operator is a row of ops.def and one function, tq_prepare_<name>, in a file of its own or of its
- * family.  Prepare proves that the operator's contract holds, says what its outputs' shapes are, packs
- * constants, asks for scratch and chooses node->eval for the types at hand.  Eval then runs blind: it
- * checks only what depends on data (indices, divisors), and allocates nothing.
+ * family.  Prepare checks the operator's contract, gives its outputs their shapes, prepacks constants, asks for
+ * scratch and chooses node->eval for the types at hand.  Eval then checks only what depends on data (indices, divisors),
+ * and allocates nothing.
  *
  * In prepare
  *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
@@ -15,16 +15,17 @@
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
- *   kept        tq_node_keep: node->kept in eval, what the first run makes of constants, so that preparing costs no
- *               more than counting its bytes.  Interpreters of one model have it in common: eval only reads it.
+ *   prepacked   tq_node_keep: node->kept in eval.  The first run makes it from constants; prepare only counts its bytes.
+ *               The interpreters of a model share it: eval only reads it.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
- * Where an output's shape waits for the data, operators that read it are prepared when it is known,
- * while the model runs.  They need not know.
+ * Where an output's shape waits for the data, its readers are prepared while the model runs, as soon as the shape is
+ * known.  Their prepare functions see no difference.
  *
  * Ctrl-C is heard within a tenth of a second: loops over elements are TQ_EACH, tq_parallel_for or one of the shared walks,
- * and others ask tq_stop_after (base/stop.h).  One that ends early leaves garbage, which the runtime throws away: no later
- * loop may take it for an index or a size; such a loop first asks tq_stop_now(), and eval returns TQ_INTERRUPTED.
+ * and other loops ask tq_stop_after (base/stop.h).  A loop that ends early leaves garbage in its output, which the runtime
+ * throws away.  A later loop that reads indices or sizes from such an output asks tq_stop_now() first; eval then returns
+ * TQ_INTERRUPTED.
  *
  * Every failure says what was found and what is needed; the functions below put the operator's number,
  * its name and the tensor in front.
@@ -135,9 +136,9 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
-/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes, so it must follow from the node
-   in the file, its numerics, the values of its constant inputs and the numbers of `form` (TQ_FORM at most) alone; `form`
-   has all else that could differ in another interpreter, by shapes, machine or caller. */
+/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone from the
+   node in the file, its numerics, the values of its constant inputs, and `form`: `count` integers, 0 to TQ_FORM, which hold
+   all else that could differ in another interpreter (shapes, machine, caller). */
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it

@@ -52,7 +52,7 @@ typedef enum tq_storage {
     TQ_STORAGE_DYNAMIC   /* its size is known when its operator runs; on the heap */
 } tq_storage;
 
-/* Affine quantization: real = scale * (code - zero_point). */
+/* Affine quantization: real = scale * (quantized - zero_point). */
 typedef struct tq_affine {
     uint32_t count;            /* 0: none; 1: per tensor; else one for each index of `axis` */
     int32_t axis;              /* in [0, rank) where count > 1 */
@@ -72,7 +72,7 @@ typedef struct tq_tensor {
     bool unpacked;   /* see tq_backend_unpacks */
     int32_t reader;  /* the operator that reads it; < 0: none, several, or it is an output (delegate/chains.h) */
     bool resized;    /* `shape` was given before anything was allocated: backends are chosen by it, not by the file's */
-    bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such codes take a byte each) or sparse */
+    bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such values take a byte each) or sparse */
     size_t bytes;    /* at data */
     void *data;      /* aligned to 64 bytes, constants of a file at least to their element; NULL until there
                         is memory.  STRING: the file's format (model/tensor.h) */
@@ -91,7 +91,7 @@ static inline size_t tq_tensor_count(const tq_tensor *tensor)
    TQ_NO_MEMORY: the tensor stays as it was. */
 tq_status tq_tensor_allocate(tq_tensor *tensor, tq_pool *pool, uint64_t bytes, tq_error *error);
 
-/* Bytes of one element in memory: 1 for 4-bit and 2-bit codes, 4 for RESOURCE and VARIANT handles; 0 for
+/* Bytes of one element in memory: 1 for 4-bit and 2-bit values, 4 for RESOURCE and VARIANT handles; 0 for
    STRING and types not known. */
 size_t tq_element_bytes(int32_t type);
 

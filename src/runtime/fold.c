@@ -103,7 +103,8 @@ static bool can_wait(const tq_graph_run *graph, const tq_step *step)
     const tq_node *node = &step->node;
     const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
     return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !node->request.scratch_bytes &&
-           !node->request.prepacked_bytes && out && depth_of(graph, step) <= ONCE_DEPTH && out->has_shape && is_float(out) && out->bytes >= ONCE_BYTES &&
+           !node->request.prepacked_bytes && out && depth_of(graph, step) <= ONCE_DEPTH && out->has_shape &&
+           is_float(out) && out->bytes >= ONCE_BYTES &&
            !graph->slots[out->index].is_output;
 }
 
@@ -145,12 +146,12 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
         if (step->phase != TQ_NODE_ONCE)
             continue;
         bool again;
-        if (tq_shared_begin(step->part, &again)) {
+        if (tq_shared_begin(step->cached, &again)) {
             tq_status status = tq_run_heard(graph->run, step->node.eval(&step->node, error), error);
-            tq_shared_end(step->part, status == TQ_OK);
+            tq_shared_end(step->cached, status == TQ_OK);
             TQ_TRY(status);
         }
-        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still make the part */
+        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still fill the item */
         step->phase = TQ_NODE_FOLDED;
     }
     graph->has_once = false;

@@ -109,14 +109,14 @@ static tq_status external_bytes(tq_graph_run *graph, int64_t external, tq_bytes 
 
 static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_status status)
 {
-    tq_shared_end(graph->slots[tensor->index].part, status == TQ_OK);
+    tq_shared_end(graph->slots[tensor->index].cached, status == TQ_OK);
     return status;
 }
 
 static tq_status load_copy(tq_graph_run *graph, const tq_tensor *tensor, const void *stored, size_t size, tq_error *error)
 {
     bool make;
-    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored, size, &make, error));
+    TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored, size, &make, error));
     if (!make)
         return TQ_OK;
     memcpy(tensor->data, stored, size);
@@ -128,7 +128,7 @@ static tq_status load_bits(tq_graph_run *graph, const tq_tensor *tensor, const v
 {
     const uint64_t count = tq_tensor_count(tensor);
     bool make;
-    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored, count, &make, error));
+    TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored, count, &make, error));
     if (!make)
         return TQ_OK;
     tq_unpack_bits(stored, type->bits, type->low < 0, count, tensor->data);
@@ -145,7 +145,7 @@ static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes st
         return tq_tensor_densify_check(&tensor->table, stored, error);
     }
     bool make;
-    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored.data, size, &make, error));
+    TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored.data, size, &make, error));
     return make ? made(graph, tensor, tq_tensor_densify(&tensor->table, stored, tensor->data, size, error)) : TQ_OK;
 }
 
@@ -400,7 +400,8 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     uint8_t *marks;
     TQ_TRY(tq_run_poll(run, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
-    graph->host = (tq_host){.model = run->model, .pool = run->pool, .tensors = graph->tensors, .tensor_count = graph->tensor_count};
+    graph->host = (tq_host){
+        .model = run->model, .tensors = graph->tensors, .tensor_count = graph->tensor_count, .pool = run->pool};
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
@@ -460,7 +461,7 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
     if (status == TQ_OK)
         status = tq_resources_open(run, &run->resources, error);
     if (status != TQ_OK) {
-        /* the graph that failed has parts to release too */
+        /* the graph that failed has shared items to release too */
         run->graph_count += run->graph_count < count && run->graphs && run->graphs[run->graph_count].run ? 1 : 0;
         tq_run_close(run);
         return status;
@@ -475,11 +476,11 @@ static void close_graph(tq_graph_run *graph)
     for (uint32_t k = 0; graph->steps && k < graph->step_count; k++) {
         tq_blocks_release(&graph->steps[k].node.memory);
         tq_block_release(graph->steps[k].node.own_scratch);
-        tq_step_drop_kept(graph, &graph->steps[k], false);
+        tq_step_drop_cached(graph, &graph->steps[k], false);
     }
     for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++) {
         tq_block_release(graph->tensors[i].block);
-        tq_shared_drop(graph->run->model->shared, graph->slots[i].part);
+        tq_shared_drop(graph->run->model->shared, graph->slots[i].cached);
     }
     tq_block_release(graph->arena);
     tq_blocks_release(&graph->host.prepared);

@@ -8,19 +8,19 @@
 
 #include "ops/check.h"
 #include "ops/scratch.h"
-#include "runtime/foreign.h"
+#include "runtime/unsupported.h"
 #include "runtime/run.h"
 
 /* ---- back to the file ---- */
 
 static void clean_step(tq_graph_run *graph, tq_step *step)
 {
-    tq_step_drop_kept(graph, step, true);
+    tq_step_drop_cached(graph, step, true);
     tq_blocks_release(&step->node.memory);
     tq_block_release(step->node.own_scratch);
     step->node.own_scratch = NULL;
     step->node.request = (tq_request){0};
-    step->seen = NULL; /* was in step->node.memory */
+    step->prepared_shapes = NULL; /* was in step->node.memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.kept = NULL;
@@ -40,8 +40,8 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
         tensor->has_shape = true;
         return;
     }
-    if (slot->part)
-        tq_slot_hold_folded(graph, slot);
+    if (slot->cached)
+        tq_slot_hold_earlier(graph, slot);
     tq_block_release(tensor->block);
     tensor->block = NULL;
     tensor->data = NULL;
@@ -164,7 +164,7 @@ static tq_status check_known(tq_step *step, tq_error *error)
         if (node->row.code == TQ_BuiltinOperator_CUSTOM)
             return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "Encountered unresolved custom op: %.*s. Operator %u %s",
                            custom.size > 80 ? 80 : (int)custom.size, custom.data ? (const char *)custom.data : "",
-                           node->index, tq_foreign_text(custom));
+                           node->index, tq_unsupported_text(custom));
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
                        "Didn't find op for builtin opcode '%s' version '%d'. Operator %u is not one that tq runs",
                        row ? row->name : "?", node->row.version, node->index);
@@ -318,7 +318,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
             TQ_TRY(tq_tensor_allocate(tensor, graph->run->pool, tensor->bytes, error));
     }
-    TQ_TRY(tq_graph_give_kept(graph, error));
+    TQ_TRY(tq_graph_find_cached(graph, error));
     return tq_graph_plan(graph, error);
 }
 
@@ -373,10 +373,10 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     tq_status status = allocate(graph, error);
     tq_graph_end_prepare(graph);
     for (uint32_t k = 0; k < graph->step_count; k++)
-        tq_step_drop_held(graph, &graph->steps[k]);
+        tq_step_drop_earlier(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->slots[i].before)
-            tq_slot_drop_held(graph, &graph->slots[i]);
+        if (graph->slots[i].earlier)
+            tq_slot_drop_earlier(graph, &graph->slots[i]);
     tq_graph_end(graph);
     return status;
 }
@@ -415,25 +415,25 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 
 /* ---- while the model runs ---- */
 
-static bool saw_these_shapes(const tq_step *step)
+static bool has_prepared_shapes(const tq_step *step)
 {
     for (int i = 0; i < step->node.in_count; i++)
-        if (step->node.in[i] && !tq_shape_equal(&step->seen[i], &step->node.in[i]->shape))
+        if (step->node.in[i] && !tq_shape_equal(&step->prepared_shapes[i], &step->node.in[i]->shape))
             return false;
     return true;
 }
 
-static tq_status give_kept_late(tq_graph_run *graph, tq_step *step, tq_error *error)
+static tq_status find_cached_late(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_error why = {0};
-    tq_status status = tq_step_give_kept(graph, step, &why);
+    tq_status status = tq_step_find_cached(graph, step, &why);
     return status == TQ_OK ? TQ_OK : tq_op_fail(&step->node, error, status, "%s", why.text);
 }
 
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    if (step->seen && saw_these_shapes(step))
+    if (step->prepared_shapes && has_prepared_shapes(step))
         return TQ_OK;
     clean_step(graph, step);
     step->phase = TQ_NODE_LATE;
@@ -446,8 +446,8 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     if (status == TQ_OK)
         status = settle_outputs(step, error);
     if (status == TQ_OK && node->request.pack)
-        status = give_kept_late(graph, step, error);
-    tq_step_drop_held(graph, step);
+        status = find_cached_late(graph, step, error);
+    tq_step_drop_earlier(graph, step);
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i]) {
             node->out[i]->later = true;
@@ -459,7 +459,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     for (int i = 0; i < node->in_count; i++)
         if (node->in[i])
             seen[i] = node->in[i]->shape;
-    step->seen = seen;
+    step->prepared_shapes = seen;
     if (node->reset)
         node->reset(node);
     return TQ_OK;

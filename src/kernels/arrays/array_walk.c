@@ -281,12 +281,12 @@ static tq_status plan(tq_walk *w, const tq_array_job *job, tq_operation operatio
         w->is_signed = in == TQ_i8;
     }
     if (in == TQ_f64 || in == TQ_f16 || in == TQ_bf16) {
-        const tq_kernel *widen = find(TQ_OP_convert, in, TQ_f32, &status, error);
+        const tq_kernel *widen = find(TQ_KERNEL_convert, in, TQ_f32, &status, error);
         w->widen = widen ? widen->row : NULL;
         in = TQ_f32;
     }
     if (out == TQ_f16 || out == TQ_bf16) {
-        const tq_kernel *narrow = find(TQ_OP_convert, TQ_f32, out, &status, error);
+        const tq_kernel *narrow = find(TQ_KERNEL_convert, TQ_f32, out, &status, error);
         w->narrow = narrow ? narrow->row : NULL;
         out = TQ_f32;
     }

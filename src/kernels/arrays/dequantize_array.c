@@ -38,5 +38,5 @@ tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_c
                     .needed = (1u << D_COLUMNS) - 1,
                     .scratch = job->scratch,
                     .constant = zero_point.many ? 0 : 1u << D_ZERO};
-    return tq_walk_run(&w, job, TQ_OP_dequantize, &c, error);
+    return tq_walk_run(&w, job, TQ_KERNEL_dequantize, &c, error);
 }

@@ -90,8 +90,8 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
                             int32_t high, tq_quantize_rule rule, tq_error *error)
 {
     static const tq_operation operations[] = {
-        [TQ_QUANTIZE_AWAY] = TQ_OP_quantize_away,
-        [TQ_QUANTIZE_EVEN] = TQ_OP_quantize_even,
+        [TQ_QUANTIZE_AWAY] = TQ_KERNEL_quantize_away,
+        [TQ_QUANTIZE_EVEN] = TQ_KERNEL_quantize_even,
     };
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;

@@ -198,11 +198,11 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                               tq_error *error)
 {
     static const tq_operation operations[] = {
-        [TQ_REQUANTIZE_DOUBLE] = TQ_OP_requantize_double,
-        [TQ_REQUANTIZE_SINGLE] = TQ_OP_requantize_single,
-        [TQ_REQUANTIZE_UP] = TQ_OP_requantize_up,
-        [TQ_REQUANTIZE_FLOAT64_AWAY] = TQ_OP_requantize_float64_away,
-        [TQ_REQUANTIZE_FLOAT32_EVEN] = TQ_OP_requantize_float32_even,
+        [TQ_REQUANTIZE_DOUBLE] = TQ_KERNEL_requantize_double,
+        [TQ_REQUANTIZE_SINGLE] = TQ_KERNEL_requantize_single,
+        [TQ_REQUANTIZE_UP] = TQ_KERNEL_requantize_up,
+        [TQ_REQUANTIZE_FLOAT64_AWAY] = TQ_KERNEL_requantize_float64_away,
+        [TQ_REQUANTIZE_FLOAT32_EVEN] = TQ_KERNEL_requantize_float32_even,
     };
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;

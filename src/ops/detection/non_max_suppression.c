@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/movement/movement.h"
 
 typedef struct candidate {
     int32_t index;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of lookup.h.
+ * The tables of lookup_table.h.
  */
 #include "ops/elementwise/lookup_table.h"
 

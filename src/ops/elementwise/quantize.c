@@ -308,7 +308,7 @@ static tq_status prepare_shifted(tq_node *node, tq_error *error)
 static void widen(const void *in, void *out, size_t n, const void *params)
 {
     (void)params;
-    tq_kernel_find(TQ_OP_convert, TQ_f16, TQ_f32)->row(in, out, n, 1, n, NULL, 0);
+    tq_kernel_find(TQ_KERNEL_convert, TQ_f16, TQ_f32)->row(in, out, n, 1, n, NULL, 0);
 }
 
 static tq_status prepare_widen(tq_node *node, tq_error *error)

@@ -56,7 +56,7 @@ static tq_status eval_multinomial(tq_node *node, tq_error *error)
     size_t classes = (size_t)node->in[0]->shape.dims[1], samples = (size_t)out->shape.dims[1];
     size_t rows = (size_t)out->shape.dims[0];
     tq_stream from = *s;
-    uint32_t words[4];
+    uint32_t values[4];
     tq_stream_skip(s, rows * ((samples + 3) / 4 * 4) * 2 * 256);
     for (size_t i = 0; i < rows * samples && !tq_stop_count(&work, 16); i++) {
         size_t row = i / samples;
@@ -64,8 +64,8 @@ static tq_status eval_multinomial(tq_node *node, tq_error *error)
         if (i % samples == 0)
             sum_up((const float *)node->in[0]->data + row * classes, classes, sums);
         if (i % 2 == 0)
-            tq_stream_draw(&from, words);
-        double x = double_of(words[2 * (i % 2)], words[2 * (i % 2) + 1]) * sums[classes - 1];
+            tq_stream_draw(&from, values);
+        double x = double_of(values[2 * (i % 2)], values[2 * (i % 2) + 1]) * sums[classes - 1];
         size_t found = class_of(sums, classes, x);
         if (out->type == TQ_TensorType_INT64)
             ((int64_t *)out->data)[i] = (int64_t)found;

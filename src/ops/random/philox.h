@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Philox 4x32-10 (Salmon and others, Parallel random numbers: as easy as 1, 2, 3; 2011): four words of a counter and a key
- * of two words give four random words.
+ * Philox 4x32-10 (Salmon and others, Parallel random numbers: as easy as 1, 2, 3; 2011): four 32-bit values of a
+ * counter and two of a key give four random ones.
  */
-#ifndef TQ_OPS_MOVEMENT_PHILOX_H
-#define TQ_OPS_MOVEMENT_PHILOX_H
+#ifndef TQ_OPS_RANDOM_PHILOX_H
+#define TQ_OPS_RANDOM_PHILOX_H
 
 #include <stdint.h>
 

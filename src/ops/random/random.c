@@ -18,18 +18,18 @@ typedef struct random_state {
     void (*fill)(tq_stream *from, float *out, size_t count);
 } random_state;
 
-static float float_of(uint32_t word)
+static float float_of(uint32_t value)
 {
-    return (float)(word & 0x7FFFFF) * 0x1p-23f;
+    return (float)(value & 0x7FFFFF) * 0x1p-23f;
 }
 
 static void fill_uniform(tq_stream *s, float *out, size_t count)
 {
-    uint32_t words[4];
+    uint32_t values[4];
     TQ_EACH(i, count) {
         if (i % 4 == 0)
-            tq_stream_draw(s, words);
-        out[i] = float_of(words[i % 4]);
+            tq_stream_draw(s, values);
+        out[i] = float_of(values[i % 4]);
     }
 }
 
@@ -37,11 +37,11 @@ static void fill_normal(tq_stream *s, float *out, size_t count)
 {
     size_t work = 0;
     const double turn = 2 * 3.14159265358979323846;
-    uint32_t words[4];
+    uint32_t values[4];
     for (size_t i = 0; i < count && !tq_stop_count(&work, 4); i += 2) {
         if (i % 4 == 0)
-            tq_stream_draw(s, words);
-        float u = float_of(words[i % 4]), angle = (float)(turn * (double)float_of(words[i % 4 + 1]));
+            tq_stream_draw(s, values);
+        float u = float_of(values[i % 4]), angle = (float)(turn * (double)float_of(values[i % 4 + 1]));
         float length = sqrtf(-2.0f * logf(u < 1e-7f ? 1e-7f : u));
         out[i] = sinf(angle) * length;
         if (i + 1 < count)

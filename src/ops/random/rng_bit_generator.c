@@ -3,9 +3,9 @@
  * STABLEHLO_RNG_BIT_GENERATOR: a state of 2 or 3 UINT64 to the state that follows and random bits of any shape, which the file gives,
  * and of 32 or 64 bits an element.
  *
- *   THREEFRY           state: key, counter; 2 words of Threefry 2x32-20 at a time
- *   PHILOX, DEFAULT    state: key, counter, and its upper half, which is the key where it is left out; 4 words
- * Of the counter the lower two words count on.
+ *   THREEFRY           state: key, counter; 2 values of Threefry 2x32-20 at a time
+ *   PHILOX, DEFAULT    state: key, counter, and its upper half, which is the key where it is left out; 4 values
+ * Of the counter the lower two values count on.
  *
  * Source: LiteRT f6745779, tflite/kernels/rng_bit_generator.cc, rng_util.cc; Salmon and others, 2011.
  */
@@ -41,17 +41,17 @@ static tq_status eval_bits(tq_node *node, tq_error *error)
     size_t work = 0;
     (void)error;
     bool is_threefry = *(const bool *)node->state;
-    size_t words = node->out[1]->bytes / sizeof(uint32_t), step = is_threefry ? 2 : 4;
+    size_t values = node->out[1]->bytes / sizeof(uint32_t), step = is_threefry ? 2 : 4;
     uint32_t state[6] = {0}, found[4];
     memcpy(state, node->in[0]->data, node->in[0]->bytes);
     bool whole = node->in[0]->bytes == sizeof state;
     uint32_t counter[4] = {state[2], state[3], state[whole ? 4 : 0], state[whole ? 5 : 1]};
-    for (size_t i = 0; i < words && !tq_stop_count(&work, 16); i += step) {
+    for (size_t i = 0; i < values && !tq_stop_count(&work, 16); i += step) {
         if (is_threefry)
             threefry(counter, state, found);
         else
             tq_philox(counter, state, found);
-        size_t rest = words - i < step ? words - i : step;
+        size_t rest = values - i < step ? values - i : step;
         memcpy((uint32_t *)node->out[1]->data + i, found, rest * sizeof *found);
         if (++counter[0] == 0)
             ++counter[1];

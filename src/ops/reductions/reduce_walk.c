@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk of reductions.  See reduce.h.
+ * The walk of reductions.  See reduce_walk.h.
  */
 #include "ops/reductions/reduce_walk.h"
 

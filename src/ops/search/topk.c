@@ -61,9 +61,9 @@ static void top(int32_t *heap, size_t k, size_t n, before_fn before, const void 
     size_t work = 0;
     for (size_t i = 0; i < k; i++)
         heap[i] = (int32_t)i;
-    for (size_t i = k / 2; i-- > 0 && !tq_stop_after(4);)
+    for (size_t i = k / 2; i-- > 0 && !tq_stop_count(&work, 4);)
         sink(heap, k, i, before, row);
-    for (size_t i = k; i < n && (i % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)); i++)
+    for (size_t i = k; i < n && (i % TQ_CHUNK || !tq_stop_count(&work, TQ_CHUNK)); i++)
         if (before(row, (int32_t)i, heap[0])) {
             heap[0] = (int32_t)i;
             sink(heap, k, 0, before, row);

@@ -31,7 +31,7 @@ static const char needed[] = "int8, uint8, int16 or int32";
 
 static bool is_requantizable(const tq_py_type *type)
 {
-    return !type->masked && tq_kernel_find(TQ_OP_requantize_double, type->element, type->element) != NULL &&
+    return !type->masked && tq_kernel_find(TQ_KERNEL_requantize_double, type->element, type->element) != NULL &&
            type->low == tq_element_low(type->element);
 }
 

@@ -6,7 +6,7 @@
  * So that it need not look at all items, time is cut into blocks, each with a list of the items that live in it; a short
  * item, one that lives in two blocks at most, looks at their lists alone.
  */
-#include "runtime/places.h"
+#include "runtime/arena_offsets.h"
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ typedef struct columns {
 } columns;
 
 typedef struct search {
-    const tq_item *items;
+    const tq_arena_item *items;
     uint64_t looks;
     columns all;
     uint32_t *waiting, waiting_count; /* have a place, and are not in `all` yet */
@@ -67,13 +67,13 @@ static void move_up(columns *c, uint32_t at, uint32_t count, uint32_t by)
     memmove(c->last + at + by, c->last + at, count * sizeof *c->last);
 }
 
-static void put(columns *c, uint32_t at, const tq_item *it)
+static void put(columns *c, uint32_t at, const tq_arena_item *it)
 {
     c->offset[at] = it->offset, c->end[at] = it->offset + it->size;
     c->first[at] = it->first, c->last[at] = it->last;
 }
 
-static void insert(columns *c, const tq_item *it)
+static void insert(columns *c, const tq_arena_item *it)
 {
     const uint32_t at = behind(c, it->offset);
     move_up(c, at, c->count++ - at, 1);
@@ -82,7 +82,7 @@ static void insert(columns *c, const tq_item *it)
 
 static bool by_offset(const void *items, uint32_t a, uint32_t b)
 {
-    return ((const tq_item *)items)[a].offset < ((const tq_item *)items)[b].offset;
+    return ((const tq_arena_item *)items)[a].offset < ((const tq_arena_item *)items)[b].offset;
 }
 
 /* Inserts the items that wait into `all`, the last first, so that what stands there moves only once. */
@@ -92,7 +92,7 @@ static void settle(search *s)
     const uint32_t total = c->count + s->waiting_count;
     tq_sort_places(s->waiting, s->waiting_count, by_offset, s->items);
     while (s->waiting_count > 0) {
-        const tq_item *it = &s->items[s->waiting[--s->waiting_count]];
+        const tq_arena_item *it = &s->items[s->waiting[--s->waiting_count]];
         const uint32_t at = behind(c, it->offset);
         move_up(c, at, c->count - at, s->waiting_count + 1);
         put(c, at + s->waiting_count, it);
@@ -103,7 +103,7 @@ static void settle(search *s)
 
 /* Which of the items from `begin` on live while `it` does: their places, and how many.  Without a branch for each: most
    do not, and which do follows no pattern. */
-static uint32_t find_alive(const columns *c, uint32_t begin, const tq_item *it, uint32_t found[CHUNK])
+static uint32_t find_alive(const columns *c, uint32_t begin, const tq_arena_item *it, uint32_t found[CHUNK])
 {
     const int32_t *first = c->first + begin, *last = c->last + begin;
     const int32_t from = it->first, to = it->last;
@@ -142,7 +142,7 @@ static inline void pass(gap *g, uint64_t offset, uint64_t end)
     g->free_from = end > g->free_from ? end : g->free_from;
 }
 
-static void pass_all(gap *g, const columns *c, const tq_item *it)
+static void pass_all(gap *g, const columns *c, const tq_arena_item *it)
 {
     uint32_t found[CHUNK];
     for (uint32_t begin = 0; begin < c->count; begin += CHUNK) {
@@ -159,7 +159,7 @@ typedef struct cursor {
 } cursor;
 
 /* The offset of what stands there; UINT64_MAX at the end. */
-static uint64_t look(cursor *c, const tq_item *it)
+static uint64_t look(cursor *c, const tq_arena_item *it)
 {
     while (c->at == c->count) {
         if (c->begin >= c->list->count)
@@ -172,7 +172,7 @@ static uint64_t look(cursor *c, const tq_item *it)
 }
 
 /* The same for two lists, as if they were one.  An item that is in both comes by twice, which changes nothing. */
-static void pass_both(gap *g, const columns lists[2], const tq_item *it)
+static void pass_both(gap *g, const columns lists[2], const tq_arena_item *it)
 {
     cursor a = {.list = &lists[0]}, b = {.list = &lists[1]};
     uint64_t next_a = look(&a, it), next_b = look(&b, it);
@@ -246,13 +246,13 @@ static void choose_blocks(search *s, uint32_t count, uint32_t span)
 
 static bool by_size(const void *items, uint32_t a, uint32_t b)
 {
-    const tq_item *x = (const tq_item *)items + a, *y = (const tq_item *)items + b;
+    const tq_arena_item *x = (const tq_arena_item *)items + a, *y = (const tq_arena_item *)items + b;
     if (x->size != y->size)
         return x->size > y->size;
     return x->first != y->first ? x->first < y->first : a < b;
 }
 
-static void find_gap(search *s, const tq_item *it, gap *g)
+static void find_gap(search *s, const tq_arena_item *it, gap *g)
 {
     const uint32_t first = block_of(s, it->first), more = block_of(s, it->last) - first;
     if (!s->block_count || more > 1) {
@@ -270,17 +270,17 @@ static void find_gap(search *s, const tq_item *it, gap *g)
 
 static void add(search *s, uint32_t item)
 {
-    const tq_item *it = &s->items[item];
+    const tq_arena_item *it = &s->items[item];
     s->waiting[s->waiting_count++] = item;
     for (uint32_t i = block_of(s, it->first); i < s->block_count && i <= block_of(s, it->last); i++)
         insert(&s->blocks[i], it);
 }
 
-static void place(search *s, tq_item *items, const uint32_t *order, uint32_t count, uint64_t *total)
+static void place(search *s, tq_arena_item *items, const uint32_t *order, uint32_t count, uint64_t *total)
 {
     uint64_t end = 0, looks = 0;
     for (uint32_t i = 0; i < count && !tq_stop_after((size_t)(s->looks - looks) / LOOKS); i++) {
-        tq_item *it = &items[order[i]];
+        tq_arena_item *it = &items[order[i]];
         looks = s->looks;
         gap g = {.size = it->size, .free_from = end, .best = UINT64_MAX, .best_size = UINT64_MAX};
         const bool looks = s->looks <= MOST_LOOKS;
@@ -343,7 +343,7 @@ static tq_status open_search(search *s, uint32_t count, uint32_t **order, tq_poo
     return count < LEAST_ITEMS ? TQ_OK : open_blocks(s, count, pool, work, error);
 }
 
-tq_status tq_items_place(tq_item *items, uint32_t count, tq_pool *pool, uint64_t *total, tq_error *error)
+tq_status tq_arena_find_offsets(tq_arena_item *items, uint32_t count, tq_pool *pool, uint64_t *total, tq_error *error)
 {
     search s = {.items = items};
     tq_block *work = NULL;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is made of constants once for all interpreters of a model: packed weights, floats computed from weights of 16 bits
- * and sparse ones, and constants that do not stand in the file as operators read them.
+ * Values made of constants, once for all interpreters of a model: prepacked weights, floats computed from weights of 16
+ * bits and from sparse ones, and constants that operators read in another form than the file's.
  *
- * The model has the table of these parts (base/shared.h).  A part's key says what is made, and of what: the operator or
- * the tensor, what it asked for, and the addresses of the constants.  Addresses are enough: two interpreters that have a
- * constant at one address have the same constant, and whoever uses a part also holds the constants that it is made of, so
- * that nothing else can come to lie there while the part lives.
+ * The model has a table of shared items (base/shared.h).  An item's key tells how the value is made, and of what: the
+ * operator or the tensor, the form that it asked for, and the addresses of the constants.  Addresses suffice: two
+ * interpreters that have a constant at one address have the same constant, and a user of an item also holds the constants
+ * that it is made of, so that no other constant can come to lie there while the item lives.
  *
- * New parts of a graph lie in one block, untouched until they are made.  The block belongs to the interpreter that came
- * first.  Those that borrow a part count its bytes too, so that what an interpreter may take depends on no other.
+ * New items of a graph lie in one block, untouched until they are filled.  The block belongs to the interpreter that came
+ * first.  Interpreters that borrow an item count its bytes too, so that the memory that one may take depends on no other.
  */
 #include <string.h>
 
@@ -87,72 +87,72 @@ static void bind(tq_step *step)
     tq_node *node = &step->node;
     step->to_pack = true;
     if (step->phase != TQ_NODE_ONCE) {
-        node->kept = step->part->data;
+        node->kept = step->cached->data;
         return;
     }
     tq_tensor *out = node->out[0];
-    out->data = step->part->data;
+    out->data = step->cached->data;
     tq_block_release(out->block);
-    out->block = tq_block_retain(step->part->owner);
+    out->block = tq_block_retain(step->cached->owner);
 }
 
-/* Whether a constant input has no address yet, since its part is new. */
+/* Whether a constant input has no address yet, since its item is new. */
 static bool waits_for_new(const tq_graph_run *graph, const tq_step *step)
 {
     for (int i = 0; i < step->node.in_count; i++) {
         const tq_tensor *in = step->node.in[i];
         const int32_t producer = in ? graph->slots[in->index].producer : -1;
-        if (producer >= 0 && graph->steps[producer].phase == TQ_NODE_ONCE && !graph->steps[producer].part)
+        if (producer >= 0 && graph->steps[producer].phase == TQ_NODE_ONCE && !graph->steps[producer].cached)
             return true;
     }
     return false;
 }
 
-/* Uses the part of the step's key, if the table has one. */
+/* Uses the item of the step's key, if the table has one. */
 static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_error *error)
 {
     if (tq_shared_is_empty(graph->run->model->shared))
         return TQ_OK;
     const key k = key_of(graph, step);
-    tq_shared_item *part = tq_shared_find(graph->run->model->shared, bytes_of(&k));
-    if (!part)
+    tq_shared_item *found = tq_shared_find(graph->run->model->shared, bytes_of(&k));
+    if (!found)
         return TQ_OK;
-    if (((tq_block *)part->owner)->pool == graph->run->pool)
+    if (((tq_block *)found->owner)->pool == graph->run->pool)
         bytes = 0; /* it was prepared before: the block is its own */
     tq_status status = tq_pool_borrow(graph->run->pool, bytes, error);
     if (status != TQ_OK) {
-        tq_shared_drop(graph->run->model->shared, part);
+        tq_shared_drop(graph->run->model->shared, found);
         return status;
     }
-    step->part = part;
+    step->cached = found;
     step->borrowed = bytes;
     bind(step);
     return TQ_OK;
 }
 
-/* Binds the operators to parts that are there; *missing: what the others need. */
-static tq_status find_parts(tq_graph_run *graph, uint64_t *missing, tq_error *error)
+/* Binds the operators to items that the table has; *missing: bytes that the other operators need. */
+static tq_status find_entries(tq_graph_run *graph, uint64_t *missing, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->step_count; i++) {
         tq_step *step = &graph->steps[i];
         if (!wants(step) || step->phase == TQ_NODE_LATE)
             continue;
         uint64_t bytes = 0;
-        tq_scratch_part(&bytes, wanted(step), 1); /* as it counts in a block of parts */
+        tq_scratch_part(&bytes, wanted(step), 1); /* as it counts in a block of items */
         if (!waits_for_new(graph, step))
             TQ_TRY(borrow(graph, step, bytes, error));
-        if (!step->part)
+        if (!step->cached)
             tq_scratch_part(missing, bytes, 1);
     }
     return TQ_OK;
 }
 
-/* A part at `data` of the block, of which it takes a reference. */
-static tq_status add_part(tq_graph_run *graph, tq_step *step, tq_block *block, void *data, tq_error *error)
+/* Adds an item at `data` of the block, of which the item takes a reference. */
+static tq_status add_entry(tq_graph_run *graph, tq_step *step, tq_block *block, void *data, tq_error *error)
 {
     const key k = key_of(graph, step);
     tq_status status = tq_shared_add(graph->run->model->shared, bytes_of(&k), data, tq_block_retain(block),
-                                     release_block, &step->part, error);
+                                     release_block, &step->cached, error);
     if (status == TQ_OK)
         bind(step);
     else
@@ -160,47 +160,47 @@ static tq_status add_part(tq_graph_run *graph, tq_step *step, tq_block *block, v
     return status;
 }
 
-tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error)
+tq_status tq_graph_find_cached(tq_graph_run *graph, tq_error *error)
 {
     uint64_t missing = 0, at = 0;
     tq_block *block;
-    TQ_TRY(find_parts(graph, &missing, error));
+    TQ_TRY(find_entries(graph, &missing, error));
     TQ_TRY(tq_block_new(graph->run->pool, missing, &block, error));
     tq_status status = TQ_OK;
     for (uint32_t i = 0; i < graph->step_count && status == TQ_OK; i++) {
         tq_step *step = &graph->steps[i];
-        if (!wants(step) || step->phase == TQ_NODE_LATE || step->part)
+        if (!wants(step) || step->phase == TQ_NODE_LATE || step->cached)
             continue;
         void *data = (char *)block->data + tq_scratch_part(&at, wanted(step), 1);
-        status = add_part(graph, step, block, data, error);
+        status = add_entry(graph, step, block, data, error);
     }
     tq_block_release(block);
     return status;
 }
 
-tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error)
+tq_status tq_step_find_cached(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_block *block;
     TQ_TRY(borrow(graph, step, wanted(step), error));
-    if (step->part)
+    if (step->cached)
         return TQ_OK;
     TQ_TRY(tq_block_new(graph->run->pool, wanted(step), &block, error));
-    tq_status status = add_part(graph, step, block, block->data, error);
+    tq_status status = add_entry(graph, step, block, block->data, error);
     tq_block_release(block);
     return status;
 }
 
-tq_status tq_step_pack(tq_step *step, tq_error *error)
+tq_status tq_step_prepack(tq_step *step, tq_error *error)
 {
     tq_run *run = tq_graph_of(&step->node)->run;
     bool again = false;
     if (!step->to_pack)
         return TQ_OK;
-    if (tq_shared_begin(step->part, &again)) {
+    if (tq_shared_begin(step->cached, &again)) {
         if (again)
             memset(step->node.kept, 0, (size_t)step->node.request.prepacked_bytes);
         step->node.request.pack(&step->node);
-        tq_shared_end(step->part, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
+        tq_shared_end(step->cached, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
     TQ_TRY(tq_run_heard(run, TQ_OK, error));
     step->to_pack = false;
@@ -209,7 +209,7 @@ tq_status tq_step_pack(tq_step *step, tq_error *error)
 
 /* ---- preparing again ---- */
 
-/* Whether the constants that the part is made of stay where they are. */
+/* Whether the constants that the item is made of stay where they are. */
 static bool stays(const tq_graph_run *graph, const tq_step *step)
 {
     for (int i = 0; i < step->node.in_count; i++) {
@@ -217,61 +217,61 @@ static bool stays(const tq_graph_run *graph, const tq_step *step)
         if (!in || !tq_is_constant(in) || graph->slots[in->index].file_constant)
             continue;
         const int32_t producer = graph->slots[in->index].producer;
-        if (producer < 0 || !(graph->steps[producer].before || graph->steps[producer].part ||
-                              graph->slots[in->index].part || graph->slots[in->index].before))
+        if (producer < 0 || !(graph->steps[producer].earlier || graph->steps[producer].cached ||
+                              graph->slots[in->index].cached || graph->slots[in->index].earlier))
             return false;
     }
     return true;
 }
 
-void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold)
+void tq_step_drop_cached(tq_graph_run *graph, tq_step *step, bool hold)
 {
-    if (hold && step->part && !step->before && stays(graph, step))
-        step->before = step->part;
+    if (hold && step->cached && !step->earlier && stays(graph, step))
+        step->earlier = step->cached;
     else
-        tq_shared_drop(graph->run->model->shared, step->part);
+        tq_shared_drop(graph->run->model->shared, step->cached);
     tq_pool_return(graph->run->pool, step->borrowed);
     step->borrowed = 0;
-    step->part = NULL;
+    step->cached = NULL;
     step->to_pack = false;
 }
 
-void tq_step_drop_held(tq_graph_run *graph, tq_step *step)
+void tq_step_drop_earlier(tq_graph_run *graph, tq_step *step)
 {
-    tq_shared_drop(graph->run->model->shared, step->before);
-    step->before = NULL;
+    tq_shared_drop(graph->run->model->shared, step->earlier);
+    step->earlier = NULL;
 }
 
-/* ---- what an operator computed in prepare ---- */
+/* ---- constants that an operator computed in prepare ---- */
 
-/* Whether it follows from the file alone, and what it was computed of stays where it is while it is used. */
-static bool is_everybodys(const tq_graph_run *graph, const tq_node *node)
+/* Whether the outputs follow from the file alone, and their inputs stay where they are while the outputs are used. */
+static bool is_shareable(const tq_graph_run *graph, const tq_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
-        if (node->in[i] && !graph->slots[node->in[i]->index].file_constant && !graph->slots[node->in[i]->index].part)
+        if (node->in[i] && !graph->slots[node->in[i]->index].file_constant && !graph->slots[node->in[i]->index].cached)
             return false;
     return !node->foldable && node->in_count <= INPUTS;
 }
 
-/* The part that another interpreter has takes the place of the slot's block. */
+/* The item of another interpreter takes the place of the slot's block. */
 static void exchange(tq_graph_run *graph, tq_slot *slot, tq_tensor *tensor)
 {
-    tq_block *theirs = slot->part->owner;
+    tq_block *theirs = slot->cached->owner;
     const uint64_t bytes = theirs->size;
     tq_block_release(tensor->block);
     tensor->block = tq_block_retain(theirs);
-    tensor->data = slot->part->data;
+    tensor->data = slot->cached->data;
     if (theirs->pool != graph->run->pool && tq_pool_borrow(graph->run->pool, bytes, NULL) == TQ_OK)
-        slot->borrowed = bytes; /* which was free just now */
+        slot->borrowed = bytes; /* the released block's bytes, which are free now */
 }
 
 void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
 {
     const tq_node *node = &step->node;
-    for (int i = 0; i < node->out_count && is_everybodys(graph, node); i++) {
+    for (int i = 0; i < node->out_count && is_shareable(graph, node); i++) {
         tq_tensor *tensor = node->out[i];
         tq_slot *slot = tensor ? &graph->slots[tensor->index] : NULL;
-        if (!slot || !tensor->block || slot->part)
+        if (!slot || !tensor->block || slot->cached)
             continue;
         key k = {.count = 0};
         put(&k, OF_FOLDED);
@@ -282,31 +282,31 @@ void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
         put(&k, node->numerics);
         put_inputs(&k, node);
         tq_block *mine = tq_block_retain(tensor->block);
-        if (tq_shared_add(graph->run->model->shared, bytes_of(&k), tensor->data, mine, release_block, &slot->part,
+        if (tq_shared_add(graph->run->model->shared, bytes_of(&k), tensor->data, mine, release_block, &slot->cached,
                           NULL) != TQ_OK)
-            tq_block_release(mine); /* then it is this interpreter's alone */
-        else if (slot->part->owner != mine)
+            tq_block_release(mine); /* the constant stays this interpreter's own */
+        else if (slot->cached->owner != mine)
             exchange(graph, slot, tensor);
     }
 }
 
-void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot)
+void tq_slot_hold_earlier(tq_graph_run *graph, tq_slot *slot)
 {
     tq_pool_return(graph->run->pool, slot->borrowed);
     slot->borrowed = 0;
-    slot->before = slot->part;
-    slot->part = NULL;
+    slot->earlier = slot->cached;
+    slot->cached = NULL;
 }
 
-void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot)
+void tq_slot_drop_earlier(tq_graph_run *graph, tq_slot *slot)
 {
-    tq_shared_drop(graph->run->model->shared, slot->before);
-    slot->before = NULL;
+    tq_shared_drop(graph->run->model->shared, slot->earlier);
+    slot->earlier = NULL;
 }
 
 /* ---- a constant ---- */
 
-tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
+tq_status tq_slot_find_cached(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error)
 {
     tq_shared *shared = graph->run->model->shared;
@@ -319,22 +319,22 @@ tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *st
     put(&k, tensor);
     put(&k, (int64_t)bytes);
     put_address(&k, stored);
-    slot->part = tq_shared_find(shared, bytes_of(&k)); /* the graph has it as long as it lives, and counts it so long */
-    if (slot->part) {
+    slot->cached = tq_shared_find(shared, bytes_of(&k)); /* the graph holds and counts it until it closes */
+    if (slot->cached) {
         TQ_TRY(tq_pool_borrow(graph->run->pool, bytes, error));
     } else {
         TQ_TRY(tq_block_new(graph->run->pool, bytes, &block, error));
-        tq_status status = tq_shared_add(shared, bytes_of(&k), block->data, block, release_block, &slot->part, error);
+        tq_status status = tq_shared_add(shared, bytes_of(&k), block->data, block, release_block, &slot->cached, error);
         if (status != TQ_OK) {
             tq_block_release(block);
             return status;
         }
     }
-    graph->tensors[tensor].block = tq_block_retain(slot->part->owner);
-    graph->tensors[tensor].data = slot->part->data;
+    graph->tensors[tensor].block = tq_block_retain(slot->cached->owner);
+    graph->tensors[tensor].data = slot->cached->data;
     graph->tensors[tensor].bytes = (size_t)bytes;
-    *make = tq_shared_begin(slot->part, &again);
+    *make = tq_shared_begin(slot->cached, &again);
     if (again && *make)
-        memset(slot->part->data, 0, (size_t)bytes);
+        memset(slot->cached->data, 0, (size_t)bytes);
     return TQ_OK;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runtime/places.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts of blocks
+ * runtime/arena_offsets.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts of blocks
  * (base/memory.h) with every allocation failing in turn.
  */
 #include "check.h"
 #include "counting.h"
 
-#include "runtime/places.h"
+#include "runtime/arena_offsets.h"
 
 enum { MOST = 3000, TIMES = 1200 };
 
@@ -20,22 +20,22 @@ static int32_t below(int32_t limit)
 
 /* ---- the reference ---- */
 
-static bool comes_before(const tq_item *a, const tq_item *b)
+static bool comes_before(const tq_arena_item *a, const tq_arena_item *b)
 {
     return a->size != b->size ? a->size > b->size : a->first != b->first ? a->first < b->first : a->index < b->index;
 }
 
-static bool live_together(const tq_item *a, const tq_item *b)
+static bool live_together(const tq_arena_item *a, const tq_arena_item *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* Where `it` goes, beside items that have places and stand by offset. */
-static uint64_t place_one(const tq_item *it, tq_item *const *placed, uint32_t count)
+static uint64_t place_one(const tq_arena_item *it, tq_arena_item *const *placed, uint32_t count)
 {
     uint64_t free_from = 0, best = 0, smallest = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        const tq_item *other = placed[i];
+        const tq_arena_item *other = placed[i];
         if (!live_together(it, other))
             continue;
         if (other->offset > free_from && other->offset - free_from >= it->size && other->offset - free_from < smallest) {
@@ -48,9 +48,9 @@ static uint64_t place_one(const tq_item *it, tq_item *const *placed, uint32_t co
     return smallest == UINT64_MAX ? free_from : best;
 }
 
-static uint64_t place_plainly(tq_item *items, uint32_t count)
+static uint64_t place_plainly(tq_arena_item *items, uint32_t count)
 {
-    static tq_item *placed[MOST];
+    static tq_arena_item *placed[MOST];
     static bool done[MOST];
     uint64_t total = 0;
     memset(done, 0, sizeof done);
@@ -84,19 +84,19 @@ static const kind kinds[] = {
     {3000, 9000, 1, 1, 100}, {900, 30, 64, 900, 1}, {2000000000, 8, 64, 700000000, 0},
 };
 
-static void fill(tq_item *items, uint32_t count, const kind *k)
+static void fill(tq_arena_item *items, uint32_t count, const kind *k)
 {
     for (uint32_t i = 0; i < count; i++) {
         const int32_t first = below(k->span) - 1, life = below(k->length), rest = k->span - first;
         const bool longer = k->longer && below(k->longer) == 0;
-        items[i] = (tq_item){.index = i, .first = first, .size = (uint64_t)below(k->sizes + 1) * (uint64_t)k->unit};
+        items[i] = (tq_arena_item){.index = i, .first = first, .size = (uint64_t)below(k->sizes + 1) * (uint64_t)k->unit};
         items[i].last = longer || life > rest ? k->span : first + life;
     }
 }
 
 static void test_equal(void)
 {
-    static tq_item items[MOST], expected[MOST];
+    static tq_arena_item items[MOST], expected[MOST];
     tq_pool *pool;
     CHECK(tq_pool_open(&tq_default_allocator, 0, &pool, NULL) == TQ_OK);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -106,7 +106,7 @@ static void test_equal(void)
             fill(items, count, &kinds[k]);
             memcpy(expected, items, sizeof items);
             const uint64_t expected_total = place_plainly(expected, count);
-            CHECK(tq_items_place(items, count, pool, &total, NULL) == TQ_OK);
+            CHECK(tq_arena_find_offsets(items, count, pool, &total, NULL) == TQ_OK);
             for (uint32_t i = 0; i < count; i++)
                 same &= items[i].offset == expected[i].offset;
             CHECK(same);
@@ -120,22 +120,22 @@ static void test_equal(void)
 static void test_too_many(void)
 {
     enum { ITEMS = 20000 };
-    static tq_item items[ITEMS];
+    static tq_arena_item items[ITEMS];
     tq_pool *pool;
     uint64_t total = 0;
     CHECK(tq_pool_open(&tq_default_allocator, 0, &pool, NULL) == TQ_OK);
     for (uint32_t i = 0; i < ITEMS; i++)
-        items[i] = (tq_item){.size = i < ITEMS / 2 ? 64 : 128, .first = (int32_t)i, .last = ITEMS};
-    CHECK(tq_items_place(items, ITEMS, pool, &total, NULL) == TQ_OK);
+        items[i] = (tq_arena_item){.size = i < ITEMS / 2 ? 64 : 128, .first = (int32_t)i, .last = ITEMS};
+    CHECK(tq_arena_find_offsets(items, ITEMS, pool, &total, NULL) == TQ_OK);
     CHECK(total == ITEMS / 2 * (64 + 128));
     items[7].size = INT64_MAX;
-    CHECK(tq_items_place(items, ITEMS, pool, &total, NULL) == TQ_MEMORY_LIMIT);
+    CHECK(tq_arena_find_offsets(items, ITEMS, pool, &total, NULL) == TQ_MEMORY_LIMIT);
     tq_pool_close(pool);
 }
 
 static void test_no_memory(void)
 {
-    static tq_item items[TIMES];
+    static tq_arena_item items[TIMES];
     tq_status status = TQ_NO_MEMORY;
     fill(items, TIMES, &kinds[2]);
     for (unsigned left = 0; status != TQ_OK && left < 100; left++) {
@@ -144,7 +144,7 @@ static void test_no_memory(void)
         tq_pool *pool;
         uint64_t total = 12345;
         CHECK(tq_pool_open(&allocator, 0, &pool, NULL) == TQ_OK);
-        status = tq_items_place(items, TIMES, pool, &total, NULL);
+        status = tq_arena_find_offsets(items, TIMES, pool, &total, NULL);
         CHECK(status == TQ_OK || (status == TQ_NO_MEMORY && total == 12345));
         CHECK(tq_pool_used(pool) == 0);
         tq_pool_close(pool);
@@ -201,7 +201,7 @@ static void test_cuts(void)
     CHECK(status == TQ_OK);
 }
 
-void test_places(void)
+void test_arena_offsets(void)
 {
     test_cuts();
     test_equal();
