@@ -46,11 +46,38 @@ static void fill(tq_tensor *tensor)
     }
 }
 
+static uint64_t add(uint64_t sum, const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ data[i]) * UINT64_C(0x100000001B3);
+    return sum;
+}
+
+/* A NaN that an operation makes is negative on x86 and positive elsewhere: any counts as one. */
+static bool is_nan(const tq_tensor *tensor, const uint8_t *at)
+{
+    float real = 0;
+    double wide = 0;
+    if (tensor->type == TQ_TensorType_FLOAT32)
+        memcpy(&real, at, sizeof real);
+    else if (tensor->type == TQ_TensorType_FLOAT64)
+        memcpy(&wide, at, sizeof wide);
+    else if (tensor->type == TQ_TensorType_FLOAT16)
+        return (at[1] & 0x7C) == 0x7C && ((at[1] & 3) || at[0]);
+    else if (tensor->type == TQ_TensorType_BFLOAT16)
+        return (at[1] & 0x7F) == 0x7F && (at[0] & 0x80) && (at[0] & 0x7F);
+    return isnan(real) || isnan(wide);
+}
+
 static uint64_t digest(uint64_t sum, const tq_tensor *tensor)
 {
+    static const uint8_t nan[16] = {'N', 'a', 'N'};
+    const size_t size = tq_element_bytes(tensor->type);
     const uint8_t *data = tensor->data;
-    for (size_t i = 0; data && i < tensor->bytes; i++)
-        sum = (sum ^ data[i]) * UINT64_C(0x100000001B3);
+    if (!data || !size || size > sizeof nan)
+        return data ? add(sum, data, tensor->bytes) : sum;
+    for (size_t i = 0; i + size <= tensor->bytes; i += size)
+        sum = add(sum, is_nan(tensor, data + i) ? nan : data + i, size);
     return sum;
 }
 
