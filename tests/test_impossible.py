@@ -53,15 +53,16 @@ def sound_models(folder, step):
 def test_sums_and_casts_of_prepare_stay_in_range(replay, tmp_path):
     """A float's extreme as an integer, 2^64 as an int64, and a place in scratch memory of no bytes were none."""
     pair = {
-        "least": [tensor("x", [2, 3]), tensor("axes", [1], "INT32", data=np.array([1])), tensor("y", [2])],
+        "least": [tensor("x", [2, 3]), tensor("axes", [1], "INT32", data=np.array([1], np.int32)), tensor("y", [2])],
         "unsigned": [tensor("x", [2], "UINT64"), tensor("z", [2], "UINT64"), tensor("y", [2], "UINT64")],
         "product": [tensor("x", [2, 3]), tensor("z", [3, 4]), tensor("y", [2, 4])],
         "nothing": [tensor("x", [0, 3]), tensor("z", [3, 4]), tensor("y", [0, 4])],
+        "no depth": [tensor(n, s, "INT16", scale=0.5) for n, s in (("x", [4, 0]), ("z", [0, 4]), ("y", [4, 4]))],
     }
-    names = {"least": "REDUCE_MAX", "unsigned": "STABLEHLO_ADD", "product": "BATCH_MATMUL", "nothing": "BATCH_MATMUL"}
+    names = {"least": "REDUCE_MAX", "unsigned": "STABLEHLO_ADD"}
     for case, tensors in pair.items():
         inputs = [0] if case == "least" else [0, 1]
-        model = build_model(tensors, [operator(names[case], [0, 1], [2])], inputs, [2])
+        model = build_model(tensors, [operator(names.get(case, "BATCH_MATMUL"), [0, 1], [2])], inputs, [2])
         (tmp_path / f"{case}.tflite").write_bytes(model)
     assert replay("run", *tmp_path.iterdir()) == len(pair)
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "kernels/arrays/weight_codes.h"
+#include "kernels/arrays/quantize_weights.h"
 #include "model/rewrite.h"
 #include "quant/packing.h"
 
@@ -40,7 +40,7 @@ static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error)
 {
     weights *k = weights_of(self);
     const tq_weight_source *s = &k->source;
-    const bool is_packed = tq_code_bits(s->target.code) < 8;
+    const bool is_packed = tq_integer_bits(s->target.code) < 8;
     int8_t *q8 = is_packed ? NULL : (int8_t *)out;
     uint8_t *packed = is_packed ? out : NULL;
     if (!k->is_ready) {
@@ -52,9 +52,9 @@ static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error)
     if (status != TQ_OK)
         return status;
     if (is_packed)
-        tq_weight_packed_codes(&s->target, s->w, &s->layout, k->factors, 0, packed);
+        tq_quantize_weights_packed(&s->target, s->w, &s->layout, k->factors, 0, packed);
     else
-        tq_weight_codes(&s->target, s->w, &s->layout, k->factors, 0, q8, NULL);
+        tq_quantize_weights(&s->target, s->w, &s->layout, k->factors, 0, q8, NULL);
     return TQ_OK;
 }
 
@@ -74,7 +74,7 @@ static tq_status make_scales(tq_maker *self, uint8_t *out, tq_error *error)
 static tq_status check(const tq_weight_target *target, tq_error *error)
 {
     float none;
-    const int bits = tq_code_bits(target->code);
+    const int bits = tq_integer_bits(target->code);
     if (bits > 8)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "codes of %d bits; 8 and fewer are made", bits);
     return tq_weight_scales(target, &none, 0, &none, error);
@@ -84,7 +84,7 @@ tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weigh
 {
     const size_t count = tq_weight_scale_count(&source->layout);
     const size_t size = source->layout.regions * tq_axis_view_size(source->layout.region);
-    const int bits = tq_code_bits(source->target.code);
+    const int bits = tq_integer_bits(source->target.code);
     const size_t text = strlen(source->label) + 1;
     weights *made;
     char *label;

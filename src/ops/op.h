@@ -32,7 +32,7 @@
 #ifndef TQ_OPS_OP_H
 #define TQ_OPS_OP_H
 
-#include "base/alloc.h"
+#include "base/memory.h"
 #include "base/stop.h"
 #include "model/model.h"
 #include "ops/tensor.h"
@@ -62,6 +62,32 @@ typedef struct tq_op {
     void *context; /* for the functions of a registered custom operator */
 } tq_op;
 
+/* The graph around a node, as far as operators use it.  The runtime fills it. */
+typedef struct tq_host {
+    const tq_model *model;
+    tq_tensor *tensors; /* of the subgraph */
+    uint32_t tensor_count;
+    tq_pool *pool;      /* all memory comes from here */
+    tq_block *prepared; /* list: small pieces of memory that prepare functions got */
+    bool in_prepare;    /* shapes and scratch are only recorded, for the arena's plan; false: given at once */
+} tq_host;
+
+/* Fills node->prepacked, which is zeroed, before the node's first eval, in the first interpreter of the model that
+   gets there.  May use node->scratch. */
+typedef void (*tq_pack_fn)(tq_node *node);
+
+enum { TQ_FORM = 14 };
+
+/* What prepare asks of the runtime, through the functions below. */
+typedef struct tq_request {
+    uint64_t work;            /* tq_node_work */
+    uint64_t scratch_bytes;   /* tq_node_scratch in prepare */
+    uint64_t prepacked_bytes; /* tq_node_prepack, as are the rest */
+    tq_pack_fn pack;
+    int64_t form[TQ_FORM];
+    int form_count;
+} tq_request;
+
 struct tq_node {
     const tq_op *op;
     tq_operator row;   /* its row in the file */
@@ -86,15 +112,14 @@ struct tq_node {
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
     bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
     int threads; /* at most so many; at least 1 */
-    struct tq_graph_run *run; /* the runtime's */
+
+    tq_host *host;         /* of all nodes of a graph */
+    tq_request request;
+    tq_block *memory;      /* list: tq_node_memory, but for host->prepared */
+    tq_block *own_scratch; /* what `scratch` points into, where it is not in the arena */
 };
 
-/* The row of a builtin operator, or NULL where tq has none. */
-const tq_op *tq_op_find(int64_t code);
-/* That of a custom operator that tq knows by name. */
-const tq_op *tq_custom_op_find(tq_bytes name);
-
-/* ---- what the runtime does for an operator ---- */
+/* ---- what an operator may ask for ---- */
 
 /* `count` items of `size` bytes, all zero, aligned to 64; the runtime releases them.  Prepare only. */
 tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error);
@@ -108,12 +133,6 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
-
-/* Fills node->kept, which is zeroed, before its first eval: in whichever interpreter of the model comes there first.
-   node->scratch may be used. */
-typedef void (*tq_pack_fn)(tq_node *node);
-
-enum { TQ_FORM = 14 };
 
 /* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes, so it must follow from the node
    in the file, its numerics, the values of its constant inputs and the numbers of `form` (TQ_FORM at most) alone; `form`

@@ -51,7 +51,7 @@ static inline float tq_even_multiplier(float first, float second, float out)
 /* A multiplier of its codes' differences in units of 1 / 256; XNNPACK takes none of 2^7 or more. */
 static inline int32_t tq_parts_of_256(float by)
 {
-    return tq_code_of_rounded(rintf(by * 256), 0, -32768, 32768);
+    return tq_value_of_rounded(rintf(by * 256), 0, -32768, 32768);
 }
 
 static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)

@@ -19,10 +19,10 @@ static inline uint64_t tq_scratch_part(uint64_t *total, uint64_t count, uint64_t
     return fits ? at : 0;
 }
 
-/* NULL where the operator asked for no bytes at all. */
+/* Where the operator asked for no bytes at all, an address of none: C adds no number to NULL, not even 0. */
 static inline void *tq_scratch_at(const tq_node *node, uint64_t offset)
 {
-    return node->scratch ? (char *)node->scratch + offset : NULL;
+    return node->scratch ? (char *)node->scratch + offset : (char *)(uintptr_t)node;
 }
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef TQ_RUNTIME_ARENA_OFFSETS_H
 #define TQ_RUNTIME_ARENA_OFFSETS_H
 
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 typedef struct tq_arena_item {
     uint64_t size, offset; /* bytes; the offset is the result */

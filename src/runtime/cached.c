@@ -42,12 +42,13 @@ static tq_bytes bytes_of(const key *k)
 
 static uint64_t wanted(const tq_step *step)
 {
-    return step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : step->prepacked_bytes;
+    return step->phase == TQ_NODE_ONCE ? step->node.out[0]->bytes : step->node.request.prepacked_bytes;
 }
 
 static bool wants(const tq_step *step)
 {
-    return step->phase == TQ_NODE_ONCE || ((step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE) && step->pack);
+    const bool prepared = step->phase == TQ_NODE_READY || step->phase == TQ_NODE_LATE;
+    return step->phase == TQ_NODE_ONCE || (prepared && step->node.request.pack);
 }
 
 static void put_inputs(key *k, const tq_node *node)
@@ -69,8 +70,8 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     /* what depends on shapes, or on more inputs than a key has room for, is not shared */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
     put_inputs(&k, node);
-    for (int i = 0; i < step->form_count; i++)
-        put(&k, step->form[i]);
+    for (int i = 0; i < node->request.form_count; i++)
+        put(&k, node->request.form[i]);
     return k;
 }
 
@@ -81,7 +82,7 @@ static void release_block(void *block)
     tq_block_release(block);
 }
 
-static void bind(tq_graph_run *graph, tq_step *step)
+static void bind(tq_step *step)
 {
     tq_node *node = &step->node;
     step->to_pack = true;
@@ -89,10 +90,10 @@ static void bind(tq_graph_run *graph, tq_step *step)
         node->kept = step->cached->data;
         return;
     }
-    tq_slot *slot = &graph->slots[node->out[0]->index];
-    node->out[0]->data = step->cached->data;
-    tq_block_release(slot->block);
-    slot->block = tq_block_retain(step->cached->owner);
+    tq_tensor *out = node->out[0];
+    out->data = step->cached->data;
+    tq_block_release(out->block);
+    out->block = tq_block_retain(step->cached->owner);
 }
 
 /* Whether a constant input has no address yet, since its item is new. */
@@ -125,7 +126,7 @@ static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_e
     }
     step->cached = found;
     step->borrowed = bytes;
-    bind(graph, step);
+    bind(step);
     return TQ_OK;
 }
 
@@ -153,7 +154,7 @@ static tq_status add_entry(tq_graph_run *graph, tq_step *step, tq_block *block, 
     tq_status status = tq_shared_add(graph->run->model->shared, bytes_of(&k), data, tq_block_retain(block),
                                      release_block, &step->cached, error);
     if (status == TQ_OK)
-        bind(graph, step);
+        bind(step);
     else
         tq_block_release(block);
     return status;
@@ -197,8 +198,8 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error)
         return TQ_OK;
     if (tq_shared_begin(step->cached, &again)) {
         if (again)
-            memset(step->node.kept, 0, (size_t)step->prepacked_bytes);
-        step->pack(&step->node);
+            memset(step->node.kept, 0, (size_t)step->node.request.prepacked_bytes);
+        step->node.request.pack(&step->node);
         tq_shared_end(step->cached, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
     TQ_TRY(tq_run_heard(run, TQ_OK, error));
@@ -257,8 +258,8 @@ static void exchange(tq_graph_run *graph, tq_slot *slot, tq_tensor *tensor)
 {
     tq_block *theirs = slot->cached->owner;
     const uint64_t bytes = theirs->size;
-    tq_block_release(slot->block);
-    slot->block = tq_block_retain(theirs);
+    tq_block_release(tensor->block);
+    tensor->block = tq_block_retain(theirs);
     tensor->data = slot->cached->data;
     if (theirs->pool != graph->run->pool && tq_pool_borrow(graph->run->pool, bytes, NULL) == TQ_OK)
         slot->borrowed = bytes; /* the released block's bytes, which are free now */
@@ -270,7 +271,7 @@ void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
     for (int i = 0; i < node->out_count && is_shareable(graph, node); i++) {
         tq_tensor *tensor = node->out[i];
         tq_slot *slot = tensor ? &graph->slots[tensor->index] : NULL;
-        if (!slot || !slot->block || slot->cached)
+        if (!slot || !tensor->block || slot->cached)
             continue;
         key k = {.count = 0};
         put(&k, OF_FOLDED);
@@ -280,7 +281,7 @@ void tq_step_share_folded(tq_graph_run *graph, tq_step *step)
         put(&k, (int64_t)tensor->bytes);
         put(&k, node->numerics);
         put_inputs(&k, node);
-        tq_block *mine = tq_block_retain(slot->block);
+        tq_block *mine = tq_block_retain(tensor->block);
         if (tq_shared_add(graph->run->model->shared, bytes_of(&k), tensor->data, mine, release_block, &slot->cached,
                           NULL) != TQ_OK)
             tq_block_release(mine); /* the constant stays this interpreter's own */
@@ -329,7 +330,7 @@ tq_status tq_slot_find_cached(tq_graph_run *graph, uint32_t tensor, const void *
             return status;
         }
     }
-    slot->block = tq_block_retain(slot->cached->owner);
+    graph->tensors[tensor].block = tq_block_retain(slot->cached->owner);
     graph->tensors[tensor].data = slot->cached->data;
     graph->tensors[tensor].bytes = (size_t)bytes;
     *make = tq_shared_begin(slot->cached, &again);

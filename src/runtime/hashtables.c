@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "runtime/operators.h"
 #include "runtime/resources.h"
 #include "runtime/run.h"
 

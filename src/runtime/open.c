@@ -11,6 +11,7 @@
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "ops/check.h"
+#include "runtime/operators.h"
 #include "runtime/resources.h"
 #include "runtime/run.h"
 
@@ -264,7 +265,7 @@ static void find_operator(tq_graph_run *graph, uint32_t k)
     node->row = tq_model_operator(run->model, &graph->subgraph, k);
     node->options = tq_operator_options(&node->row);
     node->index = k;
-    node->run = graph;
+    node->host = &graph->host;
     node->threads = run->options.threads;
     if (node->row.code != TQ_BuiltinOperator_CUSTOM) {
         node->op = tq_op_find(node->row.code);
@@ -390,6 +391,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     uint8_t *marks;
     TQ_TRY(tq_run_poll(run, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
+    graph->host = (tq_host){.model = run->model, .pool = run->pool, .tensors = graph->tensors, .tensor_count = graph->tensor_count};
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
@@ -462,16 +464,16 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
 static void close_graph(tq_graph_run *graph)
 {
     for (uint32_t k = 0; graph->steps && k < graph->step_count; k++) {
-        tq_blocks_release(&graph->steps[k].memory);
-        tq_block_release(graph->steps[k].scratch);
+        tq_blocks_release(&graph->steps[k].node.memory);
+        tq_block_release(graph->steps[k].node.own_scratch);
         tq_step_drop_cached(graph, &graph->steps[k], false);
     }
     for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++) {
-        tq_block_release(graph->slots[i].block);
+        tq_block_release(graph->tensors[i].block);
         tq_shared_drop(graph->run->model->shared, graph->slots[i].cached);
     }
     tq_block_release(graph->arena);
-    tq_blocks_release(&graph->prepared);
+    tq_blocks_release(&graph->host.prepared);
     tq_blocks_release(&graph->memory);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The arena: every tensor whose size is known gets a place, such that two that live at the same time do not
- * overlap (places.h).
+ * overlap (arena_offsets.h).
  *
  * The output of an operator that changes no byte (TQ_OP_SAME) takes over the place of an input that nothing reads after
  * it, so that there is nothing to copy.
@@ -80,8 +80,9 @@ static uint32_t collect(tq_graph_run *graph, tq_arena_item *items, const int32_t
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && step->scratch_bytes < UINT64_MAX - TQ_ALIGNMENT)
-            items[count++] = (tq_arena_item){align(step->scratch_bytes), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
+        const uint64_t scratch = step->node.request.scratch_bytes;
+        if (step->phase == TQ_NODE_READY && scratch && scratch < UINT64_MAX - TQ_ALIGNMENT)
+            items[count++] = (tq_arena_item){align(scratch), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
     }
     return count;
 }
@@ -148,8 +149,9 @@ bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor)
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && (int32_t)k > mine->last && (int32_t)k < done &&
-            step->scratch_offset < end && begin < step->scratch_offset + step->scratch_bytes)
+        const uint64_t scratch = step->node.request.scratch_bytes;
+        if (step->phase == TQ_NODE_READY && scratch && (int32_t)k > mine->last && (int32_t)k < done &&
+            step->scratch_offset < end && begin < step->scratch_offset + scratch)
             return false;
     }
     return true;

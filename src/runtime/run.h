@@ -15,7 +15,7 @@
 #include "base/stop.h"
 #include "delegate/backends.h"
 #include "ops/op.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 typedef enum tq_node_phase {
     TQ_NODE_FRESH,
@@ -34,25 +34,15 @@ typedef struct tq_step {
     bool in_table;       /* XNNPACK computes the node as a part of one table of several (chains.c) */
     bool clamp_in_table; /* the same for its fused activation */
     bool unbound;        /* an index in the file leads to no tensor: the node is a misfit */
-
-    /* memory; sizes in bytes */
-    tq_block *memory; /* list: blocks of tq_node_memory, but for graph->prepared */
-    uint64_t scratch_bytes;
-    uint64_t scratch_offset; /* in the arena; not of a late operator */
-    tq_block *scratch;       /* of a late operator */
+    uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
-    uint64_t prepacked_bytes; /* 0: none */
-    tq_pack_fn pack;          /* fills them; NULL: none */
-    int64_t form[TQ_FORM];    /* what makes them differ between interpreters (tq_node_keep): form_count numbers */
-    int form_count;           /* 0 to TQ_FORM */
     tq_shared_item *cached;   /* holds them; NULL: nothing is cached */
     tq_shared_item *earlier;  /* `cached` of the last preparation, while the operator is prepared again */
     uint64_t borrowed;        /* bytes of `cached` that another interpreter's pool holds */
     bool to_pack;             /* `cached` may not be filled yet */
     uint8_t depth;            /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
 
-    uint64_t declared_work;        /* multiply-adds at least, by tq_node_work; 0: not declared */
     tq_shape *prepared_shapes;  /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
     uint64_t runs, nanoseconds; /* counted while run->options.profile */
 } tq_step;
@@ -60,8 +50,7 @@ typedef struct tq_step {
 /* A tensor of a run. */
 typedef struct tq_slot {
     /* memory */
-    tq_block *block;         /* holds tensor->data: the arena's or the tensor's own; NULL: the file does */
-    tq_shared_item *cached;  /* of a computed constant: the shared item whose block `block` is; NULL: not shared */
+    tq_shared_item *cached;  /* of a computed constant: the shared item that holds its data; NULL: not shared */
     tq_shared_item *earlier; /* `cached` of the last preparation, while its operator is prepared again */
     uint64_t borrowed;       /* bytes of `cached` that another interpreter's pool holds */
     bool in_arena;           /* data lies in the arena, at `offset` bytes */
@@ -81,7 +70,6 @@ typedef struct tq_slot {
 
     bool file_constant; /* the file holds its value */
     bool problem;       /* the file contradicts itself about the tensor: the report has a line */
-    bool later;         /* its shape waits for data */
     bool broken;        /* it has a problem, or an operator before it has: its shape is unknown */
     bool resized;       /* the caller chose its shape */
     tq_shape given;     /* that shape */
@@ -89,6 +77,7 @@ typedef struct tq_slot {
 
 /* A subgraph of a run. */
 typedef struct tq_graph_run {
+    tq_host host; /* first: tq_graph_of.  The part of the graph that its operators use */
     struct tq_run *run;
     uint32_t index; /* of the subgraph */
     tq_subgraph subgraph;
@@ -98,10 +87,8 @@ typedef struct tq_graph_run {
     tq_step *steps;       /* [step_count] */
     tq_tensor **operands; /* the pointers of all nodes' in and out */
     tq_block *memory;     /* list: tensors, operators, quantization */
-    tq_block *prepared;   /* list: small blocks of tq_node_memory */
     tq_block *arena;
     uint64_t arena_bytes;
-    bool in_prepare; /* tq_output_shape records a shape; outside of prepare it allocates, too */
     bool ready;      /* allocated */
     bool has_run;    /* tensors have values of a run */
     bool busy;       /* being prepared, or running: a recursive call is refused */
@@ -223,9 +210,6 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 /* Prepares one operator that waited, with memory for its outputs. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Gives a tensor memory of its own, of `bytes` bytes, unless it has enough. */
-tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error);
-
 /* ---- fold.c: operators of constants ---- */
 
 /* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
@@ -305,7 +289,7 @@ tq_status tq_node_shape_later(tq_node *node, tq_error *error);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
 {
-    return node->run;
+    return (tq_graph_run *)node->host; /* its first member */
 }
 
 static inline tq_step *tq_step_of(tq_node *node)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * runtime/arena_offsets.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts of blocks
- * (runtime/memory.h) with every allocation failing in turn.
+ * (base/memory.h) with every allocation failing in turn.
  */
 #include "check.h"
 #include "counting.h"

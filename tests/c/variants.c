@@ -78,7 +78,7 @@ struct parameters {
     double multiplier[LONGEST];
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
-    uint8_t code_mask;
+    uint8_t value_mask;
     bool many, many_zero_points, made_before; /* sets of requantize, that is */
 };
 
@@ -96,9 +96,9 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     p->made_before = random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
-    p->code_mask = 0;
+    p->value_mask = 0;
     if (random32() % 4 == 0 && (codes_out ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
-        p->code_mask = 15;
+        p->value_mask = 15;
         p->low = -8, p->high = 7;
     }
     for (size_t i = 0; i < LONGEST; i++) {
@@ -185,8 +185,8 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    uint8_t code_mask = row->operation < TQ_OP_requantize_double ? p->code_mask : 0;
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, code_mask, NULL};
+    uint8_t value_mask = row->operation < TQ_OP_requantize_double ? p->value_mask : 0;
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, value_mask, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);

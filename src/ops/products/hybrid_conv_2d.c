@@ -116,7 +116,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (c.constant)
         c.gemm = node->kept;
     else
-        pack(&c, node->in[1], c.gemm, (char *)node->scratch + c.packed_at);
+        pack(&c, node->in[1], c.gemm, tq_scratch_at(node, c.packed_at));
     c.node = node;
     c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
                                   .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),

@@ -122,7 +122,7 @@ static void eval_units(product *p)
     if (p->constant)
         p->gemm = *(const tq_gemm *)node->kept;
     else
-        pack(node, &p->gemm, p->cols, (char *)node->scratch + p->packed_at);
+        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
     tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);

@@ -337,7 +337,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const kept *k = node->kept;
     tq_depthwise own; /* of weights that are not constant */
     if (!p->constant)
-        pack(node, p, p->packed, &own, (char *)node->scratch + p->packed_at);
+        pack(node, p, p->packed, &own, tq_scratch_at(node, p->packed_at));
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {

@@ -17,12 +17,14 @@
  * and for the multiplier of s_2 / s_0 the shift of the forget gate's (its index passes the array's end, and the shifts
  * lie behind it), so that but for absurd scales the state does not reach the output gate.
  */
+#include "ops/recurrent/lstm_integer_8.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/lstm_integer.h"
 #include "ops/parallel.h"
+#include "ops/recurrent/lstm_integer_common.h"
 #include "ops/scratch.h"
 
 /* ---- prepare ---- */

@@ -82,7 +82,7 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
                                          *(const double *)(data[2] + i * strides[2]), &scale, error);
         if (status)
             return status;
-        int64_t code = tq_bias_code(b, scale, is_wide ? INT64_MAX : INT32_MAX);
+        int64_t code = tq_bias_value(b, scale, is_wide ? INT64_MAX : INT32_MAX);
         if (is_wide)
             *(int64_t *)(data[3] + i * strides[3]) = code;
         else

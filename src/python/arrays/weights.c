@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/half.h"
-#include "kernels/arrays/weight_codes.h"
+#include "kernels/arrays/quantize_weights.h"
 #include "python/arrays/array_args.h"
 #include "python/errors.h"
 #include "python/arrays/operands.h"
@@ -37,9 +37,9 @@ static PyStructSequence_Desc weights_desc = {
 
 static tq_weight_rule usual_rule(const tq_weight_target *target)
 {
-    if (target->code == TQ_CODE_uint8)
+    if (target->code == TQ_INTEGER_uint8)
         return TQ_WEIGHTS_TOCO;
-    return target->code == TQ_CODE_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
+    return target->code == TQ_INTEGER_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
 }
 
 /* Blocks of `size` elements along dimension `at` of w, which `view` is seen around. */
@@ -59,7 +59,7 @@ static int plan_blocks(PyArrayObject *w, int at, const tq_axis_view *view, long 
     return 0;
 }
 
-int tq_py_weight_plan_of(PyArrayObject *w, tq_code code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan)
+int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan)
 {
     tq_axis_view view;
     bool blocks;
@@ -99,7 +99,7 @@ typedef struct weights_job {
 
 static bool is_wide(const weights_job *job)
 {
-    return job->plan.target.code == TQ_CODE_int16;
+    return job->plan.target.code == TQ_INTEGER_int16;
 }
 
 /* What a scale that is given must be, and is not; NULL: it is a scale. */
@@ -134,7 +134,7 @@ static tq_status quantize_symmetric(weights_job *job, tq_error *error)
     if (!status && job->given)
         status = use_given(job, count, error);
     if (!status)
-        tq_weight_codes(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
+        tq_quantize_weights(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
                         is_wide(job) ? job->codes : NULL);
     return status;
 }
@@ -173,7 +173,7 @@ static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObje
 
 static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject *w)
 {
-    int type = is_wide(job) ? NPY_INT16 : tq_code_is_signed(job->plan.target.code) ? NPY_INT8 : NPY_UINT8;
+    int type = is_wide(job) ? NPY_INT16 : tq_integer_is_signed(job->plan.target.code) ? NPY_INT8 : NPY_UINT8;
     PyArrayObject *codes = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
     PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(job->plan.rank, job->plan.shape, NPY_FLOAT32);
     float *bounds = PyMem_RawMalloc(tq_weight_scale_count(&job->plan.layout) * sizeof *bounds + 1);
@@ -294,7 +294,7 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     PyArrayObject *given = NULL;
     weights_job job = {.given = NULL};
     PyObject *narrow = NULL;
-    tq_code code;
+    tq_integer_type code;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
         !tq_py_flag(narrow, "narrow_range", &job.narrow) ||

@@ -21,7 +21,7 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, P
                            PyObject *block_size, const char *label)
 {
     tq_py_weight_plan plan;
-    tq_code code;
+    tq_integer_type code;
     tq_error error;
     if (tq_py_code(dtype, &code) < 0 || tq_py_weight_plan_of(w, code, axis, block_size, &plan) < 0)
         return NULL;

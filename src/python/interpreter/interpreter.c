@@ -4,7 +4,7 @@
  */
 #include "python/interpreter/interpreter.h"
 
-#include "ops/ops.h"
+#include "runtime/operators.h"
 #include "python/errors.h"
 #include "python/interpreter/interpreter_methods.h"
 #include "python/model/file.h"

@@ -82,14 +82,14 @@ PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
         if (slot->in_arena)
             failed = tq_py_append(placed, Py_BuildValue("(IKKii)", i, (unsigned long long)slot->offset,
                                                   (unsigned long long)graph->tensors[i].bytes, slot->first, slot->last)) < 0;
-        else if (slot->block)
-            failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)slot->block->size)) < 0;
+        else if (graph->tensors[i].block)
+            failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)graph->tensors[i].block->size)) < 0;
     }
     for (uint32_t k = 0; !failed && k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes)
+        if (step->phase == TQ_NODE_READY && step->node.request.scratch_bytes)
             failed = tq_py_append(scratch, Py_BuildValue("(IKK)", k, (unsigned long long)step->scratch_offset,
-                                                   (unsigned long long)step->scratch_bytes)) < 0;
+                                                   (unsigned long long)step->node.request.scratch_bytes)) < 0;
     }
     unsigned long long arena = graph->arena_bytes;
     tq_py_leave(self);

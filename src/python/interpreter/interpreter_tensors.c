@@ -228,7 +228,7 @@ static int assign_strings(tq_graph_run *graph, tq_tensor *tensor, PyArrayObject 
     int result = -1;
     if (size > INT32_MAX)
         PyErr_SetString(PyExc_ValueError, "Cannot set tensor: a string tensor holds less than 2 GB");
-    else if (tq_slot_allocate(graph, tensor->index, size, NULL) != TQ_OK)
+    else if (tq_tensor_allocate(tensor, graph->run->pool, size, NULL) != TQ_OK)
         PyErr_NoMemory();
     else {
         int32_t *words = tensor->data;
@@ -447,8 +447,7 @@ static void release_block(PyObject *capsule)
 /* What keeps a tensor's memory while a view of it lives: its block, or the model. */
 static PyObject *keeper(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
 {
-    const tq_slot *slot = &graph->slots[tensor->index];
-    tq_block *block = slot->in_arena ? graph->arena : slot->block;
+    tq_block *block = graph->slots[tensor->index].in_arena ? graph->arena : tensor->block;
     if (!block)
         return Py_NewRef(self->model);
     PyObject *capsule = PyCapsule_New(tq_block_retain(block), "tq.block", release_block);

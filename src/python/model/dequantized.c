@@ -158,7 +158,7 @@ static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_t
         const void *data = PyArray_DATA(codes);
         Py_BEGIN_ALLOW_THREADS
         if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
-            tq_dequantize_codes(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
+            tq_dequantize_values(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
         Py_END_ALLOW_THREADS
     }
     release(&p);

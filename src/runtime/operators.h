@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every operator that tq runs.
+ */
+#ifndef TQ_RUNTIME_OPERATORS_H
+#define TQ_RUNTIME_OPERATORS_H
+
+#include "ops/op.h"
+
+/* The row of a builtin operator, by TQ_BuiltinOperator_x; NULL: tq has none. */
+const tq_op *tq_op_find(int64_t code);
+
+/* That of a custom operator that tq knows, by its name in files; NULL: tq has none. */
+const tq_op *tq_custom_op_find(tq_bytes name);
+
+/* Row i of all, builtin operators first; NULL past the end. */
+const tq_op *tq_op_row(size_t i, bool *is_custom);
+
+/* ---- the functions that the rows of operators.def name ---- */
+
+#define OP(name, prepare, flags) tq_status tq_prepare_##prepare(tq_node *node, tq_error *error);
+#include "runtime/operators.def"
+
+#endif
