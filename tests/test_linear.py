@@ -2,6 +2,7 @@
 """Files with many parts: four times as many take about four times as long, and Ctrl-C is heard meanwhile."""
 
 import signal
+import sys
 import time
 from functools import cache
 
@@ -78,9 +79,9 @@ CASES = {
     "metadata": (metadata, 3000),
     "signatures": (signatures, 1000),
     "subgraphs": (lambda count: tq.quantize_model(opened(subgraphs, count), calibration=[X]), 500),
-    "summary": (lambda count: str(opened(chain, count).summary()), 1000),
+    "summary": (lambda count: str(opened(chain, count).summary()), 4000),
     "problems": (lambda count: opened(chain, count).problems, 10_000),
-    "diff": (lambda count: tq.diff(opened(chain, count), opened(chain, count)), 500),
+    "diff": (lambda count: tq.diff(opened(chain, count), chain(count).to_model()), 2000),
     "plan": (allocate(chain), 10_000),
 }
 
@@ -103,6 +104,34 @@ def test_four_times_as_many_parts_take_less_than_ten_times_as_long(run, count):
         if ratio < 10:  # what takes the square of the number takes 16 times as long
             return
     raise AssertionError(f"{4 * count} take {ratio:.1f} times as long as {count}")
+
+
+def calls(run):
+    """How many functions, of Python and of C, Python calls in `run`."""
+    count = 0
+
+    def note(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_equal_operators_and_tensors_are_compared_without_python():
+    few, many = ([chain(count).to_model() for _ in range(2)] for count in (10, 500))
+    assert tq.diff(*few) == tq.diff(*many) == []
+    assert calls(lambda: tq.diff(*many)) == calls(lambda: tq.diff(*few))
+
+
+def test_a_summary_takes_a_few_calls_an_operator():
+    few, many = opened(chain, 100), opened(chain, 1100)
+    few.summary()
+    assert calls(many.summary) - calls(few.summary) <= 10 * 1000
 
 
 def interrupted_after(run, delay):

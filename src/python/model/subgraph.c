@@ -5,6 +5,7 @@
 #include "python/model/subgraph.h"
 
 #include "python/convert.h"
+#include "python/model/bulk.h"
 #include "python/model/item.h"
 #include "python/model/records.h"
 #include "python/model/sequence.h"
@@ -118,11 +119,18 @@ static PyGetSetDef properties[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyMethodDef methods[] = {
+    {"_unlike", tq_py_subgraph_unlike, METH_O, NULL},
+    {"_facts", tq_py_subgraph_facts, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyType_Slot slots[] = {
     {Py_tp_doc, "A graph of operators over tensors."},
     TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
+    {Py_tp_methods, methods},
     {0, NULL},
 };
 

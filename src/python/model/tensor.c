@@ -4,6 +4,7 @@
  */
 #include "python/model/tensor.h"
 
+#include "model/same.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "python/convert.h"
@@ -258,6 +259,15 @@ static PyObject *densify(PyObject *self, PyObject *unused)
     return tq_py_tensor_densify((ItemObject *)self);
 }
 
+/* _is_same(other) -> whether both surely say the same */
+static PyObject *is_same(PyObject *self, PyObject *other)
+{
+    if (Py_TYPE(other) != Py_TYPE(self))
+        return PyErr_Format(PyExc_TypeError, "other must be a Tensor, not %.100s", Py_TYPE(other)->tp_name);
+    const tq_table a = tq_py_tensor_table((ItemObject *)self), b = tq_py_tensor_table((ItemObject *)other);
+    return PyBool_FromLong(tq_tensor_is_same(&((ItemObject *)self)->model->model, &a, &((ItemObject *)other)->model->model, &b));
+}
+
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *module = PyImport_ImportModule("tq.plots");
@@ -344,6 +354,7 @@ static PyMethodDef methods[] = {
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
      "plot($self, /, ax=None, **kwargs)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the Axes."},
+    {"_is_same", is_same, METH_O, NULL},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
