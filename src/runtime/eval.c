@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One operator evaluated, and the state that operators carry from one run to the next set back.
+ */
+#include "base/denormals.h"
+#include "base/stop.h"
+#include "ops/check.h"
+#include "runtime/run.h"
+
+/* XNNPACK takes denormal numbers for 0 when it runs, not when it packs. */
+static tq_status eval_flushed(tq_node *node, tq_error *error)
+{
+    const tq_denormals before = tq_denormals_mode();
+    tq_denormals_restore(TQ_DENORMALS_ZERO);
+    tq_status status = node->eval(node, error);
+    tq_denormals_restore(before);
+    return status;
+}
+
+/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
+   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+static bool writes_no_element(const tq_node *node)
+{
+    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
+        return false;
+    for (int i = 0; i < node->out_count; i++) {
+        const tq_tensor *out = node->out[i];
+        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
+            return false;
+    }
+    return node->out_count > 0;
+}
+
+tq_status tq_node_eval(tq_node *node, tq_error *error)
+{
+    if (writes_no_element(node))
+        return TQ_OK;
+    TQ_TRY(tq_step_prepack(tq_step_of(node), error));
+    const tq_status status = node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
+    return tq_run_heard(tq_graph_of(node)->run, status, error);
+}
+
+tq_status tq_node_shape_later(tq_node *node, tq_error *error)
+{
+    return node->shape_later ? tq_run_heard(tq_graph_of(node)->run, node->shape_later(node, error), error) : TQ_OK;
+}
+
+void tq_graph_reset_variables(tq_graph_run *graph)
+{
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        tq_tensor *tensor = &graph->tensors[i];
+        if (tensor->storage != TQ_STORAGE_VARIABLE || !tensor->data)
+            continue;
+        int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_at(tensor, 0) : 0;
+        tq_fill(tensor->data, zero, tensor->bytes);
+    }
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        tq_node *node = &graph->steps[k].node;
+        if (node->reset)
+            node->reset(node);
+    }
+}
