@@ -155,7 +155,7 @@ def test_codes_are_refused_where_they_cannot_be():
                 tq._core._become_codes(node, e._buffers[0], 0, 9, 0)
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._scales_of(node)
-        with pytest.raises(ValueError, match="no codes that are yet to be made"):
+        with pytest.raises(ValueError, match="no quantized weights that are yet to be made"):
             e.tensors["w"].become_quantized(0, "int8", 0)
         e.tensors["w"].quantization = None
         other = tq.edit(model(ones))
@@ -261,7 +261,7 @@ def test_codes_of_a_constant_of_the_same_model():
         for wrong in [("w", source), (node, "w"), (e.root, source)]:
             with pytest.raises(TypeError):
                 tq._core._codes_from(*wrong, (64, 96), 0, "int8", None, "w")
-        with pytest.raises(ValueError, match="no codes that are yet to be made"):
+        with pytest.raises(ValueError, match="no quantized weights that are yet to be made"):
             tq._core._become_codes(tensor.node, source, 1, 9, 0)
         for wrong in [(source, node), (tensor.node, tensor.node)]:
             with pytest.raises(TypeError):

@@ -25,7 +25,7 @@ typedef struct tq_block {
     atomic_long references;
 } tq_block;
 
-/* A pool whose blocks hold `limit` bytes at most; 0: what the machine has. */
+/* A pool whose blocks hold `limit` bytes at most; 0: as many as the machine gives. */
 tq_status tq_pool_open(const tq_allocator *allocator, uint64_t limit, tq_pool **out, tq_error *error);
 void tq_pool_close(tq_pool *pool); /* its blocks live on until they are released; NULL: nothing */
 
@@ -45,10 +45,10 @@ void tq_block_release(tq_block *block);     /* from any thread; NULL: nothing */
 /* A list of blocks that one owner releases together; starts as NULL. */
 tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error);
 
-/* The same, zeroed and aligned like blocks; but what is no more than TQ_CUT_BYTES is cut from a block for many such. */
+/* The same, zeroed and aligned like blocks; but requests of at most TQ_CUT_BYTES share blocks. */
 tq_status tq_blocks_cut(tq_block **list, tq_pool *pool, uint64_t count, size_t size, void *out, tq_error *error);
 
-/* Under the address sanitizer nothing is: it sees past the end of what malloc gives alone. */
+/* Not under the address sanitizer, which sees reads past the end of a block of malloc only. */
 #if TQ_SANITIZED
 enum { TQ_CUT_BYTES = 0 };
 #else

@@ -27,7 +27,7 @@ typedef struct tq_stop {
     atomic_bool stopped;
 } tq_stop;
 
-/* What a thread listens to. */
+/* The tq_stop that a thread listens to. */
 typedef struct tq_listener {
     tq_stop *stop; /* NULL: nothing */
     bool asks;     /* it is the thread that entered; others see what that one heard */
@@ -92,8 +92,8 @@ static inline bool tq_stop_count(size_t *work, size_t more)
 /* Asks at once if the last answer is old. */
 bool tq_stop_ask(tq_stop *stop);
 
-/* for (size_t i = 0; i < n; i++), that may end early; each step is some element operations.  Loops shorter than a chunk pay
-   nothing, and compilers make vectors of the inner loop. */
+/* for (size_t i = 0; i < n; i++), that may end early; each step is some element operations.  Loops shorter than a chunk
+   pay nothing, and compilers make vectors of the inner loop. */
 #define TQ_EACH(i, n)                                                                                               \
     for (size_t i##_chunk = 0, i##_end; i##_chunk < (n) && (i##_chunk == 0 || !tq_stop_after(TQ_CHUNK));            \
          i##_chunk = i##_end)                                                                                       \

@@ -8,7 +8,7 @@
 #include "quant/packing.h"
 
 typedef struct weights {
-    tq_maker codes, scales; /* codes first, so that a pointer to them is one to the whole */
+    tq_maker codes, scales; /* first, so that a pointer to it is one to the record */
     tq_weight_source source;
     float *factors, *chosen; /* by channel; chosen: the scales */
     bool is_ready;           /* both are */
@@ -16,7 +16,7 @@ typedef struct weights {
 
 static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error);
 
-/* The scales, without codes. */
+/* The scales, without quantized values. */
 static tq_status choose(weights *k, tq_error *error)
 {
     const tq_weight_source *source = &k->source;
@@ -70,13 +70,14 @@ static tq_status make_scales(tq_maker *self, uint8_t *out, tq_error *error)
     return status;
 }
 
-/* Whether the rule has such codes: asked with no weights at all. */
+/* Whether the rule has such a type: asked with no weights at all. */
 static tq_status check(const tq_weight_target *target, tq_error *error)
 {
     float none;
     const int bits = tq_integer_bits(target->code);
     if (bits > 8)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "codes of %d bits; 8 and fewer are made", bits);
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "quantized values of %d bits; they need to have 8 bits or fewer", bits);
     return tq_weight_scales(target, &none, 0, &none, error);
 }
 
@@ -110,13 +111,14 @@ static tq_status find(const tq_tree_node *buffer, weights **out, tq_error *error
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
     if (!cell || !cell->is_made || cell->maker->make != make_codes)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "the buffer has no codes that are yet to be made");
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "the buffer has no quantized weights that are yet to be made");
     *out = weights_of(cell->maker);
     return TQ_OK;
 }
 
-/* Gives a QuantizationParameters the scales of the codes that tq_convert_weights gave a Buffer.  TQ_BAD_ARGUMENT: it gave
-   it none. */
+/* Gives a QuantizationParameters the scales of the quantized values that tq_convert_weights gave a
+   Buffer.  TQ_BAD_ARGUMENT: it gave it none. */
 static tq_status take_scales(tq_tree *tree, tq_tree_node *parameters, const tq_tree_node *buffer, tq_error *error)
 {
     weights *k = NULL;

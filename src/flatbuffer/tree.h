@@ -4,20 +4,20 @@
  *
  * Only what is stored has a cell, so that a default that a file spells out stays spelled out.  Cells
  * hold bytes as the file has them, little-endian, and borrow them: the file, and whatever else is put
- * into a tree, must outlive it.  What a tree allocates lives until the tree is closed.
+ * into a tree, must outlive it.  A tree's allocations live until the tree is closed.
  *
  * A table that a file shares between several places is read once for each of them: a change in one
  * place never shows in another.
  *
- * Fields that the rows do not know are kept as well (unknown.c):
+ * Fields that the rows do not know come along, too (unknown.c):
  *   inline    the bytes from the field to the next one, at most.  A scalar of any width stays what it is.
  *   offsets   A vtable does not say which fields are offsets.  An unknown field of 4 aligned bytes is
  *             taken for one if it leads to bytes of the file that nothing known covers, and if these
  *             are a text, a table, or a vector of such; or a vector of scalars of at least one element,
  *             which starts where something else ends, since builders leave no gaps.  Vectors are
  *             copied with as many bytes as may belong to them, up to 8 an element.
- * What this gets wrong: an unknown offset to an empty vector, or to something that a known field
- * shares, is kept as the number that it was, and leads elsewhere in what is written; a number that happens
+ * The errors of this rule: an unknown offset to an empty vector, or to something that a known field
+ * shares, stays the number that it was, and leads elsewhere in the written file; a number that happens
  * to be the distance to what another unknown field leads to becomes an offset.  A union whose type is not
  * known is taken for a table; where its bytes cannot be one, the union is lost, and tree->lost counts it.
  */
@@ -38,9 +38,9 @@ typedef enum tq_cell_kind {
 
 typedef struct tq_tree_node tq_tree_node;
 
-/* Makes all `length` bytes of its cell, at `out`, each time that the tree is written, so that they need no memory before.
-   It is a member of a record of what it needs, which lives as long as the tree.  Where the sink is memory, large
-   vectors are made first, several at a time on threads.  One that fails may be asked again. */
+/* Makes all `length` bytes of its cell, at `out`, each time that the tree is written, so that they need no memory
+   before. It is a member of a record of what it needs, which lives as long as the tree.  Where the sink is memory,
+   large vectors are made first, several at a time on threads.  One that fails may be asked again. */
 typedef struct tq_maker {
     tq_status (*make)(struct tq_maker *self, uint8_t *out, tq_error *error);
 } tq_maker;
@@ -79,7 +79,7 @@ typedef struct tq_tree {
     tq_tree_node *root;
     bool has_identifier;
     uint8_t identifier[4];
-    uint64_t lost;     /* stored unions that could not be kept */
+    uint64_t lost;     /* stored unions that are no tables, and so are left out */
     uint64_t writings; /* how often the tree was written */
 } tq_tree;
 
@@ -96,7 +96,7 @@ tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint
 
 void tq_tree_close(tq_tree *tree);
 
-/* Where in `file` the last byte ends that the tree was read from or borrows: what follows belongs to no table. */
+/* The end of the last byte of `file` that the tree was read from or borrows.  Bytes behind it belong to no table. */
 uint64_t tq_tree_end(const tq_tree *tree, tq_bytes file);
 
 /* ---- nodes ---- */

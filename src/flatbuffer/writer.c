@@ -3,7 +3,7 @@
  * The walk over a tree that both plans and writes: tables with what they lead to, then the large runs.
  */
 #include "base/checked.h"
-#include "flatbuffer/writer_parts.h"
+#include "flatbuffer/writer_internal.h"
 
 /* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past the end of one
    (XNN_EXTRA_BYTES), which the converter's files allow for (flatbuffer_export.cc). */

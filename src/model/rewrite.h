@@ -4,7 +4,7 @@
  *
  * What a model stores behind its flatbuffer, and finds by Buffer.offset and size or by an operator's
  * large_custom_options_offset and _size, becomes OUTSIDE cells, whose bytes the writer puts behind
- * what it writes.  An offset that leads out of the file is kept as the number that it is.
+ * what it writes.  An offset that leads out of the file stays the number that it is.
  */
 #ifndef TQ_MODEL_REWRITE_H
 #define TQ_MODEL_REWRITE_H

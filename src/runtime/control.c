@@ -10,7 +10,7 @@
 
 #include "ops/check.h"
 #include "runtime/call.h"
-#include "runtime/operators.h"
+#include "runtime/prepare_functions.h"
 
 /* ---- what the callees' outputs are to the node's ---- */
 

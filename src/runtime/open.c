@@ -339,56 +339,6 @@ static tq_status mark_misfits(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
-/* What the delegate unpacks, and no node that it refuses reads, never gets into the memory that the caller reads. */
-static void note_unwritten(tq_graph_run *graph)
-{
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        graph->slots[i].unread = true;
-        graph->slots[i].unwritten = false;
-    }
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        const tq_node *node = &graph->steps[k].node;
-        bool taken = node->numerics == TQ_NUMERICS_XNNPACK || tq_backend_unpacks(node);
-        for (int i = 0; !taken && i < node->in_count; i++)
-            if (node->in[i])
-                graph->slots[node->in[i]->index].unread = false;
-    }
-    for (uint32_t i = 0; i < graph->subgraph.outputs.count; i++) {
-        int32_t tensor = tq_vector_i32(&graph->subgraph.outputs, i);
-        if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count && graph->slots[tensor].unread)
-            graph->slots[tensor].unwritten = true;
-    }
-}
-
-const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step)
-{
-    if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
-        return tq_backend_unwritten;
-    return tq_backend_litert_failure(&step->node, step->backend.numerics);
-}
-
-/* In the file's order: what one node unpacks is constant for those that follow. */
-tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
-{
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        TQ_TRY(tq_run_poll(graph->run, error));
-        tq_step *step = &graph->steps[k];
-        tq_node *node = &step->node;
-        step->backend = tq_backend_choose(node, graph->run->options.numerics);
-        node->numerics = step->backend.numerics;
-        if (tq_backend_unpacks(node))
-            node->out[0]->unpacked = true;
-    }
-    if (graph->run->options.numerics != TQ_NUMERICS_XNNPACK)
-        return TQ_OK;
-    note_unwritten(graph);
-    TQ_TRY(tq_run_poll(graph->run, error));
-    const tq_chain_graph chains = {(tq_node *)graph->steps, sizeof(tq_step), graph->step_count, graph->tensors,
-                                   graph->tensor_count, graph->subgraph.outputs, &graph->run->stop};
-    tq_chains_find(&chains, graph->run->options.preserve_all);
-    return tq_run_poll(graph->run, error);
-}
-
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
 {
     tq_graph_run *graph = &run->graphs[index];
@@ -416,27 +366,6 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
 }
 
 /* ---- the whole ---- */
-
-void tq_run_report(tq_run *run, const char *text)
-{
-    enum { REPORT_LIMIT = 1 << 16 }; /* of a file with a million bad operators, this much is enough */
-    size_t length = strlen(text), need = run->report_size + length + 2;
-    if (need > REPORT_LIMIT)
-        return;
-    if (need > run->report_room) {
-        char *grown;
-        if (tq_blocks_add(&run->memory, run->pool, need * 2, 1, &grown, NULL) != TQ_OK)
-            return;
-        if (run->report)
-            memcpy(grown, run->report, run->report_size);
-        run->report = grown;
-        run->report_room = need * 2;
-    }
-    if (run->report_size)
-        run->report[run->report_size++] = '\n';
-    memcpy(run->report + run->report_size, text, length + 1);
-    run->report_size += length;
-}
 
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
                       tq_run **out, tq_error *error)

@@ -3,6 +3,7 @@
  * The rows of ops/ops.def and operators.def as a table.
  */
 #include "runtime/operators.h"
+#include "runtime/prepare_functions.h"
 
 #include <string.h>
 

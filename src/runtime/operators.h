@@ -16,9 +16,4 @@ const tq_op *tq_custom_op_find(tq_bytes name);
 /* Row i of all, builtin operators first; NULL past the end. */
 const tq_op *tq_op_row(size_t i, bool *is_custom);
 
-/* ---- the functions that the rows of operators.def name ---- */
-
-#define OP(name, prepare, flags) tq_status tq_prepare_##prepare(tq_node *node, tq_error *error);
-#include "runtime/operators.def"
-
 #endif

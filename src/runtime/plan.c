@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The arena: every tensor whose size is known gets a place, such that two that live at the same time do not
- * overlap (places.h).
+ * overlap (arena_offsets.h).
  *
  * The output of an operator that changes no byte (TQ_OP_SAME) takes over the place of an input that nothing reads after
  * it, so that there is nothing to copy.

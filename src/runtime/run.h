@@ -33,8 +33,7 @@ typedef struct tq_step {
     tq_backend backend;  /* the kernels whose results the node gives, and why */
     bool writes_nothing; /* no output has elements: the operator need not run */
     bool unbound;        /* an index in the file leads to no tensor: the node is a misfit */
-
-    uint64_t scratch_offset; /* in the arena, in bytes; not of a late operator */
+    uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
     tq_shared_item *cached;   /* holds them; NULL: nothing is cached */
@@ -50,7 +49,7 @@ typedef struct tq_step {
 /* A tensor of a run. */
 typedef struct tq_slot {
     /* memory */
-    tq_shared_item *cached;  /* of a computed constant: the shared item whose block the tensor has; NULL: not shared */
+    tq_shared_item *cached;  /* of a computed constant: the shared item that holds its data; NULL: not shared */
     tq_shared_item *earlier; /* `cached` of the last preparation, while its operator is prepared again */
     uint64_t borrowed;       /* bytes of `cached` that another interpreter's pool holds */
     bool in_arena;           /* data lies in the arena, at `offset` bytes */
@@ -76,7 +75,7 @@ typedef struct tq_slot {
 
 /* A subgraph of a run. */
 typedef struct tq_graph_run {
-    tq_host host; /* what its operators use of it */
+    tq_host host; /* first: tq_graph_of.  The part of the graph that its operators use */
     struct tq_run *run;
     uint32_t index; /* of the subgraph */
     tq_subgraph subgraph;
@@ -145,11 +144,14 @@ typedef struct tq_run {
 
 /* ---- open.c: an instance of each subgraph ---- */
 
-/* The model must outlive the run; *options is copied.  Operators that cannot run are no failure here, but lines of run->report. */
+/* The model must outlive the run; *options is copied.  Operators that cannot run are no failure here, but lines of
+   run->report. */
 
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
                       tq_run **out, tq_error *error);
 void tq_run_close(tq_run *run); /* NULL: nothing */
+
+/* ---- backends.c ---- */
 
 /* Chooses the kernels that each operator's results follow (delegate/backends.h), until a graph is allocated.
    TQ_INTERRUPTED. */
@@ -157,6 +159,8 @@ tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running the operator, in English; NULL: LiteRT runs it, as far as is known. */
 const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step);
+
+/* ---- report.c ---- */
 
 /* Adds a line to the report; without memory for it the line is lost. */
 void tq_run_report(tq_run *run, const char *text);
@@ -182,7 +186,8 @@ void tq_graph_end(tq_graph_run *graph);
 /* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
-/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a stop. */
+/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a
+   stop. */
 tq_status tq_run_interrupted(tq_error *error);
 static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
 {
@@ -193,8 +198,8 @@ static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_err
 void tq_graph_begin_prepare(tq_graph_run *graph);
 void tq_graph_end_prepare(tq_graph_run *graph);
 
-/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs that
-   calls the next one with two shapes doubles their number. */
+/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs
+   that calls the next one with two shapes doubles their number. */
 tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
@@ -210,8 +215,8 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
 
 /* ---- fold.c: operators of constants ---- */
 
-/* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
-   one that fails by its data, is left to run. */
+/* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator,
+   and one that fails by its data, is left to run. */
 tq_status tq_step_fold(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Computes the operators that were put off and that the inputs of this one come from. */
@@ -222,8 +227,8 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
 
 /* ---- cached.c: values made of constants, once for all interpreters of the model ---- */
 
-/* Gives operators memory for prepacked constants, and TQ_NODE_ONCE operators memory for their outputs: shared items that
-   another interpreter has already, or new ones, all in one block. */
+/* Gives operators memory for prepacked constants, and TQ_NODE_ONCE operators memory for their outputs: shared items
+   that another interpreter has already, or new ones, all in one block. */
 tq_status tq_graph_find_cached(tq_graph_run *graph, tq_error *error);
 
 /* The same for an operator that is prepared late. */
@@ -260,7 +265,7 @@ tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spen
 
 /* ---- plan.c ---- */
 
-/* Lifetimes and offsets of what the arena holds. */
+/* Lifetimes of tensors and scratch, and their offsets in the arena. */
 tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
 /* Whether a tensor still has the value of the last run: its operator ran, and no operator behind its last reader has
@@ -276,14 +281,16 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
     return tq_graph_invoke_range(graph, 0, graph->step_count, error);
 }
 
-/* Sets variables, and what operators remember, to their start: variables to zero, INT8 ones to their zero point. */
-void tq_graph_reset_variables(tq_graph_run *graph);
+/* ---- eval.c ---- */
 
-/* node->eval, in the mode of denormals that its numerics has. */
+/* node->eval, with constants prepacked first, and denormal numbers as the node's kernels take them. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
 /* node->shape_later, where there is one. */
 tq_status tq_node_shape_later(tq_node *node, tq_error *error);
+
+/* Sets variables and the state of operators back to the start: INT8 variables to their zero point, others to zero. */
+void tq_graph_reset_variables(tq_graph_run *graph);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
 {

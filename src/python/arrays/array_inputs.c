@@ -2,7 +2,7 @@
  *
  * What is given as an array, as kernels read it: contiguous, aligned, in native byte order, of a type that tq has.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
 #include "kernels/arrays/narrow_values.h"
 #include "python/arrays/operands.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between NumPy's and ml_dtypes' dtypes and the types of codes and numbers that tq has.
+ * Between NumPy's and ml_dtypes' dtypes and the types of quantized and real values that tq has.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
 #include <string.h>
 

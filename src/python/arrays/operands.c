@@ -8,8 +8,8 @@
 #include "python/arrays/array_args.h"
 #include "quant/real_values.h"
 
-/* Whether NumPy makes an array of it by a way of its own.  What speaks DLPack and is only a sequence or number besides is
-   not: tensors of other libraries pretend to be those too, and come by DLPack. */
+/* Whether NumPy makes an array of it by a way of its own.  What speaks DLPack and is only a sequence or number besides
+   is not: tensors of other libraries pretend to be those too, and come by DLPack. */
 static bool is_numpys(PyObject *value)
 {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyList_CheckExact(value) ||
@@ -348,7 +348,7 @@ int tq_py_code(PyObject *value, tq_integer_type *code)
         return -1;
     Py_DECREF(descr);
     for (*code = 0; strcmp(tq_integer_name(*code), type.name) != 0;)
-        ++*code; /* both walk the rows of codes.def */
+        ++*code; /* both walk the rows of integers.def */
     return 0;
 }
 

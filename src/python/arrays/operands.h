@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From Python arguments to what the core takes: arrays of one type, views, names of rows.
+ * From Python arguments to the core's: arrays of one type, views, names of rows.
  *
  * Each sets an exception that names the argument, what was found and what is needed.  Array-likes are
  * whatever NumPy takes, and objects that speak DLPack alone.

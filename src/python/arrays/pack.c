@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack() and unpack(): codes narrower than a byte, as TFLite stores them.
+ * pack() and unpack(): quantized values narrower than a byte, as TFLite stores them.
  */
 #include "python/arrays/array_args.h"
 #include "python/arrays/functions.h"

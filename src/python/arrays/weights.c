@@ -28,7 +28,7 @@ static PyStructSequence_Field weights_fields[] = {
 
 static PyStructSequence_Desc weights_desc = {
     "tq.QuantizedWeights",
-    "(codes, scale): the real value of a code q is scale * (q - zero_point), and the zero point 0 but for rule 'toco'.",
+    "(codes, scale): the real value of a quantized value q is scale * (q - zero_point), and the zero point 0 but for rule 'toco'.",
     weights_fields,
     2,
 };
@@ -81,7 +81,7 @@ int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis,
     return 0;
 }
 
-/* ---- codes and scales ---- */
+/* ---- quantized values and scales ---- */
 
 /* What quantize_weights was asked for, and the memory that it fills. */
 typedef struct weights_job {
@@ -211,7 +211,7 @@ PyDoc_STRVAR(quantize_weights_doc,
 "old models hold; 'ai-edge-quantizer', as that package writes, for others and for blocks.\n"
 "block_size: elements along axis (None: the last) that share a scale; it divides the length. scale then has w's\n"
 "shape with that axis counting blocks, and values that float16 holds exactly, as TFLite's BlockwiseQuantization\n"
-"stores them; a block whose scale float16 rounds to 0 has the codes 0, or the extremes for weights other than 0.\n"
+"stores them; a block whose scale float16 rounds to 0 has values 0, or the extremes for weights other than 0.\n"
 "scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over 0;\n"
 "of blocks, values of float16.\n"
 "min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the weights'\n"

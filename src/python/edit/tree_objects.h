@@ -17,7 +17,7 @@ typedef struct {
     uint64_t end;       /* of the bytes that the tree borrows from the model's file */
     uint64_t changes;   /* how often something was set */
     PyObject *model;    /* whose bytes the tree borrows, or NULL */
-    PyObject *borrowed; /* list of memoryviews: what else it borrows from */
+    PyObject *borrowed; /* list of memoryviews: the other memory that it borrows from */
 } TreeObject;
 
 typedef struct {
@@ -40,14 +40,14 @@ int tq_py_tree_begin_change(TreeObject *tree);
 /* Bytes of an object with a buffer, which live as long as the tree. */
 int tq_py_tree_take_bytes(TreeObject *tree, PyObject *object, tq_bytes *out);
 
-/* The tree of a _Node that is about to be changed, and its node, which must be a table of that name.  NULL: an exception
-   is set. */
+/* The tree of a _Node that is about to be changed, and its node, which must be a table of that name.  NULL: an
+   exception is set. */
 tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_tree_node **node);
 
 /* The _Tree that a _Node belongs to, borrowed; NULL, without an exception, for anything else. */
 PyObject *tq_py_tree_of(tq_state *state, PyObject *object);
 
-/* Keeps an object as long as the tree of a _Node. */
+/* Keeps `owner` alive as long as the tree of a _Node.  0, or -1 with an exception. */
 int tq_py_keep_for_node(PyObject *object, PyObject *owner);
 
 /* "Tensor" of a node; "of unknown type" where the rows do not know its table. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant weights of a model that is being changed: codes and halves in place of floats, which are made when the model
+ * Constant weights of a model that is being changed: quantized values and float16 in place of float32, made when the model
  * is written (convert/weights.h).  Only tq/editor.py calls these functions.
  */
 #include "python/edit/tree_weights.h"
@@ -16,7 +16,7 @@
 #include "python/edit/tree_objects.h"
 #include "python/arrays/weights.h"
 
-/* Gives `node`, a Buffer's, the codes of w, and returns the shape of their scales. */
+/* Gives `node`, a Buffer's, the quantized values of w, and returns the shape of their scales. */
 static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
                            PyObject *block_size, const char *label)
 {
@@ -34,7 +34,7 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, P
 
 /* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.
 
-   Gives the node of a Buffer the packed codes of the array w.  They are those that quantize_weights makes by its usual
+   Gives the node of a Buffer the packed quantized values of the array w.  They are the values that quantize_weights makes by its usual
    rule, but that no scale is 0, and they are made when the model is written.  Until then w must not change: where it is
    dense it is not copied, and the tree keeps it alive.  If w is itself a view of that tree, the two keep each other, and
    neither is freed. */
@@ -66,8 +66,9 @@ static tq_tree *change_both(tq_state *state, PyObject *object, const char *table
     return NULL;
 }
 
-/* The bytes of a Buffer as an array of floats of that shape, which must not outlive the tree.  NULL without an exception
-   where the bytes cannot be read as such floats in place: their number is another, or they are not aligned. */
+/* The bytes of a Buffer as an array of floats of that shape, which must not outlive the tree.  NULL without an
+   exception where the bytes cannot be read as such floats in place: their number is another, or they are not aligned.
+   */
 static PyArrayObject *floats_of(const tq_tree_node *buffer, PyObject *shape)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
@@ -130,7 +131,7 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
 
 /* _become_codes(tensor, buffer, index, type, axis) -> None.
 
-   Makes the node of a Tensor one of codes: those that _codes_into gave `buffer`, which is the model's index-th. */
+   Makes the node of a Tensor one of quantized values: those that _codes_into gave `buffer`, which is the model's index-th. */
 static PyObject *become_codes(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
@@ -150,7 +151,7 @@ static PyObject *become_codes(PyObject *module, PyObject *args)
     return tq_py_raise(state, &error, NULL);
 }
 
-/* _scales_of(buffer) -> a flat array of the scales of the codes that _codes_into gave it. */
+/* _scales_of(buffer) -> a flat array of the scales of the quantized values that _codes_into gave it. */
 static PyObject *scales_of(PyObject *module, PyObject *buffer)
 {
     tq_state *state = PyModule_GetState(module);

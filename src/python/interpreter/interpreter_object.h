@@ -26,7 +26,7 @@ typedef struct InterpreterObject {
     PyObject *registered; /* dict: name -> (prepare, eval), or NULL */
     tq_py_op *custom;     /* list */
     tq_py_lock lock;
-    PyObject *raised[3]; /* what a Python operator raised, until the run has returned */
+    PyObject *raised[3]; /* the exception of a Python operator or of Ctrl-C, until the run has returned */
 } InterpreterObject;
 
 /* One thread at a time works with an interpreter: others wait, and a call from inside one (from a custom

@@ -164,7 +164,7 @@ static int check_type(InterpreterObject *self, const tq_tensor *tensor, PyArrayO
     return fits ? 0 : refuse_type(self, tensor, value);
 }
 
-/* 4-bit and 2-bit codes come as bytes, which can hold values that are no such codes. */
+/* 4-bit and 2-bit values come as bytes, which can hold values out of their range. */
 static int check_codes(const tq_tensor *tensor, PyArrayObject *value)
 {
     const tq_type_row *row = tq_type(tensor->type);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts of all parts of a subgraph at once, for what reads models of very many parts.
+ * Facts of all items of a subgraph at once, for readers of models with very many tensors and operators.
  */
 #ifndef TQ_PYTHON_MODEL_BULK_H
 #define TQ_PYTHON_MODEL_BULK_H

@@ -111,7 +111,7 @@ PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_i
 
 /* ---- the stored forms ---- */
 
-/* 4- and 2-bit codes, one to a byte. */
+/* 4- and 2-bit quantized values, one to a byte. */
 static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, int rank, const npy_intp *shape)
 {
     Py_INCREF(dtype);

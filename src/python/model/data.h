@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "python/model/item.h"
 
-/* What Tensor.data gives: a read-only view where the stored form allows one. */
+/* Tensor.data: a read-only view where the stored form allows one, else a new array. */
 PyObject *tq_py_tensor_data(ItemObject *tensor);
 
 /* Tensor.densify(): a sparse constant in its full shape; Tensor.data where it is not sparse. */
@@ -17,7 +17,7 @@ PyObject *tq_py_tensor_dequantized(ItemObject *tensor);
 /* Raises `error` with the tensor named in front of its text; returns NULL. */
 PyObject *tq_py_raise_at(ItemObject *tensor, tq_error *error);
 
-/* A read-only array over bytes that `owner` keeps (consumed). */
+/* A read-only array over `bytes`, which live as long as `owner` (consumed). */
 PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_intp *shape, PyObject *owner);
 
 #endif

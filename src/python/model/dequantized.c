@@ -59,7 +59,7 @@ static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dim
     case TQ_QUANTIZATION_MULTI_AXIS:
         return map_axes(rank, dims, q, map, error);
     default:
-        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "its codes have no scale");
+        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "its quantized values have no scale");
     }
 }
 
@@ -125,7 +125,7 @@ static bool layout_of(const tq_scale_map *map, tq_layout *out)
     return d == map->rank;
 }
 
-/* The kernels' way, for codes of up to 16 bits: those of more they round twice.  False: not possible. */
+/* By kernels, for quantized values of up to 16 bits: they round wider values twice.  False: not possible. */
 static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, const int64_t *zero_point, uint64_t zeros,
                        float *out)
 {

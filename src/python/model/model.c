@@ -388,7 +388,7 @@ static PyObject *repr(ModelObject *self)
     "for anything but one scale), quantization_parameters and sparsity_parameters (dicts).\n" \
     "quantization_parameters holds scales (float32; blockwise: float16), zero_points (int32),\n" \
     "quantized_dimension and block_size, and what LiteRT drops: min and max as the file stores them\n" \
-    "(float32, empty where it stores none), range_min and range_max, which the codes can represent\n" \
+    "(float32, empty where it stores none), range_min and range_max, which the quantized values can represent\n" \
     "(scale * (lowest or highest code - zero_point), one a scale).\n\n" \
     "ValueError: there is no such subgraph."
 

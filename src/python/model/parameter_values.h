@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a file holds of a tensor's quantization, as arrays, and the range that follows from it.
+ * A tensor's quantization parameters as arrays, and the range of real values that follows from them.
  */
 #ifndef TQ_PYTHON_MODEL_PARAMETER_VALUES_H
 #define TQ_PYTHON_MODEL_PARAMETER_VALUES_H
@@ -20,8 +20,8 @@ int tq_py_tensor_scales(ItemObject *tensor, const tq_quantization *q, PyObject *
    is no tensor, or one without usable data. */
 PyObject *tq_py_parameter_values(ItemObject *tensor, int64_t index, int type);
 
-/* range_min and range_max: what the lowest and highest code of a type stand for under each of `count`
-   scales, scale * (code - zero_point) in float64, rounded to float32; empty for types without codes.
+/* range_min and range_max: the real values of the lowest and highest integer of a type under each of `count`
+   scales, scale * (q - zero_point) in float64, rounded to float32; empty for types that are no integers.
    scales: float32, zero_points: int64, as they stand in a file, at any alignment; of zero points there may
    be fewer, of which the last then holds for the rest, or none, which means 0.  New references; 0, or -1
    with an exception. */

@@ -11,7 +11,7 @@
 #include "python/arrays/operands.h"
 #include "python/model/parameter_values.h"
 
-/* The TensorType whose codes a dtype argument means; -1 with an exception. */
+/* The TensorType whose quantized values a dtype argument means; -1 with an exception. */
 static int64_t codes_of(PyObject *dtype)
 {
     PyObject *name = NULL;
@@ -129,7 +129,7 @@ PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused)
     if (self->details != Py_None || self->dtype == Py_None)
         return PyErr_Format(PyExc_TypeError,
                             "a Quantization is copied by its scale, zero_point and dtype: this one has %s",
-                            self->dtype == Py_None ? "no dtype, since its tensor's elements are no codes"
+                            self->dtype == Py_None ? "no dtype, since its tensor's elements are no quantized values"
                                                    : "details, which stand for more in its file");
     if (!counts_fit(self))
         return NULL;

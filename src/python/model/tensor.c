@@ -341,7 +341,7 @@ static PyMethodDef methods[] = {
      "float32(scale * (code - zero_point)) with the scale of the tensor, of the index along quantized_dimension, or of\n"
      "the block along the last dimension; floating-point types without scales are converted; sparse ones are\n"
      "densified first.\n\n"
-     "ModelError: no constant, codes without scales, or parameters that do not fit the shape."},
+     "ModelError: no constant, quantized values without scales, or parameters that do not fit the shape."},
     {"densify", densify, METH_NOARGS,
      "densify($self, /)\n--\n\n"
      "A sparse constant's values in its full shape, zero where none is stored; `data` for a dense one.\n\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the writer share: writer.c, which walks the tree, vtables.c and runs.c.
+ * Functions between the files of the writer: writer.c, which walks the tree, vtables.c and runs.c.
  */
-#ifndef TQ_FLATBUFFER_WRITER_PARTS_H
-#define TQ_FLATBUFFER_WRITER_PARTS_H
+#ifndef TQ_FLATBUFFER_WRITER_INTERNAL_H
+#define TQ_FLATBUFFER_WRITER_INTERNAL_H
 
 #include "flatbuffer/writer.h"
 

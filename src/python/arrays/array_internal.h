@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files behind array_args.h share.
+ * Functions between the files behind array_args.h.
  */
 #ifndef TQ_PYTHON_ARRAYS_ARRAY_PARTS_H
 #define TQ_PYTHON_ARRAYS_ARRAY_PARTS_H
