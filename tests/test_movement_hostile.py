@@ -194,3 +194,16 @@ def test_a_shape_that_follows_from_data_changes_with_it():
         interpreter.set_tensor(1, i32(*times))
         interpreter.invoke()
         assert interpreter.get_tensor(2).shape == (2 * times[0], 3 * times[1])
+
+
+@pytest.mark.parametrize("constants", (True, False))
+def test_no_strings_do_not_become_more_than_can_be_counted(constants):
+    """2^93 elements, whose product wrapped around and passed for none."""
+    made = model("RESHAPE", [([0, 2], "STRING"), i32(HUGE, HUGE, HUGE)], [([], "STRING")], constants=constants)
+    interpreter = tq.Interpreter(model_content=made)
+    with pytest.raises(tq.Error, match="in0"):
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, np.empty((0, 2), object))
+        if not constants:
+            interpreter.set_tensor(1, i32(HUGE, HUGE, HUGE))
+        interpreter.invoke()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of the house: which room may include which, what is exported, what an import costs."""
 
+import ast
 import os
 import re
 import shutil
@@ -119,9 +120,57 @@ def test_every_room_says_what_it_is():
     assert missing == []
 
 
-def test_every_module_says_where_it_belongs():
-    said = set(re.findall(r"`(\w+\.py)`", text_of(ROOT / "tq" / "README.md")))
-    assert said == {path.name for path in (ROOT / "tq").glob("*.py")}
+PACKAGES = [ROOT / "tq", ROOT / "tq" / "quantization"]
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=name)
+def test_every_module_says_where_it_belongs(folder):
+    said = set(re.findall(r"`(\w+\.py)`", text_of(folder / "README.md")))
+    modules = {path.name for path in folder.glob("*.py")} - ({"__init__.py"} if folder.name != "tq" else set())
+    assert said == modules
+
+
+def parsed(path):
+    return ast.parse(text_of(path))
+
+
+QUANTIZER = sorted((ROOT / "tq" / "quantization").glob("*.py"))
+EDITOR = [ROOT / "tq" / f"{name}.py" for name in ["editor", "edit_graph", "edit_names", "edit_operator", "edit_tensor"]]
+EDITOR += [ROOT / "tq" / f"{name}.py" for name in ["builder", "extraction", "io_types", "parts"]]
+
+
+@pytest.mark.parametrize("path", [*QUANTIZER, *EDITOR], ids=name)
+def test_the_quantizer_and_the_editor_use_public_names_of_other_modules(path):
+    """`x._name` where no class or function of the module itself defines or stores `_name`."""
+    tree = parsed(path)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    own |= {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")}
+    named = {"_asdict", "_replace", "_fields"}  # NamedTuple's
+    used = {node.attr for node in attributes if re.match(r"_[a-z]", node.attr)} - own - named
+    core = {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "_core"}
+    assert used - core == set()
+
+
+@pytest.mark.parametrize("path", QUANTIZER, ids=name)
+def test_the_quantizer_needs_no_ignored_type_and_no_late_import_of_its_own(path):
+    assert "type: ignore" not in text_of(path)
+    inside = [item for item in ast.walk(parsed(path)) if isinstance(item, ast.FunctionDef)]
+    late = [node.module for item in inside for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
+    assert [module for module in late if module.startswith("tq.quantization")] == []
+
+
+def test_the_quantizers_modules_import_only_modules_above_them():
+    order = re.findall(r"`(\w+)\.py`", text_of(ROOT / "tq" / "quantization" / "README.md").split("|---|---|")[1])
+    place = {module: order.index(module) for module in order}
+    place["quantize"] = place["improve"] + 0.5  # it stands first because users begin there
+    wrong = []
+    for path in QUANTIZER:
+        found = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom) and node.module]
+        modules = [node.module.split(".")[-1] for node in found if node.module.startswith("tq.quantization.")]
+        modules += [alias.name for node in found if node.module == "tq.quantization" for alias in node.names]
+        wrong += [(path.stem, module) for module in modules if place[module] >= place[path.stem]]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("path", [path for path in committed() if path.suffix == ".md"], ids=name)

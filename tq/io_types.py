@@ -18,7 +18,7 @@ from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
 from tq.enums import name_of
 from tq.nearest import hint
-from tq.parts import renumber, renumber_one
+from tq.parts import renumber
 
 _FLOAT = "FLOAT32"
 _CODES = ("INT8", "UINT8", "INT16")
@@ -72,12 +72,8 @@ class _Side:
 
     def replace(self, old: TensorPart, new: TensorPart) -> None:
         """Makes `new` the interface's tensor, under the old one's name, in signatures too."""
-        places = {old.index: new.index}
         for field in self.fields:
-            renumber(self.graph._node, field, places)
-            for signature in self.graph._editor._signatures_of(self.graph):
-                for item in signature._nodes(field):
-                    renumber_one(item, "tensor_index", places)
+            self.graph.replace_ends(field, {old: new})
         old.name, new.name = f"{old.name}_{name_of(old.type).lower()}", old.name
 
     def insert(self, tensor: TensorPart, wanted: str) -> None:
@@ -100,8 +96,7 @@ class _Side:
     def remove(self, operators: list[OperatorPart], tensors: list[TensorPart]) -> None:
         for operator in operators:
             self.graph.remove_operator(operator)
-        users = self.graph._users()
-        self.graph._remove_tensors({tensor for tensor in tensors if tensor.index not in users})
+        self.graph.remove_unused(tensors)
 
 
 def _is_output(tensor: TensorPart) -> bool:
@@ -121,10 +116,10 @@ def _targets(readers: list[OperatorPart]) -> list[TensorPart]:
 def _skip_readers(side: _Side, tensor: TensorPart, readers: list[OperatorPart]) -> None:
     """Makes the first reader's result the input, and lets who read the others' results read it."""
     first, *others = _targets(readers)
-    places = {other.index: first.index for other in others}
+    places = dict.fromkeys(others, first)
     for operator in side.graph.operators:
-        renumber(operator._node, "inputs", places)
-    renumber(side.graph._node, "outputs", places)
+        operator.replace_inputs(places)
+    renumber(side.graph.node, "outputs", {other.index: first.index for other in others})
     if first.shape_signature is None:
         first.shape_signature = tensor.shape_signature
     side.replace(tensor, first)

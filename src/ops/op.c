@@ -190,6 +190,13 @@ tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t 
     return set_shape(node, i, shape, 0, bytes, error);
 }
 
+tq_status tq_node_has_room(tq_node *node, uint64_t bytes, tq_error *error)
+{
+    TQ_TRY(tq_pool_borrow(node->host->pool, bytes, error));
+    tq_pool_return(node->host->pool, bytes);
+    return TQ_OK;
+}
+
 void tq_output_later(tq_node *node, int i)
 {
     if (i >= node->out_count || !node->out[i])

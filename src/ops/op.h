@@ -110,7 +110,8 @@ struct tq_node {
     void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
-    bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
+    bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool clamp_tabulated; /* the same of its fused activation */
     int threads; /* at most so many; at least 1 */
 
     tq_host *host;         /* of all nodes of a graph */
@@ -145,6 +146,9 @@ tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error 
 
 /* The same for a STRING output in eval, of which only the number of bytes counts. */
 tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t bytes, tq_error *error);
+
+/* Whether so many bytes could be allocated now, before work is done for them.  TQ_MEMORY_LIMIT. */
+tq_status tq_node_has_room(tq_node *node, uint64_t bytes, tq_error *error);
 
 /* Output i gets its shape in eval, which calls tq_output_shape.  STRING outputs always do. */
 void tq_output_later(tq_node *node, int i);

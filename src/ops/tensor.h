@@ -70,6 +70,7 @@ typedef struct tq_tensor {
     bool later;      /* its operator gives it a shape in eval, when the data is known */
     bool in_file;    /* the file has its value */
     bool unpacked;   /* see tq_backend_unpacks */
+    int32_t reader;  /* the operator that reads it; < 0: none, several, or it is an output (delegate/chains.h) */
     bool resized;    /* `shape` was given before anything was allocated: backends are chosen by it, not by the file's */
     bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such codes take a byte each) or sparse */
     size_t bytes;    /* at data */

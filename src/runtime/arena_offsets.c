@@ -12,12 +12,14 @@
 
 #include "base/checked.h"
 #include "base/sort.h"
+#include "base/stop.h"
 #include "ops/check.h"
 
 enum {
     CHUNK = 32,          /* items whose lifetimes are looked at in one go */
     LEAST_ITEMS = 256,   /* of fewer, looking at all is fast enough */
     LEAST_SHIFT = 6,     /* log2 of a block's length, at least */
+    LOOKS = 16,           /* that take as long as one operation does, as tq_stop_after counts them */
     ROOM = 8,            /* room for so many entries an item, in all lists together */
     MOST_LOOKS = 1 << 27 /* the work of 2^14 items each of which looks at all before it */
 };
@@ -276,9 +278,10 @@ static void add(search *s, uint32_t item)
 
 static void place(search *s, tq_arena_item *items, const uint32_t *order, uint32_t count, uint64_t *total)
 {
-    uint64_t end = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    uint64_t end = 0, looks = 0;
+    for (uint32_t i = 0; i < count && !tq_stop_after((size_t)(s->looks - looks) / LOOKS); i++) {
         tq_arena_item *it = &items[order[i]];
+        looks = s->looks;
         gap g = {.size = it->size, .free_from = end, .best = UINT64_MAX, .best_size = UINT64_MAX};
         const bool looks = s->looks <= MOST_LOOKS;
         if (looks) {

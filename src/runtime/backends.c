@@ -2,11 +2,12 @@
  *
  * The kernels that each operator of a graph follows (delegate/backends.h).
  */
+#include "delegate/chains.h"
 #include "ops/check.h"
 #include "runtime/run.h"
 
-/* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads them, so
-   that their values never reach the memory that the caller reads. */
+/* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads
+   them, so that their values never reach the memory that the caller reads. */
 static void note_unwritten(tq_graph_run *graph)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -27,11 +28,11 @@ static void note_unwritten(tq_graph_run *graph)
     }
 }
 
-const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step)
+const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step)
 {
     if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
         return tq_backend_unwritten;
-    return tq_backend_fault(&step->node, step->backend.numerics);
+    return tq_backend_litert_failure(&step->node, step->backend.numerics);
 }
 
 /* In the file's order: a constant that one node unpacks is constant for the nodes after it. */
@@ -49,5 +50,9 @@ tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
     if (graph->run->options.numerics != TQ_NUMERICS_XNNPACK)
         return TQ_OK;
     note_unwritten(graph);
-    return tq_graph_find_chains(graph, error);
+    TQ_TRY(tq_run_poll(graph->run, error));
+    const tq_chain_graph chains = {(tq_node *)graph->steps, sizeof(tq_step), graph->step_count, graph->tensors,
+                                   graph->tensor_count, graph->subgraph.outputs, &graph->run->stop};
+    tq_chains_find(&chains, graph->run->options.preserve_all);
+    return tq_run_poll(graph->run, error);
 }

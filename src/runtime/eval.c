@@ -17,23 +17,9 @@ static tq_status eval_flushed(tq_node *node, tq_error *error)
     return status;
 }
 
-/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
-   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
-static bool writes_no_element(const tq_node *node)
-{
-    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
-        return false;
-    for (int i = 0; i < node->out_count; i++) {
-        const tq_tensor *out = node->out[i];
-        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
-            return false;
-    }
-    return node->out_count > 0;
-}
-
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
-    if (writes_no_element(node))
+    if (tq_step_of(node)->writes_nothing)
         return TQ_OK;
     TQ_TRY(tq_step_prepack(tq_step_of(node), error));
     const tq_status status = node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);

@@ -2,13 +2,18 @@
  *
  * Running a graph: its operators in their order.
  */
-#include <string.h>
-
 #include "base/clock.h"
-#include "base/denormals.h"
 #include "base/stop.h"
 #include "ops/check.h"
 #include "runtime/run.h"
+
+/* Element operations that a step counts for, besides those that it counts itself. */
+enum { STEP_WORK = 1 << 12 };
+
+static tq_status spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error)
+{
+    return graph->run->options.max_multiply_adds ? tq_step_spend(graph, step, spent, error) : TQ_OK;
+}
 
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
@@ -17,9 +22,9 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
     TQ_TRY(tq_node_shape_later(node, error));
     uint64_t spent = 0;
-    TQ_TRY(tq_step_spend(graph, step, &spent, error));
+    TQ_TRY(spend(graph, step, &spent, error));
     TQ_TRY(tq_node_eval(node, error));
-    return tq_step_spend(graph, step, &spent, error);
+    return spend(graph, step, &spent, error);
 }
 
 static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -43,9 +48,10 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
         tq_step *step = &graph->steps[k];
         graph->at = k;
-        status = tq_run_poll(run, error);
-        if (status != TQ_OK)
+        if (tq_stop_after(STEP_WORK)) {
+            status = tq_run_interrupted(error);
             break;
+        }
         if (step->phase != TQ_NODE_FOLDED)
             status = run->options.profile ? run_timed(graph, step, error) : run_step(graph, step, error);
         graph->end = status == TQ_INTERRUPTED ? k : k + 1;

@@ -235,9 +235,10 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq
 
 /* Constants that all their readers read as they stand in the file: marks[i] is 1 for those, and has bit 2 where
    another operator or a caller reads them too. */
-static void mark_packed(tq_graph_run *graph, uint8_t *marks)
+static tq_status mark_packed(tq_graph_run *graph, uint8_t *marks, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         const tq_step *step = &graph->steps[k];
         tq_vector inputs = tq_get_vector(&step->node.row.table, TQ_Operator_inputs);
         const int flags = step->node.op ? step->node.op->flags : 0;
@@ -255,6 +256,7 @@ static void mark_packed(tq_graph_run *graph, uint8_t *marks)
         if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count)
             marks[tensor] |= 2;
     }
+    return TQ_OK;
 }
 
 static void find_operator(tq_graph_run *graph, uint32_t k)
@@ -325,13 +327,15 @@ static bool is_registered(const tq_node *node)
 }
 
 /* Marks the nodes whose tensors nothing is to read; prepare says why. */
-static void mark_misfits(tq_graph_run *graph)
+static tq_status mark_misfits(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_node *node = &graph->steps[k].node;
         bool fits = is_registered(node) || tq_check_operands(node, NULL) == TQ_OK;
         node->misfit = graph->steps[k].unbound || !fits;
     }
+    return TQ_OK;
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
@@ -350,8 +354,8 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
     TQ_TRY(open_steps(graph, error));
-    mark_misfits(graph);
-    mark_packed(graph, marks);
+    TQ_TRY(mark_misfits(graph, error));
+    TQ_TRY(mark_packed(graph, marks, error));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         TQ_TRY(tq_run_poll(graph->run, error));
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));

@@ -123,6 +123,7 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
         find_aliases(graph, lives);
         uint32_t count = collect(graph, items, lives);
         status = tq_arena_find_offsets(items, count, graph->run->pool, &graph->arena_bytes, error);
+        status = tq_run_heard(graph->run, status, error);
         if (status == TQ_OK)
             status = tq_block_new(graph->run->pool, graph->arena_bytes, &graph->arena, error);
         if (status == TQ_OK)

@@ -217,6 +217,20 @@ static tq_status settle_outputs(tq_step *step, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
+   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+static bool writes_no_element(const tq_node *node)
+{
+    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
+        return false;
+    for (int i = 0; i < node->out_count; i++) {
+        const tq_tensor *out = node->out[i];
+        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
+            return false;
+    }
+    return node->out_count > 0;
+}
+
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     if (!(step->node.op->flags & TQ_OP_LATER))
@@ -227,6 +241,7 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
     graph->host.in_prepare = false;
     TQ_TRY(status);
     TQ_TRY(settle_outputs(step, error));
+    step->writes_nothing = writes_no_element(&step->node);
     TQ_TRY(tq_step_count(graph, step, error));
     TQ_TRY(tq_step_fold(graph, step, error));
     uint64_t spent = 0;
@@ -236,6 +251,7 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
 static void wait_for_data(tq_step *step)
 {
     step->phase = TQ_NODE_LATE;
+    step->writes_nothing = false;
     for (int i = 0; i < step->node.out_count; i++)
         if (step->node.out[i]) {
             step->node.out[i]->later = true;
@@ -291,6 +307,7 @@ static void check_outputs(pass *p)
 static tq_status give_memory(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_tensor *tensor = &graph->tensors[i];
         if (!tensor->has_shape || tq_is_constant(tensor) || tensor->storage == TQ_STORAGE_DYNAMIC)
             continue;
@@ -313,10 +330,14 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     TQ_TRY(tq_graph_check_again(graph, error));
     graph->ready = graph->has_run = graph->has_once = false;
     graph->work = 0;
-    for (uint32_t k = 0; k < graph->step_count; k++)
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(run, error));
         clean_step(graph, &graph->steps[k]);
-    for (uint32_t i = 0; i < graph->tensor_count; i++)
+    }
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(run, error));
         reset_tensor(graph, i);
+    }
     tq_blocks_release(&graph->host.prepared);
     tq_block_release(graph->arena);
     graph->arena = NULL;

@@ -31,8 +31,7 @@ typedef struct tq_step {
     tq_node node; /* first: tq_step_of */
     tq_node_phase phase;
     tq_backend backend;  /* the kernels whose results the node gives, and why */
-    bool in_table;       /* XNNPACK computes the node as a part of one table of several (chains.c) */
-    bool clamp_in_table; /* the same for its fused activation */
+    bool writes_nothing; /* all its outputs are without elements: it need not run */
     bool unbound;        /* an index in the file leads to no tensor: the node is a misfit */
     uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
@@ -60,7 +59,6 @@ typedef struct tq_slot {
     /* place in the graph: indices of operators */
     int32_t first, last; /* the tensor lives from the one to the other, both included; first -1: from the start */
     int32_t producer;    /* the operator that writes it; -1: none */
-    int32_t reader;      /* the one operator that reads it; -1: none, several, or the graph's caller (chains.c) */
     bool is_input, is_output; /* of the graph */
     bool is_orphan;           /* nothing writes it, though it is no constant: it holds zeros */
 
@@ -160,7 +158,7 @@ void tq_run_close(tq_run *run); /* NULL: nothing */
 tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
 /* What LiteRT does in place of running the operator, in English; NULL: LiteRT runs it, as far as is known. */
-const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
+const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step);
 
 /* ---- report.c ---- */
 
@@ -188,9 +186,13 @@ void tq_graph_end(tq_graph_run *graph);
 /* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
-/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a
-   stop. */
-tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error);
+/* tq_run_heard: TQ_INTERRUPTED in place of `status`, which means nothing then, where the run has heard that the caller
+   wants a stop. */
+tq_status tq_run_interrupted(tq_error *error);
+static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
+{
+    return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? tq_run_interrupted(error) : status;
+}
 
 /* Around the preparing of a graph. */
 void tq_graph_begin_prepare(tq_graph_run *graph);
@@ -199,11 +201,6 @@ void tq_graph_end_prepare(tq_graph_run *graph);
 /* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs
    that calls the next one with two shapes doubles their number. */
 tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
-
-/* ---- chains.c ---- */
-
-/* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
-tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 

@@ -327,6 +327,14 @@ static bool refuses_the_endless(void)
     return tq_gemm_plan(&gemm, TQ_i8, 1, endless, 0, 0, NULL) && tq_gemm_plan(&gemm, TQ_i8, 1, 0, endless, 0, NULL);
 }
 
+/* Whether channels without weights are refused, or their biases and sums counted: 8 GB, which 32 bits do not count. */
+static bool counts_channels_without_weights(void)
+{
+    tq_gemm gemm;
+    const size_t channels = (size_t)1 << 30;
+    return tq_gemm_plan(&gemm, TQ_i8, channels, 1, 0, 0, NULL) || gemm.packed_bytes / 8 >= channels;
+}
+
 /* The one argument: how many products of each instruction set. */
 int main(int argc, char **argv)
 {
@@ -340,6 +348,10 @@ int main(int argc, char **argv)
         tq_kernels_force(feature);
         if (!refuses_the_endless()) {
             printf("%s: a product without weights and without end is planned\n", tq_cpu_name(feature));
+            return 1;
+        }
+        if (!counts_channels_without_weights()) {
+            printf("%s: memory of many channels is not counted\n", tq_cpu_name(feature));
             return 1;
         }
         for (int i = 0; i < rounds; i++, products++) {

@@ -25,30 +25,30 @@
 
 static size_t block_rows(const tq_gemm *g)
 {
-    size_t row = tq_gemm_copied_row_bytes(g) + g->taps * sizeof(void *) + sizeof(int32_t);
-    size_t rows = tq_min_size(BLOCK_BYTES / row, BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
+    const uint64_t row = tq_gemm_copied_row_bytes(g) + (uint64_t)g->taps * sizeof(void *) + sizeof(int32_t);
+    const size_t rows = tq_min_size((size_t)(BLOCK_BYTES / row), BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
     return rows ? rows : g->kernel->rows;
 }
 
 /* Where a job's share has what stands behind the table, in bytes. */
 struct places {
-    size_t adjust, copies, end;
+    uint64_t adjust, copies, end;
 };
 
 static struct places places_of(const tq_gemm *g, size_t block)
 {
-    const size_t lines = g->copies ? 1 + g->taps : g->runs;
+    const uint64_t lines = g->copies ? 1 + g->taps : g->runs;
     struct places at;
-    at.adjust = tq_round_up(lines * block * sizeof(void *), TQ_GEMM_ALIGN);
-    at.copies = at.adjust + tq_round_up(block * sizeof(int32_t), TQ_GEMM_ALIGN);
-    at.end = at.copies + tq_round_up(block * tq_gemm_copied_row_bytes(g) + TQ_GEMM_SLACK, TQ_GEMM_ALIGN);
+    at.adjust = tq_gemm_part(lines * block * sizeof(void *));
+    at.copies = at.adjust + tq_gemm_part(block * sizeof(int32_t));
+    at.end = at.copies + tq_gemm_part((uint64_t)block * tq_gemm_copied_row_bytes(g) + TQ_GEMM_SLACK);
     return at;
 }
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
 {
     (void)rows;
-    return (uint64_t)places_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+    return places_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
 static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)

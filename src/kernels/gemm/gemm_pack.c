@@ -14,16 +14,16 @@
 
 /* Where it has what stands behind the panels, in bytes. */
 struct places {
-    size_t bias, sums, padding, end;
+    uint64_t bias, sums, padding, end;
 };
 
 static struct places places_of(const tq_gemm *g)
 {
     struct places at;
-    at.bias = tq_round_up(g->panel_bytes * g->panels, TQ_GEMM_ALIGN);
-    at.sums = at.bias + tq_round_up(g->panels * g->lanes * (g->wide ? 8 : 4), TQ_GEMM_ALIGN);
-    at.padding = at.sums + tq_round_up(g->channels * sizeof(int32_t), TQ_GEMM_ALIGN);
-    at.end = at.padding + tq_round_up(g->depth * g->in_bytes + TQ_GEMM_SLACK, TQ_GEMM_ALIGN);
+    at.bias = tq_gemm_part((uint64_t)g->panel_bytes * g->panels);
+    at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
+    at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
+    at.end = at.padding + tq_gemm_part((uint64_t)g->depth * g->in_bytes + TQ_GEMM_SLACK);
     return at;
 }
 
@@ -166,7 +166,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     int32_t *sums = (int32_t *)(void *)(panel + at.sums);
     /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
     const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
-    tq_fill(panel + written, 0, at.end - written);
+    tq_fill(panel + written, 0, (size_t)at.end - written);
     for (size_t i = 0; i < gemm->panels; i++)
         (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
                                                         tq_min_size(gemm->lanes, gemm->channels - i * gemm->lanes),

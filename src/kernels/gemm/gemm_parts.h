@@ -12,6 +12,13 @@
 /* Bytes behind copied rows that copies of whole vectors may write, and behind padding read. */
 #define TQ_GEMM_SLACK 64
 
+/* The bytes of a part of a memory, with those up to the next.  Parts are counted in 64 bits, whatever a size_t has: a
+   plan or scratch that is too large is refused by its sum. */
+static inline uint64_t tq_gemm_part(uint64_t bytes)
+{
+    return (bytes + TQ_GEMM_ALIGN - 1) / TQ_GEMM_ALIGN * TQ_GEMM_ALIGN;
+}
+
 /* gemm_pack.c: the bytes of a planned product's weights, whose panels' bytes are known to fit. */
 uint64_t tq_gemm_packed_bytes(const tq_gemm *gemm);
 

@@ -45,7 +45,8 @@ bool tq_gemm_variant(size_t i, tq_variant *row)
 
 /* ---- the plan ---- */
 
-#define MOST (UINT32_MAX * (uint64_t)64) /* elements of a row, and its taps and their depth: one of them may be 0 */
+/* Elements of a row, and its taps and their depth: one of them may be 0.  A row has less than a 16th of all addresses. */
+#define MOST (SIZE_MAX > UINT32_MAX ? UINT32_MAX * (uint64_t)64 : SIZE_MAX / 32)
 
 static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
 {
@@ -106,11 +107,14 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                tq_mul_u64(width, (uint64_t)g.lanes * g.kernel->weight_bytes, &width) &&
                tq_mul_u64(width, g.panels, &weights) && weights <= PTRDIFF_MAX / 2;
     }
+    if (fits) {
+        g.panel_bytes = (size_t)width;
+        g.packed_bytes = tq_gemm_packed_bytes(&g);
+        fits = g.packed_bytes <= PTRDIFF_MAX;
+    }
     if (!fits)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps of %zu are too large",
                        channels, taps, depth);
-    g.panel_bytes = (size_t)width;
-    g.packed_bytes = tq_gemm_packed_bytes(&g);
     *gemm = g;
     return TQ_OK;
 }

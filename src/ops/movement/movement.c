@@ -60,14 +60,28 @@ static tq_bytes string_at(const tq_strings *strings, size_t place)
     return place == SIZE_MAX ? none : tq_strings_item(strings, (uint32_t)place);
 }
 
+uint64_t tq_wanted_size(const tq_shape *shape)
+{
+    uint64_t size = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        const uint64_t n = (uint64_t)shape->dims[i];
+        size = n && size > TQ_TOO_MANY / n ? TQ_TOO_MANY : size * n;
+    }
+    return size;
+}
+
 tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
                             tq_string_source source, const void *context, tq_error *error)
 {
     tq_strings strings = {{NULL, 0}, 0};
     TQ_TRY(open_strings(node, in, &strings, error));
+    if (tq_wanted_size(shape) > INT32_MAX / 4)
+        return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
-    TQ_EACH(i, count)
+    if (header <= INT32_MAX)
+        TQ_TRY(tq_node_has_room(node, header, error)); /* else counting may take minutes, for nothing */
+    for (size_t i = 0; i < count && total <= INT32_MAX && !tq_stop_after(1); i++)
         total += string_at(&strings, source(context, i)).size;
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* the sum is not whole */

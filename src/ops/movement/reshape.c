@@ -13,16 +13,16 @@ static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error 
 {
     tq_moves *moves = node->state;
     size_t have = tq_tensor_count(node->in[0]);
-    uint64_t need = 1;
     char from[64], to[64];
-    for (int i = 0; i < shape->rank; i++)
-        if (i != unknown && shape->dims[i] && need <= UINT64_MAX / (uint32_t)shape->dims[i])
-            need *= (uint32_t)shape->dims[i];
-        else if (i != unknown)
-            need = 0;
-    if (unknown >= 0 && need && have % need == 0 && have / need <= INT32_MAX)
-        shape->dims[unknown] = (int32_t)(have / need);
-    if (unknown >= 0 ? shape->dims[unknown] >= 0 : need == have) {
+    if (unknown >= 0)
+        shape->dims[unknown] = 1;
+    const uint64_t need = tq_wanted_size(shape);
+    bool fits = need == have;
+    if (unknown >= 0) {
+        fits = need && need < TQ_TOO_MANY && have % need == 0 && have / need <= INT32_MAX;
+        shape->dims[unknown] = fits ? (int32_t)(have / need) : -1;
+    }
+    if (fits) {
         tq_move_all(&moves->items[0], 0, tq_move_bytes(node->in[0]), have);
         return tq_moves_shape(node, shape, error);
     }

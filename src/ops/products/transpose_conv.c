@@ -156,8 +156,8 @@ static double multiplier_of(const void *of, size_t o)
     return product / (double)tq_scale_at(node->out[0], 0);
 }
 
-/* The optimized kernels' rule is UP where they use vectors: int8 in whole blocks of 8 channels, uint8 in whole blocks of
-   16 elements. */
+/* The optimized kernels' rule is UP where they use vectors: int8 in whole blocks of 8 channels, uint8 in whole blocks
+   of 16 elements. */
 static void choose_rule(const tq_node *node, transpose_conv *s)
 {
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
@@ -181,7 +181,7 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     TQ_TRY(tq_check_output_scale(node, 0, error));
     bool u8 = input->type == TQ_TensorType_UINT8;
     TQ_TRY(u8 ? tq_check_input_scale(node, WEIGHTS, error) : tq_check_weight_scales(node, WEIGHTS, 0, error));
-    conv->chunk = TQ_DOT_CODES;
+    conv->chunk = TQ_DOT_8_BIT;
     TQ_TRY(choose_width(node, conv, error));
     TQ_TRY(tq_node_memory(node, conv->out_channels, sizeof *conv->multipliers, &conv->multipliers, error));
     choose_rule(node, s);

@@ -187,8 +187,8 @@ static void store_quantized(const running *r, size_t batch, const void *sums, si
 
 /* ---- the walk ---- */
 
-/* The input places [*first, *end) of one dimension that reach an output's; the tap of place i is
-   out + pad - i * stride. */
+/* The input positions [*first, *end) of one dimension that contribute to output position `out`; the tap of position i
+   is out + pad - i * stride. */
 static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *end)
 {
     int64_t reach = (int64_t)out + w->pad, low = reach - (w->filter - 1);
@@ -338,14 +338,14 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     const tq_tensor *weights = node->in[WEIGHTS];
     const form_row *row = &rows[conv->form];
     const size_t element = quantized_bytes(node, conv);
-    uint64_t total = 0, kept = 0;
+    uint64_t total = 0, prepacked = 0;
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
-    conv->packed_at = tq_scratch_part(conv->constant ? &kept : &total, tq_tensor_count(weights), row->weight_size);
+    conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
     const int64_t form[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
                             (int64_t)conv->channels, (int64_t)conv->out_channels};
     if (conv->constant)
-        TQ_TRY(tq_node_keep(node, kept, prepack, form, (int)(sizeof form / sizeof *form), error));
+        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, (int)(sizeof form / sizeof *form), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
     conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);

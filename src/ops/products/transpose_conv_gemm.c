@@ -65,8 +65,8 @@ static tq_scan reversed(tq_scan scan)
     return scan;
 }
 
-/* to: [o][taps of y][taps of x][c].  Last tap first, which is the order of input pixels; fused, in XNNPACK's order, first
-   tap first. */
+/* to: [o][taps of y][taps of x][c].  Last tap first, which is the order of input pixels; fused, in XNNPACK's order,
+   first tap first. */
 static void gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p, const char *weights,
                         size_t item, char *to)
 {
@@ -107,9 +107,9 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
                                          tq_error *error)
 {
     size_t most = 0, count = (size_t)t->y->stride * (size_t)t->x->stride;
-    uint64_t work = 0, kept = 0;
+    uint64_t work = 0, prepacked = 0;
     TQ_TRY(tq_node_memory(node, count, sizeof *t->phases, &t->phases, error));
-    tq_scratch_part(&kept, count, sizeof(tq_gemm));
+    tq_scratch_part(&prepacked, count, sizeof(tq_gemm));
     for (size_t i = 0; i < count; i++) {
         tq_transpose_conv_phase *p = &t->phases[t->count];
         p->y = side_of(t->y, (int32_t)(i / (size_t)t->x->stride));
@@ -121,7 +121,7 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
             p->scan = reversed(p->scan);
         TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, (size_t)p->y.taps * (size_t)p->x.taps, t->channels,
                             t->flags, error));
-        p->packed_at = tq_scratch_part(&kept, p->gemm.packed_bytes, 1);
+        p->packed_at = tq_scratch_part(&prepacked, p->gemm.packed_bytes, 1);
         uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, pixels(t, p), node->threads);
         work = bytes > work ? bytes : work;
         most = pixels(t, p) > most ? pixels(t, p) : most;
@@ -134,7 +134,7 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     /* phases follow from the filter and these */
     const int64_t form[] = {t->y->stride, t->y->pad, t->y->in, t->y->out, t->x->stride, t->x->pad, t->x->in, t->x->out,
                             t->flags, (int64_t)t->batches};
-    return tq_node_keep(node, kept, pack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_keep(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Rows of a phase, counted over all images. */

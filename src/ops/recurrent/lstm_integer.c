@@ -13,8 +13,8 @@
  * All effective scales are computed in float32.
  *
  * Source: LiteRT f6745779, tflite/kernels/unidirectional_sequence_lstm.cc, lstm_eval.cc,
- * internal/reference/portable_tensor_utils.cc.  There, peepholes of a projected LSTM reach only as many cells as
- * there are outputs; and a scale of the cell state that is no power of two goes unnoticed.
+ * internal/reference/portable_tensor_utils.cc.  In LiteRT, peepholes of a projected LSTM reach only as many cells as
+ * there are outputs, and a cell state scale that is no power of two is accepted.
  */
 #include <math.h>
 #include <string.h>
@@ -28,8 +28,8 @@
 #include "quant/fixed_math.h"
 #include "quant/fixed_math_16.h"
 
-enum { HIDDEN = 4 }; /* which of the intermediate tensors */
-#define CELLS 128    /* at a time, whose tangents fit the stack */
+enum { HIDDEN = 4 }; /* index of the intermediate tensor */
+#define CELLS 128    /* of one pass, whose tanh values are on the stack */
 
 /* ---- prepare ---- */
 
@@ -99,8 +99,8 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
     TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden,
                               error));
-    l->cell_clip_code = tq_lstm_clip_code(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
-    l->projection_clip_code = tq_lstm_clip_code(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
+    l->cell_clip_q = tq_lstm_clip_quantized(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
+    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
     if (!l->projection)
         return TQ_OK;
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(l->projection, 0) * s_hidden / tq_scale_at(l->output_state, 0),
@@ -136,7 +136,7 @@ static void sum_cells(void *context, size_t begin, size_t end)
             }
 }
 
-/* The runtime takes sixteen cells of a batch together, and rounds ties of theirs up; of the rest, away from zero. */
+/* TFLite rounds ties up in whole groups of sixteen cells of a batch, and away from zero in the remaining cells. */
 static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 {
     const int16_t *c = l->cell_state->data, *w = g->peephole->data;
@@ -208,8 +208,8 @@ static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
     for (size_t b = 0; b < l->batches; b++)
         for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
             int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
-            int8_t code = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
-            h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(code, l->projection_clip_code);
+            int8_t q = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
+            h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(q, l->projection_clip_q);
         }
 }
 
@@ -218,7 +218,7 @@ static void give_output(const step *s, const tq_sequence *out, size_t at)
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
     const int16_t *gate = s->gates + TQ_GATE_OUTPUT * size, *c = l->cell_state->data;
-    int8_t *h = l->output_state->data, *hidden = l->projection ? tq_scratch_at(s->node, l->hidden_codes_at) : h;
+    int8_t *h = l->output_state->data, *hidden = l->projection ? tq_scratch_at(s->node, l->hidden_quantized_at) : h;
     int32_t zero_point = l->projection ? -l->hidden_zero_point : l->hidden_zero_point;
     for (size_t begin = 0; begin < size; begin += CELLS) {
         int16_t squashed[CELLS];

@@ -41,10 +41,10 @@ tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *
     return TQ_OK;
 }
 
-int32_t tq_lstm_clip_code(float clip, float scale, float most)
+int32_t tq_lstm_clip_quantized(float clip, float scale, float most)
 {
-    float code = clip > 0 ? clip / scale : 0;
-    return (int32_t)(code < most ? code : most);
+    float q = clip > 0 ? clip / scale : 0;
+    return (int32_t)(q < most ? q : most);
 }
 
 void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates)
@@ -55,8 +55,8 @@ void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates)
     int16_t *c = l->cell_state->data;
     for (size_t i = 0; i < size; i++) {
         int16_t share = l->cifg ? tq_q16_wrap(INT16_MAX - forget[i]) : input[i];
-        int16_t kept = tq_q16_wrap(tq_rounding_divide_by_pot(forget[i] * c[i], 15));
+        int16_t retained = tq_q16_wrap(tq_rounding_divide_by_pot(forget[i] * c[i], 15));
         int16_t added = tq_q16_wrap(tq_rounding_divide_by_pot(share * modulation[i], 30 + l->cell_shift));
-        c[i] = (int16_t)tq_lstm_clipped(tq_q16_saturate(kept + added), l->cell_clip_code);
+        c[i] = (int16_t)tq_lstm_clipped(tq_q16_saturate(retained + added), l->cell_clip_q);
     }
 }

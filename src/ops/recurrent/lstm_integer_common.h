@@ -8,8 +8,8 @@
 #include "ops/products/dot.h"
 #include "ops/recurrent/lstm.h"
 
-/* A ratio of scales as a fixed-point multiplier.  TQ_BAD_OPERATOR, naming `what` ("a gate's input"), unless the ratio is
-   finite and >= 0. */
+/* A ratio of scales as a fixed-point multiplier.  TQ_BAD_OPERATOR, naming `what` ("a gate's input"), unless the ratio
+   is finite and >= 0. */
 tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error);
 
 /* Scale (> 0) and zero point of intermediate tensor i, below the operator's number of intermediate tensors.
@@ -22,12 +22,13 @@ tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *
                        tq_error *error);
 
 /* The bound `clip` as a quantized value, min(clip / scale, most), cut off towards 0; 0: no bound.  scale > 0. */
-int32_t tq_lstm_clip_code(float clip, float scale, float most);
+int32_t tq_lstm_clip_quantized(float clip, float scale, float most);
 
-/* cell = clip(R(forget * cell, 15) + R(input * modulation, 30 + cell_shift)), R(v, n) the rounding shift of v by n bits;
+/* cell = clip(R(forget * cell, 15) + R(input * modulation, 30 + cell_shift)), R(v, n) the rounding shift by n bits;
    input = 1 - forget where l->cifg.  gates: activated, [gate][batch][cell], Q15. */
 void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates);
 
+/* bias[row] + (row `row` of the int8 matrix) . v, modulo 2^32; n columns. */
 static inline int32_t tq_lstm_product(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n,
                                       size_t row)
 {
@@ -44,6 +45,7 @@ static inline int8_t tq_lstm_saturate_8(int64_t x)
     return (int8_t)tq_clamp_i64(x, INT8_MIN, INT8_MAX);
 }
 
+/* x clamped to [-clip, clip]; clip 0: x. */
 static inline int32_t tq_lstm_clipped(int32_t x, int32_t clip)
 {
     return clip > 0 ? (x < -clip ? -clip : x > clip ? clip : x) : x;

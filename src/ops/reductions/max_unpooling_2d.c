@@ -4,8 +4,8 @@
  * MAX_POOL_2D.
  *
  * Inputs x [n, h, w, c], and for each element its int32 position in an output image [oh, ow, c].  Output elements
- * without an input are 0; of inputs with one position the last wins.  Options (ops/mediapipe_options.h): padding, stride of
- * columns, of rows, filter's columns, rows.  SAME: oh = h * stride; VALID: oh = (h - 1) * stride + filter.
+ * without an input are 0; of inputs with one position the last wins.  Options (ops/mediapipe_options.h): padding,
+ * stride of columns, of rows, filter's columns, rows.  SAME: oh = h * stride; VALID: oh = (h - 1) * stride + filter.
  *
  * Source: LiteRT f6745779, tflite/kernels/perception/max_unpooling_2d.cc.
  */
@@ -24,7 +24,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t b = 0; b < batches && !tq_stop_after(1); b++, out += room, x += count, positions += count)
         TQ_EACH(i, count) {
             if (positions[i] < 0 || (size_t)positions[i] >= room)
-                return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu of input 1 is position %d of %zu", b * count + i,
+                return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu of input 1 is position %d of %zu", b * count +
+                i,
                                   (int)positions[i], room);
             out[positions[i]] = x[i];
         }

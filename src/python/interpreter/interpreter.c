@@ -21,20 +21,30 @@ static bool interrupted(void *context)
     return stop;
 }
 
+/* The bytes of a side file, which the model keeps open; false where it cannot be opened. */
+static bool external_file(InterpreterObject *self, int64_t group, tq_bytes *out)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *file = tq_py_model_external_file(self->model, group);
+    if (file)
+        *out = ((FileObject *)file)->file.bytes;
+    else
+        PyErr_Clear();
+    Py_XDECREF(file);
+    PyGILState_Release(gil);
+    return file != NULL;
+}
+
 static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *error)
 {
-    InterpreterObject *self = context; /* called while the interpreter opens, with the GIL */
+    InterpreterObject *self = context;
     tq_table buffer = tq_model_external_buffer(&self->model->model, id);
     if (!buffer.at)
         return tq_fail(error, TQ_DATA_RANGE, TQ_NO_OFFSET, "external buffer %lld is not in the model", (long long)id);
-    PyObject *file = tq_py_model_external_file(self->model, tq_get_int(&buffer, TQ_ExternalBuffer_group));
-    if (!file) {
-        PyErr_Clear();
+    tq_bytes all;
+    if (!external_file(self, tq_get_int(&buffer, TQ_ExternalBuffer_group), &all))
         return tq_fail(error, TQ_EXTERNAL_FILE, TQ_NO_OFFSET, "the file that holds external buffer %lld cannot be opened",
                        (long long)id);
-    }
-    tq_bytes all = ((FileObject *)file)->file.bytes;
-    Py_DECREF(file); /* the model keeps it */
     uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset), length = tq_get_u64(&buffer, TQ_ExternalBuffer_length);
     if (!tq_bytes_hold(all, offset, length))
         return tq_fail(error, TQ_DATA_RANGE, TQ_NO_OFFSET, "%llu bytes at byte %llu of a side file that has %llu",
@@ -98,7 +108,11 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     options.max_multiply_adds = max_multiply_adds;
     Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
     Py_XSETREF(self->registered, Py_NewRef(registered));
-    status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
+    tq_run *run = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
+    Py_END_ALLOW_THREADS
+    self->run = run; /* NULL where it failed */
     if (status != TQ_OK)
         raise_run(self, &error);
     tq_py_leave(self);

@@ -176,7 +176,7 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
         const tq_step *step = &graph->steps[k];
         if (tq_py_hears(k) < 0 ||
             tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
-                                             tq_step_fault(graph, step))) < 0)
+                                             tq_step_litert_failure(graph, step))) < 0)
             Py_CLEAR(list);
     }
     tq_py_leave(self);
