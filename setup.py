@@ -48,6 +48,7 @@ VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 LEVELS = {
     "src/base/": ["-O2"],
     "src/convert/": ["-O2"],
+    "src/delegate/": ["-O2"],
     "src/flatbuffer/": ["-O2"],
     "src/model/": ["-O2"],
     "src/ops/": VECTORS,

@@ -254,7 +254,7 @@ def odd_custom_options(hand):
 def another_callee(hand):
     """Numbers of subgraphs: of this one, of any, of none."""
     _field, options = options_of(hand)
-    names = [field for _operator, table, field in _core.callees() if table == options.type]
+    names = [field for _operator, table, field, *_ in _core.callees() if table == options.type]
     numbers = [*range(len(hand.graphs)), len(hand.graphs), -1, 2**31 - 1]
     hand.put(options, hand.chance.choice(names), hand.chance.choice(numbers))
 

@@ -3,15 +3,14 @@
 
     python tests/quantization_table.py > docs/quantization.md
 
-The operators and their rules are the rows of tq/integer.py and tq/recipes.py; which kernels there are, what the tests
-compare with LiteRT (tests/generators).
+The operators and their rules are the rows of tq/quantization/integer.py and tq/recipes.py; the kernels are those that
+the tests compare with LiteRT (tests/generators).
 """
 
 import built  # noqa: F401
 import generators
 
-from tq.carried import CALLING
-from tq.integer import CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
+from tq.quantization.integer import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 from tq.recipes import WEIGHTS
 
 HEAD = """# What quantization makes of each operator
@@ -23,23 +22,25 @@ that only move data where no other integer operator reads or writes it. RNN, UNI
 BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/quantization_table.py`.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
-activations, of scale s_input * s_weights, and where a bias would have no code the weights' scale grows. Weights that
-are computed are activations with zero point 0 beside int8, and beside int16 int8 codes that a QUANTIZE makes. Constants
-that several operators share are written once for each pair of parameters.
+activations, of scale s_input * s_weights, and where a bias would not fit the weights' scale grows. Weights that
+are computed are activations with zero point 0 beside int8, and beside int16 int8 values that a QUANTIZE makes.
+Constants that several operators share are written once for each pair of parameters.
 
 The fused activations TANH and SIGN_BIT stand in the way of nothing: LiteRT's kernels ignore them, of floats as of
 integers, or refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which stay as they are). An SVDF gets
 integers with RELU, an LSTM with TANH: LiteRT's integer kernels have these alone.
 
-READ_VARIABLE and ASSIGN_VARIABLE copy codes, where all that touch the variable, in whatever subgraph, have a range and
-an integer operator around them: then all have one type and the same parameters, by the range of all of them. What a
-variable holds is seen in calibration with `reset_variables=False`, where samples are the steps of a stream.
+READ_VARIABLE and ASSIGN_VARIABLE copy quantized values, where all operators that touch the variable, in whatever
+subgraph, have a range and an integer operator beside them: then all have one type and the same parameters, by the range
+of all of them. Calibration sees a variable's values with `reset_variables=False`, where samples are the steps of a
+stream.
 
-IF, STABLEHLO_CASE and WHILE hand codes over, with the same parameters on both sides, where little is lost by that:
-all branches read the numbers with integer operators, or write them with such; what a loop carries is written by one
-in its body; and with 8 bits the range of all is at most 1.5 times that of each of these. The rest of what they hand
-over stays float, as do branches that no sample takes. A rule that leaves the operator float leaves all of it float.
-Beside float inputs and outputs (loops of 50 steps, 8 and 128 numbers wide) that took tq 1.1 to 1.9 times less time
+IF, STABLEHLO_CASE and WHILE hand quantized values over, with the same parameters on both sides, where little is lost by
+that: all branches read the values with integer operators, or write them with such; one in a loop's body writes the
+values that the loop hands on; and with 8 bits the range of all is at most 1.5 times that of each of these. Other inputs
+and outputs of them stay float, as do branches that no sample takes. A rule that leaves the operator float leaves all of
+it float.
+Beside float inputs and outputs (loops of 50 steps, 8 and 128 values wide) that took tq 1.1 to 1.9 times less time
 and LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since what the loop begins with and what it makes have one
 range. What STABLEHLO_COMPOSITE calls has float inputs and outputs: these are what the composite's name promises to
 those who run it by that name.
@@ -48,9 +49,9 @@ What an output's parameters are:
 
 - free: by its own range, without what those that read it cut off, be they RELU or MINIMUM and MAXIMUM with a constant
 - same: those of the inputs, by the range of all of them
-- centered: the same, with zero point 0, since the kernel writes the code 0 for the number 0
+- centered: the same, with zero point 0, since the kernel writes the quantized value 0 for 0.0
 - fixed: a scale and a zero point that the kernel demands
-- reads: codes are read; what is written is no number
+- reads: the inputs are quantized; the outputs are indices, truth values or shapes
 - none: the operator stays float
 
 | operator | int8 | int16 | |
@@ -65,7 +66,7 @@ INSTEAD_HEAD = """
 """
 
 FLOAT_HEAD = """
-## Stay float although some kernel takes codes
+## Stay float although some kernel takes integers
 
 | operator | |
 |---|---|
@@ -75,19 +76,19 @@ WEIGHTS_HEAD = """
 ## Weights alone
 
 The recipes that leave activations float quantize the weights of these operators; `dynamic_...` and `blockwise_int4`
-where a kernel multiplies such codes with float activations, the others behind a DEQUANTIZE. Weights that a file keeps
+where a kernel multiplies such weights with float activations, the others behind a DEQUANTIZE. Weights that a file keeps
 as float16, or sparse, count as float32.
 
-| operator | inputs | scales | codes beside float activations |
+| operator | inputs | scales | types beside float activations |
 |---|---|---|---|
 """
 
 PEERS_HEAD = """
 ## Beside TFLiteConverter and ai-edge-quantizer
 
-From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their codes but for
-single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's but
-for the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
+From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their values but
+for single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's
+but for the last bits in which the runtimes' float kernels differ (`tests/test_quantize_converter.py` and
 `tests/test_quantize_model.py`). What differs:
 
 | what | tq | others |
@@ -113,7 +114,7 @@ PEERS = (
     (
         "slopes of PRELU beside int8",
         "from the least to the greatest of them",
-        "TFLiteConverter: as far below 0 as above, with half as many codes",
+        "TFLiteConverter: as far below 0 as above, with half as many quantized values",
     ),
     (
         "outputs that were always 0",
@@ -130,16 +131,16 @@ PEERS = (
         "those that brought int16",
         "TFLiteConverter: those of int8; ai-edge-quantizer: as they were",
     ),
-    ("biases whose codes pass int32", "the channel's scales grow until they fit", "ai-edge-quantizer: -2^31"),
+    ("biases that pass int32", "the channel's scales grow until they fit", "ai-edge-quantizer: -2^31"),
     (
         "NEG, SQUARE, SUM, DIV by a constant",
         "written as MUL or MEAN",
         "kernels that compute something else, or float",
     ),
     (
-        "masks, and logarithms of small numbers",
+        "masks, and logarithms of small values",
         "float, with what leads to the logarithm",
-        "integers: what stands beside a mask is lost, and small numbers are 0",
+        "integers: what stands beside a mask is lost, and small values are 0",
     ),
     (
         "LOGISTIC",
@@ -152,7 +153,7 @@ WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None:
 
 
 def kernels(type_):
-    """The builtin operators that LiteRT runs on codes of a type."""
+    """The builtin operators that LiteRT runs on integers of a type."""
     found = set()
     for operator, kind in generators.rows():
         if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in generators.GRAPHS:
@@ -177,7 +178,7 @@ def remarks(name, row):
     if name in NOT_INT16:
         found.append(NOT_INT16[name])
     if row.recurrent:
-        found.append("states, and numbers between, by their ranges step by step; int16 cells")
+        found.append("states, and values between, by their ranges step by step; int16 cells")
     if name in CALLING:
         found.append("what goes in and out, each by its own range, where all subgraphs that it calls agree")
     if row.narrow is not None:

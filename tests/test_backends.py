@@ -17,10 +17,11 @@ from tq import cli
 
 DEFINITIONS = (Path(__file__).parents[1] / "src" / "delegate" / "backends.def").read_text(encoding="utf-8")
 DEFINITIONS = re.sub(r'"\s+"', "", DEFINITIONS)
-TAKEN = set(re.findall(r"^(?:TAKES|FUNCTION|FUNCTION_OF_TWO)\((\w+),", DEFINITIONS, re.M))
-NEEDS = {name: f"XNNPACK needs {text}" for name, text in re.findall(r'^NEED\((\w+), "(.*)"\)', DEFINITIONS, re.M)}
-FAILURES = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
-FAULTS = dict(re.findall(r'^FAULT\((\w+), "(.*)"\)', DEFINITIONS, re.M))
+TAKEN = set(re.findall(r"^(?:TAKES|UNARY|BINARY)\((\w+),", DEFINITIONS, re.M))
+CONDITION_ROWS = re.findall(r'^CONDITION\((\w+), "(.*)"\)', DEFINITIONS, re.M)
+CONDITIONS = {name: f"XNNPACK needs {text}" for name, text in CONDITION_ROWS}
+FAILING_ROWS = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
+LITERT_FAILURES = dict(re.findall(r'^FAILURE\((\w+), "(.*)"\)', DEFINITIONS, re.M))
 ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPHS}]
 TAKES = "XNNPACK takes it"
 
@@ -141,7 +142,7 @@ MODELS = {
     ("CONV_2D", "large_multiplier"): large_multiplier("CONV_2D"),
     ("DEPTHWISE_CONV_2D", "large_multiplier"): large_multiplier("DEPTHWISE_CONV_2D"),
     ("FULLY_CONNECTED", "large_multiplier"): large_layer,
-    ("BATCH_MATMUL", "unsigned_codes"): unsigned_batches,
+    ("BATCH_MATMUL", "uint8_matrices"): unsigned_batches,
     ("BATCH_MATMUL", "empty_matrices"): empty_matrices,
     ("SOFTMAX", "empty_rows"): empty_rows,
 }
@@ -153,27 +154,27 @@ def asked(case, resolver):
     return answer
 
 
-@pytest.mark.parametrize("failure", [f for f in FAILURES if f[1] != "REFERENCE"], ids="-".join)
+@pytest.mark.parametrize("failure", [f for f in FAILING_ROWS if f[1] != "REFERENCE"], ids="-".join)
 def test_what_litert_does_not_run(failure):
-    operator, numerics, fault = failure
+    operator, numerics, failure = failure
     m = Draft(1)
-    MODELS[operator, fault](m)
+    MODELS[operator, failure](m)
     case = m.case()
     name = numerics.lower()
     (row,) = tq.Interpreter(model_content=case.model, numerics=name).backends()
-    assert row.litert == FAULTS[fault] and row.numerics == name
+    assert row.litert == LITERT_FAILURES[failure] and row.numerics == name
     answer = asked(case, generators.NUMERICS[name])
     assert isinstance(answer, oracle.Abort if "ends" in row.litert else oracle.Refusal), answer
-    if fault != "unsigned_codes":  # which tq has no product for either
+    if failure != "uint8_matrices":  # which tq has no product for either
         assert isinstance(asked(case, differential.candidate_of(name)), list)
 
 
-@pytest.mark.parametrize("operator", [f[0] for f in FAILURES if f[1] == "REFERENCE"])
+@pytest.mark.parametrize("operator", [f[0] for f in FAILING_ROWS if f[1] == "REFERENCE"])
 def test_what_has_no_reference_kernel(operator):
     row = next(row for row in generators.rows() if row[0] == operator)
     case = differential.draw(*row, 1, 0)
     rows = tq.Interpreter(model_content=case.model, numerics="reference").backends()
-    assert FAULTS["no_kernel"] in {row.litert for row in rows}
+    assert LITERT_FAILURES["no_kernel"] in {row.litert for row in rows}
     assert isinstance(asked(case, "BUILTIN_REF"), oracle.Refusal)
 
 
@@ -183,7 +184,7 @@ def test_scales_that_xnnpack_cannot_describe(scale):
     x = codes(m, scale=scale)
     m.operator("TANH", [x], [m.output("int8", [1, 4, 4, 4], scale=1 / 128, zero_point=0)])
     (row,) = predicted(m.case())
-    assert row.numerics == "xnnpack" and row.litert == FAULTS["unsound_codes"]
+    assert row.numerics == "xnnpack" and row.litert == LITERT_FAILURES["invalid_quantization"]
     assert isinstance(asked(m.case(), "BUILTIN"), oracle.Refusal)
 
 
@@ -212,7 +213,7 @@ def test_more_dimensions_than_xnnpack_has():
     m.operator("SUM", [x, axis], [m.output("float32", [1, 2, 1, 2, 1, 2])], version=2)
     m.fixed = True
     (row,) = predicted(m.case())
-    assert row.numerics == "xnnpack" and row.litert == FAULTS["many_dimensions"]
+    assert row.numerics == "xnnpack" and row.litert == LITERT_FAILURES["many_dimensions"]
     assert isinstance(asked(m.case(), "BUILTIN"), oracle.Refusal)
     assert isinstance(asked(m.case(), "TQ xnnpack"), list)
 
@@ -231,9 +232,9 @@ def test_rows_and_table():
     interpreter = tq.Interpreter(model_content=content, numerics="xnnpack")
     first, second = interpreter.backends()
     assert (first.index, first.operator, first.numerics, first.rule, first.litert) == (0, "ADD", "xnnpack", TAKES, None)
-    assert (second.operator, second.numerics, second.rule) == ("SOFTMAX", "optimized", NEEDS["float_types"])
+    assert (second.operator, second.numerics, second.rule) == ("SOFTMAX", "optimized", CONDITIONS["float_types"])
     text = str(interpreter.backends())
-    assert "0 ADD" in text and NEEDS["float_types"] in text and "optimized: 1, xnnpack: 1" in text
+    assert "0 ADD" in text and CONDITIONS["float_types"] in text and "optimized: 1, xnnpack: 1" in text
     for name in ("reference", "optimized"):
         assert {row.numerics for row in tq.Interpreter(model_content=content, numerics=name).backends()} == {name}
     with pytest.raises(IndexError):

@@ -14,8 +14,10 @@ from test_quantize_model import normal
 from test_quantize_static import draws
 
 import tq
-from tq import bias_correction, demo_float, equalization, measuring
-from tq.bias_correction import correct_biases
+from tq import demo_float, measuring
+from tq.cli import main
+from tq.quantization import bias_correction, equalization
+from tq.quantization.bias_correction import correct_biases
 from tq.recipes import Rule
 from tq.report_page import kind_of
 
@@ -125,6 +127,7 @@ LEFT_ALONE = {
 # ---- equalization ----
 
 
+@pytest.mark.filterwarnings("ignore:relu6='minimum' changes nothing")
 @pytest.mark.parametrize("relu6", ["keep", "minimum"])
 @pytest.mark.parametrize("with_samples", [False, True])
 @pytest.mark.parametrize("name", SCALED)
@@ -142,7 +145,8 @@ def test_equalized_models_keep_every_bit(name, with_samples, relu6):
 @pytest.mark.parametrize("name", LEFT_ALONE)
 def test_what_does_not_scale_is_left_alone(name):
     model = LEFT_ALONE[name]()
-    made = tq.equalize(model)
+    with pytest.warns(RuntimeWarning, match="no two layers"):
+        made = tq.equalize(model)
     assert not tq.diff(tq.Model(model), tq.Model(made))
 
 
@@ -191,7 +195,8 @@ def test_weights_of_float16_are_scaled_too():
     with tq.edit(alone) as e:
         e.main.outputs = [*e.outputs, "t"]  # nothing to scale any more
         alone = e.to_bytes()
-    assert tq.equalize(alone) == tq.edit(alone).to_bytes()
+    with pytest.warns(RuntimeWarning, match="no two layers"):
+        assert tq.equalize(alone) == tq.edit(alone).to_bytes()
 
 
 def test_stored_ranges_go():
@@ -207,7 +212,11 @@ def test_layers_that_others_read_are_left_alone():
     with tq.edit(network()) as e:
         e.main.outputs = [*e.outputs, "t"]
         shown = e.to_bytes()
-    assert not tq.diff(tq.Model(shown), tq.Model(tq.equalize(shown)))
+    with pytest.warns(RuntimeWarning, match="no two layers"):
+        assert not tq.diff(tq.Model(shown), tq.Model(tq.equalize(shown)))
+    for options in ({}, {"per_axis": False}):
+        with pytest.raises(ValueError, match="equalize changes nothing"):
+            tq.quantize_model(shown, "int8", samples=images(shown), equalize=True, **options)
     b = tq.ModelBuilder()
     x, y, z = b.input("x", [1, 4, 4, 8]), b.tensor("y", [1, 4, 4, 8]), b.tensor("z", [1, 4, 4, 8])
     w = b.constant("w", normal(8, 1, 1, 8) * UNEVEN[:, None, None, None])
@@ -215,7 +224,8 @@ def test_layers_that_others_read_are_left_alone():
     b.operator("CONV_2D", [y, w], [z], **STEPS)
     b.output(z)
     shared = b.to_bytes()
-    assert not tq.diff(tq.Model(shared), tq.Model(tq.equalize(shared)))
+    with pytest.warns(RuntimeWarning, match="no two layers"):
+        assert not tq.diff(tq.Model(shared), tq.Model(tq.equalize(shared)))
 
 
 def test_equalize_refuses():
@@ -228,6 +238,20 @@ def test_equalize_refuses():
         data = e.to_bytes()
     with pytest.raises(ValueError, match=r"'soft/weights'.*not finite"):
         tq.equalize(data)
+
+
+def test_equalize_without_a_relu6_to_write_out_warns():
+    with pytest.warns(RuntimeWarning, match="relu6='minimum' changes nothing"):
+        made = tq.equalize(SCALED["relu"](), relu6="minimum")
+    assert made == tq.equalize(SCALED["relu"]())
+
+
+def test_the_command_says_that_nothing_was_scaled(tmp_path, capsys):
+    model = tmp_path / "m.tflite"
+    model.write_bytes(LEFT_ALONE["tanh"]())
+    assert main(["equalize", str(model), str(tmp_path / "out.tflite")]) == 0
+    assert "warning: equalize changes nothing: no two layers" in capsys.readouterr().out
+    assert not tq.diff(model, tmp_path / "out.tflite")
 
 
 def test_equalize_writes(tmp_path):

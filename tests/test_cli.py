@@ -461,3 +461,14 @@ def test_every_real_model_becomes_json(corpus):
                     floats = np.array(row["quantization"]["scale"], dtype=object).astype(float).astype(np.float32)
                     assert floats.tobytes() == item.quantization.scale.astype(np.float32).tobytes()
                     assert row["quantization"]["zero_point"] == item.quantization.zero_point.tolist()
+
+
+def test_quantize_prints_its_plan_and_writes_nothing(run, tmp_path):
+    run("demo", "--write", ".")
+    files = sorted(tmp_path.iterdir())
+    done = run("quantize", "demo_float.tflite", "--recipe", "int8", "--samples", "demo_samples.npz", "--plan")
+    assert done.returncode == 0 and "operators:" in done.stdout and "CONV_2D" in done.stdout
+    assert sorted(tmp_path.iterdir()) == files
+    for more in (["out.tflite"], ["--equalize"], ["--fallback", "int16x8"]):
+        done = run("quantize", "demo_float.tflite", *more, "--recipe", "dynamic_int8", "--plan")
+        assert done.returncode == 2 and "--plan" in done.stderr

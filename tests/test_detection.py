@@ -75,10 +75,10 @@ BAD = [
     ({"options": {}}, "no option max_detections"),
     ({"custom": b""}, "options that cannot be read"),
     ({"custom": b"\xff\xff\xff"}, "options that cannot be read"),
-    ({"anchors": ANCHORS[:2]}, "has 2 anchors of 4 numbers; it needs 4 of 4"),
-    ({"anchors": ANCHORS[:, :3].copy()}, "has 4 anchors of 3 numbers"),
+    ({"anchors": ANCHORS[:2]}, "has 2 anchors of 4 values; it needs 4 of 4"),
+    ({"anchors": ANCHORS[:, :3].copy()}, "has 4 anchors of 3 values"),
     ({"boxes": (2, 4, 4)}, "has a batch of 2"),
-    ({"boxes": (1, 4, 3)}, "has 3 numbers for a box"),
+    ({"boxes": (1, 4, 3)}, "has 3 values for a box"),
     ({"scores": (1, 5, 3)}, "has scores of 5 boxes; there are 4"),
 ]
 

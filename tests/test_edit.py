@@ -274,7 +274,7 @@ def test_blockwise_details_are_kept_and_renumbered():
 
     assert_equal_models(before, tq.Model(edited(data, change)))
     with tq.edit(data) as e:
-        users = e.main._users()
+        users = e.main.users()
         with pytest.raises(ValueError, match="is used by the quantization of tensor"):
             e.main.remove_tensor(next(i for i, user in users.items() if "quantization" in user and i > 0))
 
@@ -515,14 +515,14 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch, when):
     with tq.edit(path) as e:
         set_description(e)
         if when == "write":
-            e._tail = type("Failing", (), {"moved": staticmethod(fail), "bytecode": {}})
+            e.trailing = type("Failing", (), {"moved": staticmethod(fail), "bytecode": {}})
         else:
             monkeypatch.setattr(os, when, fail)
         with pytest.raises(OSError, match="no more"):
             e.save()
         monkeypatch.undo()
         assert path.read_bytes() == CONV and os.listdir(tmp_path) == ["m.tflite"]
-        e._tail = None
+        e.trailing = None
         e.save()
     assert tq.Model(path).description == "new"
 

@@ -6,8 +6,9 @@ import pytest
 from test_cli import failed, fine, run  # noqa: F401
 
 import tq
-from tq import demo_float, effects
+from tq import demo_float
 from tq.nearest import builtin_hint, hint, nearest, pattern_hint
+from tq.quantization.options import Options, check
 from tq.recipes import RECIPES, Rule
 
 FLOAT = demo_float.float_model()
@@ -161,17 +162,12 @@ def test_nearest_names():
 
 
 def test_every_recipe_takes_what_its_checks_let_through():
-    """What check_options calls idle is idle: the same bytes come out without it."""
+    """An option that check() calls idle is idle: the same bytes come out without it."""
     plain = {name: quantized(name, min_elements=0) for name in RECIPES if name not in ("float", "blockwise_int4")}
     for name, data in plain.items():
         for option in ({"block_size": 64}, {"per_axis": False}):
-            arguments = {
-                "recipe": name, "rules": (), "target_sqnr": None, "fallback": "float", "io": "float32", "samples": None,
-                "overrides": None, "observer": None, "percentile": 99.99, "per_axis": True, "min_elements": 0,
-                "block_size": 32, "equalize": False, "bias_correction": False, "calibration": None, **option,
-            }  # fmt: skip
             try:
-                effects.check_options(arguments)
+                check(Options(RECIPES[name], **{"min_elements": 0, **option}))
             except ValueError:
                 continue
             assert quantized(name, min_elements=0, **option) != data, (name, option)

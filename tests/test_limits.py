@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """max_memory and max_multiply_adds: what a run may take, of every function and command that runs a model."""
 
+import time
+
 import numpy as np
 import pytest
 from models import build_model, operator, subgraph, tensor
@@ -44,6 +46,23 @@ def test_as_much_work_as_the_limit_runs():
     made.invoke()
     made.invoke()  # each call counts anew
     np.testing.assert_array_equal(made.get_tensor(2), X @ FIRST.T)
+
+
+def strings(name, times):
+    """An operator that makes 10^`times` strings of one."""
+    counts = np.full(times, 10, np.int32)
+    text = np.array([b"a"], object) if name == "TILE" else np.array(b"a", object)
+    shape = [1] * times if name == "TILE" else []
+    tensors = [tensor("s", shape, "STRING", text), tensor("n", [times], "INT32", counts), tensor("y", [], "STRING")]
+    return build_model(tensors, [operator(name, [0, 1] if name == "TILE" else [1, 0], [2])], [], [2])
+
+
+@pytest.mark.parametrize("name", ["FILL", "TILE"])
+def test_strings_that_pass_a_limit_are_refused_before_they_are_counted(name):
+    begin = time.process_time()
+    with pytest.raises(tq.RunError, match="max_memory"):
+        allocated(strings(name, 8), max_memory=1 << 20).invoke()
+    assert time.process_time() - begin < 0.3  # counting them takes more
 
 
 def test_prepare_refuses_more_and_says_both_numbers():

@@ -2,6 +2,7 @@
 """Files with many parts: four times as many take about four times as long, and Ctrl-C is heard meanwhile."""
 
 import signal
+import sys
 import time
 from functools import cache
 
@@ -78,9 +79,9 @@ CASES = {
     "metadata": (metadata, 3000),
     "signatures": (signatures, 1000),
     "subgraphs": (lambda count: tq.quantize_model(opened(subgraphs, count), calibration=[X]), 500),
-    "summary": (lambda count: str(opened(chain, count).summary()), 1000),
+    "summary": (lambda count: str(opened(chain, count).summary()), 4000),
     "problems": (lambda count: opened(chain, count).problems, 10_000),
-    "diff": (lambda count: tq.diff(opened(chain, count), opened(chain, count)), 500),
+    "diff": (lambda count: tq.diff(opened(chain, count), chain(count).to_model()), 2000),
     "plan": (allocate(chain), 10_000),
 }
 
@@ -105,22 +106,57 @@ def test_four_times_as_many_parts_take_less_than_ten_times_as_long(run, count):
     raise AssertionError(f"{4 * count} take {ratio:.1f} times as long as {count}")
 
 
-def interrupted_after(run, delay):
-    """How long `run` went on behind a signal that comes after `delay` seconds; None: it had ended."""
+def calls(run):
+    """How many functions, of Python and of C, Python calls in `run`."""
+    count = 0
+
+    def note(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_equal_operators_and_tensors_are_compared_without_python():
+    few, many = ([chain(count).to_model() for _ in range(2)] for count in (10, 500))
+    assert tq.diff(*few) == tq.diff(*many) == []
+    assert calls(lambda: tq.diff(*many)) == calls(lambda: tq.diff(*few))
+
+
+def test_a_summary_takes_a_few_calls_an_operator():
+    few, many = opened(chain, 100), opened(chain, 1100)
+    few.summary()
+    assert calls(many.summary) - calls(few.summary) <= 10 * 1000
+
+
+def interrupted_after(run, delay, processor=False):
+    """How long `run` went on behind a signal that comes after `delay` seconds, of the processor's time or the clock's.
+
+    None: it had ended.
+    """
 
     def ring(*_):
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, ring)
-    begin = time.perf_counter()
+    timer, number, clock = signal.ITIMER_REAL, signal.SIGALRM, time.perf_counter
+    if processor:
+        timer, number, clock = signal.ITIMER_PROF, signal.SIGPROF, time.process_time
+    before = signal.signal(number, ring)
+    begin = clock()
     try:
-        signal.setitimer(signal.ITIMER_REAL, delay)
+        signal.setitimer(timer, delay)
         run()
+        signal.setitimer(timer, 0)
     except KeyboardInterrupt:
-        return time.perf_counter() - begin - delay
+        return clock() - begin - delay
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)
     return None
 
 
@@ -132,6 +168,33 @@ def test_problems_hears_ctrl_c():
     whole = time.perf_counter() - begin
     waits = [interrupted_after(lambda: model.problems, whole / 5) for _ in range(5)]
     assert min(wait for wait in waits if wait is not None) < whole / 4
+
+
+MANY = 40_000
+HEARING = {
+    "opening": lambda model: tq.Interpreter(model=model),
+    "allocating": lambda model: tq.Interpreter(model=model).allocate_tensors(),
+    "backends": lambda model: tq.Interpreter(model=model).backends(),
+    "editing": lambda model: tq.edit(model),
+    "details": lambda model: len(model.get_tensor_details()),
+    "summary": lambda model: model.summary(),
+    "diff": lambda model: tq.diff(model, chain(MANY).to_model()),
+    "listing": lambda model: str(model),
+}
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+@pytest.mark.parametrize("run", HEARING.values(), ids=HEARING)
+def test_ctrl_c_is_heard(run):
+    """With a fifth of the operators that the promise of 100 ms is about, and by the processor's time."""
+    model = opened(chain, MANY)
+    begin = time.process_time()
+    run(model)
+    whole = time.process_time() - begin
+    for part in (0.3, 0.7):
+        waits = [interrupted_after(lambda: run(model), whole * part, processor=True) for _ in range(3)]
+        heard = [wait for wait in waits if wait is not None]
+        assert not heard or min(heard) < 0.1
 
 
 def test_signatures_and_metadata_are_read_while_they_are_added():

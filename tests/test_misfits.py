@@ -84,3 +84,20 @@ def test_the_error_says_what_was_found_and_what_is_needed(name, inputs, outputs,
         with pytest.raises(tq.RunError) as raised:
             interpreter(model, numerics).allocate_tensors()
         assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "options"),
+    [
+        ("IF", "BOOL", {"then_subgraph_index": 1, "else_subgraph_index": 1}),
+        ("STABLEHLO_CASE", "INT32", {"branch_subgraph_indices": [1]}),
+    ],
+)
+def test_an_argument_that_is_left_out_is_a_problem_and_refused(name, kind, options):
+    tensors = [tensor("which", [1], kind), tensor("y", [4])]
+    call = operator(name, [0, -1], [1], **options)
+    callee = subgraph([tensor("a", [4]), tensor("b", [4])], [operator("ABS", [0], [1])], [0], [1])
+    model = build_model(subgraphs=[subgraph(tensors, [call], [0], [1]), callee])
+    assert {problem.code for problem in tq.Model(model).problems} == {"optional-input"}
+    with pytest.raises(tq.RunError, match=rf"\({name}\).*left out"):
+        interpreter(model).allocate_tensors()

@@ -66,23 +66,22 @@ def test_what_breaks_a_contract_is_named(name, shapes, custom, types, text):
     assert text in str(caught.value) and f"operator 0 ({name})" in str(caught.value)
 
 
-def test_places_outside_the_image_are_data():
+def test_positions_outside_the_image_are_bad_data():
     interpreter = made(UNPOOL, [(2, 1, 1, 2)] * 2, record(1, 2, 2, 2, 2), ("FLOAT32", "INT32"))
     x = np.ones((2, 1, 1, 2), np.float32)
-    for place in (-1, 8, 2**31 - 1, -(2**31)):
-        with pytest.raises(tq.RunError, match=f"element 3 of input 1 is place {place} of 8"):
-            run(interpreter, x, np.int32([0, 7, 1, place]).reshape(x.shape))
+    for position in (-1, 8, 2**31 - 1, -(2**31)):
+        with pytest.raises(tq.RunError, match=f"element 3 of input 1 is position {position} of 8"):
+            run(interpreter, x, np.int32([0, 7, 1, position]).reshape(x.shape))
     assert run(interpreter, x, np.int32([0, 7, 1, 1]).reshape(x.shape)).sum() == 3
 
 
-def test_numbers_land_in_their_places():
-    """Each number lands in its place, and nothing else is there."""
+def test_values_land_at_their_positions():
+    """Each value lands at its position, and all other elements are 0."""
     x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 4, 2)
-    places = np.int32([2, 3, 4, 5, 6, 7, 16, 17]).reshape(x.shape)
-    found = run(made(UNPOOL, [x.shape] * 2, record(1, 2, 2, 2, 2), ("FLOAT32", "INT32")), x, places).ravel()
-    assert (
-        found.shape == (32,) and found[places.ravel()].tolist() == x.ravel().tolist() and np.count_nonzero(found) == 8
-    )
+    positions = np.int32([2, 3, 4, 5, 6, 7, 16, 17]).reshape(x.shape)
+    found = run(made(UNPOOL, [x.shape] * 2, record(1, 2, 2, 2, 2), ("FLOAT32", "INT32")), x, positions).ravel()
+    assert found.shape == (32,) and np.count_nonzero(found) == 8
+    assert found[positions.ravel()].tolist() == x.ravel().tolist()
 
 
 def test_a_difference_beyond_the_tolerance_is_data():

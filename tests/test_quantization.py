@@ -181,7 +181,7 @@ def test_elements_that_are_no_codes():
     parts = [tensor("x", [2], scale=0.5, zero_point=[1])]
     quantization = tq.Model(build_model(parts, [], [0], [0])).tensors[0].quantization
     assert quantization.dtype is None
-    with pytest.raises(TypeError, match=r"elements are no codes, .* call tq.quantize with one"):
+    with pytest.raises(TypeError, match=r"elements are no quantized values, .* call tq.quantize with one"):
         quantization.quantize([1.0, 2.0])
     assert quantization.dequantize(np.int8([1, 3])).tolist() == [0.0, 1.0]
 
@@ -191,12 +191,12 @@ def test_codes_of_the_other_sign_are_refused():
     signed, unsigned = tq.Quantization(0.5, -3), tq.Quantization(0.5, 3, dtype="uint16")
     for codes in (np.int8([-3, 4]), np.int32([-3, 4]), [-3, 4], np.int8([[-3], [4]])):
         assert signed.dequantize(codes).ravel().tolist() == [0.0, 3.5]
-    with pytest.raises(TypeError, match=r"q has dtype dtype\('uint8'\): this quantization is of int8 codes"):
+    with pytest.raises(TypeError, match=r"q has dtype dtype\('uint8'\): this quantization is of int8 quantized values"):
         signed.dequantize(np.uint8([4]))
-    with pytest.raises(TypeError, match="of int4 codes"):
+    with pytest.raises(TypeError, match="of int4 quantized values"):
         tq.Quantization(0.5, dtype="int4").dequantize(np.uint8([15]))
     assert unsigned.dequantize(np.uint8([4])).tolist() == unsigned.dequantize(np.uint16([4])).tolist() == [0.5]
-    with pytest.raises(TypeError, match="of uint16 codes"):
+    with pytest.raises(TypeError, match="of uint16 quantized values"):
         unsigned.dequantize(np.int16([4]))
 
 
@@ -224,5 +224,5 @@ def test_copies_and_pickles(q, copied):
 
 def test_what_only_a_file_can_say_is_not_pickled():
     model = tq.Model(build_model([tensor("x", [2], scale=0.5, zero_point=[1])], [], [0], [0]))
-    with pytest.raises(TypeError, match="no dtype, since its tensor's elements are no codes"):
+    with pytest.raises(TypeError, match="no dtype, since its tensor's elements are no quantized values"):
         pickle.dumps(model.tensors[0].quantization)

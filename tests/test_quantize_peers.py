@@ -8,7 +8,7 @@ from test_quantize_ranges import build, floats, names, tensor
 from test_quantize_static import RESOLVERS, ROWS, check, draws, i32, lstm, quantized, svdf
 
 import tq
-from tq.integer import INTEGER
+from tq.quantization.integer import INTEGER
 
 SIZE = (1, 8)
 
@@ -68,7 +68,7 @@ def test_files_that_hold_only_the_old_operator_code(recipe):
     """All their operators looked like ADD."""
     model = ROWS["FULLY_CONNECTED"]()
     with tq.edit(model) as editor:
-        for code in editor._root_nodes("operator_codes"):
+        for code in editor.root_nodes("operator_codes"):
             assert int(code.get("deprecated_builtin_code")) == int(code.get("builtin_code"))
             code.set("builtin_code", None)
         old = editor.to_bytes()

@@ -16,8 +16,7 @@ from test_hostile import damaged
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
-from tq.carried import CALLING
-from tq.integer import FLOAT, INTEGER, NOT_INT16, VARIABLES
+from tq.quantization.integer import CALLING, FLOAT, INTEGER, NOT_INT16, VARIABLES
 
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
 

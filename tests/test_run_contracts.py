@@ -223,12 +223,12 @@ def run(data, *values, **arguments):
 @pytest.mark.parametrize(
     "data, ids, text",
     [
-        (lookup(), [0, 4, 1], "'ids' has index 4 at place 1; the table has 4 rows"),
-        (lookup(), [-1, 0, 1], "'ids' has index -1 at place 0"),
-        (sparse(), [0, 1, 4], "'ids' has index 4 at place 2; the table has 4 rows"),
-        (sparse(), [0, -2, 1], "'ids' has index -2 at place 1"),
-        (sparse(places=places([0, 0], [1, 0], [2, 1])), [0, 1, 2], "'places' has index 2 at place 2, 0"),
-        (sparse(places=places([0, 0], [-1, 0], [1, 1])), [0, 1, 2], "'places' has index -1 at place 1, 0"),
+        (lookup(), [0, 4, 1], "'ids' has index 4 at position 1; the table has 4 rows"),
+        (lookup(), [-1, 0, 1], "'ids' has index -1 at position 0"),
+        (sparse(), [0, 1, 4], "'ids' has index 4 at position 2; the table has 4 rows"),
+        (sparse(), [0, -2, 1], "'ids' has index -2 at position 1"),
+        (sparse(places=places([0, 0], [1, 0], [2, 1])), [0, 1, 2], "'places' has index 2 at position 2, 0"),
+        (sparse(places=places([0, 0], [-1, 0], [1, 1])), [0, 1, 2], "'places' has index -1 at position 1, 0"),
     ],
 )
 def test_refuses_indices_when_it_runs(data, ids, text):

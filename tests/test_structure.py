@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of the house: which room may include which, what is exported, what an import costs."""
 
+import ast
 import os
 import re
 import shutil
@@ -8,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import operator_files
 import pytest
+from compiled import SANITIZED, compiled
 
 import tq
 from tq import _core
@@ -70,9 +73,37 @@ def test_rooms_include_only_rooms_below_them(path):
             assert (ROOT / "src" / header).is_file(), header
 
 
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="its objects are compiled by a run without a preloaded library")
+@pytest.mark.skipif(not (shutil.which("nm") and shutil.which("clang")), reason="needs nm and clang")
+def test_rooms_call_only_rooms_below_them(objects):
+    """The arrows that the linker sees: a header may declare what a room above defines.
+
+    The objects are those of tests/test_impossible.py.  Nothing below `python` finds its symbols there, so none may be
+    missing.
+    """
+    core = [path for path in SOURCES if path.suffix == ".c" and room_of(path) != "python"]
+    defined, needed = {}, []
+    for path, made in zip(core, compiled(objects, "clang", SANITIZED, core), strict=True):
+        listed = subprocess.run(["nm", made], capture_output=True, text=True, check=True).stdout
+        for kind, symbol in re.findall(r"(?m)^[0-9a-f ]+ (\w) (tq_\w+)$", listed):
+            if kind == "U":
+                needed.append((path, symbol))
+            elif kind.isupper():
+                defined[symbol] = room_of(path)
+    assert len(needed) > 1000
+    allowed = {room: {room, *below} for room, below in BELOW.items()}
+    wrong = [(path, symbol) for path, symbol in needed if defined.get(symbol) not in allowed[room_of(path)]]
+    assert [f"{name(path)} needs {symbol} of {defined.get(symbol)}" for path, symbol in wrong] == []
+
+
 # In a room with families: a family includes its room's own files and families before it.
-FAMILIES = {"kernels": ["elementwise", "arrays", "gemm", "depthwise"]}
-IN_FAMILIES = [path for path in SOURCES if path.relative_to(ROOT / "src").parts[0] in FAMILIES]
+FAMILIES = {
+    "kernels": ["elementwise", "arrays", "gemm", "depthwise"],
+    "model": ["problems"],
+    "python": ["arrays", "model", "edit", "interpreter"],
+}
+MODULE = ROOT / "src/python/module.c"  # which lists all that the extension holds
+IN_FAMILIES = [path for path in SOURCES if path.relative_to(ROOT / "src").parts[0] in FAMILIES and path != MODULE]
 
 
 @pytest.mark.parametrize("path", IN_FAMILIES, ids=name)
@@ -114,9 +145,63 @@ def test_every_room_says_what_it_is():
     assert missing == []
 
 
-def test_every_module_says_where_it_belongs():
-    said = set(re.findall(r"`(\w+\.py)`", text_of(ROOT / "tq" / "README.md")))
-    assert said == {path.name for path in (ROOT / "tq").glob("*.py")}
+def test_the_table_of_operators_names_their_files():
+    assert operator_files.document(text_of(operator_files.README)) == text_of(operator_files.README), (
+        "python tests/operator_files.py makes the table anew"
+    )
+
+
+PACKAGES = [ROOT / "tq", ROOT / "tq" / "quantization"]
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=name)
+def test_every_module_says_where_it_belongs(folder):
+    said = set(re.findall(r"`(\w+\.py)`", text_of(folder / "README.md")))
+    modules = {path.name for path in folder.glob("*.py")} - ({"__init__.py"} if folder.name != "tq" else set())
+    assert said == modules
+
+
+def parsed(path):
+    return ast.parse(text_of(path))
+
+
+QUANTIZER = sorted((ROOT / "tq" / "quantization").glob("*.py"))
+EDITOR = [ROOT / "tq" / f"{name}.py" for name in ["editor", "edit_graph", "edit_names", "edit_operator", "edit_tensor"]]
+EDITOR += [ROOT / "tq" / f"{name}.py" for name in ["builder", "extraction", "io_types", "parts"]]
+
+
+@pytest.mark.parametrize("path", [*QUANTIZER, *EDITOR], ids=name)
+def test_the_quantizer_and_the_editor_use_public_names_of_other_modules(path):
+    """`x._name` where no class or function of the module itself defines or stores `_name`."""
+    tree = parsed(path)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    own |= {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")}
+    named = {"_asdict", "_replace", "_fields"}  # NamedTuple's
+    used = {node.attr for node in attributes if re.match(r"_[a-z]", node.attr)} - own - named
+    core = {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "_core"}
+    assert used - core == set()
+
+
+@pytest.mark.parametrize("path", QUANTIZER, ids=name)
+def test_the_quantizer_needs_no_ignored_type_and_no_late_import_of_its_own(path):
+    assert "type: ignore" not in text_of(path)
+    inside = [item for item in ast.walk(parsed(path)) if isinstance(item, ast.FunctionDef)]
+    late = [node.module for item in inside for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
+    assert [module for module in late if module.startswith("tq.quantization")] == []
+
+
+def test_the_quantizers_modules_import_only_modules_above_them():
+    order = re.findall(r"`(\w+)\.py`", text_of(ROOT / "tq" / "quantization" / "README.md").split("|---|---|")[1])
+    place = {module: order.index(module) for module in order}
+    place["quantize"] = place["improve"] + 0.5  # it stands first because users begin there
+    wrong = []
+    for path in QUANTIZER:
+        found = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom) and node.module]
+        modules = [node.module.split(".")[-1] for node in found if node.module.startswith("tq.quantization.")]
+        modules += [alias.name for node in found if node.module == "tq.quantization" for alias in node.names]
+        wrong += [(path.stem, module) for module in modules if place[module] >= place[path.stem]]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("path", [path for path in committed() if path.suffix == ".md"], ids=name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interpreter_models import X, allocated, custom
+from interpreter_models import X, allocated, custom, relu_chain
 from interrupts import ended_by_ctrl_c
 
 import tq
@@ -158,6 +158,36 @@ def test_an_operator_may_fork(register):
     assert os.waitpid(child[0], 0)[1] == 0
 
 
+@needs_fork
+def test_an_observer_that_another_thread_updates_works_after_a_fork():
+    """The lock is taken in the parent at the time of the fork, again and again: no child finds it taken."""
+    python(
+        """
+import os, signal, threading
+import numpy as np, tq
+observer, stop = tq.MinMaxObserver(), threading.Event()
+
+def hold():
+    while not stop.is_set():
+        with observer._lock:
+            stop.wait(0.01)
+
+thread = threading.Thread(target=hold)
+thread.start()
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        observer.update(np.ones(4, np.float32))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+thread.join()
+observer.update(np.ones(4, np.float32))
+"""
+    )
+
+
 # ---- an interpreter in use ----
 
 
@@ -246,6 +276,56 @@ def test_the_default_follows_the_affinity_mask():
     environment = {"TQ_NUM_THREADS": ""}
     assert python(script + count, **environment) == "1\n"
     assert int(python(count, **environment)) <= len(os.sched_getaffinity(0))
+
+
+# ---- what the environment says ----
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("TQ_NUM_THREADS", "abc", ["'abc'", "positive number"]),
+        ("TQ_NUM_THREADS", "4x", ["'4x'", "positive number"]),
+        ("TQ_NUM_THREADS", "0", ["'0'", "positive number"]),
+        ("TQ_NUM_THREADS", "4", []),
+        ("TQ_DISABLE_CPU", "avx512, avx3", ["'avx3'", "avx2"]),
+        ("TQ_DISABLE_CPU", "avx512,neon", []),
+    ],
+)
+def test_a_variable_that_means_nothing_is_warned_of(variable, value, words):
+    script = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import tq._core
+print(*(f"{one.category.__name__}: {one.message}" for one in caught), sep="\\n")
+"""
+    told = python(script, **{"TQ_NUM_THREADS": "", "TQ_DISABLE_CPU": ""} | {variable: value}).strip()
+    assert bool(told) == bool(words)
+    assert all(word in told for word in (["RuntimeWarning", variable, *words] if words else []))
+
+
+def test_an_interpreter_opens_without_the_gil():
+    """A thread that asks for it gets it at once; while the opening held it, the switch interval passed first."""
+    model, opened = tq.Model(relu_chain(20_000, 4)), []
+    interval = sys.getswitchinterval()
+    start, seen = threading.Event(), []
+
+    def look():
+        start.wait()
+        seen.append(bool(opened))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    sys.setswitchinterval(60)
+    try:
+        start.set()
+        _core.Interpreter()._open(model, "reference", 1, False, 0, 0, {})
+        opened.append(True)
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+    assert seen == [False]
 
 
 # ---- cycles ----

@@ -14,7 +14,7 @@ from compiled import SANITIZED, compiled, link
 ROOT = Path(__file__).parent.parent
 SOURCES = [
     *sorted((ROOT / "src/kernels").rglob("*.c")),
-    *(ROOT / "src" / f"quant/{name}.c" for name in ("codes", "packing", "params", "weights")),
+    *(ROOT / "src" / f"quant/{name}.c" for name in ("integers", "packing", "params", "weights")),
     *(ROOT / "src" / f"base/{name}.c" for name in ("alloc", "cpu", "fma", "pages", "processors", "status", "threads")),
 ]
 PROGRAMS = ("variants", "products")

@@ -17,6 +17,12 @@ SHAPES = [(1, 1), (3, 7), (16, 65), (257, 33), (5, 3, 3, 71), (1024, 1031), (1, 
 LAYOUTS = [("int8", None), ("int4", None), ("int2", None), ("int16", None), ("int4", 32), ("int8", 64)]
 
 
+def add_quantized(e, weights, axis, dtype, block_size, label):
+    """A new buffer with quantized weights, which are computed when the model is written."""
+    index = e.add_buffer()
+    return index, tq._core._codes_into(e.buffer_node(index), weights, axis, dtype, block_size, label)
+
+
 def weights(shape):
     """Of all magnitudes, with ties under every channel's scale, their neighbours, signed zeros and denormals."""
     rng = np.random.default_rng(shape)
@@ -114,15 +120,15 @@ def test_codes_that_are_looked_at_before_they_are_written(looked_at, tmp_path):
     w = weights((64, 96))
     expected = tq.quantize_weights(w, 0, "int4")
     with tq.edit(model(w)) as e:
-        buffer, shape = e._add_codes(w, 0, "int4", None, "these")
-        again, _ = e._add_codes(w, 0, "int8", None, "those")
+        buffer, shape = add_quantized(e, w, 0, "int4", None, "these")
+        again, _ = add_quantized(e, w, 0, "int8", None, "those")
         for name, index in (("codes", buffer), ("others", again)):
             made = e.main.add_tensor(name, w.shape, "float32")
-            made._become_codes(index, "int4" if name == "codes" else "int8", 0)
+            made.become_quantized(index, "int4" if name == "codes" else "int8", 0)
             assert made.quantization.scale_count == 64 == shape[0]
         if looked_at:
             np.testing.assert_array_equal(e.tensors["codes"].quantization.scale, expected.scale)
-            np.testing.assert_array_equal(e._scales(buffer), expected.scale)
+            np.testing.assert_array_equal(e.scales_of_buffer(buffer), expected.scale)
         written = e.to_bytes()  # made in place
         e.save(tmp_path / "a.tflite")  # made on the way to a file
         shared = e.to_bytes(share_constants=True)
@@ -139,22 +145,22 @@ def test_codes_are_refused_where_they_cannot_be():
     with tq.edit(model(weights((4, 4)))) as e:
         ones = np.ones((2, 2), np.float32)
         with pytest.raises(ValueError, match="16 bits"):
-            e._add_codes(ones, 0, "int16", None, "these")
+            add_quantized(e, ones, 0, "int16", None, "these")
         with pytest.raises(ValueError, match="needs 'int8'"):
-            e._add_codes(ones, 0, "uint8", None, "these")
-        for node in (e._root, None):
+            add_quantized(e, ones, 0, "uint8", None, "these")
+        for node in (e.root, None):
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._codes_into(node, ones, 0, "int8", None, "these")
             with pytest.raises(TypeError, match="a table Tensor is needed"):
                 tq._core._become_codes(node, e._buffers[0], 0, 9, 0)
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._scales_of(node)
-        with pytest.raises(ValueError, match="no codes that are yet to be made"):
-            e.tensors["w"]._become_codes(0, "int8", 0)
+        with pytest.raises(ValueError, match="no quantized weights that are yet to be made"):
+            e.tensors["w"].become_quantized(0, "int8", 0)
         e.tensors["w"].quantization = None
         other = tq.edit(model(ones))
         with pytest.raises(ValueError, match="another model"):
-            tq._core._become_codes(e.tensors["w"]._node, other._buffers[0], 0, 9, 0)
+            tq._core._become_codes(e.tensors["w"].node, other._buffers[0], 0, 9, 0)
         e.tensors["w"].quantization = None
         e.to_bytes()
 
@@ -165,11 +171,12 @@ def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape,
     w[2, 3] = np.nan
     channel = {0: 2, 1: 3, None: 0}[axis]
     with tq.edit(model(np.ones((4, 4), np.float32))) as e:
-        index, _ = e._add_codes(w, axis, "int8", None, "these weights")
+        index, _ = add_quantized(e, w, axis, "int8", None, "these weights")
         tensor = e.main.add_tensor("codes", shape, "float32")
-        tensor._become_codes(index, "int8", axis or 0)
+        tensor.become_quantized(index, "int8", axis or 0)
         words = f"these weights: w holds nan in channel {channel}; weights must be finite"
-        for action in (e.to_bytes, lambda: e.save(tmp_path / "out"), lambda: tensor.data, lambda: e._scales(index)):
+        actions = e.to_bytes, lambda: e.save(tmp_path / "out"), lambda: tensor.data, lambda: e.scales_of_buffer(index)
+        for action in actions:
             with pytest.raises(ValueError, match=words):
                 action()
         tensor.buffer = 0
@@ -182,12 +189,12 @@ def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape,
 def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
     w = weights((64, 96))
     with tq.edit(model(w)) as e:
-        index, _ = e._add_codes(w, 0, "int8", None, "w")
+        index, _ = add_quantized(e, w, 0, "int8", None, "w")
         e.tensors["w"].buffer = index
         e.tensors["w"].type = "int8"
         e._store()
-        whole = e._tree.write()
-        data = e._tree.write(limit=len(whole) - 64)
+        whole = e.tree.write()
+        data = e.tree.write(limit=len(whole) - 64)
         e.to_bytes()
     assert len(data) > 0 and data != whole
     np.testing.assert_array_equal(tq.Model(data).tensors["w"].data, tq.quantize_weights(w, 0).codes)
@@ -251,15 +258,15 @@ def test_codes_of_a_constant_of_the_same_model():
         )  # not yet made
         with pytest.raises(ValueError, match="another model"):
             tq._core._codes_from(node, tq.edit(model(w))._buffers[0], (64, 96), 0, "int8", None, "w")
-        for wrong in [("w", source), (node, "w"), (e._root, source)]:
+        for wrong in [("w", source), (node, "w"), (e.root, source)]:
             with pytest.raises(TypeError):
                 tq._core._codes_from(*wrong, (64, 96), 0, "int8", None, "w")
-        with pytest.raises(ValueError, match="no codes that are yet to be made"):
-            tq._core._become_codes(tensor._node, source, 1, 9, 0)
-        for wrong in [(source, node), (tensor._node, tensor._node)]:
+        with pytest.raises(ValueError, match="no quantized weights that are yet to be made"):
+            tq._core._become_codes(tensor.node, source, 1, 9, 0)
+        for wrong in [(source, node), (tensor.node, tensor.node)]:
             with pytest.raises(TypeError):
                 tq._core._become_codes(*wrong, 1, 9, 0)
-        tensor._node.set("buffer", 0)
+        tensor.node.set("buffer", 0)
         e.to_bytes()
 
 

@@ -13,6 +13,8 @@ from tq.plots import Axes
 from tq.summary import Summary
 
 _T = TypeVar("_T", covariant=True)
+_TensorFacts = TypeVar("_TensorFacts")
+_ConstantFacts = TypeVar("_ConstantFacts")
 _Details = dict[str, Any]
 
 class Error(Exception): ...
@@ -172,6 +174,7 @@ class Tensor:
     data: NDArray[Any] | None  # read-only; None: not a constant.  Sparse: the stored values, flat
     def dequantized(self) -> NDArray[np.float32]: ...
     def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None where it is not
+    def _is_same(self, other: Tensor, /) -> bool: ...
     def densify(self) -> NDArray[Any]: ...
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...
     def _repr_html_(self) -> str: ...
@@ -208,6 +211,14 @@ class Subgraph:
     input_indices: tuple[int, ...]
     output_indices: tuple[int, ...]
     debug_metadata_index: int
+
+    def _unlike(self, other: Subgraph, /) -> tuple[list[int], list[int]] | None: ...
+    def _facts(
+        self, tensor_type: type[_TensorFacts], constant_type: type[_ConstantFacts], /
+    ) -> tuple[
+        list[_ConstantFacts | None],
+        list[tuple[str, list[_TensorFacts | None], list[_TensorFacts | None], list[_ConstantFacts] | None, int | None]],
+    ]: ...
 
 class Model:
     """A .tflite file, open."""
@@ -305,7 +316,9 @@ class _Tree:
         limit: int = ...,
     ) -> int: ...
 
-def callees() -> list[tuple[str, str, str]]: ...  # operator, options table, field that names subgraphs
+def callees() -> list[tuple[str, str, str, str, str]]:
+    """Options that name subgraphs: (operator, options table, field, number of inputs, number of outputs)."""
+
 def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
 
 # ---- fixed point: an array where an argument is one, else a scalar ----

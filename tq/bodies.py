@@ -11,29 +11,21 @@ A tensor of the first subgraph has its index for its key; key_of has those of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import recurrent
+from tq import _core, recurrent
 from tq._core import Model, Operator, RunError
+from tq.enums import name_of
 from tq.interpreter import Interpreter
 from tq.limits import CODES, NONE, Limits
 
 _SHIFT = 32
 _MOST_TURNS = 10_000  # of a loop that are watched
 _MOST_DEPTH = 4  # of calls in calls, each of which takes an interpreter
-# Operators that call subgraphs, and the options that name those.
-_CALLEES = {
-    "IF": ("then_subgraph_index", "else_subgraph_index"),
-    "WHILE": ("cond_subgraph_index", "body_subgraph_index"),
-    "STABLEHLO_WHILE": ("cond_subgraph_index", "body_subgraph_index"),
-    "STABLEHLO_CASE": ("branch_subgraph_indices",),
-    "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
-    "CALL": ("subgraph",),
-}
-
 Update = Callable[[int, int, NDArray[Any]], None]  # subgraph, tensor index, values
 
 
@@ -46,10 +38,20 @@ def place_of(key: int) -> tuple[int, int]:
     return key >> _SHIFT, key & ((1 << _SHIFT) - 1)
 
 
+@cache
+def _options() -> dict[str, tuple[str, ...]]:
+    """Operators that hand their inputs to subgraphs, and the options that name those (src/model/callees.def)."""
+    found: dict[str, tuple[str, ...]] = {}
+    for operator, _, option, inputs, _ in _core.callees():
+        if inputs in ("SAME", "ALL_BUT_ONE"):
+            found[operator] = (*found.get(operator, ()), option)
+    return found
+
+
 def callees(model: Model, operator: Operator) -> list[int]:
     """The subgraphs that an operator runs, in the order of its options; those that do not exist are left out."""
     found = []
-    for name in _CALLEES.get(operator.name, ()):
+    for name in _options().get(operator.name, ()):
         value = operator.options.get(name)
         for item in np.atleast_1d(np.asarray([] if value is None else value)).tolist():
             found.append(int(item))
@@ -80,7 +82,7 @@ class Bodies:
                 (
                     operator,
                     bool(recurrent.inner_indices(operator)),
-                    operator.name in _CALLEES,
+                    operator.name in _options(),
                     _floats(operator.outputs),
                 )
                 for operator in model.subgraphs[place].operators
@@ -154,9 +156,13 @@ class Bodies:
         return [interpreter._view(index, graph).copy() for index in _indices(self._model.subgraphs[graph].outputs)]
 
 
+def is_float32(tensor: Any) -> bool:
+    return name_of(tensor.type) == "FLOAT32"
+
+
 def _indices(tensors: Iterable[Any]) -> list[int]:
     return [tensor.index for tensor in tensors if tensor is not None]
 
 
 def _floats(tensors: Iterable[Any]) -> list[int]:
-    return [tensor.index for tensor in tensors if tensor is not None and getattr(tensor.type, "name", "") == "FLOAT32"]
+    return [tensor.index for tensor in tensors if tensor is not None and is_float32(tensor)]

@@ -38,10 +38,6 @@ class GraphBuilder(SubgraphPart):
         self.inputs = [*self.inputs, tensor]
         return tensor
 
-    def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
-        """A tensor with data: an array, whose shape and dtype it has unless `shape` and `type` say otherwise."""
-        return self.add_tensor(name, parameters.pop("shape", None), type, data=data, **parameters)
-
     def operator(
         self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any
     ) -> OperatorPart:
@@ -67,12 +63,12 @@ class ModelBuilder(Editor):
 
     def __init__(self, description: str | None = None, *, name: str = "main") -> None:
         super().__init__()
-        self._root.set("operator_codes", [])
+        self.root.set("operator_codes", [])
         self.add_subgraph(name)
-        self._buffers = [self._tree.make("Buffer")]
+        self._buffers = [self.tree.make("Buffer")]
         self._are_buffers_stored = False
         if description is not None:
-            fields.put(self._root, "description", description)
+            fields.put(self.root, "description", description)
 
     @property
     def graph(self) -> GraphBuilder:
@@ -96,10 +92,6 @@ class ModelBuilder(Editor):
     def input(self, name: str | None, shape: Iterable[int], type: Any = None, **parameters: Any) -> TensorPart:
         """GraphBuilder.input of the first subgraph."""
         return self.graph.input(name, shape, type, **parameters)
-
-    def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
-        """GraphBuilder.constant of the first subgraph."""
-        return self.graph.constant(name, data, type, **parameters)
 
     def operator(
         self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any

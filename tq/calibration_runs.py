@@ -71,14 +71,10 @@ def observed_tensors(model: Model) -> dict[int, str]:
     for place in bodies.reached(model):
         graph = model.subgraphs[place]
         tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
-        indices = [tensor.index for tensor in tensors if tensor is not None and _is_float(tensor)]
+        indices = [tensor.index for tensor in tensors if tensor is not None and bodies.is_float32(tensor)]
         indices += [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
         found |= {bodies.key_of(place, index): graph.tensors[index].name for index in indices}
     return found
-
-
-def _is_float(tensor: _core.Tensor) -> bool:
-    return str(getattr(tensor.type, "name", "")) == "FLOAT32"
 
 
 class _Runner:

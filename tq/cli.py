@@ -269,6 +269,9 @@ def _add_quantizing(add: _Add) -> None:
         "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
+    quantize.add_argument(
+        "--plan", action="store_true", help="print what becomes of each operator, and why; OUT is not needed"
+    )
     _limits(quantize)
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,10 @@ def _load_calibration(path: str) -> Calibration:
 
 
 def quantize(args: argparse.Namespace) -> Result:
-    from tq.quantizing import quantize_model
-    from tq.recipes import Rule
+    from tq.quantization.quantize import quantize_model
 
+    if args.plan:
+        return _plan(args)
     model = open_model(args.file)
     out = _out(args, model, args.samples, args.calibration)
     corrects = args.bias_correction or args.target_sqnr is not None
@@ -77,20 +79,10 @@ def quantize(args: argparse.Namespace) -> Result:
         raise Failure("--calibration and --samples are given; one is needed")
     samples = _samples(args.samples, model) if args.samples else None
     with using(out), refusing(args.file):
-        rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
-        rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
         data = quantize_model(
             model,
             args.recipe,
-            calibration=_load_calibration(args.calibration) if args.calibration else samples,
-            io=args.io,
-            per_axis=not args.per_tensor,
-            rules=rules,
-            overrides=dict(args.range or ()),
-            min_elements=args.min_elements,
-            block_size=args.block_size,
-            observer=args.observer,
-            percentile=args.percentile,
+            **_options(args, samples),
             equalize=args.equalize,
             bias_correction=args.bias_correction,
             target_sqnr=args.target_sqnr,
@@ -98,24 +90,61 @@ def quantize(args: argparse.Namespace) -> Result:
             samples=samples if args.calibration else None,
             output=out,
             in_place=args.in_place,
-            **limits(args),
         )
     return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}"), FINE
 
 
+def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, Any]:
+    """What tq.quantize_model and tq.plan_quantization both take."""
+    from tq.recipes import Rule
+
+    rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
+    rules += [Rule(recipe, tensor=pattern) for pattern, recipe in args.tensor or ()]
+    return {
+        "calibration": _load_calibration(args.calibration) if args.calibration else samples,
+        "io": args.io,
+        "per_axis": not args.per_tensor,
+        "rules": rules,
+        "overrides": dict(args.range or ()),
+        "min_elements": args.min_elements,
+        "block_size": args.block_size,
+        "observer": args.observer,
+        "percentile": args.percentile,
+        **limits(args),
+    }
+
+
+def _plan(args: argparse.Namespace) -> Result:
+    from tq.quantization.quantize import plan_quantization
+
+    if args.out or args.in_place:
+        raise Failure("--plan writes nothing: leave OUT and --in-place out")
+    improves = args.equalize or args.bias_correction or args.target_sqnr is not None or args.fallback != "float"
+    if improves:
+        raise Failure("--plan is without --equalize, --bias-correction, --target-sqnr and --fallback")
+    if args.samples and args.calibration:
+        raise Failure("--calibration and --samples are given; one is needed")
+    model = open_model(args.file)
+    samples = _samples(args.samples, model) if args.samples else None
+    with refusing(args.file):
+        return str(plan_quantization(model, args.recipe, **_options(args, samples))), FINE
+
+
 def equalize(args: argparse.Namespace) -> Result:
-    from tq.equalization import equalize
+    from tq.quantization.equalization import equalize
 
     model = open_model(args.file)
     out = _out(args, model, args.samples)
     samples = _samples(args.samples, model) if args.samples else None
-    with using(out), refusing(args.file):
+    with using(out), refusing(args.file), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
         data = equalize(model, samples=samples, relu6=args.relu6, output=out, in_place=args.in_place)
-    return saved(out, f"{out}: {len(data)} bytes"), FINE
+    notes = [f"warning: {warning.message}" for warning in caught]
+    return saved(out, "\n".join([*notes, f"{out}: {len(data)} bytes"])), FINE
 
 
 def sensitivity(args: argparse.Namespace) -> Result:
-    from tq.sensitivities import sensitivity
+    from tq.quantization.sensitivity import sensitivity
 
     model = open_model(args.file)
     samples = _samples(args.samples, model)

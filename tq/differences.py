@@ -225,6 +225,12 @@ def _names(indices: tuple[int, ...], tensor_names: list[str]) -> list[str]:
     return [tensor_names[i] or f"#{i}" if 0 <= i < len(tensor_names) else f"#{i}" for i in indices]
 
 
+def _names_in(subgraph: Subgraph, indices: tuple[int, ...]) -> list[str]:
+    """The same of some tensors of a subgraph."""
+    tensors = subgraph.tensors
+    return [tensors[i].name or f"#{i}" if 0 <= i < len(tensors) else f"#{i}" for i in indices]
+
+
 def _operator(place: str, a: Operator, b: Operator, tensors_a: list[str], tensors_b: list[str]) -> Iterator[Difference]:
     for what in ("name", "version", "custom_options", "mutating_variable_inputs"):
         value_a, value_b = getattr(a, what), getattr(b, what)
@@ -264,10 +270,9 @@ def _match_operators(a: list[Any], b: list[Any]) -> list[tuple[int | None, int |
     return sorted(pairs, key=lambda pair: (pair[0] is None, pair[0], pair[1]))
 
 
-def _operators(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
-    tensors_a, tensors_b = _tensor_names(a), _tensor_names(b)
-    if tensors_a == tensors_b:
-        tensors_b = tensors_a  # indices alone tell then whether tensors have the same names
+def _operators(
+    prefix: str, a: Subgraph, b: Subgraph, tensors_a: list[str], tensors_b: list[str]
+) -> Iterator[Difference]:
     list_a, list_b = list(a.operators), list(b.operators)
     keys_a = [(op.name, tuple(_names(op.output_indices, tensors_a))) for op in list_a]
     keys_b = [(op.name, tuple(_names(op.output_indices, tensors_b))) for op in list_b]
@@ -283,21 +288,41 @@ def _operators(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
 # ---- models ----
 
 
-def _subgraph(index: int, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
-    prefix = f"subgraph {index}, "
-    yield from _field("structure", f"subgraph {index}", "name", a.name, b.name)
+def _matched(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
+    """Operators and tensors of subgraphs whose names differ."""
     names_a, names_b = _tensor_names(a), _tensor_names(b)
-    for what in ("input_indices", "output_indices"):
-        value_a, value_b = _names(getattr(a, what), names_a), _names(getattr(b, what), names_b)
-        yield from _field("structure", f"subgraph {index}", what.replace("_indices", "s"), value_a, value_b)
-    yield from _operators(prefix, a, b)
+    if names_a == names_b:
+        names_b = names_a  # indices alone tell then whether tensors have the same names
+    yield from _operators(prefix, a, b, names_a, names_b)
     for i, j in _match(names_a, names_b):
         if i is not None and j is not None:
-            yield from _tensor(f"{prefix}tensor {i} {names_a[i]!r}", a.tensors[i], b.tensors[j])
+            tensor_a, tensor_b = a.tensors[i], b.tensors[j]
+            if not tensor_a._is_same(tensor_b):
+                yield from _tensor(f"{prefix}tensor {i} {names_a[i]!r}", tensor_a, tensor_b)
         elif i is not None:
             yield _only(f"{prefix}tensor {i} {names_a[i]!r}", "tensor", names_a[i], None)
         elif j is not None:
             yield _only(f"{prefix}tensor {j} {names_b[j]!r}", "tensor", None, names_b[j])
+
+
+def _subgraph(index: int, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
+    prefix = f"subgraph {index}, "
+    yield from _field("structure", f"subgraph {index}", "name", a.name, b.name)
+    for what in ("input_indices", "output_indices"):
+        value_a, value_b = _names_in(a, getattr(a, what)), _names_in(b, getattr(b, what))
+        yield from _field("structure", f"subgraph {index}", what.replace("_indices", "s"), value_a, value_b)
+    unlike = a._unlike(b)
+    if unlike is None:
+        yield from _matched(prefix, a, b)
+        return
+    operators, tensors = unlike  # all names are the same, in the same order
+    names = _tensor_names(a) if operators else []
+    for i in operators:
+        op = a.operators[i]
+        yield from _operator(f"{prefix}operator {i} {op.name}", op, b.operators[i], names, names)
+    for i in tensors:
+        tensor = a.tensors[i]
+        yield from _tensor(f"{prefix}tensor {i} {tensor.name!r}", tensor, b.tensors[i])
 
 
 def _signature_table(model: Model) -> dict[str, Any]:
@@ -306,10 +331,10 @@ def _signature_table(model: Model) -> dict[str, Any]:
         if not 0 <= signature.subgraph_index < len(model.subgraphs):
             table[signature.key] = (signature.subgraph_index, signature.inputs, signature.outputs)
             continue
-        names = _tensor_names(model.subgraphs[signature.subgraph_index])
+        graph = model.subgraphs[signature.subgraph_index]
 
-        def tensors(named: dict[str, int], names: list[str] = names) -> dict[str, str]:
-            return dict(zip(named, _names(tuple(named.values()), names), strict=True))
+        def tensors(named: dict[str, int], graph: Subgraph = graph) -> dict[str, str]:
+            return dict(zip(named, _names_in(graph, tuple(named.values())), strict=True))
 
         table[signature.key] = (signature.subgraph_index, tensors(signature.inputs), tensors(signature.outputs))
     return table

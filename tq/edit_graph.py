@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -41,42 +41,46 @@ class SubgraphPart(Part):
 
     def __init__(self, editor: Editor, node: _Node) -> None:
         super().__init__(editor, node)
-        self._tensors = [TensorPart(editor, item, self) for item in self._nodes("tensors")]
-        self._operators = [OperatorPart(editor, item, self) for item in self._nodes("operators")]
+        self._tensors = [TensorPart(editor, item, self) for item in self.nodes("tensors")]
+        self._operators = [OperatorPart(editor, item, self) for item in self.nodes("operators")]
         self._places: dict[TensorPart, int] | None = None
         self._position = 0  # in the editor's list, as long as it stands there
         self._is_stored = True  # the node holds the lists above
 
     def stored(self, field: str) -> Any:
-        self._store()
+        self.write_lists()
         return super().stored(field)
 
     def store(self, field: str, value: Any) -> None:
         """As Part.store; tensors and operators, which have methods of their own, only go (None), all of them."""
         lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
-        if empty_if_parts(self._node, field, value, lists, self._store):
+        if empty_if_parts(self.node, field, value, lists, self.write_lists):
             self._places = None
-            self._editor._forget_users()
+            self.editor.forget_users()
         super().store(field, value)
 
     @property
     def index(self) -> int:
-        graphs = self._editor._subgraphs
+        graphs = self.editor.subgraphs
         if self._position >= len(graphs) or graphs[self._position] is not self:
             for place, graph in enumerate(graphs):
-                graph._position = place
+                graph.stand_at(place)
             if graphs[self._position] is not self:
                 raise ValueError("the subgraph was removed from its model")
         return self._position
 
+    def stand_at(self, place: int) -> None:
+        """Remembers its place among the editor's subgraphs."""
+        self._position = place
+
     @property
     def name(self) -> str | None:
-        name: str | None = self._node.get("name")
+        name: str | None = self.node.get("name")
         return name
 
     @name.setter
     def name(self, value: str | None) -> None:
-        self._put("name", value)
+        self.put("name", value)
 
     @property
     def tensors(self) -> Parts[TensorPart]:
@@ -89,23 +93,24 @@ class SubgraphPart(Part):
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
-        return self._tensors_at(self._node.numbers("inputs"))
+        return self.tensors_at(self.node.numbers("inputs"))
 
     @inputs.setter
     def inputs(self, value: Iterable[TensorLike]) -> None:
-        self._put("inputs", self._indices(value, "the subgraph's inputs"))
+        self.put("inputs", self.indices_of(value, "the subgraph's inputs"))
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:
-        return self._tensors_at(self._node.numbers("outputs"))
+        return self.tensors_at(self.node.numbers("outputs"))
 
     @outputs.setter
     def outputs(self, value: Iterable[TensorLike]) -> None:
-        self._put("outputs", self._indices(value, "the subgraph's outputs"))
+        self.put("outputs", self.indices_of(value, "the subgraph's outputs"))
 
     # -- places
 
-    def _place(self, tensor: TensorPart) -> int:
+    def place_of(self, tensor: TensorPart) -> int:
+        """A tensor's index; ValueError where it is not this subgraph's."""
         if self._places is None:
             self._places = {item: place for place, item in enumerate(self._tensors)}
         try:
@@ -113,14 +118,15 @@ class SubgraphPart(Part):
         except KeyError:
             raise ValueError("the tensor was removed from its subgraph, or belongs to another") from None
 
-    def _tensors_at(self, indices: Iterable[int]) -> tuple[TensorPart | None, ...]:
+    def tensors_at(self, indices: Iterable[int]) -> tuple[TensorPart | None, ...]:
+        """The tensors of these indices; None for an index that no tensor has."""
         tensors, count = self._tensors, len(self._tensors)
         return tuple([tensors[index] if 0 <= index < count else None for index in indices])
 
     def find(self, what: TensorLike) -> TensorPart:
         """A tensor by itself, its index or its name; ValueError where the subgraph has none such."""
         if isinstance(what, TensorPart):
-            self._place(what)
+            self.place_of(what)
             return what
         if isinstance(what, str):
             for tensor in self._tensors:
@@ -135,15 +141,16 @@ class SubgraphPart(Part):
             raise ValueError(f"subgraph {self.index} has no tensor {what}: it has {len(self._tensors)}")
         raise ValueError(f"a tensor is named by itself, its name or its index, not by {what!r}")
 
-    def _indices(self, value: Iterable[TensorLike], where: str) -> list[int]:
+    def indices_of(self, value: Iterable[TensorLike], where: str) -> list[int]:
+        """The indices of tensors, -1 for None; ValueError begins with `where`."""
         if isinstance(value, (str, TensorPart)):
             raise ValueError(f"{where}: a list of tensors is needed, not {value!r}")
         return [self._index_of(item) for item in value]
 
     def _index_of(self, what: TensorLike) -> int:
         if isinstance(what, TensorPart):
-            return self._place(what)
-        return -1 if what is None or what == -1 else self._place(self.find(what))
+            return self.place_of(what)
+        return -1 if what is None or what == -1 else self.place_of(self.find(what))
 
     # -- adding
 
@@ -187,17 +194,17 @@ class SubgraphPart(Part):
             wanted = found if wanted is None else wanted
         if wanted is None:
             raise ValueError(f"{where} needs a shape")
-        tensor = TensorPart(self._editor, self._editor._tree.make("Tensor"), self)
-        tensor._put("shape", list(wanted))
+        tensor = TensorPart(self.editor, self.editor.tree.make("Tensor"), self)
+        tensor.put("shape", list(wanted))
         if number:
-            tensor._put("type", number)
-        tensor._put("name", name)
+            tensor.put("type", number)
+        tensor.put("name", name)
         if buffer is not None:
             tensor.buffer = buffer
         if shape_signature is not None:
             tensor.shape_signature = shape_signature
         for field, value in others.items():
-            tensor._put(field, value)
+            tensor.put(field, value)
         if scale is not None and zero_point is None:
             zero_point = np.zeros(np.size(scale), np.int64)
         given = {"min": min, "max": max, "scale": scale, "zero_point": zero_point, "details": details}
@@ -207,11 +214,11 @@ class SubgraphPart(Part):
         if quantization is not None:
             tensor.quantization = quantization
         if content is not None:
-            self._editor._set_data(tensor, content)
+            self.editor.set_data(tensor, content)
         if self._places is not None:
             self._places[tensor] = len(self._tensors)
         self._tensors.append(tensor)
-        self._editor._forget_users()
+        self.editor.forget_users()
         self._is_stored = False
         return tensor
 
@@ -243,19 +250,48 @@ class SubgraphPart(Part):
             raise ValueError(f"{where}: there is no place {at} among {len(self._operators)} operators")
         if custom_options is None:
             check_name(name)
-        operator = OperatorPart(self._editor, self._editor._tree.make("Operator"), self)
-        operator._put("inputs", self._indices(inputs, where))
-        operator._put("outputs", self._indices(outputs, where))
+        operator = OperatorPart(self.editor, self.editor.tree.make("Operator"), self)
+        operator.put("inputs", self.indices_of(inputs, where))
+        operator.put("outputs", self.indices_of(outputs, where))
         if intermediates is not None:
-            operator._put("intermediates", self._indices(intermediates, where))
+            operator.put("intermediates", self.indices_of(intermediates, where))
         if custom_options is not None:
             operator.custom_options = custom_options
         given = None if options is None and not more_options else {**(options or {}), **more_options}
-        operator._set_options(name, given)
-        operator._put("opcode_index", self._editor._code_of(name, version))
+        operator.write_options(name, given)
+        operator.put("opcode_index", self.editor.code_of(name, version))
         self._operators.insert(place, operator)
         self._is_stored = False
         return operator
+
+    def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
+        """A tensor with data: an array, whose shape and dtype it has unless `shape` and `type` say otherwise.
+        parameters: as for add_tensor."""
+        return self.add_tensor(name, parameters.pop("shape", None), type, data=data, **parameters)
+
+    def insert_before(
+        self,
+        operator: OperatorPart,
+        name: str,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        /,
+        **more: Any,
+    ) -> OperatorPart:
+        """A new operator right before another one; `more` as for add_operator."""
+        return self.add_operator(name, inputs, outputs, at=operator.index, **more)
+
+    def insert_after(
+        self,
+        operator: OperatorPart,
+        name: str,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        /,
+        **more: Any,
+    ) -> OperatorPart:
+        """A new operator right behind another one; `more` as for add_operator."""
+        return self.add_operator(name, inputs, outputs, at=operator.index + 1, **more)
 
     # -- removing
 
@@ -284,18 +320,44 @@ class SubgraphPart(Part):
         gone, made = self.find(old), self.find(new)
         if gone != made:
             self._renumber_tensors({gone.index: made.index}, self._tensors)
-            self._remove_tensors({gone})
+            self.remove_tensors({gone})
 
     def remove_tensor(self, tensor: TensorLike) -> None:
         """Takes a tensor away that nothing uses; ValueError names who still does."""
         found = self.find(tensor)
-        user = self._users().get(found.index)
+        user = self.users().get(found.index)
         if user:
             raise ValueError(f"tensor {found.name!r} is used by {user}")
-        self._remove_tensors({found})
+        self.remove_tensors({found})
 
-    def _users(self) -> dict[int, str]:
-        """{index: one who uses the tensor}."""
+    def remove_unused(self, tensors: Iterable[TensorPart]) -> None:
+        """Takes away those of the tensors that nothing uses."""
+        users = self.users()
+        self.remove_tensors({tensor for tensor in tensors if tensor.index not in users})
+
+    def replace_ends(self, side: str, new: Mapping[TensorPart, TensorPart]) -> None:
+        """Other tensors in place of the subgraph's inputs or outputs that are keys, in its signatures too.
+
+        side: "inputs" or "outputs"."""
+        indices = {old.index: made.index for old, made in new.items()}
+        renumber(self.node, side, indices)
+        for signature in self.editor.signatures_of(self):
+            for item in signature.nodes(side):
+                renumber_one(item, "tensor_index", indices)
+
+    def keep_operators(self, operators: Iterable[OperatorPart]) -> None:
+        """Takes all other operators away; these stand in the order in which they are given."""
+        self._operators[:] = operators
+        self._is_stored = False
+
+    def close(self) -> None:
+        """Takes the lists of parts apart: see Editor.close."""
+        self._tensors.clear()
+        self._operators.clear()
+        self._places = None
+
+    def users(self) -> dict[int, str]:
+        """{index: text about one who uses the tensor}."""
         found: dict[int, str] = {}
         for tensor in self._tensors:
             details = tensor.quantization.details
@@ -304,36 +366,36 @@ class SubgraphPart(Part):
                     found[details[field]] = f"the quantization of tensor {tensor.name!r}"
         for place, operator in enumerate(self._operators):
             for field in _OPERATOR_INDICES:
-                for index in operator._node.numbers(field):
+                for index in operator.node.numbers(field):
                     found[index] = f"operator {place} {operator.name}"
         for field in _GRAPH_INDICES:
-            for index in self._node.numbers(field):
+            for index in self.node.numbers(field):
                 found[index] = f"the subgraph's {field}"
-        for signature in self._editor._signatures_of(self):
+        for signature in self.editor.signatures_of(self):
             for field in _SIGNATURE_INDICES:
-                for item in signature._nodes(field):
+                for item in signature.nodes(field):
                     found[int(item.get("tensor_index"))] = f"signature {signature.key!r}"
         return found
 
-    def _remove_tensors(self, gone: set[TensorPart]) -> None:
-        """Takes tensors away and renumbers the others wherever they are named; what names one that goes names none."""
+    def remove_tensors(self, gone: Set[TensorPart]) -> None:
+        """Takes tensors away, used or not, and renumbers the others; an index of one that goes becomes -1."""
         if not gone:
             return
         kept = [tensor for tensor in self._tensors if tensor not in gone]
         new = {place: -1 for place, tensor in enumerate(self._tensors) if tensor in gone}
-        new |= {self._place(tensor): place for place, tensor in enumerate(kept)}
+        new |= {self.place_of(tensor): place for place, tensor in enumerate(kept)}
         self._renumber_tensors(new, kept)
         self._tensors[:] = kept
         self._places = None
-        self._editor._forget_users()
+        self.editor.forget_users()
         self._is_stored = False
         for tensor in gone:
-            self._editor._release_buffer(tensor.buffer)
+            self.editor.release_buffer(tensor.buffer)
 
     def _renumber_tensors(self, new: Mapping[int, int], tensors: Iterable[TensorPart]) -> None:
         """Maps the indices of tensors wherever they are named; the parameters of `tensors` may name some."""
         for tensor in tensors:
-            node = tensor.quantization._node()
+            node = tensor.quantization.node()
             details = node.get("details") if node else None
             if details is None or details.type is None:
                 continue
@@ -342,19 +404,19 @@ class SubgraphPart(Part):
                     renumber_one(details, field, new)
         for operator in self._operators:
             for field in _OPERATOR_INDICES:
-                renumber(operator._node, field, new)
+                renumber(operator.node, field, new)
         for field in _GRAPH_INDICES:
-            renumber(self._node, field, new)
-        for signature in self._editor._signatures_of(self):
+            renumber(self.node, field, new)
+        for signature in self.editor.signatures_of(self):
             for field in _SIGNATURE_INDICES:
-                for item in signature._nodes(field):
+                for item in signature.nodes(field):
                     renumber_one(item, "tensor_index", new)
 
-    def _store(self) -> None:
+    def write_lists(self) -> None:
         """Gives the node the lists of tensors and operators.  Once, however many came and went."""
         if not self._is_stored:
-            self._node.set("tensors", [tensor._node for tensor in self._tensors])
-            self._node.set("operators", [operator._node for operator in self._operators])
+            self.node.set("tensors", [tensor.node for tensor in self._tensors])
+            self.node.set("operators", [operator.node for operator in self._operators])
             self._is_stored = True
 
     def __repr__(self) -> str:

@@ -22,29 +22,29 @@ class SignaturePart(Part):
 
     @property
     def key(self) -> str:
-        return self._node.get("signature_key") or ""
+        return self.node.get("signature_key") or ""
 
     @key.setter
     def key(self, value: str) -> None:
-        self._put("signature_key", value)
+        self.put("signature_key", value)
 
     @property
     def subgraph_index(self) -> int:
-        return int(self._node.get("subgraph_index"))
+        return int(self.node.get("subgraph_index"))
 
     def _tensor_map(self, field: str) -> dict[str, TensorPart | None]:
         index = self.subgraph_index
-        graphs = self._editor._subgraphs
+        graphs = self.editor.subgraphs
         found = {}
-        for item in self._nodes(field):
+        for item in self.nodes(field):
             places = (int(item.get("tensor_index")),)
-            (tensor,) = graphs[index]._tensors_at(places) if index < len(graphs) else (None,)
+            (tensor,) = graphs[index].tensors_at(places) if index < len(graphs) else (None,)
             found[item.get("name") or ""] = tensor
         return found
 
     def _set_map(self, field: str, value: Mapping[str, TensorLike]) -> None:
-        graph = self._editor.subgraphs[self.subgraph_index]
-        self._put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in value.items()])
+        graph = self.editor.subgraphs[self.subgraph_index]
+        self.put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in value.items()])
 
     @property
     def inputs(self) -> dict[str, TensorPart | None]:
@@ -71,41 +71,42 @@ class Metadata(MutableMapping[str, bytes]):
     """The model's metadata: name to bytes."""
 
     def __init__(self, editor: Editor) -> None:
-        self._editor = editor
+        self.editor = editor
 
     def _entries(self) -> list[_Node]:
-        return self._editor._root_nodes("metadata")
+        return self.editor.root_nodes("metadata")
 
     def __getitem__(self, name: str) -> bytes:
-        entry = self._editor._metadata_entry(name)
+        entry = self.editor.metadata_entry(name)
         if entry is None:
             raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
-        buffer = self._editor._buffer_node(int(entry.get("buffer")))
+        buffer = self.editor.buffer_node(int(entry.get("buffer")))
         data = buffer.get("data") if buffer else None
         return b"" if data is None else bytes(data)
 
     def __setitem__(self, name: str, value: bytes) -> None:
         content = fields.text(value, f"metadata {name!r}")
-        entry = self._editor._metadata_entry(name)
-        if entry is not None and self._editor._buffer_users(int(entry.get("buffer"))) == 1:
-            self._editor._buffer_node(int(entry.get("buffer"))).set("data", content)  # type: ignore[union-attr]
+        entry = self.editor.metadata_entry(name)
+        buffer = None if entry is None else self.editor.buffer_node(int(entry.get("buffer")))
+        if entry is not None and buffer is not None and self.editor.buffer_users(int(entry.get("buffer"))) == 1:
+            buffer.set("data", content)
             return
-        index = self._editor.add_buffer(content)
+        index = self.editor.add_buffer(content)
         if entry is None:
-            entry = self._editor._tree.make("Metadata")
+            entry = self.editor.tree.make("Metadata")
             fields.put(entry, "name", name)
-            self._editor._add_metadata(name, entry)
+            self.editor.add_metadata(name, entry)
         fields.put(entry, "buffer", index)
-        self._editor._forget_users()
+        self.editor.forget_users()
 
     def __delitem__(self, name: str) -> None:
         gone = [item for item in self._entries() if (item.get("name") or "") == name]
         if not gone:
             raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
-        self._editor._set_rows("metadata", [item for item in self._entries() if item not in gone])
-        self._editor._forget_users()
+        self.editor.set_rows("metadata", [item for item in self._entries() if item not in gone])
+        self.editor.forget_users()
         for item in gone:
-            self._editor._release_buffer(int(item.get("buffer")))
+            self.editor.release_buffer(int(item.get("buffer")))
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys(item.get("name") or "" for item in self._entries()))

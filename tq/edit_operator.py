@@ -29,9 +29,9 @@ class Options(MutableMapping[str, Any]):
     def __init__(self, operator: OperatorPart) -> None:
         self._operator = operator
 
-    def _node(self) -> _Node | None:
+    def node(self) -> _Node | None:
         for field in ("builtin_options", "builtin_options_2"):
-            node: _Node | None = self._operator._node.get(field)
+            node: _Node | None = self._operator.node.get(field)
             if node is not None:
                 return node
         return None
@@ -39,31 +39,31 @@ class Options(MutableMapping[str, Any]):
     @property
     def type(self) -> str | None:
         """The options table's name, whether or not the operator stores it; None: the operator has no options."""
-        return self._table(self._node())
+        return self._table(self.node())
 
     def _table(self, node: _Node | None) -> str | None:
         if node is not None:
             return node.type
-        name = self._operator._code_name()
+        name = self._operator.builtin_name
         return None if name is None else fields.options_table(name)
 
     def _made(self) -> _Node:
-        node = self._node()
+        node = self.node()
         if node is None:
             name = self._table(node)
             if name is None:
                 raise ValueError(f"{self._operator._where()} has no builtin options")
-            node = self._operator._node.tree.make(name)
+            node = self._operator.node.tree.make(name)
             union = "builtin_options" if name in fields.members("BuiltinOptions") else "builtin_options_2"
-            self._operator._node.set(union, node)
+            self._operator.node.set(union, node)
         return node
 
     def __getitem__(self, name: str) -> Any:
-        node = self._node()
+        node = self.node()
         table = self._table(node)
         if table is None or name not in fields.rows(table):
             raise KeyError(f"{name!r} is no option{hint(name, self)}")
-        return fields.plain(node or self._operator._node.tree.make(table), name)
+        return fields.plain(node or self._operator.node.tree.make(table), name)
 
     def __setitem__(self, name: str, value: Any) -> None:
         fields.put(self._made(), name, value)
@@ -108,23 +108,25 @@ class OperatorPart(OnlyPart):
     def index(self) -> int:
         """Its place in the order of execution; ValueError once it is removed."""
         try:
-            return self.subgraph._operators.index(self)
+            return self.subgraph.operators.index(self)
         except ValueError:
             raise ValueError("the operator was removed from its subgraph") from None
 
     def _code(self) -> _Node | None:
-        codes = self._editor._operator_codes()
-        index = int(self._node.get("opcode_index"))
+        codes = self.editor.code_nodes()
+        index = int(self.node.get("opcode_index"))
         return codes[index] if index < len(codes) else None
 
-    def _code_name(self) -> str | None:
-        names, index = self._editor._code_names(), self._node.get("opcode_index")
+    @property
+    def builtin_name(self) -> str | None:
+        """The schema's name of its operator code: "CUSTOM" of a custom operator, None where the schema has none."""
+        names, index = self.editor.code_names(), self.node.get("opcode_index")
         return names[index] if index < len(names) else None
 
     @property
     def name(self) -> str:
         """ "CONV_2D", or a custom operator's own name."""
-        name = self._code_name()
+        name = self.builtin_name
         code = self._code() if name == CUSTOM else None
         if code is not None and code.get("custom_code"):
             return str(code.get("custom_code"))
@@ -141,45 +143,82 @@ class OperatorPart(OnlyPart):
         code = self._code()
         if code is None:
             raise ValueError(f"{self._where()}: its operator code does not exist, and so has no version")
-        index = int(self._node.get("opcode_index"))
-        if self._editor._code_users(index) == 1:
+        index = int(self.node.get("opcode_index"))
+        if self.editor.code_users(index) == 1:
             fields.put(code, "version", value)
-            self._editor._forget_versions()
+            self.editor.forget_versions()
         else:
-            self._put("opcode_index", self._editor._code_of_version(index, value))
+            self.put("opcode_index", self.editor.code_of_version(index, value))
+
+    def share_version(self, value: int) -> None:
+        """The version, by an operator code that all operators of that name and version share.  Editor.prune takes away
+        operator codes that nothing uses any more."""
+        if self._code() is not None and value != self.version:
+            self.put("opcode_index", self.editor.code_of_version(int(self.node.get("opcode_index")), value))
+
+    def become(
+        self, name: str, inputs: Iterable[TensorLike] | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Makes it another builtin operator, of version 1, in the same place.
+
+        inputs: by default those that it has.  options: those left out get their defaults; None: its options stay as
+        they are stored.  ValueError: the schema has no such operator, or no such option."""
+        if name not in enums.by_name("BuiltinOperator").__members__:
+            raise ValueError(f"{self._where()}: the schema has no operator {name!r}")
+        if options is not None:
+            self.write_options(name, options)
+        if inputs is not None:
+            self.inputs = inputs
+        self.put("opcode_index", self.editor.code_of(name, 1))
 
     @property
     def input_indices(self) -> tuple[int, ...]:
-        return self._node.numbers("inputs")
+        return self.node.numbers("inputs")
 
     @property
     def output_indices(self) -> tuple[int, ...]:
-        return self._node.numbers("outputs")
+        return self.node.numbers("outputs")
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
         """None: an optional input that is left out.  Assign tensors, their names or their indices."""
-        return self.subgraph._tensors_at(self.input_indices)
+        return self.subgraph.tensors_at(self.input_indices)
 
     @inputs.setter
     def inputs(self, value: Iterable[TensorLike]) -> None:
-        self._put("inputs", self.subgraph._indices(value, self._where()))
+        self.put("inputs", self.subgraph.indices_of(value, self._where()))
+
+    def set_input(self, place: int, tensor: TensorLike) -> None:
+        """One input; None leaves it out.  Inputs between the last one and a new one are left out."""
+        if place < 0:
+            raise ValueError(f"{self._where()}: there is no input {place}")
+        indices = list(self.input_indices)
+        indices += [-1] * (place + 1 - len(indices))
+        (indices[place],) = self.subgraph.indices_of([tensor], self._where())
+        self.put("inputs", indices)
+
+    def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
+        """Reads the tensors that are values in place of their keys, wherever it reads these."""
+        indices, tensors = self.input_indices, self.inputs
+        changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
+        if changed != list(indices):
+            self.put("inputs", changed)
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:
-        return self.subgraph._tensors_at(self.output_indices)
+        return self.subgraph.tensors_at(self.output_indices)
 
     @outputs.setter
     def outputs(self, value: Iterable[TensorLike]) -> None:
-        self._put("outputs", self.subgraph._indices(value, self._where()))
+        self.put("outputs", self.subgraph.indices_of(value, self._where()))
 
     @property
     def intermediates(self) -> tuple[TensorPart | None, ...]:
-        return self.subgraph._tensors_at(as_tuple(self._node.get("intermediates")))
+        return self.subgraph.tensors_at(as_tuple(self.node.get("intermediates")))
 
     @intermediates.setter
     def intermediates(self, value: Iterable[TensorLike]) -> None:
-        self._put("intermediates", self.subgraph._indices(value, self._where()))
+        self.put("intermediates", self.subgraph.indices_of(value, self._where()))
 
     @property
     def options(self) -> Options:
@@ -188,33 +227,33 @@ class OperatorPart(OnlyPart):
     @options.setter
     def options(self, value: Mapping[str, Any] | None) -> None:
         """All options at once: those left out get their defaults.  None: no table of options is stored."""
-        name = self._code_name()
+        name = self.builtin_name
         if name is None:
             raise ValueError(f"{self._where()}: an operator that the schema does not know has no known options")
-        self._set_options(name, value)
+        self.write_options(name, value)
 
-    def _set_options(self, name: str, value: Mapping[str, Any] | None) -> None:
+    def write_options(self, name: str, value: Mapping[str, Any] | None) -> None:
         """The options of a builtin operator of that name; any other has none."""
         table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
         if table is None and value:
             raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
         made = None
         if table is not None and value is not None:
-            tree = self._node.tree
+            tree = self.node.tree
             made = fields.table(tree, table, value, f"operator {name}") if value else tree.make(table)
         union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"
         for field in ("builtin_options", "builtin_options_2"):
-            self._node.set(field, made if field == union else None)
+            self.node.set(field, made if field == union else None)
 
     @property
     def custom_options(self) -> bytes | None:
         """A custom operator's options as they are stored."""
-        value = self._node.get("custom_options")
+        value = self.node.get("custom_options")
         return None if value is None else bytes(value)
 
     @custom_options.setter
     def custom_options(self, value: bytes | None) -> None:
-        self._put("custom_options", value)
+        self.put("custom_options", value)
 
     def _where(self) -> str:
         return f"operator {self.name}"

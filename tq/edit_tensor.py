@@ -40,19 +40,19 @@ class QuantizationPart:
     def __init__(self, tensor: TensorPart) -> None:
         self._tensor = tensor
 
-    def _node(self) -> _Node | None:
-        node: _Node | None = self._tensor._node.get("quantization")
+    def node(self) -> _Node | None:
+        node: _Node | None = self._tensor.node.get("quantization")
         return node
 
     def _made(self) -> _Node:
-        node = self._node()
+        node = self.node()
         if node is None:
-            node = self._tensor._node.tree.make("QuantizationParameters")
-            self._tensor._node.set("quantization", node)
+            node = self._tensor.node.tree.make("QuantizationParameters")
+            self._tensor.node.set("quantization", node)
         return node
 
     def _get(self, field: str, dtype: Any) -> NDArray[Any]:
-        node = self._node()
+        node = self.node()
         value = node.get(field) if node else None
         if value is None:
             value = np.empty(0, dtype)
@@ -75,7 +75,7 @@ class QuantizationPart:
     @property
     def scale_count(self) -> int:
         """How many scales there are."""
-        node = self._node()
+        node = self.node()
         return node.length("scale") if node else 0
 
     @property
@@ -108,7 +108,7 @@ class QuantizationPart:
     @property
     def quantized_dimension(self) -> int:
         """The axis that several scales belong to."""
-        node = self._node()
+        node = self.node()
         return int(node.get("quantized_dimension")) if node else 0
 
     @quantized_dimension.setter
@@ -118,7 +118,7 @@ class QuantizationPart:
     @property
     def details(self) -> dict[str, Any] | None:
         """The table of the details union as a dict, with its name under "type"; None where there is none."""
-        node = self._node()
+        node = self.node()
         details: dict[str, Any] | None = fields.plain(node, "details") if node else None
         return details
 
@@ -127,7 +127,7 @@ class QuantizationPart:
         fields.put(self._made(), "details", value)
 
     def __bool__(self) -> bool:
-        return self._node() is not None
+        return self.node() is not None
 
     def __repr__(self) -> str:
         if not self:
@@ -145,84 +145,90 @@ class TensorPart(OnlyPart):
     @property
     def index(self) -> int:
         """Its place among its subgraph's tensors; ValueError once it is removed."""
-        return self.subgraph._place(self)
+        return self.subgraph.place_of(self)
 
     @property
     def name(self) -> str:
-        return self._node.get("name") or ""
+        return self.node.get("name") or ""
 
     @name.setter
     def name(self, value: str) -> None:
-        self._put("name", value)
+        self.put("name", value)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._node.numbers("shape")
+        return self.node.numbers("shape")
 
     @shape.setter
     def shape(self, value: Iterable[int]) -> None:
-        self._put("shape", list(value))
+        self.put("shape", list(value))
 
     @property
     def shape_signature(self) -> tuple[int, ...] | None:
         """With -1 for dimensions that may change; None where the file stores none."""
-        value = self._node.get("shape_signature")
+        value = self.node.get("shape_signature")
         return None if value is None else as_tuple(value)
 
     @shape_signature.setter
     def shape_signature(self, value: Iterable[int] | None) -> None:
-        self._put("shape_signature", None if value is None else list(value))
+        self.put("shape_signature", None if value is None else list(value))
 
     @property
     def type(self) -> Any:
         """A TensorType.  Setting it (by member, name or dtype) changes no data."""
-        number = self._node.get("type")
+        number = self.node.get("type")
         return _types().get(number, number)
 
     @type.setter
     def type(self, value: Any) -> None:
-        self._put("type", type_number(value))
+        self.put("type", type_number(value))
 
     @property
     def type_name(self) -> str:
         """The type's name in the schema, "" for one that it does not know."""
-        return _type_names().get(self._node.get("type"), "")
+        return _type_names().get(self.node.get("type"), "")
 
     @property
     def is_variable(self) -> bool:
-        return bool(self._node.get("is_variable"))
+        return bool(self.node.get("is_variable"))
 
     @is_variable.setter
     def is_variable(self, value: bool) -> None:
-        self._put("is_variable", value)
+        self.put("is_variable", value)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether its data are sparse: `sparsity` says which elements they are."""
+        return self.node.has("sparsity")
 
     @property
     def has_rank(self) -> bool:
-        return bool(self._node.get("has_rank"))
+        return bool(self.node.get("has_rank"))
 
     @has_rank.setter
     def has_rank(self, value: bool) -> None:
-        self._put("has_rank", value)
+        self.put("has_rank", value)
 
     @property
     def buffer(self) -> int:
         """The index of its buffer; 0: none."""
-        return int(self._node.get("buffer"))
+        return int(self.node.get("buffer"))
 
     @buffer.setter
     def buffer(self, value: int) -> None:
-        self._put("buffer", value)
-        self._editor._forget_users()
+        self.put("buffer", value)
+        self.editor.forget_users()
 
     def store(self, field: str, value: Any) -> None:
         super().store(field, value)
-        self._editor._forget_users()
+        self.editor.forget_users()
 
-    def _become_codes(self, buffer: int, type: str, axis: int) -> None:
-        """Those that Editor._add_codes added, with the scales that are made with them and zero points of 0."""
-        codes = self._editor._buffers[buffer]
-        _core._become_codes(self._node, codes, buffer, type_number(type), axis)
-        self._editor._forget_users()
+    def become_quantized(self, buffer: int, type: str, axis: int) -> None:
+        """Makes it the constant in a buffer that Editor.add_quantized_buffer added, with its scales, zero points 0."""
+        quantized = self.editor.buffer_node(buffer)
+        assert quantized is not None
+        _core._become_codes(self.node, quantized, buffer, type_number(type), axis)
+        self.editor.forget_users()
 
     @property
     def quantization(self) -> QuantizationPart:
@@ -232,21 +238,21 @@ class TensorPart(OnlyPart):
     def quantization(self, value: QuantizationPart | Quantization | Mapping[str, Any] | None) -> None:
         """None takes all parameters away; a dict has the names of QuantizationParameters' fields."""
         if isinstance(value, QuantizationPart):
-            node = value._node()
+            node = value.node()
             value = None if node is None else fields.as_dict(node)
         elif isinstance(value, Quantization):
             names = ("scale", "zero_point", "min", "max")
             arrays = {name: getattr(value, name) for name in names if len(getattr(value, name))}
             value = {**arrays, "quantized_dimension": value.quantized_dimension}
-        self._node.set("quantization", None)
+        self.node.set("quantization", None)
         if value is not None:
             made = {name: item for name, item in value.items() if item is not None}
-            self._put("quantization", made)
+            self.put("quantization", made)
 
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
         """The buffer's bytes, a read-only view; None: it has none, or the tensor has no buffer."""
-        node = self._editor._buffer_node(self._node.get("buffer"))
+        node = self.editor.buffer_node(self.node.get("buffer"))
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
         return data
 
@@ -254,7 +260,7 @@ class TensorPart(OnlyPart):
     def data(self) -> NDArray[Any] | None:
         """The constant in its shape and dtype, read-only; None: no constant.  Sparse and string tensors: raw bytes."""
         data, row = self.raw_data, type_row(int(self.type))
-        if data is None or row is None or not row[1] or self._node.has("sparsity"):
+        if data is None or row is None or not row[1] or self.is_sparse:
             return data
         if row[1] < 8:
             return _core.unpack(data, self.shape, row[0].lower())
@@ -272,11 +278,11 @@ class TensorPart(OnlyPart):
         content = None
         if value is not None:
             content, _shape = encode(value, int(self.type), self.shape, self._where())
-        self._editor._set_data(self, content)
+        self.editor.set_data(self, content)
 
     @property
     def is_constant(self) -> bool:
-        node = self._editor._buffer_node(self._node.get("buffer"))
+        node = self.editor.buffer_node(self.node.get("buffer"))
         return node is not None and node.has("data")
 
     @property

@@ -26,6 +26,11 @@ def members_by_value(name: str) -> dict[int, enum.IntEnum]:
     return {int(member): member for member in by_name(name)}
 
 
+def name_of(value: object) -> str:
+    """`INT8` of a member; the number of a value that the schema does not know, which is an int."""
+    return str(getattr(value, "name", value))
+
+
 def __getattr__(name: str) -> type[enum.IntEnum]:
     try:
         return by_name(name)

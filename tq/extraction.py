@@ -60,14 +60,14 @@ def _check(graph: SubgraphPart, operators: list[OperatorPart], inputs: set[int],
 
 
 def _called(operator: OperatorPart) -> Iterable[int]:
-    for name, table, field in _core.callees():
+    for name, table, field, *_ in _core.callees():
         if operator.name == name and operator.options.type == table:
             value = operator.options[field]
             yield from value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _renumber_calls(operator: OperatorPart, new: dict[int, int]) -> None:
-    for name, table, field in _core.callees():
+    for name, table, field, *_ in _core.callees():
         if operator.name == name and operator.options.type == table:
             value: Any = operator.options[field]
             changed = [new.get(i, i) for i in value] if isinstance(value, list) else new.get(value, value)
@@ -87,9 +87,7 @@ def _keep_called(editor: Editor, graph: SubgraphPart) -> None:
     for item in kept:
         for operator in item.operators:
             _renumber_calls(operator, new)
-    editor._subgraphs[:] = kept
-    editor._root.set("subgraphs", [item._node for item in kept])
-    editor._forget_users()
+    editor.keep_subgraphs(kept)
 
 
 def _sign(editor: Editor, key: str, inputs: list[TensorPart], outputs: list[TensorPart]) -> None:
@@ -115,17 +113,16 @@ def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[Tenso
     given, wanted = {tensor.index for tensor in starts}, {tensor.index for tensor in ends}
     operators = _needed_operators(graph, given, wanted)
     _check(graph, operators, given, wanted)
-    keys = [signature.key for signature in editor._signatures_of(graph)]
-    editor._set_rows("signature_defs", [])
-    graph._operators[:] = operators
-    graph._is_stored = False
+    keys = [signature.key for signature in editor.signatures_of(graph)]
+    editor.set_rows("signature_defs", [])
+    graph.keep_operators(operators)
     graph.inputs, graph.outputs = starts, ends
     for tensor in starts:
         if tensor.is_constant:
             tensor.data = None
     _keep_called(editor, graph)
-    if editor._tail and not any(operator._node in editor._tail.bytecode for operator in operators):
-        editor._tail = None  # what lies behind the whole is about the whole
+    if editor.trailing and not any(operator.node in editor.trailing.bytecode for operator in operators):
+        editor.trailing = None  # what lies behind the whole is about the whole
     if keys:
         _sign(editor, keys[0], starts, ends)
     editor.prune()

@@ -16,16 +16,13 @@ from tq.constants import type_number
 from tq.edit_graph import SubgraphPart
 from tq.edit_operator import OperatorPart
 from tq.edit_tensor import TensorPart
+from tq.enums import name_of
 from tq.nearest import hint
-from tq.parts import renumber, renumber_one
+from tq.parts import renumber
 
 _FLOAT = "FLOAT32"
 _CODES = ("INT8", "UINT8", "INT16")
 _SHIFT = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}
-
-
-def _name(type_: Any) -> str:
-    return str(getattr(type_, "name", type_))
 
 
 def _check_scale(tensor: TensorPart) -> None:
@@ -43,7 +40,7 @@ def _parameters(tensor: TensorPart, wanted: str) -> dict[str, Any]:
     zero_point = int(old.zero_point[0]) if len(old.zero_point) else 0
     made: dict[str, Any] = {
         "scale": old.scale,
-        "zero_point": [zero_point + _SHIFT.get((_name(tensor.type), wanted), 0)],
+        "zero_point": [zero_point + _SHIFT.get((name_of(tensor.type), wanted), 0)],
     }
     for field in ("min", "max"):
         if len(getattr(old, field)):
@@ -55,7 +52,7 @@ def _same_numbers(a: TensorPart, b: TensorPart) -> bool:
     """Whether two tensors' codes stand for the same real numbers, but for the shift between int8 and uint8."""
     if len(b.quantization.scale) != 1 or len(a.quantization.scale) != 1:
         return False
-    wanted = _parameters(a, _name(b.type))
+    wanted = _parameters(a, name_of(b.type))
     zero_point = int(b.quantization.zero_point[0]) if len(b.quantization.zero_point) else 0
     return bool(b.quantization.scale[0] == wanted["scale"][0] and zero_point == wanted["zero_point"][0])
 
@@ -70,18 +67,14 @@ class _Side:
 
     def refusal(self, tensor: TensorPart, wanted: str, why: str) -> ValueError:
         return ValueError(
-            f"{self.field[:-1]} {tensor.name!r} of type {_name(tensor.type)} cannot become {wanted}: {why}"
+            f"{self.field[:-1]} {tensor.name!r} of type {name_of(tensor.type)} cannot become {wanted}: {why}"
         )
 
     def replace(self, old: TensorPart, new: TensorPart) -> None:
         """Makes `new` the interface's tensor, under the old one's name, in signatures too."""
-        places = {old.index: new.index}
         for field in self.fields:
-            renumber(self.graph._node, field, places)
-            for signature in self.graph._editor._signatures_of(self.graph):
-                for item in signature._nodes(field):
-                    renumber_one(item, "tensor_index", places)
-        old.name, new.name = f"{old.name}_{_name(old.type).lower()}", old.name
+            self.graph.replace_ends(field, {old: new})
+        old.name, new.name = f"{old.name}_{name_of(old.type).lower()}", old.name
 
     def insert(self, tensor: TensorPart, wanted: str) -> None:
         """A new tensor of the wanted type, and the operator between it and the old one."""
@@ -103,8 +96,7 @@ class _Side:
     def remove(self, operators: list[OperatorPart], tensors: list[TensorPart]) -> None:
         for operator in operators:
             self.graph.remove_operator(operator)
-        users = self.graph._users()
-        self.graph._remove_tensors({tensor for tensor in tensors if tensor.index not in users})
+        self.graph.remove_unused(tensors)
 
 
 def _is_output(tensor: TensorPart) -> bool:
@@ -124,10 +116,10 @@ def _targets(readers: list[OperatorPart]) -> list[TensorPart]:
 def _skip_readers(side: _Side, tensor: TensorPart, readers: list[OperatorPart]) -> None:
     """Makes the first reader's result the input, and lets who read the others' results read it."""
     first, *others = _targets(readers)
-    places = {other.index: first.index for other in others}
+    places = dict.fromkeys(others, first)
     for operator in side.graph.operators:
-        renumber(operator._node, "inputs", places)
-    renumber(side.graph._node, "outputs", places)
+        operator.replace_inputs(places)
+    renumber(side.graph.node, "outputs", {other.index: first.index for other in others})
     if first.shape_signature is None:
         first.shape_signature = tensor.shape_signature
     side.replace(tensor, first)
@@ -139,14 +131,14 @@ def _change_float_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
         raise side.refusal(tensor, wanted, "it is an output, too, which would have to change with it")
     readers = _only_through(tensor, "QUANTIZE")
     targets = _targets(readers)
-    if not targets or any(_name(target.type) not in _CODES for target in targets):
+    if not targets or any(name_of(target.type) not in _CODES for target in targets):
         names = ", ".join(op.name for op in tensor.consumers) or "nothing"
         raise side.refusal(tensor, wanted, f"only QUANTIZE may read it, which {names} does")
     for target in targets:
         _check_scale(target)
     if any(not _same_numbers(targets[0], target) or target.type != targets[0].type for target in targets[1:]):
         raise side.refusal(tensor, wanted, "it is quantized in several ways")
-    found = _name(targets[0].type)
+    found = name_of(targets[0].type)
     if found == wanted:
         _skip_readers(side, tensor, readers)
     elif (found, wanted) in _SHIFT:
@@ -158,13 +150,15 @@ def _change_float_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
 
 
 def _change_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
-    have = _name(tensor.type)
+    have = name_of(tensor.type)
     if have == _FLOAT:
         _change_float_input(side, tensor, wanted)
         return
     skipped = [] if _is_output(tensor) else _only_through(tensor, "DEQUANTIZE" if wanted == _FLOAT else "QUANTIZE")
     targets = _targets(skipped)
-    fits = [_name(target.type) == wanted and (wanted == _FLOAT or _same_numbers(tensor, target)) for target in targets]
+    fits = [
+        name_of(target.type) == wanted and (wanted == _FLOAT or _same_numbers(tensor, target)) for target in targets
+    ]
     if targets and all(fits):
         _skip_readers(side, tensor, skipped)
     elif wanted == _FLOAT or (have, wanted) in _SHIFT:
@@ -176,11 +170,11 @@ def _change_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
 def _change_float_output(side: _Side, tensor: TensorPart, wanted: str) -> None:
     producer = tensor.producer
     source = producer.inputs[0] if producer is not None and producer.name == "DEQUANTIZE" else None
-    if producer is None or source is None or _name(source.type) not in _CODES:
+    if producer is None or source is None or name_of(source.type) not in _CODES:
         made_by = "it is made by no operator" if producer is None else f"{producer.name} makes it"
         raise side.refusal(tensor, wanted, f"only DEQUANTIZE of integer codes may make it; {made_by}")
     _check_scale(source)
-    found = _name(source.type)
+    found = name_of(source.type)
     if found != wanted and (found, wanted) not in _SHIFT:
         raise side.refusal(tensor, wanted, f"the model makes it from {found}")
     is_read = bool(tensor.consumers)
@@ -205,13 +199,13 @@ def _change_float_output(side: _Side, tensor: TensorPart, wanted: str) -> None:
 
 
 def _change_output(side: _Side, tensor: TensorPart, wanted: str) -> None:
-    have = _name(tensor.type)
+    have = name_of(tensor.type)
     if have == _FLOAT:
         _change_float_output(side, tensor, wanted)
         return
     producer = tensor.producer
     source = producer.inputs[0] if producer is not None and producer.name == "QUANTIZE" else None
-    undoes = source is not None and _name(source.type) == wanted != _FLOAT and _same_numbers(source, tensor)
+    undoes = source is not None and name_of(source.type) == wanted != _FLOAT and _same_numbers(source, tensor)
     if producer is not None and source is not None and undoes and not tensor.consumers:
         side.replace(tensor, source)
         side.remove([producer], [tensor])
@@ -228,7 +222,7 @@ def _wanted(graph: SubgraphPart, field: str, given: Any) -> list[tuple[TensorPar
         return []
     if not isinstance(given, Mapping):
         type_number(given)
-        all_of = {tensor: given for tensor in interface if _name(tensor.type) in (_FLOAT, *_CODES)}
+        all_of = {tensor: given for tensor in interface if name_of(tensor.type) in (_FLOAT, *_CODES)}
         if not all_of:
             raise ValueError(f"{field} is {given!r} and has no effect: none is of {_FLOAT}, {', '.join(_CODES)}")
         given = all_of
@@ -240,12 +234,12 @@ def _wanted(graph: SubgraphPart, field: str, given: Any) -> list[tuple[TensorPar
             raise ValueError(
                 f"tensor {tensor.name!r} is none of the {field}: {', '.join(names)}{hint(tensor.name, names)}"
             )
-        if name not in (_FLOAT, *_CODES) or _name(tensor.type) not in (_FLOAT, *_CODES):
+        if name not in (_FLOAT, *_CODES) or name_of(tensor.type) not in (_FLOAT, *_CODES):
             raise ValueError(
-                f"{field[:-1]} {tensor.name!r} of type {_name(tensor.type)} cannot become {name}: "
+                f"{field[:-1]} {tensor.name!r} of type {name_of(tensor.type)} cannot become {name}: "
                 f"types change among {_FLOAT}, {', '.join(_CODES)}"
             )
-        if _name(tensor.type) != name:
+        if name_of(tensor.type) != name:
             found.append((tensor, name))
     return found
 
@@ -259,7 +253,7 @@ def set_io_types(graph: SubgraphPart, inputs: Any = None, outputs: Any = None) -
     """
     ends = _wanted(graph, "outputs", outputs)
     for tensor, wanted in _wanted(graph, "inputs", inputs):
-        is_float = _name(tensor.type) == _FLOAT
+        is_float = name_of(tensor.type) == _FLOAT
         if is_float and (tensor, wanted) in ends:  # handed through: one tensor, which changes once
             ends.remove((tensor, wanted))
             _change_input(_Side(graph, "inputs", ("outputs",)), tensor, wanted)

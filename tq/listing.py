@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tq._core import ModelError
+from tq.enums import name_of
 
 if TYPE_CHECKING:
     from tq._core import Buffer, Model, Operator, Subgraph, Tensor
@@ -162,11 +163,6 @@ def preview(type_name: str, data: np.ndarray) -> str:
 # ---- lines ----
 
 
-def type_name(tensor_type: Any) -> str:
-    """`INT8`, or the number of a type that the schema does not know."""
-    return getattr(tensor_type, "name", None) or str(tensor_type)
-
-
 def tensor_name(index: int, subgraph_index: int) -> str:
     """`T#5`, in a further subgraph `T#1_5`; a tensor that is left out is `T#-1`."""
     return f"T#{subgraph_index}_{index}" if subgraph_index and index != -1 else f"T#{index}"
@@ -286,7 +282,7 @@ class _SubgraphLines:
         self._inlined: dict[int, str] = {}
         index = subgraph.index
         for tensor in subgraph.tensors:
-            kind = type_name(tensor.type)
+            kind = name_of(tensor.type)
             inlined = constants.inlined(tensor, kind)
             if inlined:
                 self._inlined[tensor.index] = inlined

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
 import threading
 from typing import Any
 
@@ -27,8 +28,17 @@ from tq import _core
 Array = NDArray[Any]
 
 
+# One for all observers, since no array work is done under it.  A fork waits until no thread has it, so that the child
+# finds whole observers and a free lock; it is reentrant for signal handlers that fork.
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
+
 class _Observer:
     """What all observers share: the axis, counts of values, the lock, pickling."""
+
+    _lock = _LOCK
 
     by_order = False  # whether the order of batches matters
     _fields: tuple[str, ...] = ("axis", "_counts")  # what is pickled, and compared
@@ -36,14 +46,12 @@ class _Observer:
     def __init__(self, axis: int | None = None) -> None:
         self.axis = None if axis is None else _integer(axis, "axis")
         self._counts: Any = None  # uint64 [channels, 3]: finite, NaN, infinite
-        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             return {name: _copy(getattr(self, name)) for name in self._fields}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._lock = threading.Lock()
         for name in self._fields:
             setattr(self, name, state[name])
 

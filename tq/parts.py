@@ -22,36 +22,36 @@ class Part:
     """A table of the model: what tensors, operators and the others share."""
 
     def __init__(self, editor: Editor, node: _Node) -> None:
-        self._editor = editor
-        self._node = node
+        self.editor = editor
+        self.node = node
 
     def stored(self, field: str) -> Any:
         """A schema field as plain Python values (see Tensor.stored), or None where it is not stored."""
-        fields.kind_of(self._node, field)
-        return fields.plain(self._node, field) if self._node.has(field) else None
+        fields.kind_of(self.node, field)
+        return fields.plain(self.node, field) if self.node.has(field) else None
 
     def store(self, field: str, value: Any) -> None:
         """Stores a schema field as it is given, whatever it means: tables as dicts, that of a union with its table's
         name under "type", enums by name or number, indices as numbers that nobody checks.  None takes the field away.
 
         ValueError: the table has no such field, or its kind does not hold the value."""
-        self._put(field, value)
+        self.put(field, value)
 
     def _get(self, field: str) -> Any:
-        return fields.get(self._node, field)
+        return fields.get(self.node, field)
 
-    def _put(self, field: str, value: Any) -> None:
-        fields.put(self._node, field, value)
+    def put(self, field: str, value: Any) -> None:
+        fields.put(self.node, field, value)
 
-    def _nodes(self, field: str) -> list[_Node]:
-        found: list[_Node] | None = self._node.get(field)
+    def nodes(self, field: str) -> list[_Node]:
+        found: list[_Node] | None = self.node.get(field)
         return found or []
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Part) and self._node == other._node
+        return isinstance(other, Part) and self.node == other.node
 
     def __hash__(self) -> int:
-        return hash(self._node)
+        return hash(self.node)
 
 
 class OnlyPart(Part):
@@ -92,6 +92,9 @@ class Parts(Sequence[_P], Generic[_P]):
 
     def __iter__(self) -> Iterator[_P]:
         return iter(self._items)
+
+    def index(self, value: Any, *bounds: int) -> int:
+        return self._items.index(value, *bounds)
 
     def __repr__(self) -> str:
         return f"<{len(self)} {self._what}s>"

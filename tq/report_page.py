@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tq import report_svg
+from tq.enums import name_of
 from tq.matching import BETWEEN, is_computed, type_kind
 from tq.notebook_html import count, shape_words, size_words, words
 from tq.notebook_svg import number
@@ -349,7 +350,7 @@ def _bytes(model: Model) -> Counter[str]:
         for tensor in graph.tensors:
             if tensor.is_constant and tensor.buffer not in seen:
                 seen.add(tensor.buffer)
-                found[str(getattr(tensor.type, "name", tensor.type))] += tensor.nbytes
+                found[name_of(tensor.type)] += tensor.nbytes
     return found
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tq import measuring
 from tq._core import Error, Model
+from tq.enums import name_of
 from tq.interpreter import Interpreter
 from tq.limits import Limits
 from tq.matching import is_computed, match, type_kind
@@ -314,7 +315,7 @@ def _row(left: Tensor, right: Tensor, operator: Operator | None, noise: measurin
         left.name,
         None if operator is None else operator.index,
         "input" if operator is None else operator.name,
-        str(getattr(right.type, "name", right.type)),
+        name_of(right.type),
         left.shape,
         float(quantization.scale.flat[0]) if single else None,
         int(quantization.zero_point.flat[0]) if single and quantization.zero_point.size else None,
@@ -468,7 +469,7 @@ class _Outputs:
                 OutputReport(
                     left.name,
                     left.shape,
-                    str(getattr(right.type, "name", right.type)),
+                    name_of(right.type),
                     noise.sqnr_db if noise.count else math.nan,
                     noise.largest,
                     noise.mean_error,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model, Tensor
+from tq.enums import name_of
 from tq.nearest import hint
 
 Values = dict[int, NDArray[Any]]  # by tensor index, one for each input
@@ -168,7 +169,7 @@ class Calls:
     def _takes_text(self, key: str) -> bool:
         """Whether a string may be the first input's value."""
         tensors = self._first.tensors
-        return key not in self._keys and bool(tensors) and getattr(tensors[0].type, "name", "") == "STRING"
+        return key not in self._keys and bool(tensors) and name_of(tensors[0].type) == "STRING"
 
     def _by_names(self, sample: Mapping[Any, Any]) -> Inputs:
         names = frozenset(sample)

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import effects, measuring
+from tq import measuring
 from tq._core import Model, Operator
-from tq.calibration import Calibration
 from tq.editor import Editor
 from tq.interpreter import Interpreter
 from tq.limits import NONE, Limits
 from tq.matching import Matching, match, type_kind
 from tq.measuring import Noise, Samples
-from tq.sources import Source, opened
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -81,57 +79,6 @@ class Sensitivity:
 
 def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "." for c in text[:60])
-
-
-def sensitivity(
-    model: Source,
-    calibration: Calibration | Iterable[Any] | Mapping[str, Any],
-    *,
-    recipe: str = "int8",
-    by: str = "operator",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
-    max_samples: int = 4,
-    num_threads: int | None = None,
-    max_memory: int | None = None,
-    max_multiply_adds: int | None = None,
-    **options: Any,
-) -> Sensitivity:
-    """Ranks the parts of a float model by the error at its outputs that quantizing each one alone causes.
-
-    calibration: a tq.Calibration, or samples, as tq.quantize_model takes them; the samples are run, too.
-    recipe, options: tq.quantize_model's: what is quantized, and how.
-    by: "operator": an operator alone is in its quantized form, with its inputs, weights and outputs, and its integer
-        kernel computes it.  "tensor": an activation alone is rounded to its codes, or the weights (and bias) of an
-        operator.
-    samples: what to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
-    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
-
-    Only the first subgraph's operators are looked at.  ValueError: what tq.quantize_model raises; no samples; nothing
-    that is quantized.  RunError: the model cannot be run.
-    """
-    from tq.quantizing import quantize_model
-
-    if by not in WAYS:
-        raise ValueError(f"by is {by!r}; it must be 'operator' or 'tensor'")
-    model = opened(model)
-    given, run = _samples(model, calibration, samples, max_samples)
-    limits = Limits(max_memory, max_multiply_adds)
-    if effects.needs_samples(recipe, options) or isinstance(given, Calibration):
-        options["calibration"] = given
-    quantized = Model(quantize_model(model, recipe, **limits._asdict(), **options))
-    return measure(model, quantized, run, by=by, num_threads=num_threads, limits=limits)
-
-
-def _samples(
-    model: Model, calibration: Any, samples: Any, most: int
-) -> tuple[Calibration | list[dict[int, Array]] | list[Any], Samples]:
-    """What to calibrate with, and what to run."""
-    if isinstance(calibration, Calibration):
-        if samples is None:
-            raise ValueError("calibration is a tq.Calibration, which holds no samples: samples= is needed")
-        return calibration, Samples(model, samples, most or None)
-    fed = Samples(model, calibration)
-    return fed.lists(), Samples(model, samples if samples is not None else fed.lists(), most or None)
 
 
 def measure(

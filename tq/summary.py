@@ -11,18 +11,14 @@ data.  Biases, activations, pooling and elementwise arithmetic do not count (src
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tq._core import ModelError
-
 if TYPE_CHECKING:
-    from tq._core import Model, Operator, Tensor
+    from tq._core import Model, Subgraph
 
 Shape = tuple[int, ...]
-_MAX_RANK = 64  # a longer shape is no shape, and its product could grow without bound
 
 # ---- rows ----
 
@@ -60,41 +56,17 @@ class GroupSummary:
 
 
 class _Constant(NamedTuple):
+    """A constant tensor; an external buffer's lies in another file."""
+
     identity: tuple[str, int, int]  # equal for tensors that share their bytes
     parameters: int
     nbytes: int
 
 
-_INDEX_TYPES = frozenset(("INT32", "INT64", "UINT32", "UINT64", "BOOL", "STRING", "RESOURCE", "VARIANT"))
-
-
-def _type_name(tensor: Tensor) -> str:
-    return getattr(tensor.type, "name", None) or str(tensor.type)
-
-
-def _constant(tensor: Tensor, model: Model) -> _Constant | None:
-    """What a constant tensor holds; None for a tensor that is computed."""
-    external = tensor.external_buffer
-    if 0 < tensor.buffer < len(model.buffers) and tensor.is_constant:
-        try:
-            buffer = model.buffers[tensor.buffer]
-            nbytes, start = buffer.nbytes, buffer.offset or 0
-        except ModelError:  # it lies outside the file
-            return None
-        identity = ("buffer", start, nbytes)
-    elif external is not None:
-        nbytes = external.length
-        identity = (f"external {external.group}", external.offset, nbytes)
-    else:
-        return None
-    shape = tensor.shape
-    counted = _type_name(tensor) not in _INDEX_TYPES or bool(tensor.quantization)
-    sound = len(shape) <= _MAX_RANK and min(shape, default=0) >= 0
-    return _Constant(identity, math.prod(shape) if counted and sound else 0, nbytes)
-
-
-def _sum(constants: Iterable[_Constant]) -> tuple[int, int]:
+def _sum(constants: Sequence[_Constant]) -> tuple[int, int]:
     """Parameters and bytes of constants, each counted once though shared."""
+    if len(constants) == 1:
+        return constants[0].parameters, constants[0].nbytes
     distinct: dict[Any, _Constant] = {}
     for constant in constants:
         known = distinct.get(constant.identity)
@@ -103,33 +75,38 @@ def _sum(constants: Iterable[_Constant]) -> tuple[int, int]:
     return sum(c.parameters for c in distinct.values()), sum(c.nbytes for c in distinct.values())
 
 
-class _Tensors:
-    """The tensors of a subgraph, each looked at once."""
+def _rows(subgraph: Subgraph) -> tuple[list[OperatorSummary], list[Sequence[_Constant]], list[_Constant]]:
+    """A subgraph's operators, the constants that each of them reads, and all constants."""
+    constants, operators = subgraph._facts(TensorSummary, _Constant)
+    place = subgraph.index
+    rows: list[OperatorSummary] = []
+    read: list[Sequence[_Constant]] = []
+    for index, (name, inputs, outputs, found, macs) in enumerate(operators):
+        parameters, nbytes = _sum(found) if found else (0, 0)
+        row = object.__new__(OperatorSummary)  # a frozen one's own constructor takes several times as long
+        vars(row).update(
+            subgraph=place,
+            index=index,
+            name=name,
+            inputs=inputs,
+            outputs=outputs,
+            parameters=parameters,
+            constant_bytes=nbytes,
+            macs=macs,
+        )
+        rows.append(row)
+        read.append(found or ())
+    return rows, read, [constant for constant in constants if constant is not None]
 
-    def __init__(self, tensors: Iterable[Tensor], model: Model) -> None:
-        self.summaries: list[TensorSummary] = []
-        self.constants: list[_Constant | None] = []
-        for tensor in tensors:
-            shape = tensor.shape
-            self.summaries.append(TensorSummary(_type_name(tensor), shape if len(shape) <= _MAX_RANK else None))
-            self.constants.append(_constant(tensor, model))
 
-    def summary(self, indices: Iterable[int]) -> list[TensorSummary | None]:
-        return [self.summaries[i] if 0 <= i < len(self.summaries) else None for i in indices]
-
-    def read_by(self, op: Operator) -> list[_Constant]:
-        found = (self.constants[i] for i in op.input_indices if 0 <= i < len(self.constants))
-        return [constant for constant in found if constant is not None]
-
-
-def _groups(rows: list[OperatorSummary], constants: list[list[_Constant]]) -> list[GroupSummary]:
+def _groups(rows: list[OperatorSummary], constants: list[Sequence[_Constant]]) -> list[GroupSummary]:
     """One entry an operator name; most multiply-adds first, then most bytes."""
     members: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
         members.setdefault(row.name, []).append(place)
     groups = []
     for name, places in members.items():
-        parameters, nbytes = _sum(constant for place in places for constant in constants[place])
+        parameters, nbytes = _sum([constant for place in places for constant in constants[place]])
         macs = [rows[place].macs for place in places]
         known = [count for count in macs if count is not None]
         groups.append(GroupSummary(name, len(places), parameters, nbytes, sum(known), len(macs) - len(known)))
@@ -158,20 +135,13 @@ class Summary:
     def __init__(self, model: Model) -> None:
         self.nbytes = model.nbytes
         self.operators = []
-        read: list[list[_Constant]] = []
+        read: list[Sequence[_Constant]] = []
         every: list[_Constant] = []
         for subgraph in model.subgraphs:
-            tensors = _Tensors(subgraph.tensors, model)
-            every += [constant for constant in tensors.constants if constant is not None]
-            for op in subgraph.operators:
-                constants = tensors.read_by(op)
-                parameters, constant_bytes = _sum(constants) if constants else (0, 0)
-                inputs, outputs = tensors.summary(op.input_indices), tensors.summary(op.output_indices)
-                read.append(constants)
-                row = OperatorSummary(
-                    subgraph.index, op.index, op.name, inputs, outputs, parameters, constant_bytes, op.multiply_adds
-                )
-                self.operators.append(row)
+            rows, reads, constants = _rows(subgraph)
+            self.operators += rows
+            read += reads
+            every += constants
         self.groups = _groups(self.operators, read)
         self.parameters, self.constant_bytes = _sum(every)
         known = [row.macs for row in self.operators if row.macs is not None]
@@ -295,6 +265,8 @@ def _group_cells(groups: list[GroupSummary]) -> Iterator[tuple[str, ...]]:
 
 def _one_line(text: str, width: int = 60) -> str:
     """Names come from the file: control characters show as ".", long ones are cut."""
+    if len(text) <= width and text.isprintable():
+        return text
     text = text[: width + 1]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "." for c in text)
@@ -308,12 +280,8 @@ def _aligned(head: _Head, cells: Iterable[tuple[str, ...]]) -> list[str]:
         return []
     titles = tuple(title for title, _ in head)
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-
-    def line(row: tuple[str, ...]) -> str:
-        cells = zip(row, widths, head, strict=True)
-        return "  ".join(c.rjust(width) if right else c.ljust(width) for c, width, (_, right) in cells).rstrip()
-
-    return [line(titles), "  ".join("-" * width for width in widths), *map(line, rows)]
+    line = "  ".join(f"{{:{'>' if right else '<'}{width}}}" for width, (_, right) in zip(widths, head, strict=True))
+    return [line.format(*row).rstrip() for row in (titles, ["-" * width for width in widths], *rows)]
 
 
 def _html_table(head: _Head, cells: Iterable[tuple[str, ...]]) -> str:

@@ -7,9 +7,10 @@
 
 #include <stdint.h>
 
+/* Nanoseconds since a moment before the process began. */
 uint64_t tq_nanoseconds(void);
 
-/* The same, to some milliseconds, for what is asked often. */
+/* The same with a resolution of some milliseconds, at a lower cost. */
 uint64_t tq_nanoseconds_coarse(void);
 
 #endif

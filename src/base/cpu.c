@@ -89,6 +89,26 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
+static bool is_name(const char *text, size_t length)
+{
+    for (int i = 0; i < TQ_CPU_FEATURES; i++)
+        if (strlen(rows[i].name) == length && memcmp(rows[i].name, text, length) == 0)
+            return true;
+    return false;
+}
+
+const char *tq_cpu_unknown_name(const char *list, size_t *length)
+{
+    while (list && *list) {
+        list += strspn(list, ", ");
+        *length = strcspn(list, ", ");
+        if (*length && !is_name(list, *length))
+            return list;
+        list += *length;
+    }
+    return NULL;
+}
+
 uint32_t tq_cpu_detect(const char *disabled)
 {
     uint32_t found = probe(), kept = TQ_CPU_SCALAR;

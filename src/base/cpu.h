@@ -32,9 +32,12 @@ enum {
 };
 
 /* The features that the processor and the operating system offer, as TQ_CPU_ bits, less those named
-   in `disabled`, a list such as "avx512,avx2" (NULL: none; unknown names are ignored, so that one
-   setting serves machines of several kinds). */
+   in `disabled`, a list such as "avx512,avx2" (NULL: none).  Features of other machines may be named, so that one
+   setting serves machines of several kinds. */
 uint32_t tq_cpu_detect(const char *disabled);
+
+/* The first name in such a list that no row has, *length characters; NULL: there is none. */
+const char *tq_cpu_unknown_name(const char *list, size_t *length);
 
 /* "avx2" for TQ_CPU_INDEX_AVX2; NULL past the end. */
 const char *tq_cpu_name(int index);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether this thread's floating point takes denormal numbers for 0, in what it reads and in what it gives: a mode of
+ * Whether this thread's floating point takes denormal numbers for 0, in operands and in results: a mode of
  * the processor.  tq_denormals_mode() returns the mode of this thread, and tq_denormals_restore sets it, on any thread.
  * On processors that this file does not know nothing is changed.
  */

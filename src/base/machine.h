@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tq needs of a compiler and a machine; docs/machines.md says which have it.
+ * Requirements on the compiler and the machine; docs/machines.md says which have it.
  */
 #ifndef TQ_BASE_MACHINE_H
 #define TQ_BASE_MACHINE_H

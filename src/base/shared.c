@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A hash table under a lock that is held for a few loads and stores, and a state for each part.  Both name the process
+ * A hash table under a lock that is held for a few loads and stores, and a state for each item.  Both name the process
  * of the thread that has them (tq_forks): fork() copies a lock that is held, but not its holder.  Whoever finds another
  * process there takes it.  The table is sound between any two of the stores that its holder makes (chains end, and what
  * is not found in them is made again), so that this costs no more than memory.
@@ -26,9 +26,9 @@ enum { FIRST_CHAINS = 32, EMPTY = 0, MADE = 1 };
 struct tq_shared {
     tq_allocator allocator;
     atomic_long holder; /* of the lock: a process, or EMPTY */
-    atomic_size_t count; /* of parts; stored under the lock */
+    atomic_size_t count; /* of items; stored under the lock */
     size_t chain_count;
-    tq_part **chains, *first[FIRST_CHAINS]; /* `first` until there are more */
+    tq_shared_item **chains, *first[FIRST_CHAINS]; /* `first` until there are more */
 };
 
 /* ---- who, and waiting ---- */
@@ -117,10 +117,10 @@ static uint64_t hash_of(tq_bytes key)
     return hash;
 }
 
-/* Where the pointer to a part stands; the chain's end where there is none.  Under the lock. */
-static tq_part **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
+/* Where the pointer to a item stands; the chain's end where there is none.  Under the lock. */
+static tq_shared_item **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
 {
-    tq_part **at = &shared->chains[hash & (shared->chain_count - 1)];
+    tq_shared_item **at = &shared->chains[hash & (shared->chain_count - 1)];
     while (*at && ((*at)->hash != hash || (*at)->key_size != key.size || memcmp((*at)->key, key.data, key.size) != 0))
         at = &(*at)->next;
     return at;
@@ -131,33 +131,33 @@ bool tq_shared_is_empty(const tq_shared *shared)
     return atomic_load(&((tq_shared *)shared)->count) == 0;
 }
 
-tq_part *tq_shared_find(tq_shared *shared, tq_bytes key)
+tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key)
 {
     if (tq_shared_is_empty(shared))
         return NULL;
     const uint64_t hash = hash_of(key);
     lock(shared);
-    tq_part *part = *place_of(shared, key, hash);
-    if (part)
-        part->users++;
+    tq_shared_item *item = *place_of(shared, key, hash);
+    if (item)
+        item->users++;
     unlock(shared);
-    return part;
+    return item;
 }
 
-/* To at least as many chains as parts; where there is no memory for that they stay long. */
+/* To at least as many chains as items; where there is no memory for that they stay long. */
 static void grow(tq_shared *shared, size_t wanted)
 {
-    tq_part **chains, **old = NULL;
-    if (tq_allocate(&shared->allocator, wanted, sizeof(tq_part *), &chains, NULL) != TQ_OK)
+    tq_shared_item **chains, **old = NULL;
+    if (tq_allocate(&shared->allocator, wanted, sizeof(tq_shared_item *), &chains, NULL) != TQ_OK)
         return;
     lock(shared);
     if (shared->chain_count < wanted) {
         for (size_t i = 0; i < shared->chain_count; i++)
-            for (tq_part *part = shared->chains[i], *next; part; part = next) {
-                tq_part **head = &chains[part->hash & (wanted - 1)];
-                next = part->next;
-                part->next = *head;
-                *head = part;
+            for (tq_shared_item *item = shared->chains[i], *next; item; item = next) {
+                tq_shared_item **head = &chains[item->hash & (wanted - 1)];
+                next = item->next;
+                item->next = *head;
+                *head = item;
             }
         old = shared->chains;
         shared->chains = chains;
@@ -170,16 +170,16 @@ static void grow(tq_shared *shared, size_t wanted)
     tq_release(&shared->allocator, chains);
 }
 
-/* Links the part, unless there is one of its key, which is returned with one user more.  *wanted: so many chains, or 0
+/* Links the item, unless there is one of its key, which is returned with one user more.  *wanted: so many chains, or 0
    where there are enough. */
-static tq_part *link_part(tq_shared *shared, tq_part *part, size_t *wanted)
+static tq_shared_item *link_item(tq_shared *shared, tq_shared_item *item, size_t *wanted)
 {
     lock(shared);
-    tq_part **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash), *there = *place;
+    tq_shared_item **place = place_of(shared, (tq_bytes){item->key, item->key_size}, item->hash), *there = *place;
     if (there) {
         there->users++;
     } else {
-        *place = part;
+        *place = item;
         shared->count++;
     }
     *wanted = shared->count > shared->chain_count ? shared->chain_count * 4 : 0;
@@ -188,60 +188,60 @@ static tq_part *link_part(tq_shared *shared, tq_part *part, size_t *wanted)
 }
 
 tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner, void (*release)(void *owner),
-                        tq_part **out, tq_error *error)
+                        tq_shared_item **out, tq_error *error)
 {
-    tq_part *part;
+    tq_shared_item *item;
     size_t wanted;
-    tq_status status = tq_allocate(&shared->allocator, 1, sizeof *part + key.size, &part, error);
+    tq_status status = tq_allocate(&shared->allocator, 1, sizeof *item + key.size, &item, error);
     if (status != TQ_OK)
         return status;
-    *part = (tq_part){.data = data, .owner = owner, .release = release, .users = 1};
-    part->hash = hash_of(key);
-    part->key_size = key.size;
-    memcpy(part->key, key.data, key.size);
-    tq_part *there = link_part(shared, part, &wanted);
+    *item = (tq_shared_item){.data = data, .owner = owner, .release = release, .users = 1};
+    item->hash = hash_of(key);
+    item->key_size = key.size;
+    memcpy(item->key, key.data, key.size);
+    tq_shared_item *there = link_item(shared, item, &wanted);
     if (wanted)
         grow(shared, wanted);
     if (there) {
-        tq_release(&shared->allocator, part);
+        tq_release(&shared->allocator, item);
         release(owner);
     }
-    *out = there ? there : part;
+    *out = there ? there : item;
     return TQ_OK;
 }
 
-void tq_shared_drop(tq_shared *shared, tq_part *part)
+void tq_shared_drop(tq_shared *shared, tq_shared_item *item)
 {
-    if (!part)
+    if (!item)
         return;
     lock(shared);
-    const bool last = --part->users == 0;
+    const bool last = --item->users == 0;
     if (last) {
-        tq_part **place = place_of(shared, (tq_bytes){part->key, part->key_size}, part->hash);
-        if (*place == part) {
-            *place = part->next;
+        tq_shared_item **place = place_of(shared, (tq_bytes){item->key, item->key_size}, item->hash);
+        if (*place == item) {
+            *place = item->next;
             shared->count--;
         }
     }
     unlock(shared);
     if (!last)
         return;
-    part->release(part->owner);
-    tq_release(&shared->allocator, part);
+    item->release(item->owner);
+    tq_release(&shared->allocator, item);
 }
 
-/* ---- a part ---- */
+/* ---- an item ---- */
 
-bool tq_part_begin(tq_part *part, bool *again)
+bool tq_shared_begin(tq_shared_item *item, bool *again)
 {
     const long me = who();
     for (unsigned turn = 0;; turn++) {
-        const long state = atomic_load(&part->state);
+        const long state = atomic_load(&item->state);
         if (state == MADE)
             return false;
-        if (take(&part->state, state, me)) {
-            *again = part->touched;
-            part->touched = true;
+        if (take(&item->state, state, me)) {
+            *again = item->touched;
+            item->touched = true;
             return true;
         }
         if (tq_stop_now())
@@ -250,7 +250,7 @@ bool tq_part_begin(tq_part *part, bool *again)
     }
 }
 
-void tq_part_end(tq_part *part, bool made)
+void tq_shared_end(tq_shared_item *item, bool made)
 {
-    atomic_store_explicit(&part->state, made ? MADE : EMPTY, memory_order_release);
+    atomic_store_explicit(&item->state, made ? MADE : EMPTY, memory_order_release);
 }

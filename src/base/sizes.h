@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes whose sums and products are known to fit: checked.h has the arithmetic for those that are not.
+ * Arithmetic of sizes that are known to fit.  checked.h has the arithmetic for all others.
  */
 #ifndef TQ_BASE_SIZES_H
 #define TQ_BASE_SIZES_H

@@ -41,6 +41,14 @@ typedef struct tq_error {
 tq_status tq_fail(tq_error *error, tq_status status, uint64_t offset, const char *format, ...)
     TQ_PRINTF(4, 5);
 
+/* Returns from the caller unless `call` gives TQ_OK. */
+#define TQ_TRY(call)                \
+    do {                            \
+        tq_status status_ = (call); \
+        if (status_ != TQ_OK)       \
+            return status_;         \
+    } while (0)
+
 /* "VECTOR_RANGE" and "a vector or string is ..."; "?" for a number that is no status. */
 const char *tq_status_name(tq_status status);
 const char *tq_status_text(tq_status status);

@@ -1,36 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/stop.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 
 enum {
     ASK_EVERY = 20000000, /* nanoseconds between two questions whether to stop */
-    WORK = 1 << 16,       /* element operations between two looks: at 50 ns each, 3 ms */
     BYTES = 1 << 20       /* that are copied between two looks */
 };
 
-static _Thread_local struct {
-    tq_listener listener;
-    size_t work; /* since the last look */
-} mine;
+_Thread_local tq_stop_state tq_stop_mine TQ_STATIC_TLS;
 
 tq_listener tq_stop_enter(tq_listener now)
 {
-    const tq_listener before = mine.listener;
-    mine.listener = now;
+    const tq_listener before = tq_stop_mine.listener;
+    tq_stop_mine.listener = now;
     return before;
 }
 
 tq_listener tq_stop_helper(void)
 {
-    return (tq_listener){mine.listener.stop, false};
+    return (tq_listener){tq_stop_mine.listener.stop, false};
 }
 
 bool tq_stop_listens(void)
 {
-    return mine.listener.stop != NULL;
+    return tq_stop_mine.listener.stop != NULL;
 }
 
 /* What the caller runs to answer is no part of the computation, and may begin another. */
@@ -63,25 +57,19 @@ bool tq_stop_ask(tq_stop *stop)
 
 bool tq_stop_now(void)
 {
-    tq_stop *stop = mine.listener.stop;
+    tq_stop *stop = tq_stop_mine.listener.stop;
     if (!stop)
         return false;
-    return mine.listener.asks ? tq_stop_ask(stop) : atomic_load_explicit(&stop->stopped, memory_order_relaxed);
+    return tq_stop_mine.listener.asks ? tq_stop_ask(stop) : atomic_load_explicit(&stop->stopped, memory_order_relaxed);
 }
 
-bool tq_stop_after(size_t work)
+bool tq_stop_look(void)
 {
-    tq_stop *stop = mine.listener.stop;
-    if (!stop)
-        return false;
-    mine.work = work < WORK ? mine.work + work : WORK;
-    if (mine.work < WORK)
-        return atomic_load_explicit(&stop->stopped, memory_order_relaxed);
-    mine.work = 0;
+    tq_stop_mine.work = 0;
     return tq_stop_now();
 }
 
-void tq_copy(void *to, const void *from, size_t bytes)
+void tq_copy_long(void *to, const void *from, size_t bytes)
 {
     while (bytes > BYTES && !tq_stop_after(BYTES / 64)) {
         memcpy(to, from, BYTES);
@@ -89,7 +77,7 @@ void tq_copy(void *to, const void *from, size_t bytes)
         from = (const char *)from + BYTES;
         bytes -= BYTES;
     }
-    if (bytes <= BYTES && bytes)
+    if (bytes <= BYTES)
         memcpy(to, from, bytes);
 }
 

@@ -44,6 +44,15 @@ static int clamp_threads(long count)
     return count < 1 ? 1 : count > TQ_MAX_THREADS ? TQ_MAX_THREADS : (int)count;
 }
 
+long tq_threads_wanted(const char *text)
+{
+    char *end;
+    if (!text || !*text)
+        return 0;
+    const long wanted = strtol(text, &end, 10);
+    return wanted > 0 && !*end ? wanted : -1;
+}
+
 #if defined(_WIN32)
 
 void tq_threads_init(void)
@@ -338,15 +347,15 @@ static void await_helpers(struct job *job)
 
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
-    size_t grains = count / grain + (count % grain != 0);
-    threads = clamp_threads(threads);
-    if ((size_t)threads > grains)
-        threads = (int)grains;
-    if (threads <= 1) {
+    if (threads <= 1 || count <= grain) { /* before it takes a division */
         if (count)
             run_range(body, context, 0, count, grain);
         return;
     }
+    size_t grains = count / grain + (count % grain != 0);
+    threads = clamp_threads(threads);
+    if ((size_t)threads > grains)
+        threads = (int)grains;
     tq_threads_init();
 
     struct job job = {.body = body, .context = context, .denormals = tq_denormals_mode(), .listener = tq_stop_helper()};
@@ -368,8 +377,7 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
 
 int tq_default_threads(void)
 {
-    const char *text = getenv("TQ_NUM_THREADS");
-    long wanted = text ? strtol(text, NULL, 10) : 0;
+    const long wanted = tq_threads_wanted(getenv("TQ_NUM_THREADS"));
     return clamp_threads(wanted > 0 ? wanted : tq_processors());
 }
 

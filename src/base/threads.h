@@ -35,6 +35,9 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
 /* TQ_NUM_THREADS where it holds a positive number, else tq_processors(); 1 to TQ_MAX_THREADS. */
 int tq_default_threads(void);
 
+/* What TQ_NUM_THREADS says: a positive number, 0 for NULL and "", -1 for anything else. */
+long tq_threads_wanted(const char *text);
+
 /* How many threads to use: `wanted` where positive, else at most tq_default_threads(), each with at least
    bytes_a_thread of `bytes`: below that, another thread costs more than it brings. */
 int tq_threads_for(int wanted, size_t bytes, size_t bytes_a_thread);

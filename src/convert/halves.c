@@ -18,7 +18,7 @@ static tq_status make(tq_maker *self, uint8_t *out, tq_error *error)
 {
     (void)error;
     const halves *k = (const halves *)(const void *)self;
-    const tq_kernel *convert = tq_kernel_find(TQ_OP_convert, TQ_f32, TQ_f16);
+    const tq_kernel *convert = tq_kernel_find(TQ_KERNEL_convert, TQ_f32, TQ_f16);
     float limited[PIECE];
     tq_half made[PIECE];
     for (uint64_t at = 0; at < k->count; at += PIECE) {
@@ -35,7 +35,7 @@ static tq_status make(tq_maker *self, uint8_t *out, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_convert_halves(tq_tree *tree, tq_node *buffer, const float *values, uint64_t count, tq_error *error)
+tq_status tq_convert_halves(tq_tree *tree, tq_tree_node *buffer, const float *values, uint64_t count, tq_error *error)
 {
     halves *made;
     tq_status status = tq_region_get(&tree->region, 1, sizeof *made, &made, error);

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
-#include "kernels/arrays/weight_codes.h"
+#include "kernels/arrays/quantize_weights.h"
 #include "model/rewrite.h"
 #include "quant/packing.h"
 
 typedef struct weights {
-    tq_maker codes, scales; /* codes first, so that a pointer to them is one to the whole */
+    tq_maker codes, scales; /* first, so that a pointer to it is one to the record */
     tq_weight_source source;
     float *factors, *chosen; /* by channel; chosen: the scales */
     bool is_ready;           /* both are */
@@ -16,7 +16,7 @@ typedef struct weights {
 
 static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error);
 
-/* The scales, without codes. */
+/* The scales, without quantized values. */
 static tq_status choose(weights *k, tq_error *error)
 {
     const tq_weight_source *source = &k->source;
@@ -40,7 +40,7 @@ static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error)
 {
     weights *k = weights_of(self);
     const tq_weight_source *s = &k->source;
-    const bool is_packed = tq_code_bits(s->target.code) < 8;
+    const bool is_packed = tq_integer_bits(s->target.code) < 8;
     int8_t *q8 = is_packed ? NULL : (int8_t *)out;
     uint8_t *packed = is_packed ? out : NULL;
     if (!k->is_ready) {
@@ -52,9 +52,9 @@ static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error)
     if (status != TQ_OK)
         return status;
     if (is_packed)
-        tq_weight_packed_codes(&s->target, s->w, &s->layout, k->factors, 0, packed);
+        tq_quantize_weights_packed(&s->target, s->w, &s->layout, k->factors, 0, packed);
     else
-        tq_weight_codes(&s->target, s->w, &s->layout, k->factors, 0, q8, NULL);
+        tq_quantize_weights(&s->target, s->w, &s->layout, k->factors, 0, q8, NULL);
     return TQ_OK;
 }
 
@@ -70,21 +70,22 @@ static tq_status make_scales(tq_maker *self, uint8_t *out, tq_error *error)
     return status;
 }
 
-/* Whether the rule has such codes: asked with no weights at all. */
+/* Whether the rule has such a type: asked with no weights at all. */
 static tq_status check(const tq_weight_target *target, tq_error *error)
 {
     float none;
-    const int bits = tq_code_bits(target->code);
+    const int bits = tq_integer_bits(target->code);
     if (bits > 8)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "codes of %d bits; 8 and fewer are made", bits);
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "quantized values of %d bits; they need to have 8 bits or fewer", bits);
     return tq_weight_scales(target, &none, 0, &none, error);
 }
 
-tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_source *source, tq_error *error)
+tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weight_source *source, tq_error *error)
 {
     const size_t count = tq_weight_scale_count(&source->layout);
     const size_t size = source->layout.regions * tq_axis_view_size(source->layout.region);
-    const int bits = tq_code_bits(source->target.code);
+    const int bits = tq_integer_bits(source->target.code);
     const size_t text = strlen(source->label) + 1;
     weights *made;
     char *label;
@@ -106,18 +107,19 @@ tq_status tq_convert_weights(tq_tree *tree, tq_node *buffer, const tq_weight_sou
     return tq_buffer_node_make(tree, buffer, &made->codes, bits < 8 ? tq_packed_size(size, bits) : size, error);
 }
 
-static tq_status find(const tq_node *buffer, weights **out, tq_error *error)
+static tq_status find(const tq_tree_node *buffer, weights **out, tq_error *error)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
     if (!cell || !cell->is_made || cell->maker->make != make_codes)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "the buffer has no codes that are yet to be made");
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "the buffer has no quantized weights that are yet to be made");
     *out = weights_of(cell->maker);
     return TQ_OK;
 }
 
-/* Gives a QuantizationParameters the scales of the codes that tq_convert_weights gave a Buffer.  TQ_BAD_ARGUMENT: it gave
-   it none. */
-static tq_status take_scales(tq_tree *tree, tq_node *parameters, const tq_node *buffer, tq_error *error)
+/* Gives a QuantizationParameters the scales of the quantized values that tq_convert_weights gave a
+   Buffer.  TQ_BAD_ARGUMENT: it gave it none. */
+static tq_status take_scales(tq_tree *tree, tq_tree_node *parameters, const tq_tree_node *buffer, tq_error *error)
 {
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);
@@ -127,10 +129,10 @@ static tq_status take_scales(tq_tree *tree, tq_node *parameters, const tq_node *
     tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_scale].slot, .kind = TQ_CELL_VECTOR, .align = 4,
                     .is_made = true, .count = (uint32_t)count, .length = 4 * (uint64_t)count};
     cell.maker = &k->scales;
-    return tq_node_put(tree, parameters, &cell, error);
+    return tq_tree_node_put(tree, parameters, &cell, error);
 }
 
-static tq_status put_zeros(tq_tree *tree, tq_node *parameters, size_t count, tq_error *error)
+static tq_status put_zeros(tq_tree *tree, tq_tree_node *parameters, size_t count, tq_error *error)
 {
     uint8_t *zeros;
     tq_status status = tq_region_get(&tree->region, count, 8, &zeros, error);
@@ -140,35 +142,35 @@ static tq_status put_zeros(tq_tree *tree, tq_node *parameters, size_t count, tq_
     tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_zero_point].slot, .kind = TQ_CELL_VECTOR, .align = 8,
                     .count = (uint32_t)count, .length = 8 * (uint64_t)count};
     cell.bytes = zeros;
-    return tq_node_put(tree, parameters, &cell, error);
+    return tq_tree_node_put(tree, parameters, &cell, error);
 }
 
-tq_status tq_convert_tensor(tq_tree *tree, tq_node *tensor, const tq_node *buffer, uint32_t index, uint8_t type, int32_t axis,
+tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_node *buffer, uint32_t index, uint8_t type, int32_t axis,
                             tq_error *error)
 {
-    tq_node *parameters;
+    tq_tree_node *parameters;
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);
     if (status == TQ_OK)
-        status = tq_node_make(tree, TQ_TABLE_QuantizationParameters, &parameters, error);
+        status = tq_tree_node_make(tree, TQ_TABLE_QuantizationParameters, &parameters, error);
     if (status == TQ_OK)
         status = take_scales(tree, parameters, buffer, error);
     if (status == TQ_OK)
         status = put_zeros(tree, parameters, tq_weight_scale_count(&k->source.layout), error);
     if (status == TQ_OK)
-        status = tq_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis, error);
+        status = tq_tree_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis, error);
     if (status == TQ_OK)
-        status = tq_node_set_u64(tree, tensor, TQ_Tensor_buffer, index, error);
+        status = tq_tree_node_set_u64(tree, tensor, TQ_Tensor_buffer, index, error);
     if (status == TQ_OK)
-        status = tq_node_set_u64(tree, tensor, TQ_Tensor_type, type, error);
+        status = tq_tree_node_set_u64(tree, tensor, TQ_Tensor_type, type, error);
     if (status != TQ_OK)
         return status;
     tq_cell cell = {.slot = tq_fields[TQ_Tensor_quantization].slot, .kind = TQ_CELL_TABLE, .align = 4};
     cell.table = parameters;
-    return tq_node_put(tree, tensor, &cell, error);
+    return tq_tree_node_put(tree, tensor, &cell, error);
 }
 
-tq_status tq_convert_scales_now(const tq_node *buffer, const float **scales, size_t *count, tq_error *error)
+tq_status tq_convert_scales_now(const tq_tree_node *buffer, const float **scales, size_t *count, tq_error *error)
 {
     weights *k = NULL;
     tq_status status = find(buffer, &k, error);

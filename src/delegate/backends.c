@@ -3,89 +3,90 @@
 
 #include <string.h>
 
-#include "delegate/needs.h"
+#include "delegate/conditions.h"
 
-const char tq_backend_unwritten[] = "LiteRT does not write the output of the graph: its delegate keeps what it computed "
-                                    "to itself, and raises where nothing else is to be done";
+const char tq_backend_unwritten[] =
+    "LiteRT does not write the output of the graph: its delegate keeps what it computed "
+    "to itself, and raises where nothing else is to be done";
 
-typedef struct need {
+typedef struct condition {
     bool (*holds)(const tq_node *node);
     const char *text;
-} need;
+} condition;
 
-/* Arrays of one, so that rows name them as they are. */
-#define NEED(name, text) static const need name[] = {{tq_need_##name, "XNNPACK needs " text}};
+/* Arrays of one element decay to pointers, so that rows need no "&". */
+#define CONDITION(name, text) static const condition name[] = {{tq_condition_##name, "XNNPACK needs " text}};
 #include "delegate/backends.def"
 
-#define TAKES(operator, ...) static const need *const needs_of_##operator[] = {__VA_ARGS__, NULL};
+#define TAKES(operator, ...) static const condition *const conditions_of_##operator[] = {__VA_ARGS__, NULL};
 #include "delegate/backends.def"
 
 static const struct {
     int64_t code;
-    const need *const *needs;
+    const condition *const *conditions;
 } builtins[] = {
-#define TAKES(operator, ...) {TQ_BuiltinOperator_##operator, needs_of_##operator},
+#define TAKES(operator, ...) {TQ_BuiltinOperator_##operator, conditions_of_##operator},
 #include "delegate/backends.def"
 };
 
 static const struct {
     const char *name;
-    const need *needs[2];
+    const condition *conditions[2];
 } customs[] = {
 #define TAKES_CUSTOM(name, only) {name, {only, NULL}},
 #include "delegate/backends.def"
 };
 
-static const need *const *needs_of(const tq_node *node)
+static const condition *const *conditions_of(const tq_node *node)
 {
     if (node->row.code == TQ_BuiltinOperator_CUSTOM) {
         tq_bytes name = node->row.custom_name;
         for (size_t i = 0; i < sizeof customs / sizeof *customs; i++)
             if (name.data && name.size == strlen(customs[i].name) && !memcmp(name.data, customs[i].name, name.size))
-                return customs[i].needs;
+                return customs[i].conditions;
         return NULL;
     }
     for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
         if (builtins[i].code == node->row.code)
-            return builtins[i].needs;
+            return builtins[i].conditions;
     return NULL;
 }
 
 bool tq_backend_unpacks(const tq_node *node)
 {
-    const tq_tensor *x = input(node, 0), *y = output(node, 0);
-    if (node->misfit || !tq_need_one_input(node) || !is_static(x) || !y)
+    const tq_tensor *x = tq_view_input(node, 0), *y = tq_view_output(node, 0);
+    if (node->misfit || !tq_condition_one_input(node) || !tq_view_is_static(x) || !y)
         return false;
     bool sparse = tq_get_table(&x->table, TQ_Tensor_sparsity).at != 0;
     if (node->row.code == TQ_BuiltinOperator_DEQUANTIZE)
-        return !sparse && type_of(y) == TQ_TensorType_FLOAT32 &&
-               (type_of(x) == TQ_TensorType_FLOAT16 || type_of(x) == TQ_TensorType_INT8);
-    return node->row.code == TQ_BuiltinOperator_DENSIFY && sparse && is_in_file(x) && type_of(x) == type_of(y) &&
-           (is_float(x) || type_of(x) == TQ_TensorType_INT8);
+        return !sparse && tq_view_type(y) == TQ_TensorType_FLOAT32 &&
+               (tq_view_type(x) == TQ_TensorType_FLOAT16 || tq_view_type(x) == TQ_TensorType_INT8);
+    return node->row.code == TQ_BuiltinOperator_DENSIFY && sparse && tq_view_is_in_file(x) &&
+           tq_view_type(x) == tq_view_type(y) && (tq_view_is_float(x) || tq_view_type(x) == TQ_TensorType_INT8);
 }
 
-/* The text of what keeps XNNPACK from taking the node, or NULL. */
+/* The reason why XNNPACK does not take the node, or NULL. */
 static const char *refusal(const tq_node *node)
 {
     if (node->misfit)
         return "its inputs or outputs are not those that the operator takes";
     if (tq_backend_unpacks(node))
         return "computed once, by the delegate with the optimized kernel: its input is constant";
-    const need *const *needs = needs_of(node);
-    if (!needs)
+    const condition *const *conditions = conditions_of(node);
+    if (!conditions)
         return "XNNPACK does not have the operator";
-    for (; *needs; needs++)
-        if (!(*needs)->holds(node))
-            return (*needs)->text;
+    for (; *conditions; conditions++)
+        if (!(*conditions)->holds(node))
+            return (*conditions)->text;
     return NULL;
 }
 
-typedef struct fault {
+typedef struct failure {
     bool (*has)(const tq_node *node);
     const char *text;
-} fault;
+} failure;
 
-#define FAULT(name, text) static const fault name[] = {{tq_fault_##name, text}};
+#define FAILURE(name, text) static const failure name[] = {{tq_litert_failure_##name, text}};
 #include "delegate/backends.def"
 
 enum { EVERY_OPERATOR = -1 };
@@ -93,21 +94,21 @@ enum { EVERY_OPERATOR = -1 };
 static const struct {
     int64_t code;
     tq_numerics numerics;
-    const fault *fault;
-} failures[] = {
-#define FAILS(operator, numerics, fault) {TQ_BuiltinOperator_##operator, TQ_NUMERICS_##numerics, fault},
-#define FAILS_ALL(numerics, fault) {EVERY_OPERATOR, TQ_NUMERICS_##numerics, fault},
+    const failure *failure;
+} failing[] = {
+#define FAILS(operator, numerics, failure) {TQ_BuiltinOperator_##operator, TQ_NUMERICS_##numerics, failure},
+#define FAILS_ALL(numerics, failure) {EVERY_OPERATOR, TQ_NUMERICS_##numerics, failure},
 #include "delegate/backends.def"
 };
 
-const char *tq_backend_fault(const tq_node *node, tq_numerics numerics)
+const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics)
 {
     if (node->misfit)
         return "neither LiteRT nor tq prepares it";
-    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
-        if ((failures[i].code == node->row.code || failures[i].code == EVERY_OPERATOR) &&
-            failures[i].numerics == numerics && failures[i].fault->has(node))
-            return failures[i].fault->text;
+    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
+        if ((failing[i].code == node->row.code || failing[i].code == EVERY_OPERATOR) &&
+            failing[i].numerics == numerics && failing[i].failure->has(node))
+            return failing[i].failure->text;
     return NULL;
 }
 

@@ -17,7 +17,7 @@ static void claim(tq_claims *c, uint64_t start, uint64_t length)
     c->count++;
 }
 
-static void claim_node(tq_claims *c, tq_bytes file, const tq_node *node);
+static void claim_node(tq_claims *c, tq_bytes file, const tq_tree_node *node);
 
 /* A run that a cell borrows from the file, and `ahead` bytes before it. */
 static void claim_run(tq_claims *c, tq_bytes file, const uint8_t *bytes, uint64_t length, unsigned ahead)
@@ -54,7 +54,7 @@ static void claim_cell(tq_claims *c, tq_bytes file, const tq_cell *cell)
 }
 
 /* Recursion is as deep as that which read the tree. */
-static void claim_node(tq_claims *c, tq_bytes file, const tq_node *node)
+static void claim_node(tq_claims *c, tq_bytes file, const tq_tree_node *node)
 {
     tq_table table;
     if (tq_table_find(file, (size_t)node->at, &table, NULL) == TQ_OK) {

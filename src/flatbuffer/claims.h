@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which bytes of a file are known: all that the tables, vectors and strings of a tree cover.
+ * The bytes of a file that the tables, vectors and strings of a tree cover.
  *
- * unknown.c asks, since bytes that something known covers are not what an unknown offset leads to.
+ * An unknown offset (unknown.c) never leads to them.
  */
 #ifndef TQ_FLATBUFFER_CLAIMS_H
 #define TQ_FLATBUFFER_CLAIMS_H
 
-#include "flatbuffer/tree_read.h"
+#include "flatbuffer/reading.h"
 
 typedef struct tq_span {
     uint64_t start, end;

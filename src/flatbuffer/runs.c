@@ -3,7 +3,7 @@
  * Large runs of bytes, which stand behind the tables: which of them are equal, where each stands, and how they get there on
  * several threads.
  */
-#include "flatbuffer/writer_parts.h"
+#include "flatbuffer/writer_internal.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
  *
  * Every accessor checks what it reads against the file's size, even after tq_verify: the bytes may
  * be mapped from a file, or belong to a caller, and change under us.  A check costs a comparison of
- * numbers that are in registers already.  What fails it reads as absent.
+ * numbers that are in registers already.  A field that fails the check reads as absent.
  */
 #ifndef TQ_FLATBUFFER_TABLE_H
 #define TQ_FLATBUFFER_TABLE_H

@@ -7,7 +7,7 @@ tq_status tq_tree_open(tq_table_id root, const tq_allocator *allocator, tq_tree 
 {
     tq_tree tree = {.root = NULL};
     tq_region_open(allocator, &tree.region);
-    tq_status status = tq_node_make(&tree, root, &tree.root, error);
+    tq_status status = tq_tree_node_make(&tree, root, &tree.root, error);
     if (status == TQ_OK)
         *out = tree;
     else
@@ -21,9 +21,9 @@ void tq_tree_close(tq_tree *tree)
     tree->root = NULL;
 }
 
-tq_status tq_node_make(tq_tree *tree, tq_table_id id, tq_node **out, tq_error *error)
+tq_status tq_tree_node_make(tq_tree *tree, tq_table_id id, tq_tree_node **out, tq_error *error)
 {
-    tq_node *node;
+    tq_tree_node *node;
     tq_status status = tq_region_get(&tree->region, 1, sizeof *node, &node, error);
     if (status == TQ_OK) {
         node->id = id;
@@ -33,7 +33,7 @@ tq_status tq_node_make(tq_tree *tree, tq_table_id id, tq_node **out, tq_error *e
 }
 
 /* The place of the first cell whose slot is not below. */
-static uint32_t place_of(const tq_node *node, unsigned slot)
+static uint32_t place_of(const tq_tree_node *node, unsigned slot)
 {
     uint32_t low = 0, high = node->count;
     while (low < high) {
@@ -46,13 +46,13 @@ static uint32_t place_of(const tq_node *node, unsigned slot)
     return low;
 }
 
-tq_cell *tq_node_cell(const tq_node *node, unsigned slot)
+tq_cell *tq_tree_node_cell(const tq_tree_node *node, unsigned slot)
 {
     uint32_t place = place_of(node, slot);
     return place < node->count && node->cells[place].slot == slot ? &node->cells[place] : NULL;
 }
 
-static tq_status reserve(tq_tree *tree, tq_node *node, tq_error *error)
+static tq_status reserve(tq_tree *tree, tq_tree_node *node, tq_error *error)
 {
     if (node->count < node->capacity)
         return TQ_OK;
@@ -68,7 +68,7 @@ static tq_status reserve(tq_tree *tree, tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_node_put(tq_tree *tree, tq_node *node, const tq_cell *cell, tq_error *error)
+tq_status tq_tree_node_put(tq_tree *tree, tq_tree_node *node, const tq_cell *cell, tq_error *error)
 {
     uint32_t place = place_of(node, cell->slot);
     if (place == node->count || node->cells[place].slot != cell->slot) {
@@ -85,7 +85,7 @@ tq_status tq_node_put(tq_tree *tree, tq_node *node, const tq_cell *cell, tq_erro
     return TQ_OK;
 }
 
-void tq_node_drop(tq_node *node, unsigned slot)
+void tq_tree_node_drop(tq_tree_node *node, unsigned slot)
 {
     uint32_t place = place_of(node, slot);
     if (place < node->count && node->cells[place].slot == slot) {
@@ -112,11 +112,11 @@ tq_status tq_cell_settle(tq_tree *tree, tq_cell *cell, tq_error *error)
 
 /* ---- copies ---- */
 
-static tq_status copy_node(tq_tree *tree, const tq_node *node, unsigned depth, tq_node **out, tq_error *error);
+static tq_status copy_node(tq_tree *tree, const tq_tree_node *node, unsigned depth, tq_tree_node **out, tq_error *error);
 
 static tq_status copy_tables(tq_tree *tree, tq_cell *cell, unsigned depth, tq_error *error)
 {
-    tq_node **tables;
+    tq_tree_node **tables;
     tq_status status = tq_region_get(&tree->region, cell->count, sizeof *tables, &tables, error);
     for (uint32_t i = 0; status == TQ_OK && i < cell->count; i++)
         status = copy_node(tree, cell->tables[i], depth, &tables[i], error);
@@ -125,12 +125,12 @@ static tq_status copy_tables(tq_tree *tree, tq_cell *cell, unsigned depth, tq_er
     return status;
 }
 
-static tq_status copy_node(tq_tree *tree, const tq_node *node, unsigned depth, tq_node **out, tq_error *error)
+static tq_status copy_node(tq_tree *tree, const tq_tree_node *node, unsigned depth, tq_tree_node **out, tq_error *error)
 {
-    tq_node *copy;
+    tq_tree_node *copy;
     if (depth == COPY_DEPTH)
         return tq_fail(error, TQ_DEPTH_BUDGET, TQ_NO_OFFSET, "tables nest more than %d deep", COPY_DEPTH);
-    tq_status status = tq_node_make(tree, node->id, &copy, error);
+    tq_status status = tq_tree_node_make(tree, node->id, &copy, error);
     for (uint32_t i = 0; status == TQ_OK && i < node->count; i++) {
         tq_cell cell = node->cells[i];
         if (cell.kind == TQ_CELL_TABLE)
@@ -138,40 +138,40 @@ static tq_status copy_node(tq_tree *tree, const tq_node *node, unsigned depth, t
         else if (cell.kind == TQ_CELL_TABLES)
             status = copy_tables(tree, &cell, depth + 1, error);
         if (status == TQ_OK)
-            status = tq_node_put(tree, copy, &cell, error);
+            status = tq_tree_node_put(tree, copy, &cell, error);
     }
     if (status == TQ_OK)
         *out = copy;
     return status;
 }
 
-tq_status tq_node_copy(tq_tree *tree, const tq_node *node, tq_node **out, tq_error *error)
+tq_status tq_tree_node_copy(tq_tree *tree, const tq_tree_node *node, tq_tree_node **out, tq_error *error)
 {
     return copy_node(tree, node, 0, out, error);
 }
 
 /* ---- fields ---- */
 
-tq_value tq_node_scalar(const tq_node *node, tq_field_id field)
+tq_value tq_tree_node_scalar(const tq_tree_node *node, tq_field_id field)
 {
-    const tq_cell *cell = tq_node_field(node, field);
+    const tq_cell *cell = tq_tree_node_field(node, field);
     const tq_table none = {.at = 0};
     if (!cell || cell->kind != TQ_CELL_INLINE || cell->length != tq_scalar_size[tq_fields[field].scalar])
         return tq_get_scalar(&none, field);
     return tq_load_scalar(cell->scalar, tq_fields[field].scalar);
 }
 
-tq_status tq_node_set_scalar(tq_tree *tree, tq_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error)
+tq_status tq_tree_node_set_scalar(tq_tree *tree, tq_tree_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error)
 {
     uint8_t size = tq_scalar_size[tq_fields[field].scalar];
     tq_cell cell = {.slot = tq_fields[field].slot, .kind = TQ_CELL_INLINE, .align = size, .length = size};
     memcpy(cell.scalar, bytes, size);
-    return tq_node_put(tree, node, &cell, error);
+    return tq_tree_node_put(tree, node, &cell, error);
 }
 
-tq_status tq_node_set_u64(tq_tree *tree, tq_node *node, tq_field_id field, uint64_t value, tq_error *error)
+tq_status tq_tree_node_set_u64(tq_tree *tree, tq_tree_node *node, tq_field_id field, uint64_t value, tq_error *error)
 {
     uint8_t bytes[8];
     tq_store_u64(bytes, value);
-    return tq_node_set_scalar(tree, node, field, bytes, error);
+    return tq_tree_node_set_scalar(tree, node, field, bytes, error);
 }

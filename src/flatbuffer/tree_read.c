@@ -1,50 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a file to a tree, by the rows.
- *
- * The verifier has seen all but Model.buffers, but the bytes may be mapped from a file that changes:
- * every read is checked again, and budgets bound the walk, as in verify.h:
- *   nodes   size / 2 + 2048: the verifier's size / 4 + 1024, and as many buffers
- *   cells   size + 64 Ki.  A field that is reached once takes a byte at least
- *   slots   16 * size + 1 Mi of vtables looked at
+ * From a file to a tree: the fields that the rows know.
  */
-#include "flatbuffer/tree_read.h"
+#include "flatbuffer/reading.h"
+#include "flatbuffer/unknown.h"
 
 enum { DEPTH = 32 };
 
-static tq_status over_budget(tq_reading *r, size_t at, const char *what)
-{
-    return tq_fail(r->error, TQ_TABLE_BUDGET, at, "more %s are reached than a file of %llu bytes can hold; are they shared?",
-                   what, (unsigned long long)r->file.size);
-}
-
-tq_status tq_reading_node(tq_reading *r, const tq_table *table, tq_table_id id, tq_node **out)
-{
-    unsigned slots = tq_slot_count(table), stored = 0;
-    if (!r->nodes_left)
-        return over_budget(r, table->at, "tables");
-    r->nodes_left--;
-    if (slots > r->slots_left)
-        return over_budget(r, table->at, "slots");
-    r->slots_left -= slots;
-    for (unsigned slot = 0; slot < slots; slot++)
-        stored += tq_slot_at(table, slot) != 0;
-    if (stored > r->cells_left)
-        return over_budget(r, table->at, "fields");
-    r->cells_left -= stored;
-    tq_node *node;
-    tq_status status = tq_node_make(r->tree, id, &node, r->error);
-    if (status == TQ_OK)
-        status = tq_region_get(&r->tree->region, stored, sizeof *node->cells, &node->cells, r->error);
-    if (status != TQ_OK)
-        return status;
-    node->capacity = stored;
-    node->at = table->at;
-    *out = node;
-    return TQ_OK;
-}
-
-static tq_status read_table(tq_reading *r, tq_table_id id, size_t at, unsigned depth, tq_node **out);
+static tq_status read_table(tq_reading *r, tq_table_id id, size_t at, unsigned depth, tq_tree_node **out);
 
 static tq_status read_vector(tq_reading *r, const tq_field *field, size_t at, tq_cell *cell)
 {
@@ -70,7 +33,7 @@ static tq_status read_strings(tq_reading *r, size_t at, tq_cell *cell)
     tq_bytes *strings;
     tq_status status = tq_vector_find(r->file, at, 4, &vector, r->error);
     if (status == TQ_OK && vector.count > r->cells_left)
-        status = over_budget(r, at, "strings");
+        status = tq_reading_over_budget(r, at, "strings");
     if (status == TQ_OK)
         status = tq_region_get(&r->tree->region, vector.count, sizeof *strings, &strings, r->error);
     if (status != TQ_OK)
@@ -95,10 +58,10 @@ static tq_status read_strings(tq_reading *r, size_t at, tq_cell *cell)
 static tq_status read_tables(tq_reading *r, const tq_field *field, size_t at, unsigned depth, tq_cell *cell)
 {
     tq_vector vector;
-    tq_node **tables;
+    tq_tree_node **tables;
     tq_status status = tq_vector_find(r->file, at, 4, &vector, r->error);
     if (status == TQ_OK && vector.count > r->nodes_left)
-        status = over_budget(r, at, "tables");
+        status = tq_reading_over_budget(r, at, "tables");
     if (status == TQ_OK)
         status = tq_region_get(&r->tree->region, vector.count, sizeof *tables, &tables, r->error);
     if (status != TQ_OK)
@@ -163,7 +126,7 @@ static void read_inline(tq_reading *r, size_t at, uint8_t size, tq_cell *cell)
 }
 
 /* Adds the field that stands at `at`, if all of it is in the file. */
-static tq_status read_field(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth, tq_node *node)
+static tq_status read_field(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth, tq_tree_node *node)
 {
     tq_cell cell = {.slot = field->slot};
     tq_status status = TQ_OK;
@@ -178,10 +141,10 @@ static tq_status read_field(tq_reading *r, const tq_table *table, const tq_field
         status = read_target(r, field, at, depth, &cell);
     if (status != TQ_OK || !cell.align)
         return status;
-    return tq_node_put(r->tree, node, &cell, r->error);
+    return tq_tree_node_put(r->tree, node, &cell, r->error);
 }
 
-static tq_status read_known(tq_reading *r, const tq_table *table, unsigned depth, tq_node *node)
+static tq_status read_known(tq_reading *r, const tq_table *table, unsigned depth, tq_tree_node *node)
 {
     tq_status status = TQ_OK;
     for (unsigned i = tq_tables[node->id].first; status == TQ_OK && i < tq_tables[node->id + 1].first; i++) {
@@ -191,7 +154,7 @@ static tq_status read_known(tq_reading *r, const tq_table *table, unsigned depth
             tq_cell cell = {.slot = (uint16_t)(field->slot - 1)};
             if (type_at && tq_bytes_hold(r->file, type_at, 1)) {
                 read_inline(r, type_at, 1, &cell);
-                status = tq_node_put(r->tree, node, &cell, r->error);
+                status = tq_tree_node_put(r->tree, node, &cell, r->error);
             }
         }
         size_t at = tq_slot_at(table, field->slot);
@@ -201,7 +164,7 @@ static tq_status read_known(tq_reading *r, const tq_table *table, unsigned depth
     return status;
 }
 
-static tq_status read_table(tq_reading *r, tq_table_id id, size_t at, unsigned depth, tq_node **out)
+static tq_status read_table(tq_reading *r, tq_table_id id, size_t at, unsigned depth, tq_tree_node **out)
 {
     tq_table table;
     if (depth >= DEPTH)

@@ -3,10 +3,11 @@
  * Fields that the rows do not know: how their bytes, and what an offset leads to, come into a tree.
  * tree.h says by what rule, and what it cannot keep.
  */
-#include "base/region.h"
-#include "flatbuffer/claims.h"
+#include "flatbuffer/unknown.h"
 
 #include <stdlib.h>
+
+#include "flatbuffer/claims.h"
 
 /* DATA_COUNT: a vector of so many elements may be data that kernels want aligned to 16, as it stands. */
 enum { UNKNOWN_DEPTH = 8, MOST_ELEMENT = 8, DATA_COUNT = 64 };
@@ -83,7 +84,7 @@ static bool may_be_offset(const tq_reading *r, size_t at, uint64_t length)
 }
 
 /* The row whose value or, for a union, whose type byte stands in the slot; NULL: none does. */
-static const tq_field *row_of(const tq_node *node, unsigned slot)
+static const tq_field *row_of(const tq_tree_node *node, unsigned slot)
 {
     if (node->id == TQ_TABLE_NONE)
         return NULL;
@@ -97,14 +98,14 @@ static const tq_field *row_of(const tq_node *node, unsigned slot)
 
 /* Whether the rows leave the slot to this file: they do not have it, or it is the value of a union
    whose type they do not know.  What else has no cell passes the end of the file. */
-static bool is_unread(const tq_node *node, unsigned slot, bool *is_union)
+static bool is_unread(const tq_tree_node *node, unsigned slot, bool *is_union)
 {
     const tq_field *field = row_of(node, slot);
     *is_union = field && field->shape == TQ_SHAPE_UNION && field->slot == slot;
-    return (!field || *is_union) && !tq_node_cell(node, slot);
+    return (!field || *is_union) && !tq_tree_node_cell(node, slot);
 }
 
-static tq_status read_slot(tq_reading *r, tq_node *node, unsigned slot, bool is_union, size_t at, uint64_t length)
+static tq_status read_slot(tq_reading *r, tq_tree_node *node, unsigned slot, bool is_union, size_t at, uint64_t length)
 {
     bool is_guess = may_be_offset(r, at, length);
     tq_cell cell = {.slot = (uint16_t)slot, .kind = TQ_CELL_INLINE, .align = alignment_of(at, length), .length = length};
@@ -116,7 +117,7 @@ static tq_status read_slot(tq_reading *r, tq_node *node, unsigned slot, bool is_
         memcpy(cell.scalar, r->file.data + at, (size_t)length);
     else
         cell.bytes = r->file.data + at;
-    tq_status status = tq_node_put(r->tree, node, &cell, r->error);
+    tq_status status = tq_tree_node_put(r->tree, node, &cell, r->error);
     if (status != TQ_OK || !is_guess)
         return status;
     tq_guess *guess;
@@ -128,7 +129,7 @@ static tq_status read_slot(tq_reading *r, tq_node *node, unsigned slot, bool is_
     return status;
 }
 
-tq_status tq_read_unknown_slots(tq_reading *r, const tq_table *table, tq_node *node)
+tq_status tq_read_unknown_slots(tq_reading *r, const tq_table *table, tq_tree_node *node)
 {
     size_t *positions = NULL, count = 0;
     tq_status status = TQ_OK;
@@ -185,7 +186,7 @@ static bool find_table(const tq_reading *r, const tq_claims *c, uint64_t at, tq_
 }
 
 /* Its own unknown fields become guesses, one deeper. */
-static tq_status read_unknown_table(tq_reading *r, const tq_table *table, unsigned depth, tq_node **out)
+static tq_status read_unknown_table(tq_reading *r, const tq_table *table, unsigned depth, tq_tree_node **out)
 {
     tq_status status = tq_reading_node(r, table, TQ_TABLE_NONE, out);
     r->depth = (uint8_t)(depth + 1);
@@ -226,7 +227,7 @@ static tq_status read_texts(tq_reading *r, uint64_t at, uint32_t count, tq_cell 
 
 static tq_status read_unknown_tables(tq_reading *r, uint64_t at, uint32_t count, unsigned depth, tq_cell *cell)
 {
-    tq_node **tables;
+    tq_tree_node **tables;
     tq_status status = tq_region_get(&r->tree->region, count, sizeof *tables, &tables, r->error);
     for (uint32_t i = 0; status == TQ_OK && i < count; i++) {
         uint64_t element = at + 4 + 4 * (uint64_t)i;
@@ -306,9 +307,9 @@ static tq_status follow_proven(tq_reading *r, const tq_claims *c, tq_guess **ope
         r->guesses = guess->next;
         status = follow(r, c, guess, &cell, &found);
         if (status == TQ_OK && found) {
-            status = tq_node_put(r->tree, guess->node, &cell, r->error);
+            status = tq_tree_node_put(r->tree, guess->node, &cell, r->error);
         } else if (guess->is_union) {
-            tq_node_drop(guess->node, guess->slot);
+            tq_tree_node_drop(guess->node, guess->slot);
             r->tree->lost++;
         } else {
             guess->next = *open;
@@ -363,7 +364,7 @@ static tq_status put_scalars(tq_reading *r, const place *p, uint32_t count, uint
     cell.align = first % 16 == 0 && count >= DATA_COUNT ? 16 : first % 8 == 0 ? 8 : 4;
     cell.length = length < room ? length : room;
     cell.bytes = r->file.data + first;
-    return tq_node_put(r->tree, p->guess->node, &cell, r->error);
+    return tq_tree_node_put(r->tree, p->guess->node, &cell, r->error);
 }
 
 static tq_status follow_places(tq_reading *r, const tq_claims *c, const place *places, size_t count)

@@ -2,7 +2,7 @@
  *
  * The vtables of a plan, each once: an open hash table in the plan's region, at most three quarters full.
  */
-#include "flatbuffer/writer_parts.h"
+#include "flatbuffer/writer_internal.h"
 
 uint64_t tq_hash_bytes(const uint8_t *bytes, size_t size)
 {

@@ -3,7 +3,7 @@
  * The walk over a tree that both plans and writes: tables with what they lead to, then the large runs.
  */
 #include "base/checked.h"
-#include "flatbuffer/writer_parts.h"
+#include "flatbuffer/writer_internal.h"
 
 /* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past the end of one
    (XNN_EXTRA_BYTES), which the converter's files allow for (flatbuffer_export.cc). */
@@ -125,7 +125,7 @@ static unsigned inline_align(const tq_cell *cell)
 /* Fields by falling alignment, then by slot, so that there is no padding between scalars.  The first
    stands behind the 4 bytes of the soffset; a table of 8-byte fields therefore starts 4 bytes before a
    multiple of 8. */
-static tq_status lay_out(tq_node *node, uint8_t *bytes, uint16_t size, tq_error *error)
+static tq_status lay_out(tq_tree_node *node, uint8_t *bytes, uint16_t size, tq_error *error)
 {
     uint64_t end = 4;
     node->align = 4;
@@ -148,7 +148,7 @@ static tq_status lay_out(tq_node *node, uint8_t *bytes, uint16_t size, tq_error 
     return TQ_OK;
 }
 
-static tq_status find_layout(writing *w, tq_node *node)
+static tq_status find_layout(writing *w, tq_tree_node *node)
 {
     uint8_t small[4 + 2 * 64] = {0}, *bytes = small;
     unsigned slots = node->count ? node->cells[node->count - 1].slot + 1u : 0;
@@ -195,7 +195,7 @@ static tq_status put_field(writing *w, const tq_cell *cell)
 }
 
 /* The soffset and the fields, in the order of lay_out(). */
-static tq_status put_inline(writing *w, const tq_node *node)
+static tq_status put_inline(writing *w, const tq_tree_node *node)
 {
     tq_status status = put_u32(w, node->at - node->vtable->at);
     for (unsigned now = 8; now; now /= 2)
@@ -210,7 +210,7 @@ static tq_status put_inline(writing *w, const tq_node *node)
     return status;
 }
 
-static tq_status put_table(writing *w, tq_node *node, unsigned depth);
+static tq_status put_table(writing *w, tq_tree_node *node, unsigned depth);
 
 static tq_status put_strings(writing *w, const tq_cell *cell)
 {
@@ -267,7 +267,7 @@ static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
 }
 
 /* Planning meets each node once: a second time is a table in two places, or inside itself. */
-static tq_status meet(writing *w, tq_node *node)
+static tq_status meet(writing *w, tq_tree_node *node)
 {
     if (w->sink)
         return TQ_OK;
@@ -278,7 +278,7 @@ static tq_status meet(writing *w, tq_node *node)
     return find_layout(w, node);
 }
 
-static tq_status put_table(writing *w, tq_node *node, unsigned depth)
+static tq_status put_table(writing *w, tq_tree_node *node, unsigned depth)
 {
     if (depth == DEPTH)
         return tq_fail(w->error, TQ_DEPTH_BUDGET, TQ_NO_OFFSET, "tables nest more than %d deep", DEPTH);

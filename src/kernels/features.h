@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/cpu.def's rows by the names that kernels.def, gemm.def and depthwise.def call them, for the tables made of those.
+ * base/cpu.def's rows by the names that kernels.def, gemm.def and depthwise.def call them, for the tables made of
+ * those.
  */
 #ifndef TQ_KERNELS_FEATURES_H
 #define TQ_KERNELS_FEATURES_H

@@ -4,9 +4,15 @@
 #include "kernels/features.h"
 
 static const tq_kernel rows[] = {
-#define KERNEL(operation, in, out, isa)                                                        \
-    {#operation "_" #in "_" #out, #isa, TQ_OP_##operation, TQ_##in, TQ_##out, feature_##isa,  \
-     tq_##operation##_##in##_##out##__##isa##_row, tq_##operation##_##in##_##out##__##isa##_lanes},
+#define KERNEL(operation, in, out, isa)            \
+    {#operation "_" #in "_" #out,                  \
+     #isa,                                         \
+     TQ_KERNEL_##operation,                            \
+     TQ_##in,                                      \
+     TQ_##out,                                     \
+     feature_##isa,                                \
+     tq_##operation##_##in##_##out##__##isa##_row, \
+     tq_##operation##_##in##_##out##__##isa##_lanes},
 #include "kernels/kernels.def"
 };
 

@@ -29,7 +29,7 @@ typedef enum tq_element {
 } tq_element;
 
 typedef enum tq_operation {
-#define OPERATION(name) TQ_OP_##name,
+#define OPERATION(name) TQ_KERNEL_##name,
 #include "kernels/kernels.def"
     TQ_OPERATIONS
 } tq_operation;
@@ -40,7 +40,7 @@ int32_t tq_element_low(tq_element element);
 int64_t tq_element_high(tq_element element);
 
 #define TQ_COLUMN_PADDING 64 /* the widest block of a kernel: four vectors of sixteen lanes */
-/* 8-bit codes have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
+/* 8-bit values have a fast way in 16.16 fixed point, derived in fixed_simd.h: slope and offset are 2^16 times
    the factor and 2^16 (zero point + 1/2) + TQ_FIXED_ERROR, as float32. */
 #define TQ_FIXED_ERROR 4
 #define TQ_FIXED_EXACT_DOUBLED 5 /* twice the error that is enough where the input is exact in float32 */
@@ -51,10 +51,10 @@ typedef struct tq_quantize_params {
     const float *slope, *offset;
     const int32_t *zero_point;
     int32_t low, high;
-    int32_t mask; /* of codes of 8 bits, where low to high is less than the element's range, or all bits */
+    int32_t mask; /* of values of 8 bits, where low to high is less than the element's range, or all bits */
     int32_t low_bytes, high_bytes, mask_bytes; /* each as a byte, four times: to be spread by a load alone */
     bool clamp;  /* low to high is less than the element's range */
-    bool steep;  /* a slope is infinite: only scalar bodies do it */
+    bool infinite_slope;  /* a slope is infinite: only scalar bodies do it */
     bool stream; /* the output is too large for the caches */
 } tq_quantize_params;
 
@@ -72,7 +72,7 @@ typedef struct tq_requantize_params {
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;
     int32_t low, high; /* all of the element's range */
-    uint8_t doubtful; /* offsets have half of it added: below it, lower halves of fixed point are in doubt */
+    uint8_t undecided; /* offsets have half of it added: below it, lower halves of fixed point are undecided */
     bool wide;        /* q - input zero point or product + zero point may not fit int32 */
     bool shifts_left; /* some left > 0 */
     bool stream;      /* as above */
@@ -116,11 +116,11 @@ typedef struct tq_variant {
 bool tq_kernel_variant(size_t i, tq_variant *row);
 
 /* Prototypes, from the rows. */
-#define KERNEL(operation, in, out, isa)                                                                    \
-    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t,        \
-                                                      const void *, size_t);                               \
-    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t,      \
-                                                        const void *, size_t);
+#define KERNEL(operation, in, out, isa)                                                                             \
+    void tq_##operation##_##in##_##out##__##isa##_row(const void *, void *, size_t, size_t, size_t, const void *,   \
+                                                      size_t);                                                      \
+    void tq_##operation##_##in##_##out##__##isa##_lanes(const void *, void *, size_t, size_t, size_t, const void *, \
+                                                        size_t);
 #include "kernels/kernels.def"
 
 #endif

@@ -2,6 +2,7 @@
  *
  * The vocabulary of elementwise_simd.h in AVX2, FMA and F16C: vectors of 8 lanes.
  */
+/* clang-format off: one operation a line */
 #include <immintrin.h>
 
 #include "kernels/half.h"
@@ -19,24 +20,57 @@ typedef struct {
     __m256d low, high;
 } vd;
 
-INLINE vf load_f32(const float *p) { return _mm256_loadu_ps(p); }
+INLINE vf load_f32(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
 /* Loaded now, and not again for each use: compilers make loads part of what uses them, and there are two a cycle. */
 INLINE vf keep_f32(vf x)
 {
     __asm__("" : "+x"(x));
     return x;
 }
-INLINE vf splat_f32(float x) { return _mm256_set1_ps(x); }
-INLINE vi load_s32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-INLINE vi splat_s32(int32_t x) { return _mm256_set1_epi32(x); }
-INLINE vd load_f64(const double *p) { return (vd){_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
-INLINE vd splat_f64(double x) { return (vd){_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+INLINE vf splat_f32(float x)
+{
+    return _mm256_set1_ps(x);
+}
+INLINE vi load_s32(const int32_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+INLINE vi splat_s32(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+INLINE vd load_f64(const double *p)
+{
+    return (vd){_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)};
+}
+INLINE vd splat_f64(double x)
+{
+    return (vd){_mm256_set1_pd(x), _mm256_set1_pd(x)};
+}
 
-INLINE vi load_i8(const int8_t *p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
-INLINE vi load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
-INLINE vi load_i16(const int16_t *p) { return _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p)); }
-INLINE vi load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
-INLINE vi load_i32(const int32_t *p) { return load_s32(p); }
+INLINE vi load_i8(const int8_t *p)
+{
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+INLINE vi load_u8(const uint8_t *p)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+}
+INLINE vi load_i16(const int16_t *p)
+{
+    return _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+INLINE vi load_u16(const uint16_t *p)
+{
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+INLINE vi load_i32(const int32_t *p)
+{
+    return load_s32(p);
+}
 
 INLINE void put(void *p, vi x, bool stream)
 {
@@ -46,7 +80,7 @@ INLINE void put(void *p, vi x, bool stream)
         _mm256_storeu_si256((__m256i *)p, x);
 }
 
-/* Four vectors of codes, in range of the type, to 32 elements.  Packing works within halves, so each
+/* Four vectors of values, in range of the type, to 32 elements.  Packing works within halves, so each
    ends with the permutation that puts the lanes in order. */
 INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
 {
@@ -59,19 +93,22 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
 }
 /* Four vectors of any integers, each with `zero` (16-bit lanes) added, to 8 bits: everything saturates. */
-INLINE vi codes_i8(const vi x[4], vi zero)
+INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
     return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-INLINE vi codes_u8(const vi x[4], vi zero)
+INLINE vi saturated_u8(const vi x[4], vi zero)
 {
     vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
     return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-INLINE vi splat_s16(int32_t x) { return _mm256_set1_epi16((short)x); }
+INLINE vi splat_s16(int32_t x)
+{
+    return _mm256_set1_epi16((short)x);
+}
 INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
 {
     put(p, _mm256_permute4x64_epi64(_mm256_packs_epi32(x[0], x[1]), 0xD8), stream);
@@ -95,20 +132,53 @@ INLINE void store4_f32(float *p, const vf x[4], bool stream)
         else
             _mm256_storeu_ps(p + k * LANES, x[k]);
 }
-INLINE void end_stream(void) { _mm_sfence(); }
+INLINE void end_stream(void)
+{
+    _mm_sfence();
+}
 
-INLINE vf mul_f32(vf a, vf b) { return _mm256_mul_ps(a, b); }
-INLINE vf min_f32(vf a, vf b) { return _mm256_min_ps(a, b); }
-INLINE vf div_f32(vf a, vf b) { return _mm256_div_ps(a, b); }
-INLINE vi add_s32(vi a, vi b) { return _mm256_add_epi32(a, b); }
-INLINE vi sub_s32(vi a, vi b) { return _mm256_sub_epi32(a, b); }
-INLINE vi clamp_s32(vi x, vi low, vi high) { return _mm256_max_epi32(low, _mm256_min_epi32(high, x)); }
-INLINE vf float_of_s32(vi x) { return _mm256_cvtepi32_ps(x); }
-INLINE vi even_s32(vf x) { return _mm256_cvtps_epi32(x); }
+INLINE vf mul_f32(vf a, vf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+INLINE vf min_f32(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+INLINE vf div_f32(vf a, vf b)
+{
+    return _mm256_div_ps(a, b);
+}
+INLINE vi add_s32(vi a, vi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+INLINE vi sub_s32(vi a, vi b)
+{
+    return _mm256_sub_epi32(a, b);
+}
+INLINE vi clamp_s32(vi x, vi low, vi high)
+{
+    return _mm256_max_epi32(low, _mm256_min_epi32(high, x));
+}
+INLINE vf float_of_s32(vi x)
+{
+    return _mm256_cvtepi32_ps(x);
+}
+INLINE vi even_s32(vf x)
+{
+    return _mm256_cvtps_epi32(x);
+}
 
 /* NaN stays NaN: both instructions return their second operand then. */
-INLINE vf clamp_f32(vf x, vf low, vf high) { return _mm256_max_ps(low, _mm256_min_ps(high, x)); }
-INLINE vf zero_if_nan(vf x) { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q)); }
+INLINE vf clamp_f32(vf x, vf low, vf high)
+{
+    return _mm256_max_ps(low, _mm256_min_ps(high, x));
+}
+INLINE vf zero_if_nan(vf x)
+{
+    return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q));
+}
 
 /* trunc(x + the float below 1/2 with x's sign) is x rounded ties away, for every |x| < 2^31: below 2^22
    the sum is exact or rounds within the unit that x lies in (a tie gives the next integer less a
@@ -122,18 +192,27 @@ INLINE vi away_s32(vf x)
 /* ---- 16.16 fixed point: fixed_simd.h ---- */
 
 /* NaN and what does not fit int32 give INT32_MIN. */
-INLINE vf fma_f32(vf x, vf slope, vf offset) { return _mm256_fmadd_ps(x, slope, offset); }
-INLINE vi fixed_of(vf x, vf slope, vf offset) { return _mm256_cvtps_epi32(fma_f32(x, slope, offset)); }
+INLINE vf fma_f32(vf x, vf slope, vf offset)
+{
+    return _mm256_fmadd_ps(x, slope, offset);
+}
+INLINE vi fixed_of(vf x, vf slope, vf offset)
+{
+    return _mm256_cvtps_epi32(fma_f32(x, slope, offset));
+}
 
-/* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become codes, and the lower
-   ones stay what they are below 128, where doubts are.  least: of the two, byte by byte. */
+/* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become values, and the lower
+   ones stay what they are below 128, where undecided values are.  least: of the two, byte by byte. */
 typedef vi fixed_lows;
 typedef vi fixed_half;
 struct fixed_block {
     fixed_half ab, cd;
     fixed_lows least;
 };
-INLINE fixed_half fixed_halve(vi a, vi b) { return _mm256_packs_epi16(a, b); }
+INLINE fixed_half fixed_halve(vi a, vi b)
+{
+    return _mm256_packs_epi16(a, b);
+}
 INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
 {
     return (struct fixed_block){ab, cd, _mm256_min_epu8(ab, cd)};
@@ -145,21 +224,42 @@ INLINE bool fixed_below(vi least, uint8_t limit)
     vi over = _mm256_subs_epu8(splat_s32(limit * 0x10001), least);
     return !_mm256_testz_si256(over, over);
 }
-INLINE vi fixed_least(vi a, vi b) { return _mm256_min_epu8(a, b); }
+INLINE vi fixed_least(vi a, vi b)
+{
+    return _mm256_min_epu8(a, b);
+}
 
-/* The codes, signed, in the elements' order. */
-INLINE vi fixed_codes(const struct fixed_block *block)
+/* The values, signed, in the elements' order. */
+INLINE vi fixed_values(const struct fixed_block *block)
 {
     vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
-INLINE vi and_s32(vi a, vi b) { return _mm256_and_si256(a, b); }
-INLINE vi xor_s32(vi a, vi b) { return _mm256_xor_si256(a, b); }
-INLINE vi splat_s8(int32_t x) { return _mm256_set1_epi8((char)x); }
-INLINE vi clamp_i8(vi x, vi low, vi high) { return _mm256_min_epi8(_mm256_max_epi8(x, low), high); }
-INLINE vi clamp_u8(vi x, vi low, vi high) { return _mm256_min_epu8(_mm256_max_epu8(x, low), high); }
+INLINE vi and_s32(vi a, vi b)
+{
+    return _mm256_and_si256(a, b);
+}
+INLINE vi xor_s32(vi a, vi b)
+{
+    return _mm256_xor_si256(a, b);
+}
+INLINE vi splat_s8(int32_t x)
+{
+    return _mm256_set1_epi8((char)x);
+}
+INLINE vi clamp_i8(vi x, vi low, vi high)
+{
+    return _mm256_min_epi8(_mm256_max_epi8(x, low), high);
+}
+INLINE vi clamp_u8(vi x, vi low, vi high)
+{
+    return _mm256_min_epu8(_mm256_max_epu8(x, low), high);
+}
 
-INLINE vf choose_by_sign(vf x, vf positive, vf negative) { return _mm256_blendv_ps(positive, negative, x); }
+INLINE vf choose_by_sign(vf x, vf positive, vf negative)
+{
+    return _mm256_blendv_ps(positive, negative, x);
+}
 
 /* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more
    give 0, which shifts back to 0: right for x = 0 alone. */
@@ -210,8 +310,8 @@ INLINE vi single_half(vi product, vi total)
 INLINE vi mul_single(vi x, vi m, vi total)
 {
     vi even = single_half(_mm256_mul_epi32(x, m), _mm256_and_si256(total, _mm256_set1_epi64x(0xFFFFFFFF)));
-    vi odd = single_half(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(m, 32)),
-                         _mm256_srli_epi64(total, 32));
+    vi odd =
+        single_half(_mm256_mul_epi32(_mm256_srli_epi64(x, 32), _mm256_srli_epi64(m, 32)), _mm256_srli_epi64(total, 32));
     return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
 }
 
@@ -246,7 +346,10 @@ INLINE vf convert_f64_f32(const double *p)
 {
     return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(p + 4)), _mm256_cvtpd_ps(_mm256_loadu_pd(p)));
 }
-INLINE vf convert_f16_f32(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vf convert_f16_f32(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
 INLINE vf convert_bf16_f32(const uint16_t *p)
 {
     return _mm256_castsi256_ps(_mm256_slli_epi32(load_u16(p), 16));
@@ -265,3 +368,4 @@ INLINE void convert_f32_bf16(const float *p, uint16_t *out)
     words = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xD8);
     _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(words));
 }
+/* clang-format on */

@@ -3,6 +3,7 @@
  * The vocabulary of elementwise_simd.h in aarch64 Advanced SIMD: vectors of 4 lanes.  Comments on the
  * methods are in simd_avx2.h; only what differs has one here.
  */
+/* clang-format off: one operation a line */
 #include <arm_neon.h>
 
 #include "kernels/half.h"
@@ -20,13 +21,34 @@ typedef struct {
     float64x2_t low, high;
 } vd;
 
-INLINE vf load_f32(const float *p) { return vld1q_f32(p); }
-INLINE vf keep_f32(vf x) { return x; } /* there are no other loads */
-INLINE vf splat_f32(float x) { return vdupq_n_f32(x); }
-INLINE vi load_s32(const int32_t *p) { return vld1q_s32(p); }
-INLINE vi splat_s32(int32_t x) { return vdupq_n_s32(x); }
-INLINE vd load_f64(const double *p) { return (vd){vld1q_f64(p), vld1q_f64(p + 2)}; }
-INLINE vd splat_f64(double x) { return (vd){vdupq_n_f64(x), vdupq_n_f64(x)}; }
+INLINE vf load_f32(const float *p)
+{
+    return vld1q_f32(p);
+}
+INLINE vf keep_f32(vf x)
+{
+    return x;
+} /* there are no other loads */
+INLINE vf splat_f32(float x)
+{
+    return vdupq_n_f32(x);
+}
+INLINE vi load_s32(const int32_t *p)
+{
+    return vld1q_s32(p);
+}
+INLINE vi splat_s32(int32_t x)
+{
+    return vdupq_n_s32(x);
+}
+INLINE vd load_f64(const double *p)
+{
+    return (vd){vld1q_f64(p), vld1q_f64(p + 2)};
+}
+INLINE vd splat_f64(double x)
+{
+    return (vd){vdupq_n_f64(x), vdupq_n_f64(x)};
+}
 
 INLINE uint32x2_t load_word(const void *p)
 {
@@ -42,12 +64,24 @@ INLINE vi load_u8(const uint8_t *p)
 {
     return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(load_word(p))))));
 }
-INLINE vi load_i16(const int16_t *p) { return vmovl_s16(vld1_s16(p)); }
-INLINE vi load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
-INLINE vi load_i32(const int32_t *p) { return load_s32(p); }
+INLINE vi load_i16(const int16_t *p)
+{
+    return vmovl_s16(vld1_s16(p));
+}
+INLINE vi load_u16(const uint16_t *p)
+{
+    return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p)));
+}
+INLINE vi load_i32(const int32_t *p)
+{
+    return load_s32(p);
+}
 
 /* C has no way to ask for non-temporal stores here, so `stream` changes nothing. */
-INLINE int16x8_t narrow(vi a, vi b) { return vcombine_s16(vqmovn_s32(a), vqmovn_s32(b)); }
+INLINE int16x8_t narrow(vi a, vi b)
+{
+    return vcombine_s16(vqmovn_s32(a), vqmovn_s32(b));
+}
 INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
 {
     (void)stream;
@@ -58,18 +92,24 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     (void)stream;
     vst1q_u8(p, vcombine_u8(vqmovun_s16(narrow(x[0], x[1])), vqmovun_s16(narrow(x[2], x[3]))));
 }
-INLINE int16x8_t narrow_with(vi a, vi b, vi zero) { return vqaddq_s16(narrow(a, b), vreinterpretq_s16_s32(zero)); }
-INLINE vi codes_i8(const vi x[4], vi zero)
+INLINE int16x8_t narrow_with(vi a, vi b, vi zero)
+{
+    return vqaddq_s16(narrow(a, b), vreinterpretq_s16_s32(zero));
+}
+INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
 }
-INLINE vi codes_u8(const vi x[4], vi zero)
+INLINE vi saturated_u8(const vi x[4], vi zero)
 {
     int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
     return vreinterpretq_s32_u8(vcombine_u8(vqmovun_s16(ab), vqmovun_s16(cd)));
 }
-INLINE vi splat_s16(int32_t x) { return vreinterpretq_s32_s16(vdupq_n_s16((int16_t)x)); }
+INLINE vi splat_s16(int32_t x)
+{
+    return vreinterpretq_s32_s16(vdupq_n_s16((int16_t)x));
+}
 INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
 {
     (void)stream;
@@ -94,27 +134,65 @@ INLINE void store4_f32(float *p, const vf x[4], bool stream)
     for (int k = 0; k < 4; k++)
         vst1q_f32(p + k * LANES, x[k]);
 }
-INLINE void end_stream(void) {}
+INLINE void end_stream(void)
+{
+}
 
-INLINE vf mul_f32(vf a, vf b) { return vmulq_f32(a, b); }
-INLINE vf min_f32(vf a, vf b) { return vminq_f32(a, b); }
-INLINE vf div_f32(vf a, vf b) { return vdivq_f32(a, b); }
-INLINE vi add_s32(vi a, vi b) { return vaddq_s32(a, b); }
-INLINE vi sub_s32(vi a, vi b) { return vsubq_s32(a, b); }
-INLINE vi clamp_s32(vi x, vi low, vi high) { return vmaxq_s32(low, vminq_s32(high, x)); }
-INLINE vf float_of_s32(vi x) { return vcvtq_f32_s32(x); }
-INLINE vi even_s32(vf x) { return vcvtnq_s32_f32(x); }
-INLINE vf clamp_f32(vf x, vf low, vf high) { return vmaxq_f32(low, vminq_f32(high, x)); } /* NaN stays */
+INLINE vf mul_f32(vf a, vf b)
+{
+    return vmulq_f32(a, b);
+}
+INLINE vf min_f32(vf a, vf b)
+{
+    return vminq_f32(a, b);
+}
+INLINE vf div_f32(vf a, vf b)
+{
+    return vdivq_f32(a, b);
+}
+INLINE vi add_s32(vi a, vi b)
+{
+    return vaddq_s32(a, b);
+}
+INLINE vi sub_s32(vi a, vi b)
+{
+    return vsubq_s32(a, b);
+}
+INLINE vi clamp_s32(vi x, vi low, vi high)
+{
+    return vmaxq_s32(low, vminq_s32(high, x));
+}
+INLINE vf float_of_s32(vi x)
+{
+    return vcvtq_f32_s32(x);
+}
+INLINE vi even_s32(vf x)
+{
+    return vcvtnq_s32_f32(x);
+}
+INLINE vf clamp_f32(vf x, vf low, vf high)
+{
+    return vmaxq_f32(low, vminq_f32(high, x));
+} /* NaN stays */
 INLINE vf zero_if_nan(vf x)
 {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vceqq_f32(x, x)));
 }
-INLINE vi away_s32(vf x) { return vcvtaq_s32_f32(x); }
+INLINE vi away_s32(vf x)
+{
+    return vcvtaq_s32_f32(x);
+}
 
-/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h distrusts, but for the
-   positive limit, whose code is right. */
-INLINE vf fma_f32(vf x, vf slope, vf offset) { return vfmaq_f32(offset, x, slope); }
-INLINE vi fixed_of(vf x, vf slope, vf offset) { return vcvtnq_s32_f32(fma_f32(x, slope, offset)); }
+/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h calls undecided, but for the
+   positive limit, whose value is right. */
+INLINE vf fma_f32(vf x, vf slope, vf offset)
+{
+    return vfmaq_f32(offset, x, slope);
+}
+INLINE vi fixed_of(vf x, vf slope, vf offset)
+{
+    return vcvtnq_s32_f32(fma_f32(x, slope, offset));
+}
 /* The upper halves joined, in the elements' own order, and the lower ones; least is of the lower ones. */
 typedef uint16x8_t fixed_lows;
 typedef struct {
@@ -134,15 +212,30 @@ INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
 {
     return (struct fixed_block){ab.high, cd.high, vminq_u16(ab.low, cd.low)};
 }
-INLINE bool fixed_below(uint16x8_t least, uint8_t limit) { return vminvq_u16(least) < limit; }
-INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b) { return vminq_u16(a, b); }
-INLINE vi fixed_codes(const struct fixed_block *block)
+INLINE bool fixed_below(uint16x8_t least, uint8_t limit)
+{
+    return vminvq_u16(least) < limit;
+}
+INLINE uint16x8_t fixed_least(uint16x8_t a, uint16x8_t b)
+{
+    return vminq_u16(a, b);
+}
+INLINE vi fixed_values(const struct fixed_block *block)
 {
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(block->ab), vqmovn_s16(block->cd)));
 }
-INLINE vi and_s32(vi a, vi b) { return vandq_s32(a, b); }
-INLINE vi xor_s32(vi a, vi b) { return veorq_s32(a, b); }
-INLINE vi splat_s8(int32_t x) { return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x)); }
+INLINE vi and_s32(vi a, vi b)
+{
+    return vandq_s32(a, b);
+}
+INLINE vi xor_s32(vi a, vi b)
+{
+    return veorq_s32(a, b);
+}
+INLINE vi splat_s8(int32_t x)
+{
+    return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x));
+}
 INLINE vi clamp_i8(vi x, vi low, vi high)
 {
     int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(low));
@@ -164,9 +257,18 @@ INLINE vf choose_by_sign(vf x, vf positive, vf negative)
 }
 
 /* The instruction's shift is a signed byte: 127 places and more would come out as another number. */
-INLINE vi shift_left_saturating(vi x, vi left) { return vqshlq_s32(x, vminq_s32(left, splat_s32(32))); }
-INLINE vi high_mul(vi x, vi m) { return vqrdmulhq_s32(x, m); }
-INLINE vi shift_up(vi x, vi n) { return vrshlq_s32(x, vnegq_s32(n)); }
+INLINE vi shift_left_saturating(vi x, vi left)
+{
+    return vqshlq_s32(x, vminq_s32(left, splat_s32(32)));
+}
+INLINE vi high_mul(vi x, vi m)
+{
+    return vqrdmulhq_s32(x, m);
+}
+INLINE vi shift_up(vi x, vi n)
+{
+    return vrshlq_s32(x, vnegq_s32(n));
+}
 
 /* Ties rise, so where x < 0 and something is shifted out, one is taken off first; INT32_MIN stays,
    which is right since its only tie, at n = 32, is out of range. */
@@ -187,7 +289,10 @@ INLINE vi mul_single(vi x, vi m, vi total)
                         single_half(vget_high_s32(x), vget_high_s32(m), vget_high_s32(total)));
 }
 
-INLINE float64x2_t f64_of_s32(int32x2_t x) { return vcvtq_f64_s64(vmovl_s32(x)); }
+INLINE float64x2_t f64_of_s32(int32x2_t x)
+{
+    return vcvtq_f64_s64(vmovl_s32(x));
+}
 INLINE int32x2_t away_half(int32x2_t x, float64x2_t m, int32x2_t low, int32x2_t high)
 {
     float64x2_t product = vmulq_f64(f64_of_s32(x), m);
@@ -199,11 +304,23 @@ INLINE vi mul_f64_away(vi x, vd m, vi low, vi high)
     return vcombine_s32(away_half(vget_low_s32(x), m.low, vget_low_s32(low), vget_low_s32(high)),
                         away_half(vget_high_s32(x), m.high, vget_high_s32(low), vget_high_s32(high)));
 }
-INLINE vi even_saturating(vf x) { return vcvtnq_s32_f32(x); }
+INLINE vi even_saturating(vf x)
+{
+    return vcvtnq_s32_f32(x);
+}
 
-INLINE vf convert_f64_f32(const double *p) { return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64(p)), vld1q_f64(p + 2)); }
-INLINE vf convert_f16_f32(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
-INLINE vf convert_bf16_f32(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+INLINE vf convert_f64_f32(const double *p)
+{
+    return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64(p)), vld1q_f64(p + 2));
+}
+INLINE vf convert_f16_f32(const uint16_t *p)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+}
+INLINE vf convert_bf16_f32(const uint16_t *p)
+{
+    return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
+}
 INLINE void convert_f32_f16(const float *p, uint16_t *out)
 {
     vst1_u16(out, vreinterpret_u16_f16(vcvt_f16_f32(load_f32(p))));
@@ -216,3 +333,4 @@ INLINE void convert_f32_bf16(const float *p, uint16_t *out)
     uint32x4_t nan = vcgtq_u32(vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), vdupq_n_u32(0x7F800000));
     vst1_u16(out, vmovn_u32(vbslq_u32(nan, vorrq_u32(top, vdupq_n_u32(0x40)), rounded)));
 }
+/* clang-format on */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who writes and who reads each tensor of a subgraph, found once for all tensors.
+ * The operators that write and read each tensor of a subgraph, found once for all tensors.
  *
  * Compressed rows: all consumers stand in one array, tensor after tensor, and `ends` says where the
  * row of each tensor ends.  Indices out of range and -1 take part in nothing.  Building takes time and
@@ -15,9 +15,9 @@ typedef struct tq_graph {
     tq_allocator allocator;
     uint32_t tensor_count;
     uint64_t edge_count;
-    uint32_t *producers; /* a tensor: its first writer + 1, or 0 */
-    uint32_t *ends;      /* a tensor + 1: the end of its row; [0] is 0 */
-    uint32_t *consumers;
+    uint32_t *producers; /* [tensor_count]: the first operator that writes the tensor, plus 1; 0: none */
+    uint32_t *ends;      /* [tensor_count + 1]: [i + 1] is the end of tensor i's row in `consumers`; [0] is 0 */
+    uint32_t *consumers; /* [edge_count]: operators, tensor after tensor */
 } tq_graph;
 
 /* Fails with TQ_NO_MEMORY, and with TQ_BYTE_BUDGET for 2^32 edges or more.  tq_graph_free ends the graph;

@@ -2,7 +2,7 @@
  *
  * A model: views over a verified file.  Only opening allocates: little, and an index of external
  * buffers.  An open model may be read from several threads at once.  The caller's bytes must outlive
- * the model and all that is got from it.
+ * the model and every view of it.
  *
  * Reading is lenient: indices in a file need not fit, and these functions answer "none" for one that
  * does not.  problems.h lists such things.
@@ -28,7 +28,7 @@ typedef struct tq_model {
     tq_vector external_groups, external_buffers;
     uint64_t *external_index; /* id << 32 | place in external_buffers, sorted; NULL without them */
     tq_allocator allocator;
-    tq_shared *shared; /* what interpreters make of its constants, once for all of them */
+    tq_shared *shared; /* values that interpreters make of constants, once for all interpreters */
 } tq_model;
 
 typedef struct tq_subgraph {
@@ -38,7 +38,7 @@ typedef struct tq_subgraph {
 
 typedef struct tq_operator {
     tq_table table;
-    int64_t code;         /* TQ_BuiltinOperator_x, or a number not known, or -1: opcode_index is bad */
+    int64_t code;         /* TQ_BuiltinOperator_x, or one that the schema does not know; -1: opcode_index is out of range */
     int32_t version;      /* 1 where the operator code does not say */
     tq_bytes custom_name; /* data NULL unless code is CUSTOM and the file names it */
 } tq_operator;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tensor's quantization as the file stores it, and what each of its parts belongs to.
+ * A tensor's quantization as the file stores it.
  */
 #ifndef TQ_MODEL_QUANTIZATION_H
 #define TQ_MODEL_QUANTIZATION_H
@@ -8,7 +8,7 @@
 #include "model/model.h"
 
 typedef enum tq_quantization_kind {
-    TQ_QUANTIZATION_NONE,       /* nothing that maps codes to real numbers */
+    TQ_QUANTIZATION_NONE,       /* no scale: nothing maps quantized values to real values */
     TQ_QUANTIZATION_PER_TENSOR, /* one scale */
     TQ_QUANTIZATION_PER_AXIS,   /* one scale an index of quantized_dimension */
     TQ_QUANTIZATION_BLOCKWISE,  /* scales in another tensor, one a block */

@@ -15,21 +15,21 @@ static const outside_fields of_operator = {TQ_Operator_large_custom_options_offs
                                            TQ_FIELD_COUNT};
 
 /* Replaces an offset that leads to bytes of the file by the bytes. */
-static tq_status take_outside(tq_tree *tree, tq_node *node, const outside_fields *fields, tq_bytes file, tq_error *error)
+static tq_status take_outside(tq_tree *tree, tq_tree_node *node, const outside_fields *fields, tq_bytes file, tq_error *error)
 {
-    uint64_t offset = tq_node_scalar(node, fields->offset).u, size = tq_node_scalar(node, fields->size).u;
-    bool inside = fields->inside != TQ_FIELD_COUNT && tq_node_field(node, fields->inside);
+    uint64_t offset = tq_tree_node_scalar(node, fields->offset).u, size = tq_tree_node_scalar(node, fields->size).u;
+    bool inside = fields->inside != TQ_FIELD_COUNT && tq_tree_node_field(node, fields->inside);
     if (inside || offset < TQ_FIRST_OUTSIDE_OFFSET || !tq_bytes_hold(file, offset, size))
         return TQ_OK;
     tq_cell cell = {.slot = tq_fields[fields->offset].slot, .kind = TQ_CELL_OUTSIDE, .length = size};
     cell.bytes = file.data + offset;
-    return tq_node_put(tree, node, &cell, error);
+    return tq_tree_node_put(tree, node, &cell, error);
 }
 
 /* The elements of a vector of tables; none where the field is absent. */
-static tq_node **elements(const tq_node *node, tq_field_id field, uint32_t *count)
+static tq_tree_node **elements(const tq_tree_node *node, tq_field_id field, uint32_t *count)
 {
-    const tq_cell *cell = node ? tq_node_field(node, field) : NULL;
+    const tq_cell *cell = node ? tq_tree_node_field(node, field) : NULL;
     bool found = cell && cell->kind == TQ_CELL_TABLES;
     *count = found ? cell->count : 0;
     return found ? cell->tables : NULL;
@@ -38,13 +38,13 @@ static tq_node **elements(const tq_node *node, tq_field_id field, uint32_t *coun
 static tq_status take_all_outside(tq_tree *tree, tq_bytes file, tq_error *error)
 {
     uint32_t buffers, subgraphs, operators;
-    tq_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
-    tq_node **subgraph = elements(tree->root, TQ_Model_subgraphs, &subgraphs);
+    tq_tree_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
+    tq_tree_node **subgraph = elements(tree->root, TQ_Model_subgraphs, &subgraphs);
     tq_status status = TQ_OK;
     for (uint32_t i = 0; status == TQ_OK && i < buffers; i++)
         status = take_outside(tree, buffer[i], &of_buffer, file, error);
     for (uint32_t i = 0; i < subgraphs; i++) {
-        tq_node **op = elements(subgraph[i], TQ_SubGraph_operators, &operators);
+        tq_tree_node **op = elements(subgraph[i], TQ_SubGraph_operators, &operators);
         for (uint32_t k = 0; status == TQ_OK && k < operators; k++)
             status = take_outside(tree, op[k], &of_operator, file, error);
     }
@@ -76,9 +76,9 @@ static uint64_t first_outside(const tq_model *model)
 static void align_buffers(tq_tree *tree)
 {
     uint32_t buffers;
-    tq_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
+    tq_tree_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
     for (uint32_t i = 0; i < buffers; i++) {
-        tq_cell *data = tq_node_field(buffer[i], TQ_Buffer_data);
+        tq_cell *data = tq_tree_node_field(buffer[i], TQ_Buffer_data);
         if (data && data->kind == TQ_CELL_VECTOR)
             data->align = BUFFER_ALIGNMENT;
     }
@@ -111,7 +111,7 @@ tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *
         return status;
     tree.has_identifier = true;
     memcpy(tree.identifier, TQ_MODEL_IDENTIFIER, sizeof tree.identifier);
-    status = tq_node_set_scalar(&tree, tree.root, TQ_Model_version, version, error);
+    status = tq_tree_node_set_scalar(&tree, tree.root, TQ_Model_version, version, error);
     if (status == TQ_OK)
         *out = tree;
     else
@@ -133,43 +133,43 @@ static tq_cell data_cell(uint64_t size)
     };
 }
 
-static tq_status put_data(tq_tree *tree, tq_node *buffer, tq_cell cell, tq_error *error)
+static tq_status put_data(tq_tree *tree, tq_tree_node *buffer, tq_cell cell, tq_error *error)
 {
     tq_status status;
     if (cell.length > TQ_FLATBUFFER_LIMIT) { /* too many for inside, whatever else there is */
         cell.slot = tq_fields[TQ_Buffer_offset].slot;
         cell.kind = TQ_CELL_OUTSIDE;
-        tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
-        status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
-        return status == TQ_OK ? tq_node_put(tree, buffer, &cell, error) : status;
+        tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
+        status = tq_tree_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
+        return status == TQ_OK ? tq_tree_node_put(tree, buffer, &cell, error) : status;
     }
-    status = tq_node_put(tree, buffer, &cell, error);
+    status = tq_tree_node_put(tree, buffer, &cell, error);
     if (status == TQ_OK) {
-        tq_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
-        tq_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
+        tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
+        tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
     }
     return status;
 }
 
-tq_status tq_buffer_node_set(tq_tree *tree, tq_node *buffer, tq_bytes bytes, tq_error *error)
+tq_status tq_buffer_node_set(tq_tree *tree, tq_tree_node *buffer, tq_bytes bytes, tq_error *error)
 {
     tq_cell cell = data_cell(bytes.size);
     cell.bytes = bytes.data;
     if (bytes.data)
         return put_data(tree, buffer, cell, error);
-    tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
-    tq_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
-    tq_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
+    tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
+    tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_offset].slot);
+    tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_size].slot);
     return TQ_OK;
 }
 
-tq_cell *tq_buffer_node_cell(const tq_node *buffer)
+tq_cell *tq_buffer_node_cell(const tq_tree_node *buffer)
 {
-    tq_cell *inside = tq_node_field(buffer, TQ_Buffer_data), *outside = tq_node_field(buffer, TQ_Buffer_offset);
+    tq_cell *inside = tq_tree_node_field(buffer, TQ_Buffer_data), *outside = tq_tree_node_field(buffer, TQ_Buffer_offset);
     return inside || !outside || outside->kind != TQ_CELL_OUTSIDE ? inside : outside;
 }
 
-tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, uint64_t size, tq_error *error)
+tq_status tq_buffer_node_make(tq_tree *tree, tq_tree_node *buffer, tq_maker *maker, uint64_t size, tq_error *error)
 {
     tq_cell cell = data_cell(size);
     cell.maker = maker;
@@ -177,9 +177,9 @@ tq_status tq_buffer_node_make(tq_tree *tree, tq_node *buffer, tq_maker *maker, u
     return put_data(tree, buffer, cell, error);
 }
 
-static tq_status move_outside(tq_tree *tree, tq_node *buffer, tq_error *error)
+static tq_status move_outside(tq_tree *tree, tq_tree_node *buffer, tq_error *error)
 {
-    const tq_cell *data = tq_node_field(buffer, TQ_Buffer_data);
+    const tq_cell *data = tq_tree_node_field(buffer, TQ_Buffer_data);
     if (!data || data->kind != TQ_CELL_VECTOR || !data->length)
         return TQ_OK;
     tq_cell cell = {.slot = tq_fields[TQ_Buffer_offset].slot, .kind = TQ_CELL_OUTSIDE, .length = data->length};
@@ -188,20 +188,20 @@ static tq_status move_outside(tq_tree *tree, tq_node *buffer, tq_error *error)
         cell.maker = data->maker;
     else
         cell.bytes = data->bytes;
-    tq_status status = tq_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
+    tq_status status = tq_tree_node_set_u64(tree, buffer, TQ_Buffer_size, cell.length, error);
     if (status == TQ_OK)
-        status = tq_node_put(tree, buffer, &cell, error);
+        status = tq_tree_node_put(tree, buffer, &cell, error);
     if (status == TQ_OK)
-        tq_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
+        tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
     return status;
 }
 
-static void mark_used(const tq_node *subgraph, uint32_t buffers, uint8_t *is_used)
+static void mark_used(const tq_tree_node *subgraph, uint32_t buffers, uint8_t *is_used)
 {
     uint32_t tensors;
-    tq_node **tensor = elements(subgraph, TQ_SubGraph_tensors, &tensors);
+    tq_tree_node **tensor = elements(subgraph, TQ_SubGraph_tensors, &tensors);
     for (uint32_t i = 0; i < tensors; i++) {
-        uint64_t index = (uint64_t)tq_node_scalar(tensor[i], TQ_Tensor_buffer).i;
+        uint64_t index = (uint64_t)tq_tree_node_scalar(tensor[i], TQ_Tensor_buffer).i;
         if (index < buffers)
             is_used[index] = 1;
     }
@@ -212,8 +212,8 @@ static tq_status move_constants_outside(tq_tree *tree, tq_error *error)
 {
     uint32_t buffers, subgraphs;
     uint8_t *is_used;
-    tq_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
-    tq_node **subgraph = elements(tree->root, TQ_Model_subgraphs, &subgraphs);
+    tq_tree_node **buffer = elements(tree->root, TQ_Model_buffers, &buffers);
+    tq_tree_node **subgraph = elements(tree->root, TQ_Model_subgraphs, &subgraphs);
     tq_status status = tq_allocate(&tree->region.allocator, buffers, 1, &is_used, error);
     if (status != TQ_OK)
         return status;

@@ -71,7 +71,7 @@ typedef struct tq_sparsity {
    vectors.  Fails with TQ_BAD_SPARSITY (also where the tensor has none) and TQ_BAD_SHAPE. */
 tq_status tq_sparsity_open(const tq_table *tensor, tq_sparsity *out, tq_error *error);
 
-/* What tq_tensor_densify fails with, but for a `dense_size` that does not fit, without writing anything. */
+/* Fails as tq_tensor_densify does, without a dense tensor: all checks but that of dense_size. */
 tq_status tq_tensor_densify_check(const tq_table *tensor, tq_bytes stored, tq_error *error);
 
 /* Writes the dense tensor.

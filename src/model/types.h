@@ -12,11 +12,11 @@ typedef enum tq_type_kind {
 } tq_type_kind;
 
 typedef struct tq_type_row {
-    const char *name;
-    uint8_t bits;
-    uint8_t kind; /* tq_type_kind */
-    const char *dtype, *details_dtype;
-    double low, high;
+    const char *name;                  /* "INT8" */
+    uint8_t bits;                      /* of one element: 2 to 128; 0: no fixed size */
+    uint8_t kind;                      /* tq_type_kind */
+    const char *dtype, *details_dtype; /* "ml_dtypes.int4", "int8" */
+    double low, high;                  /* of an INTEGER; else 0 */
 } tq_type_row;
 
 #define TQ_TYPE_COUNT 23

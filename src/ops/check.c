@@ -2,72 +2,13 @@
 #include "ops/check.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/arity.h"
 #include "ops/quantized.h"
 
-/* ---- failing ---- */
-
-/* "operator 3 (CONV_2D): " and the message. */
-static tq_status fail(const tq_node *node, tq_error *error, tq_status status, const char *where, const char *format,
-                      va_list args)
-{
-    char text[200];
-    vsnprintf(text, sizeof text, format, args);
-    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op ? node->op->name : "?", where,
-                   text);
-}
-
-tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fail(node, error, status, "", format, args);
-    va_end(args);
-    return status;
-}
-
-static void name_tensor(const char *what, int i, const tq_tensor *tensor, char out[100])
-{
-    tq_bytes name = {NULL, 0};
-    if (tensor)
-        name = tq_get_string(&tensor->table, TQ_Tensor_name);
-    snprintf(out, 100, "%s %d '%.*s' ", what, i, name.size > 60 ? 60 : (int)name.size,
-             name.data ? (const char *)name.data : "");
-}
-
-tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
-{
-    char where[100];
-    va_list args;
-    name_tensor("input", i, i < node->in_count ? node->in[i] : NULL, where);
-    va_start(args, format);
-    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
-    va_end(args);
-    return TQ_BAD_OPERATOR;
-}
-
-tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...)
-{
-    char where[100];
-    va_list args;
-    name_tensor("output", i, i < node->out_count ? node->out[i] : NULL, where);
-    va_start(args, format);
-    fail(node, error, TQ_BAD_OPERATOR, where, format, args);
-    va_end(args);
-    return TQ_BAD_OPERATOR;
-}
-
 /* ---- counts and types ---- */
-
-const char *tq_type_name(int64_t type)
-{
-    const char *name = tq_enum_name(TQ_ENUM_TensorType, type);
-    return name ? name : "unknown";
-}
 
 tq_status tq_check_operands(const tq_node *node, tq_error *error)
 {
@@ -156,6 +97,13 @@ tq_status tq_check_rank(const tq_node *node, int i, int low, int high, tq_error 
                        : tq_input_fail(node, i, error, "has %d dimensions; it needs %d to %d", rank, low, high);
 }
 
+tq_status tq_check_single(const tq_node *node, int i, tq_error *error)
+{
+    if (tq_tensor_count(node->in[i]) != 1)
+        return tq_input_fail(node, i, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[i]));
+    return TQ_OK;
+}
+
 /* ---- quantization ---- */
 
 /* What keeps a tensor's parameters from being one sound scale; NULL: nothing. */
@@ -231,6 +179,23 @@ tq_status tq_check_axis(const tq_node *node, int64_t axis, int rank, const char 
     return TQ_OK;
 }
 
+tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *error)
+{
+    TQ_TRY(tq_check_input(node, i, TQ_T(INT32) | TQ_T(INT64), error));
+    if (count >= 0 && tq_tensor_count(node->in[i]) != (size_t)count)
+        return tq_input_fail(node, i, error, "has %zu elements; it needs %lld", tq_tensor_count(node->in[i]),
+                             (long long)count);
+    return TQ_OK;
+}
+
+tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error)
+{
+    if (value < 0 || value > INT32_MAX)
+        return tq_output_fail(node, 0, error, "would have a dimension of %lld", (long long)value);
+    *out = (int32_t)value;
+    return TQ_OK;
+}
+
 int64_t tq_integer_at(const tq_tensor *tensor, size_t at)
 {
     switch (tensor->type) {
@@ -244,4 +209,12 @@ int64_t tq_integer_at(const tq_tensor *tensor, size_t at)
     case TQ_TensorType_INT64: return ((const int64_t *)tensor->data)[at];
     }
     return 0;
+}
+
+void tq_integer_put(const tq_tensor *tensor, size_t at, int64_t value)
+{
+    if (tensor->type == TQ_TensorType_INT64)
+        ((int64_t *)tensor->data)[at] = value;
+    else
+        ((int32_t *)tensor->data)[at] = (int32_t)value;
 }

@@ -8,7 +8,7 @@
 #include "ops/op.h"
 
 /* The number at `key`, cut to an integer; `absent` where there is none or a null.  What 64 bits cannot hold, and floats
-   from 1e9, is INT64_MAX.  TQ_BAD_OPERATOR: it is no number; TQ_BAD_FLEXBUFFER. */
+   from 1e9, is INT64_MAX.  TQ_BAD_OPERATOR: the value is no number; TQ_BAD_FLEXBUFFER. */
 tq_status tq_option_int(const tq_node *node, const char *key, int64_t absent, int64_t *out, tq_error *error);
 
 /* An integer in [low, high], which must be there: TQ_BAD_OPERATOR else. */

@@ -3,9 +3,9 @@
  * What an operator is.
  *
  * An operator is a row of ops.def and one function, tq_prepare_<name>, in a file of its own or of its
- * family.  Prepare proves that the operator's contract holds, says what its outputs' shapes are, packs
- * constants, asks for scratch and chooses node->eval for the types at hand.  Eval then runs blind: it
- * checks only what depends on data (indices, divisors), and allocates nothing.
+ * family.  Prepare checks the operator's contract, gives its outputs their shapes, prepacks constants, asks for
+ * scratch and chooses node->eval for the types at hand.  Eval then checks only what depends on data (indices, divisors),
+ * and allocates nothing.
  *
  * In prepare
  *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
@@ -15,16 +15,17 @@
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
- *   kept        tq_node_keep: node->kept in eval, what the first run makes of constants, so that preparing costs no
- *               more than counting its bytes.  Interpreters of one model have it in common: eval only reads it.
+ *   prepacked   tq_node_keep: node->kept in eval.  The first run makes it from constants; prepare only counts its bytes.
+ *               The interpreters of a model share it: eval only reads it.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
- * Where an output's shape waits for the data, operators that read it are prepared when it is known,
- * while the model runs.  They need not know.
+ * Where an output's shape waits for the data, its readers are prepared while the model runs, as soon as the shape is
+ * known.  Their prepare functions see no difference.
  *
  * Ctrl-C is heard within a tenth of a second: loops over elements are TQ_EACH, tq_parallel_for or one of the shared walks,
- * and others ask tq_stop_after (base/stop.h).  One that ends early leaves garbage, which the runtime throws away: no later
- * loop may take it for an index or a size; such a loop first asks tq_stop_now(), and eval returns TQ_INTERRUPTED.
+ * and other loops ask tq_stop_after (base/stop.h).  A loop that ends early leaves garbage in its output, which the runtime
+ * throws away.  A later loop that reads indices or sizes from such an output asks tq_stop_now() first; eval then returns
+ * TQ_INTERRUPTED.
  *
  * Every failure says what was found and what is needed; the functions below put the operator's number,
  * its name and the tensor in front.
@@ -32,7 +33,7 @@
 #ifndef TQ_OPS_OP_H
 #define TQ_OPS_OP_H
 
-#include "base/alloc.h"
+#include "base/memory.h"
 #include "base/stop.h"
 #include "model/model.h"
 #include "ops/tensor.h"
@@ -62,6 +63,32 @@ typedef struct tq_op {
     void *context; /* for the functions of a registered custom operator */
 } tq_op;
 
+/* The graph around a node, as far as operators use it.  The runtime fills it. */
+typedef struct tq_host {
+    const tq_model *model;
+    tq_tensor *tensors; /* of the subgraph */
+    uint32_t tensor_count;
+    tq_pool *pool;      /* all memory comes from here */
+    tq_block *prepared; /* list: small pieces of memory that prepare functions got */
+    bool in_prepare;    /* shapes and scratch are only recorded, for the arena's plan; false: given at once */
+} tq_host;
+
+/* Fills node->prepacked, which is zeroed, before the node's first eval, in the first interpreter of the model that
+   gets there.  May use node->scratch. */
+typedef void (*tq_pack_fn)(tq_node *node);
+
+enum { TQ_FORM = 14 };
+
+/* What prepare asks of the runtime, through the functions below. */
+typedef struct tq_request {
+    uint64_t work;            /* tq_node_work */
+    uint64_t scratch_bytes;   /* tq_node_scratch in prepare */
+    uint64_t prepacked_bytes; /* tq_node_prepack, as are the rest */
+    tq_pack_fn pack;
+    int64_t form[TQ_FORM];
+    int form_count;
+} tq_request;
+
 struct tq_node {
     const tq_op *op;
     tq_operator row;   /* its row in the file */
@@ -84,17 +111,17 @@ struct tq_node {
     void *scratch, *kept; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
-    bool tabulated; /* XNNPACK computes it as a part of one table of several operators */
+    bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool clamp_tabulated; /* the same of its fused activation */
     int threads; /* at most so many; at least 1 */
-    struct tq_graph_run *run; /* the runtime's */
+
+    tq_host *host;         /* of all nodes of a graph */
+    tq_request request;
+    tq_block *memory;      /* list: tq_node_memory, but for host->prepared */
+    tq_block *own_scratch; /* what `scratch` points into, where it is not in the arena */
 };
 
-/* The row of a builtin operator, or NULL where tq has none. */
-const tq_op *tq_op_find(int64_t code);
-/* That of a custom operator that tq knows by name. */
-const tq_op *tq_custom_op_find(tq_bytes name);
-
-/* ---- what the runtime does for an operator ---- */
+/* ---- what an operator may ask for ---- */
 
 /* `count` items of `size` bytes, all zero, aligned to 64; the runtime releases them.  Prepare only. */
 tq_status tq_node_memory(tq_node *node, uint64_t count, size_t size, void *out, tq_error *error);
@@ -109,15 +136,9 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
-/* Fills node->kept, which is zeroed, before its first eval: in whichever interpreter of the model comes there first.
-   node->scratch may be used. */
-typedef void (*tq_pack_fn)(tq_node *node);
-
-enum { TQ_FORM = 14 };
-
-/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes, so it must follow from the node
-   in the file, its numerics, the values of its constant inputs and the numbers of `form` (TQ_FORM at most) alone; `form`
-   has all else that could differ in another interpreter, by shapes, machine or caller. */
+/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone from the
+   node in the file, its numerics, the values of its constant inputs, and `form`: `count` integers, 0 to TQ_FORM, which hold
+   all else that could differ in another interpreter (shapes, machine, caller). */
 tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
@@ -126,6 +147,9 @@ tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error 
 
 /* The same for a STRING output in eval, of which only the number of bytes counts. */
 tq_status tq_output_bytes(tq_node *node, int i, const tq_shape *shape, uint64_t bytes, tq_error *error);
+
+/* Whether so many bytes could be allocated now, before work is done for them.  TQ_MEMORY_LIMIT. */
+tq_status tq_node_has_room(tq_node *node, uint64_t bytes, tq_error *error);
 
 /* Output i gets its shape in eval, which calls tq_output_shape.  STRING outputs always do. */
 void tq_output_later(tq_node *node, int i);

@@ -26,7 +26,7 @@ static void activation_range(int64_t activation, float *low, float *high)
 /* XNNPACK's: the zero point is inside the rounding. */
 static int32_t bound_even(float bound, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
-    return tq_code_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
+    return tq_value_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
 }
 
 void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arithmetic that quantized operators share: codes, activations, multipliers.
+ * Arithmetic that quantized operators share: ranges of quantized values, fused activations, multipliers.
  * Sources: LiteRT f6745779, tflite/kernels/kernel_util.cc.
  */
 #ifndef TQ_OPS_QUANTIZED_H
@@ -9,11 +9,11 @@
 #include "ops/op.h"
 #include "quant/rounding.h"
 
-/* The least and greatest code of INT8, UINT8, INT16, INT4, INT32 ... */
+/* The least and greatest quantized value of INT8, UINT8, INT16, INT4, INT32 ...; INT32's for every other type. */
 void tq_code_range(int32_t type, int32_t *low, int32_t *high);
 
-/* The codes that a fused activation leaves of output 0's: TANH and SIGN_BIT leave all, as in the runtime.
-   The bounds are Q(f) = zero_point + away(f32(f / scale)), cut to the type; XNNPACK's even(f32(f32(f / scale) +
+/* The quantized values of output 0 that a fused activation lets pass.  TANH and SIGN_BIT let all pass, as in the runtime.
+   The bounds are Q(f) = zero_point + away(f32(f / scale)), clamped to the type; XNNPACK's even(f32(f32(f / scale) +
    zero_point)). */
 void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
 
@@ -48,10 +48,10 @@ static inline float tq_even_multiplier(float first, float second, float out)
     return first * second / out;
 }
 
-/* A multiplier of its codes' differences in units of 1 / 256; XNNPACK takes none of 2^7 or more. */
+/* XNNPACK's multiplier of differences q - zero_point, in units of 1 / 256.  XNNPACK takes multipliers below 2^7 alone. */
 static inline int32_t tq_parts_of_256(float by)
 {
-    return tq_code_of_rounded(rintf(by * 256), 0, -32768, 32768);
+    return tq_value_of_rounded(rintf(by * 256), 0, -32768, 32768);
 }
 
 static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)

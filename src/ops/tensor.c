@@ -20,6 +20,27 @@ void tq_shape_format(const tq_shape *shape, char *out, size_t size)
         memcpy(out + size - 4, "...", 4);
 }
 
+tq_status tq_tensor_allocate(tq_tensor *tensor, tq_pool *pool, uint64_t bytes, tq_error *error)
+{
+    if (!tensor->block || tensor->block->size < bytes) {
+        tq_block *block;
+        tq_status status = tq_block_new(pool, bytes, &block, error);
+        if (status != TQ_OK)
+            return status;
+        tq_block_release(tensor->block);
+        tensor->block = block;
+    }
+    tensor->data = tensor->block->data;
+    tensor->bytes = (size_t)bytes;
+    return TQ_OK;
+}
+
+const char *tq_type_name(int64_t type)
+{
+    const char *name = tq_enum_name(TQ_ENUM_TensorType, type);
+    return name ? name : "unknown";
+}
+
 size_t tq_element_bytes(int32_t type)
 {
     const tq_type_row *row = tq_type(type);

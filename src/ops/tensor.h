@@ -5,6 +5,7 @@
 #ifndef TQ_OPS_TENSOR_H
 #define TQ_OPS_TENSOR_H
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "flatbuffer/table.h"
 #include "model/types.h"
@@ -35,6 +36,9 @@ static inline size_t tq_shape_span(const tq_shape *shape, int begin, int end)
     return count;
 }
 
+/* "FLOAT32" for a TensorType; "unknown". */
+const char *tq_type_name(int64_t type);
+
 bool tq_shape_equal(const tq_shape *a, const tq_shape *b);
 
 /* "[1,224,224,3]"; cut short with "..." where it does not fit. */
@@ -48,7 +52,7 @@ typedef enum tq_storage {
     TQ_STORAGE_DYNAMIC   /* its size is known when its operator runs; on the heap */
 } tq_storage;
 
-/* Affine quantization: real = scale * (code - zero_point). */
+/* Affine quantization: real = scale * (quantized - zero_point). */
 typedef struct tq_affine {
     uint32_t count;            /* 0: none; 1: per tensor; else one for each index of `axis` */
     int32_t axis;              /* in [0, rank) where count > 1 */
@@ -63,13 +67,16 @@ typedef struct tq_tensor {
     tq_shape shape;
     uint8_t storage; /* tq_storage */
     bool has_shape;  /* false: not before its operator has run */
+    bool later;      /* its operator gives it a shape in eval, when the data is known */
     bool in_file;    /* the file has its value */
     bool unpacked;   /* see tq_backend_unpacks */
+    int32_t reader;  /* the operator that reads it; < 0: none, several, or it is an output (delegate/chains.h) */
     bool resized;    /* `shape` was given before anything was allocated: backends are chosen by it, not by the file's */
-    bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such codes take a byte each) or sparse */
+    bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such values take a byte each) or sparse */
     size_t bytes;    /* at data */
     void *data;      /* aligned to 64 bytes, constants of a file at least to their element; NULL until there
                         is memory.  STRING: the file's format (model/tensor.h) */
+    tq_block *block; /* what holds data: its own, or shared with other interpreters; NULL: the arena, or the file */
     tq_affine quantization;
     tq_table table; /* its row in the file */
     uint32_t index; /* in its subgraph */
@@ -80,7 +87,11 @@ static inline size_t tq_tensor_count(const tq_tensor *tensor)
     return tq_shape_size(&tensor->shape);
 }
 
-/* Bytes of one element in memory: 1 for 4-bit and 2-bit codes, 4 for RESOURCE and VARIANT handles; 0 for
+/* Gives a tensor memory of its own, of `bytes` bytes from the pool, unless its block has enough.  TQ_MEMORY_LIMIT,
+   TQ_NO_MEMORY: the tensor stays as it was. */
+tq_status tq_tensor_allocate(tq_tensor *tensor, tq_pool *pool, uint64_t bytes, tq_error *error);
+
+/* Bytes of one element in memory: 1 for 4-bit and 2-bit values, 4 for RESOURCE and VARIANT handles; 0 for
    STRING and types not known. */
 size_t tq_element_bytes(int32_t type);
 

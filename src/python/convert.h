@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From what the core reads to Python objects.  Each returns a new reference, or NULL with an exception.
+ * From the core's values to Python objects.  Each returns a new reference, or NULL with an exception.
  */
 #ifndef TQ_PYTHON_CONVERT_H
 #define TQ_PYTHON_CONVERT_H
@@ -43,7 +43,8 @@ PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, P
 /* A union as such a dict; None where it is not set or its type is not known. */
 PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
 
-/* The items of a sequence as a tuple, which nobody changes meanwhile; NULL with TypeError, which says what is needed. */
+/* The items of a sequence as a tuple, which nobody changes meanwhile; NULL with TypeError, which says what is needed.
+   */
 PyObject *tq_py_tuple_of(PyObject *sequence, const char *needed);
 
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
@@ -53,10 +54,11 @@ int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);
 /* list.append(item), which is consumed (and may be NULL: then -1). */
 int tq_py_append(PyObject *list, PyObject *item);
 
-/* module.function(argument): how C types reach the parts of tq that are written in Python. */
+/* module.function(argument): how C reaches functions of tq that are written in Python. */
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
 
-/* What __reduce__ gives of an object that its type makes of these arguments, which are consumed (and may be NULL). */
+/* The result of __reduce__ for an object that its type makes of these arguments, which are consumed (and may be NULL).
+   */
 PyObject *tq_py_reduced(PyObject *self, PyObject *positional, PyObject *keywords);
 
 #endif

@@ -45,3 +45,12 @@ PyObject *tq_py_details_class(tq_state *state, int64_t type)
     Py_XDECREF(dtype);
     return class;
 }
+
+PyObject *tq_py_integer_name(int64_t type)
+{
+    const tq_type_row *row = tq_type(type);
+    if (!row || row->kind != TQ_KIND_INTEGER)
+        return Py_NewRef(Py_None);
+    const char *dot = strchr(row->dtype, '.');
+    return PyUnicode_FromString(dot ? dot + 1 : row->dtype);
+}

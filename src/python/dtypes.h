@@ -11,4 +11,7 @@ PyArray_Descr *tq_py_dtype(tq_state *state, int64_t type);
 /* The class that get_tensor_details reports for a TensorType, borrowed; None for one not known. */
 PyObject *tq_py_details_class(tq_state *state, int64_t type);
 
+/* "int4" of a TensorType whose elements are integers, a new str; a new reference to None of any other number. */
+PyObject *tq_py_integer_name(int64_t type);
+
 #endif

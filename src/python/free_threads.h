@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What takes the GIL's place in a Python without one.
+ * The locks that take the GIL's place in a Python without one.
  *
  * Where objects change, methods hold their object (TQ_HOLD, a critical section of CPython): as with the GIL, one thread
  * at a time runs, and the object is let go while the method waits or has detached its thread, as for long work.  What is
@@ -14,8 +14,8 @@
 
 #include <stdatomic.h>
 
-/* TQ_HOLD(object) ... TQ_LET_GO(): a block, which is not left in between.  TQ_LOCK, TQ_UNLOCK: a mutex, for what calls no
-   Python. */
+/* TQ_HOLD(object) ... TQ_LET_GO(): a block, which is not left in between.  TQ_LOCK, TQ_UNLOCK: a mutex, for what calls
+   no Python. */
 #ifdef Py_GIL_DISABLED
 #define TQ_HOLD(object) Py_BEGIN_CRITICAL_SECTION(object);
 #define TQ_LET_GO() Py_END_CRITICAL_SECTION();

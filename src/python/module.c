@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq._core: the module's definition, its state, and the table of what it is made of.
+ * tq._core: the module's definition, and the table of the files that fill it.
  */
-#define TQ_PYTHON_MODULE_C
 #include "python/state.h"
 
 #include "python/arrays/arrays.h"
@@ -32,24 +31,6 @@
 #include "python/edit/tree_weights.h"
 #include "python/arrays/weights.h"
 
-tq_state *tq_state_of(PyObject *self)
-{
-    /* A Python subclass has no module of ours; its first base from C has. */
-    PyTypeObject *type = Py_TYPE(self);
-    while (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !((PyHeapTypeObject *)type)->ht_module)
-        type = type->tp_base;
-    return PyType_GetModuleState(type);
-}
-
-int tq_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot)
-{
-    *slot = PyType_FromModuleAndSpec(module, spec, NULL);
-    if (!*slot)
-        return -1;
-    const char *name = strrchr(spec->name, '.') + 1;
-    return *name == '_' ? 0 : PyModule_AddObjectRef(module, name, *slot);
-}
-
 static int add_keys(PyObject *module, tq_state *state)
 {
     (void)module;
@@ -62,7 +43,7 @@ static int add_keys(PyObject *module, tq_state *state)
     return 0;
 }
 
-static int (*const parts[])(PyObject *module, tq_state *state) = {
+static int (*const adders[])(PyObject *module, tq_state *state) = {
     add_keys,
     tq_py_add_errors,
     tq_py_add_schema,
@@ -108,10 +89,10 @@ static int execute(PyObject *module)
     tq_state *state = PyModule_GetState(module);
     if (refuse_subinterpreter() < 0)
         return -1;
-    if (PyArray_ImportNumPyAPI() < 0)
+    if (tq_py_import_numpy() < 0)
         return -1;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i](module, state) < 0)
+    for (size_t i = 0; i < sizeof adders / sizeof *adders; i++)
+        if (adders[i](module, state) < 0)
             return -1;
     return 0;
 }
@@ -165,7 +146,7 @@ static PyModuleDef_Slot slots[] = {
     {0, NULL},
 };
 
-struct PyModuleDef tq_module = {
+static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "tq._core",
     .m_doc = "The C core of tq.",
@@ -180,5 +161,5 @@ PyMODINIT_FUNC PyInit__core(void);
 
 PyMODINIT_FUNC PyInit__core(void)
 {
-    return PyModuleDef_Init(&tq_module);
+    return PyModuleDef_Init(&definition);
 }

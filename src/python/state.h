@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The module's state, and what every file of the binding includes.
+ * The module's state, which every file of the binding includes.
  *
  * One file holds one Python type or one family of functions.  It offers
- *     int tq_py_add_<what>(PyObject *module, tq_state *state)    -> 0, or -1 with an exception
+ *     int tq_py_add_<name>(PyObject *module, tq_state *state)    -> 0, or -1 with an exception
  * and module.c calls it from a row of its table.
  */
 #ifndef TQ_PYTHON_STATE_H
@@ -13,7 +13,7 @@
 #include <Python.h>
 
 #define PY_ARRAY_UNIQUE_SYMBOL tq_numpy_api
-#ifndef TQ_PYTHON_MODULE_C
+#ifndef TQ_PYTHON_STATE_C
 #define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>
@@ -40,17 +40,19 @@ typedef struct tq_state {
         TQ_KEYS(KEY)
 #undef KEY
     } key;
-    tq_py_lazy dtypes[TQ_TYPE_COUNT];  /* by TensorType: what Tensor.data holds */
-    tq_py_lazy classes[TQ_TYPE_COUNT]; /* by TensorType: what get_tensor_details reports */
+    tq_py_lazy dtypes[TQ_TYPE_COUNT];  /* by TensorType: of Tensor.data */
+    tq_py_lazy classes[TQ_TYPE_COUNT]; /* by TensorType: of get_tensor_details */
     tq_py_lazy members[TQ_ENUM_COUNT]; /* by tq_enum_id: a dict from value to member, which does not change */
 } tq_state;
 
-extern struct PyModuleDef tq_module;
+/* NumPy's C API, for all files: when the module is made.  0, or -1 with an exception. */
+int tq_py_import_numpy(void);
 
 /* The state behind a method's `self`, whose type (or a base of it) this module made. */
 tq_state *tq_state_of(PyObject *self);
 
-/* Loops over a file's parts call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception. */
+/* Loops over a file's items call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception.
+   */
 static inline int tq_py_hears(size_t round)
 {
     return round % 256 == 255 ? PyErr_CheckSignals() : 0;

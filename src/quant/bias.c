@@ -49,7 +49,7 @@ tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float
     return TQ_OK;
 }
 
-int64_t tq_bias_code(float b, float scale, int64_t limit)
+int64_t tq_bias_value(float b, float scale, int64_t limit)
 {
     float rounded = scale == 0 ? 0 : tq_round_f32(b * tq_inverse_scale(scale));
     if (rounded != rounded)

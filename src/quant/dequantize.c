@@ -17,14 +17,14 @@ static double zero_point_of(const parameters *p, uint64_t index)
 }
 
 /* `count` neighbours along the last dimension that share one scale. */
-#define RUN(name, type)                                                                              \
+#define RUN(name, type)                                                                                 \
     static void run_##name(const uint8_t *codes, uint64_t count, double scale, double zero, float *out) \
-    {                                                                                                \
-        for (uint64_t i = 0; i < count; i++) {                                                       \
-            type code;                                                                               \
-            memcpy(&code, codes + i * sizeof code, sizeof code);                                     \
-            out[i] = (float)(scale * ((double)code - zero));                                         \
-        }                                                                                            \
+    {                                                                                                   \
+        for (uint64_t i = 0; i < count; i++) {                                                          \
+            type code;                                                                                  \
+            memcpy(&code, codes + i * sizeof code, sizeof code);                                        \
+            out[i] = (float)(scale * ((double)code - zero));                                            \
+        }                                                                                               \
     }
 RUN(i8, int8_t)
 RUN(u8, uint8_t)
@@ -59,8 +59,8 @@ static uint64_t shared_run(const tq_scale_map *map, int *outer_rank)
     return run;
 }
 
-void tq_dequantize_codes(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
-                         const int64_t *zero_point, uint64_t zero_point_count, float *out)
+void tq_dequantize_values(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
+                          const int64_t *zero_point, uint64_t zero_point_count, float *out)
 {
     parameters p = {scale, zero_point, zero_point_count};
     uint64_t index[TQ_SCALE_MAP_MAX_RANK] = {0};

@@ -81,11 +81,11 @@ static inline float tensorflow_channel_one(float x, const tq_nudged *n)
 }
 
 /* One run of a channel; a loop a rule, so that each is vectorized. */
-#define DEFINE_RUN(name, one)                                                    \
-    static void name(tq_nudged n, const float *x, float *y, size_t count)        \
-    {                                                                            \
-        for (size_t i = 0; i < count; i++)                                       \
-            y[i] = one(x[i], &n);                                                \
+#define DEFINE_RUN(name, one)                                             \
+    static void name(tq_nudged n, const float *x, float *y, size_t count) \
+    {                                                                     \
+        for (size_t i = 0; i < count; i++)                                \
+            y[i] = one(x[i], &n);                                         \
     }
 
 DEFINE_RUN(tflite_run, tflite_one)
@@ -113,8 +113,7 @@ static void quantize_part(void *context, size_t begin, size_t end)
 }
 
 void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view,
-                   const float *x, int threads,
-                   float *y)
+                   const float *x, int threads, float *y)
 {
     quantizing q = {tflite_run, nudged, view, x, y};
     if (rule == TQ_FAKE_QUANT_TENSORFLOW)
@@ -142,7 +141,8 @@ typedef struct deriving {
     end_sums *table; /* [chunks][channels] */
 } deriving;
 
-static void derive_run(const tq_nudged *nudged, const float *dy, const float *x, float *dx, size_t count, end_sums *sums)
+static void derive_run(const tq_nudged *nudged, const float *dy, const float *x, float *dx, size_t count,
+                       end_sums *sums)
 {
     const tq_nudged n = *nudged; /* a copy: for all the compiler knows dx writes to it */
     bool pass = n.scale == 0;
@@ -163,7 +163,8 @@ static void derive_chunks(void *context, size_t begin, size_t end)
     for (size_t c = begin; c < end; c++) {
         size_t last = d->size - c * d->chunk < d->chunk ? d->size : (c + 1) * d->chunk;
         end_sums *sums = d->table + c * d->view.channels;
-        for (tq_axis_run r = tq_axis_run_first(d->view, c * d->chunk, last); r.count; tq_axis_run_next(&r, d->view, last))
+        for (tq_axis_run r = tq_axis_run_first(d->view, c * d->chunk, last); r.count;
+             tq_axis_run_next(&r, d->view, last))
             derive_run(&d->nudged[r.channel], d->dy + r.at, d->x + r.at, d->dx + r.at, r.count, &sums[r.channel]);
     }
 }

@@ -3,7 +3,7 @@
  * Fake quantization: float32 values moved to where quantizing and dequantizing would put them, and
  * its gradient, as TFLite's FAKE_QUANT and TensorFlow's FakeQuantWithMinMaxVars compute them.
  *
- * Codes run from qmin (1 if narrow, else 0) to qmax = 2^bits - 1, and in float32
+ * Quantized values run from qmin (1 if narrow, else 0) to qmax = 2^bits - 1, and in float32
  *     s = (max - min) / (qmax - qmin),  z = away(qmin - min / s) clamped to them,
  *     lo = (qmin - z) * s,  hi = (qmax - z) * s.
  * NaN gives NaN (the runtime's FAKE_QUANT operator gives lo), infinities the ends of the range.
@@ -38,8 +38,7 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
 /* y may be x.  One nudged range a channel.  per_channel: by rule tensorflow's form for channels, even if there is one.
    threads: at most; 0: as many as pay.  They change no result. */
 void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *nudged, tq_axis_view view,
-                   const float *x, int threads,
-                   float *y);
+                   const float *x, int threads, float *y);
 
 /* dx = dy where low <= x <= high, else 0; dmin and dmax (one a channel) sum dy where x is below and
    above, in double and so to float32 rounding whatever the order.  [0, 0] passes dy on.  dx may be

@@ -56,13 +56,13 @@ static inline tq_multiplier given(int32_t multiplier, int32_t shift, tq_requanti
 }
 
 /* One function a rule, so that the switch in tq_requantize is decided outside the loop. */
-#define REQUANTIZE_RULE(symbol, name, text)                                                             \
-    static void multiply_##symbol(char *const *data, const ptrdiff_t *strides, size_t n)                \
-    {                                                                                                   \
-        for (size_t i = 0; i < n; i++) {                                                                \
-            tq_multiplier m = given(AT(int32_t, 1), AT(int32_t, 2), TQ_REQUANTIZE_##symbol);                \
+#define REQUANTIZE_RULE(symbol, name, text)                                                                      \
+    static void multiply_##symbol(char *const *data, const ptrdiff_t *strides, size_t n)                         \
+    {                                                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                         \
+            tq_multiplier m = given(AT(int32_t, 1), AT(int32_t, 2), TQ_REQUANTIZE_##symbol);                     \
             AT(int32_t, 3) = tq_requantize(AT(int32_t, 0), &m, TQ_REQUANTIZE_##symbol, 0, INT32_MIN, INT32_MAX); \
-        }                                                                                               \
+        }                                                                                                        \
     }
 #include "quant/rounding.def"
 
@@ -109,15 +109,9 @@ void tq_requantize_explain(int32_t acc, const tq_multiplier *multiplier, tq_requ
     tq_requantize_steps s = {.multiplier = *multiplier, .shifted = acc, .real_product = acc * multiplier->f64};
     switch (rule) {
     case TQ_REQUANTIZE_DOUBLE:
-    case TQ_REQUANTIZE_UP:
-        explain_high(acc, rule, &s);
-        break;
-    case TQ_REQUANTIZE_SINGLE:
-        explain_single(acc, &s);
-        break;
-    case TQ_REQUANTIZE_FLOAT64_AWAY:
-        s.scaled = tq_round_f64(s.real_product);
-        break;
+    case TQ_REQUANTIZE_UP: explain_high(acc, rule, &s); break;
+    case TQ_REQUANTIZE_SINGLE: explain_single(acc, &s); break;
+    case TQ_REQUANTIZE_FLOAT64_AWAY: s.scaled = tq_round_f64(s.real_product); break;
     case TQ_REQUANTIZE_FLOAT32_EVEN:
         s.real_product = (float)acc * multiplier->f32;
         s.scaled = rintf((float)s.real_product);

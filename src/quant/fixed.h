@@ -30,7 +30,7 @@ void tq_fixed_multiply_i64(char *const *data, const ptrdiff_t *strides, size_t n
 /* int32 x, int32 multiplier, int32 shift -> int32, one loop a rule. */
 tq_fixed_loop tq_fixed_multiply(tq_requantize_rule rule);
 
-/* What happens to one accumulator on its way to a code.  Rules on floating point have no product,
+/* What happens to one accumulator on its way to a value.  Rules on floating point have no product,
    high part or remainder; `scaled` is their rounded product, which may be past any integer. */
 typedef struct tq_requantize_steps {
     tq_multiplier multiplier;

@@ -131,8 +131,8 @@ static bool add_apart(const adding *whole, int threads)
     return true;
 }
 
-void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units,
-                      int threads, uint64_t *counts)
+void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units, int threads,
+                      uint64_t *counts)
 {
     adding a = {x, bins, units, counts, 1};
     threads = tq_observe_threads(x, threads);

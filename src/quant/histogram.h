@@ -36,8 +36,8 @@ typedef struct tq_histogram_unit {
 
 /* Adds every finite value; one that does not fit counts in the end bin.  counts is [channels, bins];
    units are scratch, one a channel.  threads: at most; 0: as many as pay. */
-void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units,
-                      int threads, uint64_t *counts);
+void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units, int threads,
+                      uint64_t *counts);
 
 typedef enum tq_histogram_method {
 #define HISTOGRAM_METHOD(symbol, name, text) TQ_HISTOGRAM_##symbol,

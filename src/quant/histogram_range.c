@@ -45,10 +45,8 @@ tq_status tq_histogram_range(const tq_histogram *h, tq_histogram_method method, 
                            percentile);
         (target->symmetric ? percentile_symmetric : percentile_range)(h, percentile, low, high);
         return TQ_OK;
-    case TQ_HISTOGRAM_MSE:
-        return tq_histogram_mse(h, target, low, high, error);
-    case TQ_HISTOGRAM_ENTROPY:
-        return tq_histogram_entropy(h, target, low, high, error);
+    case TQ_HISTOGRAM_MSE: return tq_histogram_mse(h, target, low, high, error);
+    case TQ_HISTOGRAM_ENTROPY: return tq_histogram_entropy(h, target, low, high, error);
     case TQ_HISTOGRAM_MINMAX:
     case TQ_HISTOGRAM_METHODS: break;
     }

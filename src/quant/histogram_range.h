@@ -28,7 +28,7 @@ static inline double tq_histogram_edge(const tq_histogram *h, int32_t bin)
 /* The searches.  Each writes *low and *high on success alone. */
 tq_status tq_histogram_mse(const tq_histogram *histogram, const tq_params_target *target, double *low, double *high,
                            tq_error *error);
-tq_status tq_histogram_entropy(const tq_histogram *histogram, const tq_params_target *target, double *low,
-                               double *high, tq_error *error);
+tq_status tq_histogram_entropy(const tq_histogram *histogram, const tq_params_target *target, double *low, double *high,
+                               tq_error *error);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "base/threads.h"
-#include "quant/numbers.h"
+#include "quant/real_values.h"
 
 #define LANES 8
 #define BUFFER 512             /* elements read at a time: two buffers of 4 KiB */
@@ -114,7 +114,7 @@ typedef struct dimension {
 
 typedef struct walk {
     const char *x, *y;
-    tq_number_loader load_x, load_y;
+    tq_real_loader load_x, load_y;
     dimension dims[TQ_MEASURE_MAX_RANK + 1]; /* the last is walked by loads */
     int rank;                                /* at least 1 */
     size_t size, channels, chunk;
@@ -231,7 +231,7 @@ static double measure_of(tq_measure_kind kind, const wide_sums *s, size_t n)
 }
 
 /* Whether a sum of squares may have left double's range, or lost what is below it. */
-static bool is_strange(const wide_sums *s, tq_measure_kind kind)
+static bool is_non_finite(const wide_sums *s, tq_measure_kind kind)
 {
     const long double low = 1e-270L, high = 1e300L;
     bool a = !(s->a >= low && s->a <= high), b = !(s->b >= low && s->b <= high), c = !(s->c >= low && s->c <= high);
@@ -286,26 +286,33 @@ static tq_status sum_up(walk *w, adder add, size_t sums_size, int threads, tq_er
 /* Writes every measure; true if a second pass in long doubles may tell more. */
 static bool finish(walk *w, tq_measure_kind kind, double *out)
 {
-    bool strange = false;
+    bool non_finite = false;
     for (size_t i = 0; i < w->channels; i++) {
         wide_sums total = total_of(w, kind, i);
-        strange |= is_strange(&total, kind);
+        non_finite |= is_non_finite(&total, kind);
         out[i] = measure_of(kind, &total, w->size / w->channels);
     }
     free(w->table);
     w->table = NULL;
-    return strange;
+    return non_finite;
 }
 
 tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const tq_measured *x, const tq_measured *y,
                      int threads, double *out, tq_error *error)
 {
-    static const adder adders[TQ_MEASURES] = {[TQ_MEASURE_SQNR_DB] = add_sqnr, [TQ_MEASURE_MSE] = add_mse,
-                                              [TQ_MEASURE_MAX_ERROR] = add_max, [TQ_MEASURE_COSINE] = add_cosine};
-    static const adder wide[TQ_MEASURES] = {[TQ_MEASURE_SQNR_DB] = wide_add_sqnr, [TQ_MEASURE_MSE] = wide_add_mse,
-                                            [TQ_MEASURE_COSINE] = wide_add_cosine};
-    walk w = {.x = x->data, .y = y->data, .load_x = tq_number_loader_of(x->type),
-              .load_y = tq_number_loader_of(y->type), .size = 1, .channels = 1, .chunk = CHUNK};
+    static const adder adders[TQ_MEASURES] = {[TQ_MEASURE_SQNR_DB] = add_sqnr,
+                                              [TQ_MEASURE_MSE] = add_mse,
+                                              [TQ_MEASURE_MAX_ERROR] = add_max,
+                                              [TQ_MEASURE_COSINE] = add_cosine};
+    static const adder wide[TQ_MEASURES] = {
+        [TQ_MEASURE_SQNR_DB] = wide_add_sqnr, [TQ_MEASURE_MSE] = wide_add_mse, [TQ_MEASURE_COSINE] = wide_add_cosine};
+    walk w = {.x = x->data,
+              .y = y->data,
+              .load_x = tq_real_loader_of(x->type),
+              .load_y = tq_real_loader_of(y->type),
+              .size = 1,
+              .channels = 1,
+              .chunk = CHUNK};
     find_dimensions(&w, shape, x, y);
     for (int i = 0; i < shape->rank; i++)
         w.size *= shape->dims[i];

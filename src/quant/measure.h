@@ -25,7 +25,7 @@ typedef enum tq_measure_kind {
 } tq_measure_kind;
 
 /* What an operand's elements are: native byte order, any alignment. */
-typedef enum tq_number {
+typedef enum tq_real_type {
     TQ_NUMBER_F32,
     TQ_NUMBER_F64,
     TQ_NUMBER_F16,
@@ -39,13 +39,13 @@ typedef enum tq_number {
     TQ_NUMBER_I64,
     TQ_NUMBER_U64,
     TQ_NUMBERS
-} tq_number;
+} tq_real_type;
 
 #define TQ_MEASURE_MAX_RANK 64
 
 typedef struct tq_measured {
     const char *data;
-    tq_number type;
+    tq_real_type type;
     ptrdiff_t strides[TQ_MEASURE_MAX_RANK]; /* bytes */
 } tq_measured;
 

@@ -2,9 +2,9 @@
  *
  * What a calibration set teaches about a tensor: its range, exactly, and a histogram.
  *
- * kernels/arrays/observe.h fills the records.  Everything is one record a channel, in arrays that the caller owns.  NaN and
- * the infinities lie in no range: they are counted and otherwise passed over.  A zero of either sign counts as +0, so
- * that results do not depend on the order of the data.
+ * kernels/arrays/observe.h fills the records.  Everything is one record a channel, in arrays that the caller owns.  NaN
+ * and the infinities lie in no range: they are counted and otherwise passed over.  A zero of either sign counts as +0,
+ * so that results do not depend on the order of the data.
  */
 #ifndef TQ_QUANT_OBSERVE_H
 #define TQ_QUANT_OBSERVE_H

@@ -4,12 +4,12 @@
  */
 #include "quant/packing.h"
 
-void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
+void tq_pack_values(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
 {
-    tq_pack_codes_inline(codes, count, bits, packed);
+    tq_pack_values_inline(codes, count, bits, packed);
 }
 
-void tq_unpack_codes(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes)
+void tq_unpack_values(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes)
 {
     /* (x ^ sign) - sign extends the sign bit; 0 leaves an unsigned code alone. */
     size_t each = 8 / (size_t)bits, whole = count / each;

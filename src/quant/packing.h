@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TFLite's packing of codes narrower than a byte: element i lies in byte i / (8 / bits), the first element
+ * TFLite's packing of values narrower than a byte: element i lies in byte i / (8 / bits), the first element
  * of a byte in its low bits (tflite/kernels/internal/portable_tensor_utils.cc).  bits is 2 or 4.
  */
 #ifndef TQ_QUANT_PACKING_H
@@ -9,19 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The bytes that hold `count` codes; the last one's unused bits are zero.  Cannot overflow. */
+/* The bytes that hold `count` values; the last one's unused bits are zero.  Cannot overflow. */
 static inline size_t tq_packed_size(size_t count, int bits)
 {
     size_t each = 8 / (size_t)bits;
     return count / each + (count % each != 0);
 }
 
-/* codes: the low bits of each byte. */
-void tq_pack_codes(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
+/* values: the low bits of each byte. */
+void tq_pack_values(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
 
 /* The same, for loops of any instruction set.  Inner loops have a constant number of steps, so that compilers make
    vectors of them. */
-static inline void tq_pack_codes_inline(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
+static inline void tq_pack_values_inline(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
 {
     size_t each = 8 / (size_t)bits, whole = count / each;
     if (bits == 4)
@@ -39,7 +39,7 @@ static inline void tq_pack_codes_inline(const uint8_t *codes, size_t count, int 
     }
 }
 
-/* low: the type's lowest code, 0 or -2^(bits - 1), which tells whether codes are sign-extended. */
-void tq_unpack_codes(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes);
+/* low: the type's lowest code, 0 or -2^(bits - 1), which tells whether values are sign-extended. */
+void tq_unpack_values(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes);
 
 #endif

@@ -18,26 +18,26 @@ static const struct {
 #undef PARAMS_RULE
 };
 
-tq_code_centre tq_code_centre_of(tq_code code)
+tq_integer_centre tq_integer_centre_of(tq_integer_type code)
 {
-    tq_code_range range = tq_code_range_of(code, false);
-    int32_t middle = tq_code_is_signed(code) ? 0 : (int32_t)((int64_t)1 << (tq_code_bits(code) - 1));
-    return (tq_code_centre){middle, range.high - middle};
+    tq_value_range range = tq_value_range_of(code, false);
+    int32_t middle = tq_integer_is_signed(code) ? 0 : (int32_t)((int64_t)1 << (tq_integer_bits(code) - 1));
+    return (tq_integer_centre){middle, range.high - middle};
 }
 
 /* NaN, from a range so narrow that its scale underflows to 0, gives the lowest code. */
-static int32_t clamped_zero_point(double zero_point, double rounded, tq_code_range q)
+static int32_t clamped_zero_point(double zero_point, double rounded, tq_value_range q)
 {
     return !(zero_point >= q.low) ? q.low : zero_point > q.high ? q.high : (int32_t)rounded;
 }
 
-double tq_params_scale_toco(double min, double max, tq_code_range q)
+double tq_params_scale_toco(double min, double max, tq_value_range q)
 {
     return (max - min) / ((double)q.high - q.low);
 }
 
-/* A rule sees min <= 0 <= max and either a symmetric target (`centre` not NULL) or a range of codes. */
-static tq_params choose_toco(double min, double max, tq_code_range q, const tq_code_centre *centre)
+/* A rule sees min <= 0 <= max and either a symmetric target (`centre` not NULL) or a range of values. */
+static tq_params choose_toco(double min, double max, tq_value_range q, const tq_integer_centre *centre)
 {
     if (min == max)
         return (tq_params){0, 0};
@@ -50,7 +50,7 @@ static tq_params choose_toco(double min, double max, tq_code_range q, const tq_c
     return (tq_params){(float)scale, clamped_zero_point(zero_point, tq_round_f64(zero_point), q)};
 }
 
-static tq_params choose_tflite(double min, double max, tq_code_range q, const tq_code_centre *centre)
+static tq_params choose_tflite(double min, double max, tq_value_range q, const tq_integer_centre *centre)
 {
     float low = (float)min, high = (float)max, qmin = (float)q.low, qmax = (float)q.high;
     if (centre)
@@ -60,7 +60,7 @@ static tq_params choose_tflite(double min, double max, tq_code_range q, const tq
     return (tq_params){scale, clamped_zero_point(zero_point, tq_round_f32(zero_point), q)};
 }
 
-static tq_params choose_mlir(double min, double max, tq_code_range q, const tq_code_centre *centre)
+static tq_params choose_mlir(double min, double max, tq_value_range q, const tq_integer_centre *centre)
 {
     const double near_zero = 1e-6;
     if (centre) {
@@ -86,7 +86,7 @@ static int power_above(double x)
     return frexp(x, &exponent) == 0.5 ? exponent - 1 : exponent;
 }
 
-static tq_params choose_power_of_two(double min, double max, tq_code_range q, const tq_code_centre *centre)
+static tq_params choose_power_of_two(double min, double max, tq_value_range q, const tq_integer_centre *centre)
 {
     if (centre) {
         double bound = min == max ? 0 : ldexp(1, power_above(fmax(-min, max)));
@@ -102,7 +102,7 @@ static tq_params choose_power_of_two(double min, double max, tq_code_range q, co
     return (tq_params){(float)scale, clamped_zero_point(zero_point, tq_round_f64(zero_point), q)};
 }
 
-static tq_params choose_ai_edge(double min, double max, tq_code_range q, const tq_code_centre *centre)
+static tq_params choose_ai_edge(double min, double max, tq_value_range q, const tq_integer_centre *centre)
 {
     const float least = 1e-9f;
     float low = (float)min, high = (float)max;
@@ -113,23 +113,20 @@ static tq_params choose_ai_edge(double min, double max, tq_code_range q, const t
     return (tq_params){scale, clamped_zero_point(zero_point, rintf(zero_point), q)};
 }
 
-static tq_params (*const rules[])(double, double, tq_code_range, const tq_code_centre *) = {
-    [TQ_PARAMS_TOCO] = choose_toco,
-    [TQ_PARAMS_TFLITE] = choose_tflite,
-    [TQ_PARAMS_MLIR] = choose_mlir,
-    [TQ_PARAMS_POWER_OF_TWO] = choose_power_of_two,
+static tq_params (*const rules[])(double, double, tq_value_range, const tq_integer_centre *) = {
+    [TQ_PARAMS_TOCO] = choose_toco,       [TQ_PARAMS_TFLITE] = choose_tflite,
+    [TQ_PARAMS_MLIR] = choose_mlir,       [TQ_PARAMS_POWER_OF_TWO] = choose_power_of_two,
     [TQ_PARAMS_AI_EDGE] = choose_ai_edge,
 };
 
-tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params,
-                           tq_error *error)
+tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params, tq_error *error)
 {
     if (!isfinite(min) || !isfinite(max) || min > max)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "min is %g and max is %g; both must be finite, and min no greater than max", min, max);
-    bool symmetric = target->symmetric || (target->code == TQ_CODE_int16 && rows[target->rule].int16_is_symmetric);
-    tq_code_centre centre = tq_code_centre_of(target->code);
-    tq_code_range range = tq_code_range_of(target->code, target->narrow);
+    bool symmetric = target->symmetric || (target->code == TQ_INTEGER_int16 && rows[target->rule].int16_is_symmetric);
+    tq_integer_centre centre = tq_integer_centre_of(target->code);
+    tq_value_range range = tq_value_range_of(target->code, target->narrow);
     tq_params chosen = rules[target->rule](fmin(min, 0), fmax(max, 0), range, symmetric ? &centre : NULL);
     if (!isfinite(chosen.scale))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,

@@ -6,7 +6,7 @@
 #define TQ_QUANT_PARAMS_H
 
 #include "base/status.h"
-#include "quant/codes.h"
+#include "quant/integers.h"
 
 typedef enum tq_params_rule {
 #define PARAMS_RULE(symbol, name, int16_is_symmetric, text) TQ_PARAMS_##symbol,
@@ -20,27 +20,26 @@ typedef struct tq_params {
     int32_t zero_point;
 } tq_params;
 
-/* What is to be represented: the codes, and how they lie about zero. */
+/* What is to be represented: the quantized values, and how they lie about zero. */
 typedef struct tq_params_target {
     tq_params_rule rule;
-    tq_code code;
+    tq_integer_type code;
     bool symmetric, narrow;
 } tq_params_target;
 
 /* min <= max, both finite; the range is widened to hold 0.  Fails where that is not so and where
    the scale would be infinite.  The scale is 0 for the range [0, 0] under rules that say so, and
    where it underflows. */
-tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params,
-                           tq_error *error);
+tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params, tq_error *error);
 
 /* Rule TOCO's scale before it is rounded to float32, min <= 0 <= max. */
-double tq_params_scale_toco(double min, double max, tq_code_range q);
+double tq_params_scale_toco(double min, double max, tq_value_range q);
 
-/* The middle code and the codes above it: symmetric ranges map to middle +- half. */
-typedef struct tq_code_centre {
+/* The middle code and the quantized values above it: symmetric ranges map to middle +- half. */
+typedef struct tq_integer_centre {
     int32_t middle, half;
-} tq_code_centre;
+} tq_integer_centre;
 
-tq_code_centre tq_code_centre_of(tq_code code);
+tq_integer_centre tq_integer_centre_of(tq_integer_type code);
 
 #endif

@@ -54,8 +54,8 @@ static inline int32_t tq_shift_left_saturating(int32_t x, int shift)
 }
 
 /* The code for a value that is already an integer or an infinity; NaN gives the zero point.
-   Codes and zero points span less than 2^32, so past 2^33 only the side matters. */
-static inline int32_t tq_code_of_rounded(double rounded, int32_t zero_point, int32_t low, int32_t high)
+   Quantized values and zero points span less than 2^32, so past 2^33 only the side matters. */
+static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, int32_t low, int32_t high)
 {
     const double far = 8589934592.0;
     if (rounded != rounded)
@@ -68,7 +68,7 @@ static inline int32_t tq_code_of_rounded(double rounded, int32_t zero_point, int
 
 static inline int32_t tq_quantize_away(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
-    return tq_code_of_rounded(tq_round_f32(x / scale), zero_point, low, high);
+    return tq_value_of_rounded(tq_round_f32(x / scale), zero_point, low, high);
 }
 
 /* `inverse` is tq_inverse_scale(scale).  A scale below 2^-128 has the inverse infinity: then every
@@ -80,7 +80,7 @@ static inline float tq_inverse_scale(float scale)
 
 static inline int32_t tq_quantize_even(float x, float inverse, int32_t zero_point, int32_t low, int32_t high)
 {
-    return tq_code_of_rounded(rintf(x * inverse), zero_point, low, high);
+    return tq_value_of_rounded(rintf(x * inverse), zero_point, low, high);
 }
 
 /* ---- code to float: the reference kernels' f32(scale * (q - zero_point)) ---- */
@@ -230,20 +230,18 @@ static inline int32_t tq_requantize_fixed(int32_t product, int32_t zero_point, i
 }
 
 /* acc: the input code less the input's zero point. */
-static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule,
-                                    int32_t zero_point, int32_t low, int32_t high)
+static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,
+                                    int32_t low, int32_t high)
 {
     switch (rule) {
     case TQ_REQUANTIZE_DOUBLE:
         return tq_requantize_fixed(tq_multiply_double(acc, m->fixed, m->shift), zero_point, low, high);
     case TQ_REQUANTIZE_SINGLE:
         return tq_requantize_fixed(tq_multiply_single(acc, m->fixed, m->shift), zero_point, low, high);
-    case TQ_REQUANTIZE_UP:
-        return tq_requantize_fixed(tq_multiply_up(acc, m->fixed, m->shift), zero_point, low, high);
+    case TQ_REQUANTIZE_UP: return tq_requantize_fixed(tq_multiply_up(acc, m->fixed, m->shift), zero_point, low, high);
     case TQ_REQUANTIZE_FLOAT64_AWAY:
-        return tq_code_of_rounded(tq_round_f64((double)acc * m->f64), zero_point, low, high);
-    case TQ_REQUANTIZE_FLOAT32_EVEN:
-        return tq_code_of_rounded(rintf((float)acc * m->f32), zero_point, low, high);
+        return tq_value_of_rounded(tq_round_f64((double)acc * m->f64), zero_point, low, high);
+    case TQ_REQUANTIZE_FLOAT32_EVEN: return tq_value_of_rounded(rintf((float)acc * m->f32), zero_point, low, high);
     case TQ_REQUANTIZE_RULES: break;
     }
     return zero_point;
@@ -254,7 +252,7 @@ static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_
                                         int32_t zero_point, int32_t low, int32_t high)
 {
     if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
-        return tq_code_of_rounded(tq_round_f64((double)acc * m->f64), zero_point, low, high);
+        return tq_value_of_rounded(tq_round_f64((double)acc * m->f64), zero_point, low, high);
     return tq_requantize_fixed(tq_multiply_i64(acc, m->fixed, m->shift), zero_point, low, high);
 }
 

@@ -28,7 +28,8 @@ tq_status tq_scale_map_along(int rank, const int64_t *dims, int axis_count, cons
         int32_t axis = axes[i];
         if (axis < 0 || axis >= rank || (i && axes[i - 1] >= axis))
             return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET,
-                           "quantized dimension %d of a tensor of rank %d; dimensions must rise and lie inside", axis, rank);
+                           "quantized dimension %d of a tensor of rank %d; dimensions must rise and lie inside", axis,
+                           rank);
         uint64_t block = i == axis_count - 1 && block_size > 1 ? (uint64_t)block_size : 1;
         uint64_t count = out->dims[axis] / block + (out->dims[axis] % block != 0);
         out->block[axis] = block;

@@ -35,11 +35,8 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
     const float near_zero = 1e-6f / 2, least = 1e-9f;
     float scale;
     switch (target->rule) {
-    case TQ_WEIGHTS_TFLITE:
-        return bound == 0 && !target->per_channel ? 1 : bound / half;
-    case TQ_WEIGHTS_MLIR:
-        bound = bound > near_zero ? bound : near_zero;
-        return (bound + bound) / (2 * half);
+    case TQ_WEIGHTS_TFLITE: return bound == 0 && !target->per_channel ? 1 : bound / half;
+    case TQ_WEIGHTS_MLIR: bound = bound > near_zero ? bound : near_zero; return (bound + bound) / (2 * half);
     case TQ_WEIGHTS_AI_EDGE:
         scale = (bound > least ? bound : least) / half;
         scale = target->blocks ? to_float16_scale(scale) : scale;
@@ -67,12 +64,13 @@ static tq_status check_target(const tq_weight_target *target, tq_error *error)
 {
     bool only_int8 = target->rule == TQ_WEIGHTS_MLIR;
     if (target->blocks && target->rule != TQ_WEIGHTS_AI_EDGE)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "block_size is given; rule '%s' has no blocks, only '%s' has",
-                       names[target->rule], names[TQ_WEIGHTS_AI_EDGE]);
-    if (!tq_code_is_signed(target->code) || target->code == TQ_CODE_int32 ||
-        (only_int8 && target->code != TQ_CODE_int8))
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "block_size is given; rule '%s' has no blocks, only '%s' has", names[target->rule],
+                       names[TQ_WEIGHTS_AI_EDGE]);
+    if (!tq_integer_is_signed(target->code) || target->code == TQ_INTEGER_int32 ||
+        (only_int8 && target->code != TQ_INTEGER_int8))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
-                       tq_code_name(target->code), names[target->rule],
+                       tq_integer_name(target->code), names[target->rule],
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
     return TQ_OK;
 }
@@ -83,7 +81,7 @@ tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_fact
     tq_status status = check_target(target, error);
     if (status)
         return status;
-    float half = (float)tq_code_centre_of(target->code).half;
+    float half = (float)tq_integer_centre_of(target->code).half;
     for (size_t c = 0; c < count; c++)
         if (!isfinite(bounds_to_factors[c]) || !isfinite(scale_of(target, bounds_to_factors[c], half)))
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes and scales for constant weights, by the rules of quant/weights.def; and for biases.
+ * Quantized values and scales for constant weights, by the rules of quant/weights.def; and for biases.
  */
 #ifndef TQ_QUANT_WEIGHTS_H
 #define TQ_QUANT_WEIGHTS_H
 
 #include "base/status.h"
 #include "quant/axis_view.h"
-#include "quant/codes.h"
+#include "quant/integers.h"
 #include "quant/params.h"
 
 typedef enum tq_weight_rule {
@@ -19,7 +19,7 @@ typedef enum tq_weight_rule {
 
 typedef struct tq_weight_target {
     tq_weight_rule rule;
-    tq_code code;
+    tq_integer_type code;
     bool per_channel; /* false: one region of one channel */
     bool blocks;      /* a channel is a block, whose scale float16 holds */
     bool positive;    /* where that would be 0, it is float16's least number: XNNPACK refuses a scale of 0 */
@@ -41,8 +41,8 @@ static inline size_t tq_weight_scale_count(const tq_weight_layout *layout)
 
 /* ---- the symmetric rules ---- */
 
-/* The scales from the bounds that kernels/arrays/weight_codes.h finds, and in the bounds' place the factors that it reads.
-   Fails where the rule has no such type or no blocks, and where a bound or a scale is not finite. */
+/* The scales from the bounds that kernels/arrays/quantize_weights.h finds, and in the bounds' place the factors that it
+   reads. Fails where the rule has no such type or no blocks, and where a bound or a scale is not finite. */
 tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_factors, size_t count, float *scales,
                            tq_error *error);
 
@@ -52,9 +52,9 @@ float tq_weight_factor(const tq_weight_target *target, float scale);
 
 /* ---- rule TOCO ---- */
 
-/* Codes of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.  Fails
-   where the code is neither, and where min = max = 0 and a weight is not 0. */
-tq_status tq_weight_toco(tq_code code, bool narrow, double min, double max, const float *w, size_t n,
+/* Quantized values of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.
+   Fails where the value is neither, and where min = max = 0 and a weight is not 0. */
+tq_status tq_weight_toco(tq_integer_type code, bool narrow, double min, double max, const float *w, size_t n,
                          tq_params *params, uint8_t *q8, int16_t *q16, tq_error *error);
 
 /* ---- biases ---- */
@@ -72,6 +72,6 @@ tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float
 
 /* clamp(away(f32(b * f32(1 / s))), -limit, limit), limit the type's highest value; 0 where s is 0.
    NaN gives 0. */
-int64_t tq_bias_code(float b, float scale, int64_t limit);
+int64_t tq_bias_value(float b, float scale, int64_t limit);
 
 #endif

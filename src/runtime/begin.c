@@ -35,19 +35,14 @@ void tq_graph_end(tq_graph_run *graph)
         tq_stop_enter(run->listener);
 }
 
-static tq_status interrupted(tq_error *error)
+tq_status tq_run_interrupted(tq_error *error)
 {
     return tq_fail(error, TQ_INTERRUPTED, TQ_NO_OFFSET, "interrupted");
 }
 
 tq_status tq_run_poll(tq_run *run, tq_error *error)
 {
-    return tq_stop_ask(&run->stop) ? interrupted(error) : TQ_OK;
-}
-
-tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error)
-{
-    return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? interrupted(error) : status;
+    return tq_stop_ask(&run->stop) ? tq_run_interrupted(error) : TQ_OK;
 }
 
 /* ---- how often graphs are prepared ---- */

@@ -82,7 +82,7 @@ tq_status tq_call(tq_node *node, tq_graph_run *callee, tq_tensor *const *argumen
     for (int i = 0; i < count; i++) {
         tq_tensor *input = input_of(callee, i);
         if (input->storage == TQ_STORAGE_DYNAMIC)
-            TQ_TRY(tq_slot_allocate(callee, input->index, arguments[i]->bytes, error));
+            TQ_TRY(tq_tensor_allocate(input, callee->run->pool, arguments[i]->bytes, error));
         tq_copy(input->data, arguments[i]->data, input->bytes);
     }
     return within(callee, tq_graph_invoke(callee, error), error);

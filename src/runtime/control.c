@@ -10,6 +10,7 @@
 
 #include "ops/check.h"
 #include "runtime/call.h"
+#include "runtime/prepare_functions.h"
 
 /* ---- what the callees' outputs are to the node's ---- */
 
@@ -31,8 +32,7 @@ static tq_status check_results(tq_node *node, tq_graph_run *callee, tq_error *er
 static const tq_shape *known_shape(tq_graph_run *callee, int i)
 {
     const tq_tensor *tensor = tq_callee_output(callee, i);
-    bool known = tensor && tensor->has_shape && !callee->slots[tensor->index].later &&
-                 tensor->storage != TQ_STORAGE_DYNAMIC;
+    bool known = tensor && tensor->has_shape && !tensor->later && tensor->storage != TQ_STORAGE_DYNAMIC;
     return known ? &tensor->shape : NULL;
 }
 

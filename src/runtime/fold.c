@@ -27,13 +27,13 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     tq_node *node = &step->node;
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i] && node->out[i]->has_shape)
-            TQ_TRY(tq_slot_allocate(graph, node->out[i]->index, node->out[i]->bytes, error));
-    TQ_TRY(tq_block_new(graph->run->pool, step->scratch_bytes, &step->scratch, error));
-    node->scratch = step->scratch->data;
-    TQ_TRY(tq_node_memory(node, step->kept_bytes, 1, &node->kept, error));
+            TQ_TRY(tq_tensor_allocate(node->out[i], graph->run->pool, node->out[i]->bytes, error));
+    TQ_TRY(tq_block_new(graph->run->pool, node->request.scratch_bytes, &node->own_scratch, error));
+    node->scratch = node->own_scratch->data;
+    TQ_TRY(tq_node_memory(node, node->request.prepacked_bytes, 1, &node->kept, error));
     TQ_TRY(tq_node_shape_later(node, error));
-    if (step->pack)
-        step->pack(node);
+    if (node->request.pack)
+        node->request.pack(node);
     return tq_node_eval(node, error);
 }
 
@@ -46,23 +46,23 @@ static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
     for (int i = 0; i < node->out_count; i++) {
         if (!node->out[i])
             continue;
-        tq_slot *slot = &graph->slots[node->out[i]->index];
+        tq_tensor *out = node->out[i];
         if (done) {
-            node->out[i]->storage = TQ_STORAGE_CONSTANT;
-            slot->later = false;
-        } else if (!slot->later) {
-            tq_block_release(slot->block);
-            slot->block = NULL;
-            node->out[i]->data = NULL;
+            out->storage = TQ_STORAGE_CONSTANT;
+            out->later = false;
+        } else if (!out->later) {
+            tq_block_release(out->block);
+            out->block = NULL;
+            out->data = NULL;
         } else {
-            node->out[i]->has_shape = false;
+            out->has_shape = false;
         }
     }
-    tq_block_release(step->scratch);
-    step->scratch = NULL;
+    tq_block_release(node->own_scratch);
+    node->own_scratch = NULL;
     node->scratch = node->kept = NULL;
     if (done) {
-        tq_blocks_release(&step->memory);
+        tq_blocks_release(&node->memory);
         step->phase = TQ_NODE_FOLDED;
         tq_step_share_folded(graph, step);
     }
@@ -102,8 +102,9 @@ static bool can_wait(const tq_graph_run *graph, const tq_step *step)
 {
     const tq_node *node = &step->node;
     const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
-    return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !step->scratch_bytes && !step->kept_bytes && out &&
-           depth_of(graph, step) <= ONCE_DEPTH && out->has_shape && is_float(out) && out->bytes >= ONCE_BYTES &&
+    return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !node->request.scratch_bytes &&
+           !node->request.prepacked_bytes && out && depth_of(graph, step) <= ONCE_DEPTH && out->has_shape &&
+           is_float(out) && out->bytes >= ONCE_BYTES &&
            !graph->slots[out->index].is_output;
 }
 
@@ -145,12 +146,12 @@ tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error)
         if (step->phase != TQ_NODE_ONCE)
             continue;
         bool again;
-        if (tq_part_begin(step->part, &again)) {
+        if (tq_shared_begin(step->cached, &again)) {
             tq_status status = tq_run_heard(graph->run, step->node.eval(&step->node, error), error);
-            tq_part_end(step->part, status == TQ_OK);
+            tq_shared_end(step->cached, status == TQ_OK);
             TQ_TRY(status);
         }
-        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still make the part */
+        TQ_TRY(tq_run_heard(graph->run, TQ_OK, error)); /* another interpreter may still fill the item */
         step->phase = TQ_NODE_FOLDED;
     }
     graph->has_once = false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "runtime/prepare_functions.h"
 #include "runtime/resources.h"
 #include "runtime/run.h"
 
@@ -62,11 +63,6 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
     (void)error;
     memcpy(node->out[0]->data, node->state, sizeof(int32_t));
     return TQ_OK;
-}
-
-int32_t tq_hashtable_number(const tq_node *node)
-{
-    return (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
 }
 
 tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)

@@ -10,42 +10,12 @@
 #include "ops/check.h"
 #include "runtime/run.h"
 
-/* XNNPACK takes denormal numbers for 0 when it runs, not when it packs. */
-static tq_status eval_flushed(tq_node *node, tq_error *error)
-{
-    const tq_denormals before = tq_denormals_mode();
-    tq_denormals_restore(TQ_DENORMALS_ZERO);
-    tq_status status = node->eval(node, error);
-    tq_denormals_restore(before);
-    return status;
-}
+/* That a step counts as, beside what it counts itself: in element operations. */
+enum { STEP_WORK = 1 << 12 };
 
-/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
-   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
-static bool writes_no_element(const tq_node *node)
+static tq_status spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error)
 {
-    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
-        return false;
-    for (int i = 0; i < node->out_count; i++) {
-        const tq_tensor *out = node->out[i];
-        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
-            return false;
-    }
-    return node->out_count > 0;
-}
-
-tq_status tq_node_eval(tq_node *node, tq_error *error)
-{
-    if (writes_no_element(node))
-        return TQ_OK;
-    TQ_TRY(tq_step_pack(tq_step_of(node), error));
-    const tq_status status = node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
-    return tq_run_heard(tq_graph_of(node)->run, status, error);
-}
-
-tq_status tq_node_shape_later(tq_node *node, tq_error *error)
-{
-    return node->shape_later ? tq_run_heard(tq_graph_of(node)->run, node->shape_later(node, error), error) : TQ_OK;
+    return graph->run->options.max_multiply_adds ? tq_step_spend(graph, step, spent, error) : TQ_OK;
 }
 
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -55,9 +25,9 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
     TQ_TRY(tq_node_shape_later(node, error));
     uint64_t spent = 0;
-    TQ_TRY(tq_step_spend(graph, step, &spent, error));
+    TQ_TRY(spend(graph, step, &spent, error));
     TQ_TRY(tq_node_eval(node, error));
-    return tq_step_spend(graph, step, &spent, error);
+    return spend(graph, step, &spent, error);
 }
 
 static tq_status run_timed(tq_graph_run *graph, tq_step *step, tq_error *error)
@@ -81,9 +51,10 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
         tq_step *step = &graph->steps[k];
         graph->at = k;
-        status = tq_run_poll(run, error);
-        if (status != TQ_OK)
+        if (tq_stop_after(STEP_WORK)) {
+            status = tq_run_interrupted(error);
             break;
+        }
         if (step->phase != TQ_NODE_FOLDED)
             status = run->options.profile ? run_timed(graph, step, error) : run_step(graph, step, error);
         graph->end = status == TQ_INTERRUPTED ? k : k + 1;
@@ -91,20 +62,4 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
     tq_graph_end(graph);
     graph->has_run = true;
     return status;
-}
-
-void tq_graph_reset_variables(tq_graph_run *graph)
-{
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        tq_tensor *tensor = &graph->tensors[i];
-        if (tensor->storage != TQ_STORAGE_VARIABLE || !tensor->data)
-            continue;
-        int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_at(tensor, 0) : 0;
-        tq_fill(tensor->data, zero, tensor->bytes);
-    }
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        tq_node *node = &graph->steps[k].node;
-        if (node->reset)
-            node->reset(node);
-    }
 }

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "delegate/chains.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "ops/check.h"
+#include "runtime/operators.h"
 #include "runtime/resources.h"
 #include "runtime/run.h"
 
@@ -107,14 +109,14 @@ static tq_status external_bytes(tq_graph_run *graph, int64_t external, tq_bytes 
 
 static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_status status)
 {
-    tq_part_end(graph->slots[tensor->index].part, status == TQ_OK);
+    tq_shared_end(graph->slots[tensor->index].cached, status == TQ_OK);
     return status;
 }
 
 static tq_status load_copy(tq_graph_run *graph, const tq_tensor *tensor, const void *stored, size_t size, tq_error *error)
 {
     bool make;
-    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored, size, &make, error));
+    TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored, size, &make, error));
     if (!make)
         return TQ_OK;
     memcpy(tensor->data, stored, size);
@@ -126,7 +128,7 @@ static tq_status load_bits(tq_graph_run *graph, const tq_tensor *tensor, const v
 {
     const uint64_t count = tq_tensor_count(tensor);
     bool make;
-    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored, count, &make, error));
+    TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored, count, &make, error));
     if (!make)
         return TQ_OK;
     tq_unpack_bits(stored, type->bits, type->low < 0, count, tensor->data);
@@ -143,7 +145,7 @@ static tq_status load_sparse(tq_graph_run *graph, tq_tensor *tensor, tq_bytes st
         return tq_tensor_densify_check(&tensor->table, stored, error);
     }
     bool make;
-    TQ_TRY(tq_slot_give_kept(graph, tensor->index, stored.data, size, &make, error));
+    TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored.data, size, &make, error));
     return make ? made(graph, tensor, tq_tensor_densify(&tensor->table, stored, tensor->data, size, error)) : TQ_OK;
 }
 
@@ -234,9 +236,10 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq
 
 /* Constants that all their readers read as they stand in the file: marks[i] is 1 for those, and has bit 2 where
    another operator or a caller reads them too. */
-static void mark_packed(tq_graph_run *graph, uint8_t *marks)
+static tq_status mark_packed(tq_graph_run *graph, uint8_t *marks, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         const tq_step *step = &graph->steps[k];
         tq_vector inputs = tq_get_vector(&step->node.row.table, TQ_Operator_inputs);
         const int flags = step->node.op ? step->node.op->flags : 0;
@@ -254,6 +257,7 @@ static void mark_packed(tq_graph_run *graph, uint8_t *marks)
         if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count)
             marks[tensor] |= 2;
     }
+    return TQ_OK;
 }
 
 static void find_operator(tq_graph_run *graph, uint32_t k)
@@ -264,7 +268,7 @@ static void find_operator(tq_graph_run *graph, uint32_t k)
     node->row = tq_model_operator(run->model, &graph->subgraph, k);
     node->options = tq_operator_options(&node->row);
     node->index = k;
-    node->run = graph;
+    node->host = &graph->host;
     node->threads = run->options.threads;
     if (node->row.code != TQ_BuiltinOperator_CUSTOM) {
         node->op = tq_op_find(node->row.code);
@@ -324,59 +328,15 @@ static bool is_registered(const tq_node *node)
 }
 
 /* Marks the nodes whose tensors nothing is to read; prepare says why. */
-static void mark_misfits(tq_graph_run *graph)
+static tq_status mark_misfits(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_node *node = &graph->steps[k].node;
         bool fits = is_registered(node) || tq_check_operands(node, NULL) == TQ_OK;
         node->misfit = graph->steps[k].unbound || !fits;
     }
-}
-
-/* What the delegate unpacks, and no node that it refuses reads, never gets into the memory that the caller reads. */
-static void note_unwritten(tq_graph_run *graph)
-{
-    for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        graph->slots[i].unread = true;
-        graph->slots[i].unwritten = false;
-    }
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        const tq_node *node = &graph->steps[k].node;
-        bool taken = node->numerics == TQ_NUMERICS_XNNPACK || tq_backend_unpacks(node);
-        for (int i = 0; !taken && i < node->in_count; i++)
-            if (node->in[i])
-                graph->slots[node->in[i]->index].unread = false;
-    }
-    for (uint32_t i = 0; i < graph->subgraph.outputs.count; i++) {
-        int32_t tensor = tq_vector_i32(&graph->subgraph.outputs, i);
-        if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count && graph->slots[tensor].unread)
-            graph->slots[tensor].unwritten = true;
-    }
-}
-
-const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step)
-{
-    if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
-        return tq_backend_unwritten;
-    return tq_backend_fault(&step->node, step->backend.numerics);
-}
-
-/* In the file's order: what one node unpacks is constant for those that follow. */
-tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
-{
-    for (uint32_t k = 0; k < graph->step_count; k++) {
-        TQ_TRY(tq_run_poll(graph->run, error));
-        tq_step *step = &graph->steps[k];
-        tq_node *node = &step->node;
-        step->backend = tq_backend_choose(node, graph->run->options.numerics);
-        node->numerics = step->backend.numerics;
-        if (tq_backend_unpacks(node))
-            node->out[0]->unpacked = true;
-    }
-    if (graph->run->options.numerics != TQ_NUMERICS_XNNPACK)
-        return TQ_OK;
-    note_unwritten(graph);
-    return tq_graph_find_chains(graph, error);
+    return TQ_OK;
 }
 
 static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
@@ -390,12 +350,14 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     uint8_t *marks;
     TQ_TRY(tq_run_poll(run, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
+    graph->host = (tq_host){
+        .model = run->model, .tensors = graph->tensors, .tensor_count = graph->tensor_count, .pool = run->pool};
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
     TQ_TRY(open_steps(graph, error));
-    mark_misfits(graph);
-    mark_packed(graph, marks);
+    TQ_TRY(mark_misfits(graph, error));
+    TQ_TRY(mark_packed(graph, marks, error));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         TQ_TRY(tq_run_poll(graph->run, error));
         TQ_TRY(open_tensor(graph, i, marks[i] == 1, error));
@@ -404,27 +366,6 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
 }
 
 /* ---- the whole ---- */
-
-void tq_run_report(tq_run *run, const char *text)
-{
-    enum { REPORT_LIMIT = 1 << 16 }; /* of a file with a million bad operators, this much is enough */
-    size_t length = strlen(text), need = run->report_size + length + 2;
-    if (need > REPORT_LIMIT)
-        return;
-    if (need > run->report_room) {
-        char *grown;
-        if (tq_blocks_add(&run->memory, run->pool, need * 2, 1, &grown, NULL) != TQ_OK)
-            return;
-        if (run->report)
-            memcpy(grown, run->report, run->report_size);
-        run->report = grown;
-        run->report_room = need * 2;
-    }
-    if (run->report_size)
-        run->report[run->report_size++] = '\n';
-    memcpy(run->report + run->report_size, text, length + 1);
-    run->report_size += length;
-}
 
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
                       tq_run **out, tq_error *error)
@@ -449,7 +390,7 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
     if (status == TQ_OK)
         status = tq_resources_open(run, &run->resources, error);
     if (status != TQ_OK) {
-        /* the graph that failed has parts to release too */
+        /* the graph that failed has shared items to release too */
         run->graph_count += run->graph_count < count && run->graphs && run->graphs[run->graph_count].run ? 1 : 0;
         tq_run_close(run);
         return status;
@@ -462,16 +403,16 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
 static void close_graph(tq_graph_run *graph)
 {
     for (uint32_t k = 0; graph->steps && k < graph->step_count; k++) {
-        tq_blocks_release(&graph->steps[k].memory);
-        tq_block_release(graph->steps[k].scratch);
-        tq_step_drop_kept(graph, &graph->steps[k], false);
+        tq_blocks_release(&graph->steps[k].node.memory);
+        tq_block_release(graph->steps[k].node.own_scratch);
+        tq_step_drop_cached(graph, &graph->steps[k], false);
     }
     for (uint32_t i = 0; graph->slots && i < graph->tensor_count; i++) {
-        tq_block_release(graph->slots[i].block);
-        tq_shared_drop(graph->run->model->shared, graph->slots[i].part);
+        tq_block_release(graph->tensors[i].block);
+        tq_shared_drop(graph->run->model->shared, graph->slots[i].cached);
     }
     tq_block_release(graph->arena);
-    tq_blocks_release(&graph->prepared);
+    tq_blocks_release(&graph->host.prepared);
     tq_blocks_release(&graph->memory);
 }
 

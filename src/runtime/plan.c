@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The arena: every tensor whose size is known gets a place, such that two that live at the same time do not
- * overlap (places.h).
+ * overlap (arena_offsets.h).
  *
  * The output of an operator that changes no byte (TQ_OP_SAME) takes over the place of an input that nothing reads after
  * it, so that there is nothing to copy.
  */
 #include "ops/check.h"
-#include "runtime/places.h"
+#include "runtime/arena_offsets.h"
 #include "runtime/run.h"
 
 static uint64_t align(uint64_t size)
@@ -49,11 +49,11 @@ static bool takes_over(const tq_graph_run *graph, uint32_t k)
     return !in->is_input && in->last == (int32_t)k && out->first == (int32_t)k;
 }
 
-/* lives: of the tensor that has a place, the last operator for which the place is taken. */
-static void share_places(tq_graph_run *graph, int32_t *lives)
+/* lives[i]: the last operator for which the memory of tensor i is in use, by the tensor or by one that takes it over. */
+static void find_aliases(tq_graph_run *graph, int32_t *lives)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
-        graph->slots[i].place = i;
+        graph->slots[i].alias_of = i;
         lives[i] = graph->slots[i].last;
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
@@ -61,12 +61,12 @@ static void share_places(tq_graph_run *graph, int32_t *lives)
             continue;
         const tq_node *node = &graph->steps[k].node;
         tq_slot *out = &graph->slots[node->out[0]->index];
-        out->place = graph->slots[node->in[0]->index].place;
-        lives[out->place] = out->last;
+        out->alias_of = graph->slots[node->in[0]->index].alias_of;
+        lives[out->alias_of] = out->last;
     }
 }
 
-static uint32_t collect(tq_graph_run *graph, tq_item *items, const int32_t *lives)
+static uint32_t collect(tq_graph_run *graph, tq_arena_item *items, const int32_t *lives)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -75,18 +75,19 @@ static uint32_t collect(tq_graph_run *graph, tq_item *items, const int32_t *live
         if (tensor->storage != TQ_STORAGE_ARENA || !tensor->has_shape)
             continue;
         slot->in_arena = true;
-        if (slot->place == i)
-            items[count++] = (tq_item){align(tensor->bytes), 0, slot->first, lives[i], i};
+        if (slot->alias_of == i)
+            items[count++] = (tq_arena_item){align(tensor->bytes), 0, slot->first, lives[i], i};
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && step->scratch_bytes < UINT64_MAX - TQ_ALIGNMENT)
-            items[count++] = (tq_item){align(step->scratch_bytes), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
+        const uint64_t scratch = step->node.request.scratch_bytes;
+        if (step->phase == TQ_NODE_READY && scratch && scratch < UINT64_MAX - TQ_ALIGNMENT)
+            items[count++] = (tq_arena_item){align(scratch), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
     }
     return count;
 }
 
-static void bind(tq_graph_run *graph, const tq_item *items, uint32_t count)
+static void bind(tq_graph_run *graph, const tq_arena_item *items, uint32_t count)
 {
     char *base = graph->arena->data;
     for (uint32_t i = 0; i < count; i++) {
@@ -101,8 +102,8 @@ static void bind(tq_graph_run *graph, const tq_item *items, uint32_t count)
     }
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         tq_slot *slot = &graph->slots[i];
-        if (slot->in_arena && slot->place != i) {
-            slot->offset = graph->slots[slot->place].offset;
+        if (slot->in_arena && slot->alias_of != i) {
+            slot->offset = graph->slots[slot->alias_of].offset;
             graph->tensors[i].data = base + slot->offset;
         }
     }
@@ -111,7 +112,7 @@ static void bind(tq_graph_run *graph, const tq_item *items, uint32_t count)
 tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
 {
     tq_block *work = NULL;
-    tq_item *items;
+    tq_arena_item *items;
     int32_t *lives;
     find_lifetimes(graph);
     tq_status status = tq_blocks_add(&work, graph->run->pool, (uint64_t)graph->tensor_count + graph->step_count,
@@ -119,9 +120,10 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
     if (status == TQ_OK)
         status = tq_blocks_add(&work, graph->run->pool, graph->tensor_count, sizeof *lives, &lives, error);
     if (status == TQ_OK) {
-        share_places(graph, lives);
+        find_aliases(graph, lives);
         uint32_t count = collect(graph, items, lives);
-        status = tq_items_place(items, count, graph->run->pool, &graph->arena_bytes, error);
+        status = tq_arena_find_offsets(items, count, graph->run->pool, &graph->arena_bytes, error);
+        status = tq_run_heard(graph->run, status, error);
         if (status == TQ_OK)
             status = tq_block_new(graph->run->pool, graph->arena_bytes, &graph->arena, error);
         if (status == TQ_OK)
@@ -148,8 +150,9 @@ bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor)
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes && (int32_t)k > mine->last && (int32_t)k < done &&
-            step->scratch_offset < end && begin < step->scratch_offset + step->scratch_bytes)
+        const uint64_t scratch = step->node.request.scratch_bytes;
+        if (step->phase == TQ_NODE_READY && scratch && (int32_t)k > mine->last && (int32_t)k < done &&
+            step->scratch_offset < end && begin < step->scratch_offset + scratch)
             return false;
     }
     return true;

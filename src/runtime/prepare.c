@@ -8,22 +8,19 @@
 
 #include "ops/check.h"
 #include "ops/scratch.h"
-#include "runtime/foreign.h"
+#include "runtime/unsupported.h"
 #include "runtime/run.h"
 
 /* ---- back to the file ---- */
 
 static void clean_step(tq_graph_run *graph, tq_step *step)
 {
-    tq_step_drop_kept(graph, step, true);
-    tq_blocks_release(&step->memory);
-    tq_block_release(step->scratch);
-    step->scratch = NULL;
-    step->scratch_bytes = step->kept_bytes = 0;
-    step->pack = NULL;
-    step->form_count = 0;
-    step->told = 0;
-    step->seen = NULL; /* was in step->memory */
+    tq_step_drop_cached(graph, step, true);
+    tq_blocks_release(&step->node.memory);
+    tq_block_release(step->node.own_scratch);
+    step->node.own_scratch = NULL;
+    step->node.request = (tq_request){0};
+    step->prepared_shapes = NULL; /* was in step->node.memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.kept = NULL;
@@ -35,17 +32,18 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
 {
     tq_tensor *tensor = &graph->tensors[i];
     tq_slot *slot = &graph->slots[i];
+    tensor->later = false;
     slot->producer = -1;
     slot->broken = slot->problem;
-    slot->later = slot->in_arena = slot->is_input = slot->is_output = false;
+    slot->in_arena = slot->is_input = slot->is_output = false;
     if (slot->file_constant) {
         tensor->has_shape = true;
         return;
     }
-    if (slot->part)
-        tq_slot_hold_folded(graph, slot);
-    tq_block_release(slot->block);
-    slot->block = NULL;
+    if (slot->cached)
+        tq_slot_hold_earlier(graph, slot);
+    tq_block_release(tensor->block);
+    tensor->block = NULL;
     tensor->data = NULL;
     tensor->bytes = 0;
     tensor->storage = tq_get_int(&tensor->table, TQ_Tensor_is_variable) ? TQ_STORAGE_VARIABLE : TQ_STORAGE_ARENA;
@@ -166,7 +164,7 @@ static tq_status check_known(tq_step *step, tq_error *error)
         if (node->row.code == TQ_BuiltinOperator_CUSTOM)
             return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "Encountered unresolved custom op: %.*s. Operator %u %s",
                            custom.size > 80 ? 80 : (int)custom.size, custom.data ? (const char *)custom.data : "",
-                           node->index, tq_foreign_text(custom));
+                           node->index, tq_unsupported_text(custom));
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
                        "Didn't find op for builtin opcode '%s' version '%d'. Operator %u is not one that tq runs",
                        row ? row->name : "?", node->row.version, node->index);
@@ -190,7 +188,7 @@ static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
         const tq_slot *slot = &graph->slots[node->in[i]->index];
         if (slot->broken)
             return -1;
-        if (slot->later) {
+        if (node->in[i]->later) {
             wait = 1;
         } else if (!node->in[i]->has_shape) {
             tq_input_fail(node, i, error, "is written by no operator before this one");
@@ -203,7 +201,7 @@ static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 /* ---- one operator ---- */
 
 /* Gives dynamic storage to the outputs of a step that wait; checks that prepare did its work. */
-static tq_status settle_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
+static tq_status settle_outputs(tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
     if (!node->eval)
@@ -211,7 +209,7 @@ static tq_status settle_outputs(tq_graph_run *graph, tq_step *step, tq_error *er
     for (int i = 0; i < node->out_count; i++) {
         if (!node->out[i])
             continue;
-        if (graph->slots[node->out[i]->index].later)
+        if (node->out[i]->later)
             node->out[i]->storage = TQ_STORAGE_DYNAMIC;
         else if (!node->out[i]->has_shape)
             return tq_output_fail(node, i, error, "got no shape: the operator has fewer outputs");
@@ -219,28 +217,44 @@ static tq_status settle_outputs(tq_graph_run *graph, tq_step *step, tq_error *er
     return TQ_OK;
 }
 
+/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
+   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+static bool writes_no_element(const tq_node *node)
+{
+    if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
+        return false;
+    for (int i = 0; i < node->out_count; i++) {
+        const tq_tensor *out = node->out[i];
+        if (out && (out->storage == TQ_STORAGE_DYNAMIC || out->type == TQ_TensorType_STRING || tq_tensor_count(out)))
+            return false;
+    }
+    return node->out_count > 0;
+}
+
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     if (!(step->node.op->flags & TQ_OP_LATER))
         TQ_TRY(tq_step_compute_inputs(graph, step, error));
-    graph->in_prepare = true;
+    graph->host.in_prepare = true;
     step->phase = TQ_NODE_READY;
     tq_status status = tq_run_heard(graph->run, step->node.op->prepare(&step->node, error), error);
-    graph->in_prepare = false;
+    graph->host.in_prepare = false;
     TQ_TRY(status);
-    TQ_TRY(settle_outputs(graph, step, error));
+    TQ_TRY(settle_outputs(step, error));
+    step->writes_nothing = writes_no_element(&step->node);
     TQ_TRY(tq_step_count(graph, step, error));
     TQ_TRY(tq_step_fold(graph, step, error));
     uint64_t spent = 0;
     return step->phase == TQ_NODE_READY ? TQ_OK : tq_step_spend(graph, step, &spent, error);
 }
 
-static void wait_for_data(tq_graph_run *graph, tq_step *step)
+static void wait_for_data(tq_step *step)
 {
     step->phase = TQ_NODE_LATE;
+    step->writes_nothing = false;
     for (int i = 0; i < step->node.out_count; i++)
         if (step->node.out[i]) {
-            graph->slots[step->node.out[i]->index].later = true;
+            step->node.out[i]->later = true;
             step->node.out[i]->storage = TQ_STORAGE_DYNAMIC;
         }
 }
@@ -260,7 +274,7 @@ static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
             return TQ_OK;
         }
         if (inputs > 0) {
-            wait_for_data(graph, step);
+            wait_for_data(step);
             return TQ_OK;
         }
         status = prepare_now(graph, step, &problem);
@@ -283,7 +297,7 @@ static void check_outputs(pass *p)
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         const tq_slot *slot = &graph->slots[i];
         tq_error error;
-        if (!slot->is_output || slot->broken || slot->later || graph->tensors[i].has_shape)
+        if (!slot->is_output || slot->broken || graph->tensors[i].later || graph->tensors[i].has_shape)
             continue;
         tq_fail(&error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "tensor %u is an output of the subgraph, and no operator writes it", i);
         note(p, &error);
@@ -293,6 +307,7 @@ static void check_outputs(pass *p)
 static tq_status give_memory(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(graph->run, error));
         tq_tensor *tensor = &graph->tensors[i];
         if (!tensor->has_shape || tq_is_constant(tensor) || tensor->storage == TQ_STORAGE_DYNAMIC)
             continue;
@@ -301,9 +316,9 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         if (element == 0)
             tensor->storage = TQ_STORAGE_DYNAMIC; /* strings: whoever sets them gives the memory */
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
-            TQ_TRY(tq_slot_allocate(graph, i, tensor->bytes, error));
+            TQ_TRY(tq_tensor_allocate(tensor, graph->run->pool, tensor->bytes, error));
     }
-    TQ_TRY(tq_graph_give_kept(graph, error));
+    TQ_TRY(tq_graph_find_cached(graph, error));
     return tq_graph_plan(graph, error);
 }
 
@@ -315,11 +330,15 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     TQ_TRY(tq_graph_check_again(graph, error));
     graph->ready = graph->has_run = graph->has_once = false;
     graph->work = 0;
-    for (uint32_t k = 0; k < graph->step_count; k++)
+    for (uint32_t k = 0; k < graph->step_count; k++) {
+        TQ_TRY(tq_run_poll(run, error));
         clean_step(graph, &graph->steps[k]);
-    for (uint32_t i = 0; i < graph->tensor_count; i++)
+    }
+    for (uint32_t i = 0; i < graph->tensor_count; i++) {
+        TQ_TRY(tq_run_poll(run, error));
         reset_tensor(graph, i);
-    tq_blocks_release(&graph->prepared);
+    }
+    tq_blocks_release(&graph->host.prepared);
     tq_block_release(graph->arena);
     graph->arena = NULL;
     mark_ends(&p, &graph->subgraph.inputs, true);
@@ -354,10 +373,10 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error)
     tq_status status = allocate(graph, error);
     tq_graph_end_prepare(graph);
     for (uint32_t k = 0; k < graph->step_count; k++)
-        tq_step_drop_held(graph, &graph->steps[k]);
+        tq_step_drop_earlier(graph, &graph->steps[k]);
     for (uint32_t i = 0; i < graph->tensor_count; i++)
-        if (graph->slots[i].before)
-            tq_slot_drop_held(graph, &graph->slots[i]);
+        if (graph->slots[i].earlier)
+            tq_slot_drop_earlier(graph, &graph->slots[i]);
     tq_graph_end(graph);
     return status;
 }
@@ -396,33 +415,42 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 
 /* ---- while the model runs ---- */
 
-static bool saw_these_shapes(const tq_step *step)
+static bool has_prepared_shapes(const tq_step *step)
 {
     for (int i = 0; i < step->node.in_count; i++)
-        if (step->node.in[i] && !tq_shape_equal(&step->seen[i], &step->node.in[i]->shape))
+        if (step->node.in[i] && !tq_shape_equal(&step->prepared_shapes[i], &step->node.in[i]->shape))
             return false;
     return true;
+}
+
+static tq_status find_cached_late(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    tq_error why = {0};
+    tq_status status = tq_step_find_cached(graph, step, &why);
+    return status == TQ_OK ? TQ_OK : tq_op_fail(&step->node, error, status, "%s", why.text);
 }
 
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    if (step->seen && saw_these_shapes(step))
+    if (step->prepared_shapes && has_prepared_shapes(step))
         return TQ_OK;
     clean_step(graph, step);
     step->phase = TQ_NODE_LATE;
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i]) {
-            graph->slots[node->out[i]->index].later = false;
+            node->out[i]->later = false;
             node->out[i]->has_shape = false;
         }
     tq_status status = tq_run_heard(graph->run, node->op->prepare(node, error), error);
     if (status == TQ_OK)
-        status = settle_outputs(graph, step, error);
-    tq_step_drop_held(graph, step);
+        status = settle_outputs(step, error);
+    if (status == TQ_OK && node->request.pack)
+        status = find_cached_late(graph, step, error);
+    tq_step_drop_earlier(graph, step);
     for (int i = 0; i < node->out_count; i++)
         if (node->out[i]) {
-            graph->slots[node->out[i]->index].later = true;
+            node->out[i]->later = true;
             node->out[i]->storage = TQ_STORAGE_DYNAMIC;
         }
     TQ_TRY(status);
@@ -431,22 +459,8 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     for (int i = 0; i < node->in_count; i++)
         if (node->in[i])
             seen[i] = node->in[i]->shape;
-    step->seen = seen;
+    step->prepared_shapes = seen;
     if (node->reset)
         node->reset(node);
-    return TQ_OK;
-}
-
-tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error)
-{
-    tq_slot *slot = &graph->slots[tensor];
-    if (!slot->block || slot->block->size < bytes) {
-        tq_block *block;
-        TQ_TRY(tq_block_new(graph->run->pool, bytes, &block, error));
-        tq_block_release(slot->block);
-        slot->block = block;
-    }
-    graph->tensors[tensor].data = slot->block->data;
-    graph->tensors[tensor].bytes = (size_t)bytes;
     return TQ_OK;
 }

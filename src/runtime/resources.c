@@ -28,6 +28,17 @@ struct tq_resources {
 
 /* ---- which there are, found once: files may name any number of them ---- */
 
+void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
+{
+    *container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
+    *name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
+}
+
+int32_t tq_hashtable_number(const tq_node *node)
+{
+    return (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
+}
+
 static int compare_bytes(tq_bytes a, tq_bytes b)
 {
     const size_t common = a.size < b.size ? a.size : b.size;

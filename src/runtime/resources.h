@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lives beside the tensors of a model, and is shared by its subgraphs: resource variables, by the id that
+ * Values beside the tensors of a model, which its subgraphs share: resource variables, by the id that
  * VAR_HANDLE gives out, one for each (container, shared_name), and hash tables, by the number in the file.
  */
 #ifndef TQ_RUNTIME_RESOURCES_H
@@ -11,14 +11,14 @@
 
 typedef struct tq_resources tq_resources;
 
-/* An index of what the operators of an open run's graphs name. */
+/* An index of the variables and hash tables that the operators of an open run's graphs name. */
 tq_status tq_resources_open(const tq_run *run, tq_resources **out, tq_error *error);
 void tq_resources_close(tq_resources *resources); /* NULL: nothing */
 
 /* The id of a name; the same for the same name, and rising in the order of asking.  -1: no VAR_HANDLE names it. */
 int32_t tq_resource_id(tq_resources *resources, tq_bytes container, tq_bytes name);
 
-/* What a VAR_HANDLE, and a HASHTABLE, names. */
+/* The variable that a VAR_HANDLE names, and the table that a HASHTABLE names. */
 void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name);
 int32_t tq_hashtable_number(const tq_node *node);
 
@@ -46,8 +46,8 @@ void tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_t
 /* NULL: there is none. */
 tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number);
 
-/* Fills a table that is empty from tensors of its types and of the same number of elements; of equal keys the first stays.
-   TQ_BAD_STRINGS. */
+/* Fills a table that is empty from tensors of its types and of the same number of elements; of equal keys the first
+   stays. TQ_BAD_STRINGS. */
 tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *table, const tq_tensor *keys, const tq_tensor *values,
                             tq_error *error);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model that is being run: its tensors, operators and memory.  What the files of this room share.
+ * A model that runs: its tensors, operators and memory, and the functions that the files of this room share.
  *
  * Opening makes an instance of every subgraph.  Allocating one prepares its operators in their order, computes
  * what is constant, and plans an arena for the rest by lifetimes.  Operators whose inputs' shapes wait for data
  * are prepared while the model runs, and their outputs live on the heap.  Invoking runs the operators in order.
  *
- * One interpreter is used by one thread at a time; any number of interpreters may share a model, and what is made of
- * its constants (kept.c).
+ * One thread at a time uses an interpreter; any number of interpreters may share a model, and the values made of its
+ * constants (cached.c).
  */
 #ifndef TQ_RUNTIME_RUN_H
 #define TQ_RUNTIME_RUN_H
@@ -15,7 +15,7 @@
 #include "base/stop.h"
 #include "delegate/backends.h"
 #include "ops/op.h"
-#include "runtime/memory.h"
+#include "base/memory.h"
 
 typedef enum tq_node_phase {
     TQ_NODE_FRESH,
@@ -26,86 +26,84 @@ typedef enum tq_node_phase {
     TQ_NODE_BROKEN  /* its contract does not hold, or that of an operator before it */
 } tq_node_phase;
 
-/* An operator's bookkeeping. */
+/* An operator of a run. */
 typedef struct tq_step {
-    tq_node node;
+    tq_node node; /* first: tq_step_of */
     tq_node_phase phase;
-    tq_backend backend;     /* whose numerics the node follows, and why */
-    bool in_table, clamp_in_table; /* the node, and its fused activation: part of one table of several (chains.c) */
-    tq_block *memory;       /* list: what tq_node_memory gave, but for graph->prepared */
-    bool unbound;           /* an index of the file leads to no tensor: the node is a misfit */
-    uint64_t scratch_bytes; /* asked for */
-    uint64_t scratch_offset;
-    tq_block *scratch;      /* of a late operator */
-    uint64_t kept_bytes;    /* asked for */
-    tq_pack_fn pack;
-    int64_t form[TQ_FORM];
-    int form_count;
-    tq_part *part;          /* what it keeps, or, of TQ_NODE_ONCE, its output; NULL: none */
-    uint64_t borrowed;      /* bytes of `part`, where another interpreter's pool has its block */
-    tq_part *before;        /* that of the last time it was prepared, while it is prepared again */
-    bool to_pack;           /* `part` may not be made yet */
-    uint64_t told;          /* by tq_node_work */
-    uint8_t depth;          /* of TQ_NODE_ONCE: one more than the depth of the steps it waits for */
-    uint64_t runs, nanoseconds; /* while run->options.profile */
-    tq_shape *seen;         /* a late operator: its inputs' shapes when it was last prepared, or NULL */
+    tq_backend backend;  /* the kernels whose results the node gives, and why */
+    bool writes_nothing; /* no output has elements: the operator need not run */
+    bool unbound;        /* an index in the file leads to no tensor: the node is a misfit */
+    uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
+
+    /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
+    tq_shared_item *cached;   /* holds them; NULL: nothing is cached */
+    tq_shared_item *earlier;  /* `cached` of the last preparation, while the operator is prepared again */
+    uint64_t borrowed;        /* bytes of `cached` that another interpreter's pool holds */
+    bool to_pack;             /* `cached` may not be filled yet */
+    uint8_t depth;            /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
+
+    tq_shape *prepared_shapes;  /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
+    uint64_t runs, nanoseconds; /* counted while run->options.profile */
 } tq_step;
 
-/* A tensor's bookkeeping. */
+/* A tensor of a run. */
 typedef struct tq_slot {
-    tq_block *block;    /* what holds data: the arena's block or its own; NULL: the file */
-    tq_part *part;      /* of a constant that is made of others or of the file's: what `block` is part of */
-    tq_part *before;    /* that of the last time its operator was prepared, while it is prepared again */
-    uint64_t borrowed;  /* of a computed constant: bytes of `part`, where its block is of another interpreter's pool */
-    uint64_t offset;    /* in the arena */
-    uint32_t place;     /* in the arena: the tensor whose place it takes over, as its last reader's output; or itself */
-    int32_t first, last; /* the operators between which it lives; -1: from the start */
-    int32_t producer;   /* -1: none */
-    int32_t reader;     /* the operator that reads it; -1: none, or several, or the graph's caller does (chains.c) */
-    bool is_input, is_output;
-    bool is_orphan; /* nothing writes it */
-    bool unread;    /* by any operator that XNNPACK refuses */
-    bool unwritten; /* it is an output, which LiteRT's delegate would not write if it had unpacked it */
-    bool file_constant; /* the file has its value */
-    bool problem;       /* the file contradicts itself about it: the report says how */
-    bool later;         /* its shape waits for data */
-    bool broken;        /* nothing is known of it: it has a problem, or an operator before it */
-    bool in_arena;      /* data lies at `offset` of the arena */
-    bool resized;
-    tq_shape given; /* where resized */
+    /* memory */
+    tq_shared_item *cached;  /* of a computed constant: the shared item that holds its data; NULL: not shared */
+    tq_shared_item *earlier; /* `cached` of the last preparation, while its operator is prepared again */
+    uint64_t borrowed;       /* bytes of `cached` that another interpreter's pool holds */
+    bool in_arena;           /* data lies in the arena, at `offset` bytes */
+    uint64_t offset;
+    uint32_t alias_of; /* the tensor whose arena memory this one takes over, as the output of its last reader; or itself */
+
+    /* place in the graph: indices of operators */
+    int32_t first, last; /* the tensor lives from the one to the other, both included; first -1: from the start */
+    int32_t producer;    /* the operator that writes it; -1: none */
+    bool is_input, is_output; /* of the graph */
+    bool is_orphan;           /* nothing writes it, though it is no constant: it holds zeros */
+
+    /* facts that XNNPACK's choice depends on (delegate/) */
+    bool unread;    /* no operator that XNNPACK refuses reads it */
+    bool unwritten; /* a graph output that LiteRT's delegate would leave unwritten if it had unpacked it */
+
+    bool file_constant; /* the file holds its value */
+    bool problem;       /* the file contradicts itself about the tensor: the report has a line */
+    bool broken;        /* it has a problem, or an operator before it has: its shape is unknown */
+    bool resized;       /* the caller chose its shape */
+    tq_shape given;     /* that shape */
 } tq_slot;
 
+/* A subgraph of a run. */
 typedef struct tq_graph_run {
+    tq_host host; /* first: tq_graph_of.  The part of the graph that its operators use */
     struct tq_run *run;
     uint32_t index; /* of the subgraph */
     tq_subgraph subgraph;
     uint32_t tensor_count, step_count;
-    tq_tensor *tensors;
-    tq_slot *slots;
-    tq_step *steps;
-    tq_tensor **operands; /* what nodes' in and out point into */
+    tq_tensor *tensors;   /* [tensor_count] */
+    tq_slot *slots;       /* [tensor_count] */
+    tq_step *steps;       /* [step_count] */
+    tq_tensor **operands; /* the pointers of all nodes' in and out */
     tq_block *memory;     /* list: tensors, operators, quantization */
-    tq_block *prepared;   /* list: what operators' prepare functions got that is small */
     tq_block *arena;
     uint64_t arena_bytes;
-    bool in_prepare; /* tq_output_shape records; else it allocates */
     bool ready;      /* allocated */
     bool has_run;    /* tensors have values of a run */
     bool busy;       /* being prepared, or running: a recursive call is refused */
     bool called_once;
-    bool has_once;   /* some operators are to run once */
-    uint64_t work;   /* of the operators that are prepared, while there is a limit (work.c) */
-    uint32_t at;     /* the operator that is running, or that failed */
-    uint32_t end;    /* of the operators that the last run ran */
-    uint64_t pass;   /* in which the graph was last prepared: run->pass */
+    bool has_once; /* some steps are TQ_NODE_ONCE */
+    uint64_t work; /* multiply-adds of the prepared operators, while there is a limit (work.c) */
+    uint32_t at;   /* the operator that is running, or that failed */
+    uint32_t end;  /* the last run ran the operators below it */
+    uint64_t pass; /* run->pass when the graph was last prepared */
 } tq_graph_run;
 
-/* What a run asks its caller. */
+/* Questions of a run to its caller. */
 typedef struct tq_run_hooks {
-    void *context;
-    /* A custom operator that the caller registered; NULL: none. */
+    void *context; /* of all hooks */
+    /* A custom operator that the caller registered, by name; NULL: none. */
     const tq_op *(*custom_op)(void *context, tq_bytes name);
-    /* Bytes of an external buffer, which outlive the run. */
+    /* Bytes of the external buffer of that id; they must outlive the run. */
     tq_status (*external)(void *context, int64_t id, tq_bytes *out, tq_error *error);
     /* Whether to stop; asked between operators and in them, some fifty times a second at most (base/stop.h). */
     bool (*interrupted)(void *context);
@@ -113,10 +111,10 @@ typedef struct tq_run_hooks {
 
 typedef struct tq_run_options {
     tq_numerics numerics;
-    int threads;         /* at least 1 */
-    bool preserve_all;   /* no two tensors share memory */
-    bool profile;        /* count what each operator takes; may be changed between two runs */
-    uint64_t max_memory; /* 0: what the machine has */
+    int threads;                /* 1 to TQ_MAX_THREADS */
+    bool preserve_all;          /* no two tensors share memory */
+    bool profile;               /* measure each operator; may be changed between two runs */
+    uint64_t max_memory;        /* bytes; 0: as many as the machine gives */
     uint64_t max_multiply_adds; /* of one invoke, and of the operators of a graph; 0: no limit */
     tq_run_hooks hooks;
 } tq_run_options;
@@ -126,38 +124,48 @@ typedef struct tq_run {
     tq_run_options options;
     tq_pool *pool;
     tq_block *memory; /* list: the graphs */
-    tq_graph_run *graphs;
+    tq_graph_run *graphs; /* [graph_count], by subgraph */
     uint32_t graph_count;
-    struct tq_resources *resources; /* variables and tables of the model; see resources.h */
-    char *report;                   /* lines on everything that keeps a subgraph from running; NULL: none */
-    size_t report_size, report_room;
-    bool allocated;     /* some graph, once: backends stay as they are chosen */
-    size_t report_base; /* what opening found; the rest is of the last graph that was allocated */
-    tq_stop stop;           /* what operators listen to */
-    tq_listener listener;   /* of the thread, before it came here */
-    unsigned depth;         /* graphs that are busy: each is called by an operator of the one before */
-    unsigned preparing;     /* those of them that are being prepared */
-    uint64_t pass;          /* counts the outermost ones of those */
-    uint64_t prepared_again; /* operators and tensors, in this pass */
-    uint64_t spent; /* multiply-adds since the caller began what the run does, while there is a limit */
+    struct tq_resources *resources; /* variables and hash tables of the model (resources.h) */
+
+    char *report; /* UTF-8 lines, one a reason why a subgraph cannot run; NULL: none */
+    size_t report_size, report_room; /* bytes used and allocated */
+    size_t report_base; /* bytes that opening wrote; the rest belongs to the graph that was allocated last */
+
+    bool allocated;          /* a graph was allocated once: backends stay as they are chosen */
+    tq_stop stop;            /* operators listen to it for Ctrl-C */
+    tq_listener listener;    /* the thread's listener before this run */
+    unsigned depth;          /* busy graphs, each called by an operator of the one before; at most TQ_CALL_DEPTH */
+    unsigned preparing;      /* busy graphs that are being prepared */
+    uint64_t pass;           /* outermost preparations so far */
+    uint64_t prepared_again; /* operators and tensors of graphs that this pass prepared more than once */
+    uint64_t spent;          /* multiply-adds of the invoke or allocation that is going on, while there is a limit */
 } tq_run;
 
-/* ---- open.c: an instance of each subgraph; the model must outlive it ---- */
+/* ---- open.c: an instance of each subgraph ---- */
+
+/* The model must outlive the run; *options is copied.  Operators that cannot run are no failure here, but lines of
+   run->report. */
 
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
                       tq_run **out, tq_error *error);
-void tq_run_close(tq_run *run);
+void tq_run_close(tq_run *run); /* NULL: nothing */
 
-/* Chooses whose arithmetic each operator follows (delegate/backends.h), as long as nothing was allocated.  TQ_INTERRUPTED. */
+/* ---- backends.c ---- */
+
+/* Chooses the kernels that each operator's results follow (delegate/backends.h), until a graph is allocated.
+   TQ_INTERRUPTED. */
 tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
-/* What LiteRT does in place of running an operator; NULL: it runs it, as far as is known. */
-const char *tq_step_fault(const tq_graph_run *graph, const tq_step *step);
+/* What LiteRT does in place of running the operator, in English; NULL: LiteRT runs it, as far as is known. */
+const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step);
 
-/* Adds a line to the report. */
+/* ---- report.c ---- */
+
+/* Adds a line to the report; without memory for it the line is lost. */
 void tq_run_report(tq_run *run, const char *text);
 
-/* Whether a failure is not the model's, so that it is no line of the report: the pass that looks for those ends. */
+/* Whether a failure is one of the machine or of a limit: the pass that collects the model's failures ends there. */
 static inline bool tq_ends_the_pass(tq_status status)
 {
     return status == TQ_NO_MEMORY || status == TQ_MEMORY_LIMIT || status == TQ_WORK_LIMIT || status == TQ_CALL_BUDGET ||
@@ -178,21 +186,21 @@ void tq_graph_end(tq_graph_run *graph);
 /* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
-/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a stop. */
-tq_status tq_run_heard(tq_run *run, tq_status status, tq_error *error);
+/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a
+   stop. */
+tq_status tq_run_interrupted(tq_error *error);
+static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
+{
+    return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? tq_run_interrupted(error) : status;
+}
 
 /* Around the preparing of a graph. */
 void tq_graph_begin_prepare(tq_graph_run *graph);
 void tq_graph_end_prepare(tq_graph_run *graph);
 
-/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs that
-   calls the next one with two shapes doubles their number. */
+/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs
+   that calls the next one with two shapes doubles their number. */
 tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
-
-/* ---- chains.c ---- */
-
-/* Marks the operators that XNNPACK makes one table of with others; their backends are chosen. */
-tq_status tq_graph_find_chains(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 
@@ -205,13 +213,10 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 /* Prepares one operator that waited, with memory for its outputs. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Gives a tensor memory of its own, of `bytes` bytes, unless it has enough. */
-tq_status tq_slot_allocate(tq_graph_run *graph, uint32_t tensor, uint64_t bytes, tq_error *error);
-
 /* ---- fold.c: operators of constants ---- */
 
-/* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator, and
-   one that fails by its data, is left to run. */
+/* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator,
+   and one that fails by its data, is left to run. */
 tq_status tq_step_fold(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* Computes the operators that were put off and that the inputs of this one come from. */
@@ -220,31 +225,33 @@ tq_status tq_step_compute_inputs(tq_graph_run *graph, tq_step *step, tq_error *e
 /* Computes all operators that were put off. */
 tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
 
-/* ---- kept.c: what is made of constants once for all interpreters of the model ---- */
+/* ---- cached.c: values made of constants, once for all interpreters of the model ---- */
 
-/* Gives operators memory for what they keep, and those that run once memory for their outputs: parts that another
-   interpreter has already, or new ones, all in one block. */
-tq_status tq_graph_give_kept(tq_graph_run *graph, tq_error *error);
+/* Gives operators memory for prepacked constants, and TQ_NODE_ONCE operators memory for their outputs: shared items
+   that another interpreter has already, or new ones, all in one block. */
+tq_status tq_graph_find_cached(tq_graph_run *graph, tq_error *error);
 
 /* The same for an operator that is prepared late. */
-tq_status tq_step_give_kept(tq_graph_run *graph, tq_step *step, tq_error *error);
+tq_status tq_step_find_cached(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Packs, unless it is done. */
-tq_status tq_step_pack(tq_step *step, tq_error *error);
+/* Prepacks the step's constants, unless it is done. */
+tq_status tq_step_prepack(tq_step *step, tq_error *error);
 
-/* Lets go of what an operator keeps.  hold: it is to be prepared again, and may want the same. */
-void tq_step_drop_kept(tq_graph_run *graph, tq_step *step, bool hold);
-void tq_step_drop_held(tq_graph_run *graph, tq_step *step);
+/* Releases the step's cached item.  hold: the step is prepared again and may want the same item, so that it moves to
+   step->earlier until tq_step_drop_earlier. */
+void tq_step_drop_cached(tq_graph_run *graph, tq_step *step, bool hold);
+void tq_step_drop_earlier(tq_graph_run *graph, tq_step *step);
 
-/* Shares what an operator computed in prepare with other interpreters, where it follows from the file alone.  Before the
-   operator is prepared again, the graph holds the shared part, so that constants made of it still find it in its place. */
+/* Shares constants that an operator computed in prepare with other interpreters, where they follow from the file alone.
+   While the operator is prepared again the graph holds the shared item, so that its address stays valid in the keys of
+   constants made of it. */
 void tq_step_share_folded(tq_graph_run *graph, tq_step *step);
-void tq_slot_hold_folded(tq_graph_run *graph, tq_slot *slot);
-void tq_slot_drop_held(tq_graph_run *graph, tq_slot *slot);
+void tq_slot_hold_earlier(tq_graph_run *graph, tq_slot *slot);
+void tq_slot_drop_earlier(tq_graph_run *graph, tq_slot *slot);
 
-/* Room of `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make: the caller is to fill it, and to
-   call tq_part_end for the slot's part; else it is filled. */
-tq_status tq_slot_give_kept(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
+/* `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make true: the caller fills them and calls
+   tq_shared_end(slot->cached); false: they are filled. */
+tq_status tq_slot_find_cached(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                             tq_error *error);
 
 /* ---- work.c: the limit on multiply-adds; both do nothing without one ---- */
@@ -258,7 +265,7 @@ tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spen
 
 /* ---- plan.c ---- */
 
-/* Lifetimes and offsets of what the arena holds. */
+/* Lifetimes of tensors and scratch, and their offsets in the arena. */
 tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
 /* Whether a tensor still has the value of the last run: its operator ran, and no operator behind its last reader has
@@ -274,18 +281,20 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
     return tq_graph_invoke_range(graph, 0, graph->step_count, error);
 }
 
-/* Sets variables, and what operators remember, to their start: variables to zero, INT8 ones to their zero point. */
-void tq_graph_reset_variables(tq_graph_run *graph);
+/* ---- eval.c ---- */
 
-/* node->eval, in the mode of denormals that its numerics has. */
+/* node->eval, with constants prepacked first, and denormal numbers as the node's kernels take them. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
 /* node->shape_later, where there is one. */
 tq_status tq_node_shape_later(tq_node *node, tq_error *error);
 
+/* Sets variables and the state of operators back to the start: INT8 variables to their zero point, others to zero. */
+void tq_graph_reset_variables(tq_graph_run *graph);
+
 static inline tq_graph_run *tq_graph_of(const tq_node *node)
 {
-    return node->run;
+    return (tq_graph_run *)node->host; /* its first member */
 }
 
 static inline tq_step *tq_step_of(tq_node *node)

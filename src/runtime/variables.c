@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "runtime/prepare_functions.h"
 #include "runtime/resources.h"
 #include "runtime/run.h"
 
@@ -28,12 +29,6 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
     (void)error;
     memcpy(node->out[0]->data, node->state, sizeof(int32_t));
     return TQ_OK;
-}
-
-void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
-{
-    *container = tq_get_string(&node->options.table, TQ_VarHandleOptions_container);
-    *name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
 }
 
 tq_status tq_prepare_var_handle(tq_node *node, tq_error *error)

@@ -38,7 +38,7 @@ static uint64_t work_of(const tq_step *step)
 {
     const tq_node *node = &step->node;
     const tq_extents extents = {node, shape_of, (uint32_t)node->in_count, (uint32_t)node->out_count};
-    uint64_t count, most = step->told ? step->told : 1;
+    uint64_t count, most = node->request.work ? node->request.work : 1;
     const tq_count_kind kind = tq_multiply_adds(&node->row, &extents, &count);
     if (kind == TQ_COUNT_HUGE)
         return UINT64_MAX;
@@ -77,10 +77,4 @@ tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spen
         return TQ_OK;
     *spent = work;
     return add(graph, step, work - before, &graph->run->spent, error);
-}
-
-void tq_node_work(tq_node *node, uint64_t count, uint64_t each)
-{
-    if (!tq_mul_u64(count, each, &tq_step_of(node)->told))
-        tq_step_of(node)->told = UINT64_MAX;
 }

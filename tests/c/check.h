@@ -44,7 +44,7 @@ void test_base(void);
 void test_file(void);
 void test_processors(void);
 void test_shared(void);
-void test_places(void);
+void test_arena_offsets(void);
 void test_flatbuffer(void);
 void test_model(void);
 void test_flexbuffer(void);

@@ -13,7 +13,7 @@ int main(void)
     test_file();
     test_processors();
     test_shared();
-    test_places();
+    test_arena_offsets();
     test_flatbuffer();
     test_model();
     test_flexbuffer();

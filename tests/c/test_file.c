@@ -36,7 +36,7 @@ static bool holds(const tq_file *file, const char *text)
 /* Another name for a mapped file frees its own: a new file takes its place, and the mapping keeps the old bytes. */
 static void test_moved_aside(void)
 {
-    tq_file file = {{NULL, 0}, NULL}, again = {{NULL, 0}, NULL};
+    tq_file file = {0}, again = {0};
     tq_error error;
     write_file("tq_test_file", "old");
     CHECK(tq_file_map("tq_test_file", &file, &error) == TQ_OK && holds(&file, "old"));
@@ -51,7 +51,7 @@ static void test_moved_aside(void)
 
 static void test_replaced(void)
 {
-    tq_file file = {{NULL, 0}, NULL};
+    tq_file file = {0};
     tq_error error;
     write_file("tq_test_file", "old");
     write_file("tq_test_other", "new");
@@ -69,7 +69,7 @@ static void test_replaced(void)
 
 void test_file(void)
 {
-    tq_file file = {{NULL, 0}, NULL};
+    tq_file file = {0};
     tq_error error;
     CHECK(tq_file_map("tq_test_no_such_file", &file, &error) == TQ_IO && error.os_error == 2);
     CHECK(tq_file_map(".", &file, &error) != TQ_OK);

@@ -26,7 +26,7 @@ static void test_parts(void)
 {
     enum { PARTS = 500 };
     static int released[PARTS];
-    tq_part *parts[PARTS], *other;
+    tq_shared_item *parts[PARTS], *other;
     tq_shared *shared = NULL;
     int late = 0;
     CHECK(tq_shared_open(&tq_default_allocator, &shared, NULL) == TQ_OK);
@@ -54,26 +54,26 @@ static void test_making(void)
     int number = 7, owner = 0;
     bool again = true;
     tq_shared *shared = NULL;
-    tq_part *part;
+    tq_shared_item *part;
     CHECK(tq_shared_open(&tq_default_allocator, &shared, NULL) == TQ_OK);
     CHECK(tq_shared_add(shared, key_of(&number), NULL, &owner, release_owner, &part, NULL) == TQ_OK);
-    CHECK(tq_part_begin(part, &again) && !again);
-    tq_part_end(part, false);
-    CHECK(tq_part_begin(part, &again) && again);
+    CHECK(tq_shared_begin(part, &again) && !again);
+    tq_shared_end(part, false);
+    CHECK(tq_shared_begin(part, &again) && again);
 #ifndef _WIN32
     /* the child has no thread that makes the part: it does itself, and does not wait */
     const pid_t child = fork();
     if (child == 0) {
         again = false;
-        const bool mine = tq_part_begin(part, &again) && again;
-        tq_part_end(part, true);
-        _exit(mine && !tq_part_begin(part, &again) ? 42 : 1);
+        const bool mine = tq_shared_begin(part, &again) && again;
+        tq_shared_end(part, true);
+        _exit(mine && !tq_shared_begin(part, &again) ? 42 : 1);
     }
     int status = 0;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
 #endif
-    tq_part_end(part, true);
-    CHECK(!tq_part_begin(part, &again));
+    tq_shared_end(part, true);
+    CHECK(!tq_shared_begin(part, &again));
     tq_shared_drop(shared, part);
     CHECK(owner == 1);
     tq_shared_close(shared);
@@ -86,7 +86,7 @@ static void test_no_memory(void)
     for (unsigned left = 0; status != TQ_OK && left < 100; left++) {
         counting c = {.left = left};
         tq_allocator allocator = {.allocate = allocate, .release = release, .context = &c};
-        tq_part *parts[PARTS];
+        tq_shared_item *parts[PARTS];
         tq_shared *shared = NULL;
         int owner = 0, made = 0;
         status = tq_shared_open(&allocator, &shared, NULL);

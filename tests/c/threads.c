@@ -101,10 +101,10 @@ typedef struct owner {
 
 static tq_shared *shared;
 
-static tq_part *get_part(int number)
+static tq_shared_item *get_part(int number)
 {
     tq_bytes key = {(const uint8_t *)&number, sizeof number};
-    tq_part *part = tq_shared_find(shared, key);
+    tq_shared_item *part = tq_shared_find(shared, key);
     if (part)
         return part;
     owner *o = calloc(1, sizeof *o);
@@ -115,14 +115,14 @@ static tq_part *get_part(int number)
 
 static void use_part(int number)
 {
-    tq_part *part = get_part(number);
+    tq_shared_item *part = get_part(number);
     owner *o = part->owner;
     bool again;
-    if (tq_part_begin(part, &again)) {
+    if (tq_shared_begin(part, &again)) {
         o->made++;
         for (int i = 0; i < SIZE; i++)
             o->value[i] = number + i;
-        tq_part_end(part, true);
+        tq_shared_end(part, true);
     }
     for (int i = 0; i < SIZE; i++)
         if (((const int *)part->data)[i] != number + i || o->made != 1)

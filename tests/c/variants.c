@@ -78,7 +78,7 @@ struct parameters {
     double multiplier[LONGEST];
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
-    uint8_t code_mask;
+    uint8_t value_mask;
     bool many, many_zero_points, made_before; /* sets of requantize, that is */
 };
 
@@ -96,9 +96,9 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     p->made_before = random32() % 2;
     p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
-    p->code_mask = 0;
+    p->value_mask = 0;
     if (random32() % 4 == 0 && (codes_out ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
-        p->code_mask = 15;
+        p->value_mask = 15;
         p->low = -8, p->high = 7;
     }
     for (size_t i = 0; i < LONGEST; i++) {
@@ -116,7 +116,7 @@ static tq_status perform_requantize(const tq_kernel *row, const tq_array_job *jo
 {
     tq_column_f64 multiplier = {p->multiplier, p->many};
     tq_column_i32 zero = {p->zero_point, p->many_zero_points}, input_zero = {p->input_zero_point, p->many};
-    tq_requantize_rule rule = (tq_requantize_rule)(row->operation - TQ_OP_requantize_double);
+    tq_requantize_rule rule = (tq_requantize_rule)(row->operation - TQ_KERNEL_requantize_double);
     tq_requantize_sets sets = {0};
     tq_status status = TQ_OK;
     if (p->made_before)
@@ -133,10 +133,10 @@ static tq_status perform(const tq_kernel *row, const tq_array_job *job, const st
     tq_column_f32 scale = {p->scale, p->many};
     tq_column_i32 zero = {p->zero_point, p->many_zero_points};
     switch ((tq_operation)row->operation) {
-    case TQ_OP_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
-    case TQ_OP_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
-    case TQ_OP_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
-    case TQ_OP_convert: row->row(job->in, job->out, job->layout.outer * job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
+    case TQ_KERNEL_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
+    case TQ_KERNEL_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
+    case TQ_KERNEL_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
+    case TQ_KERNEL_convert: row->row(job->in, job->out, job->layout.outer * job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
     default: return perform_requantize(row, job, p);
     }
 }
@@ -185,8 +185,8 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
 {
     size_t n = layout.outer * layout.channels * layout.inner;
     struct array a = make(row->out, n), b = make(row->out, n);
-    uint8_t code_mask = row->operation < TQ_OP_requantize_double ? p->code_mask : 0;
-    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, code_mask, NULL};
+    uint8_t value_mask = row->operation < TQ_KERNEL_requantize_double ? p->value_mask : 0;
+    tq_array_job job = {in->data, a.data, row->in, row->out, layout, 1, value_mask, NULL};
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
@@ -249,7 +249,7 @@ static size_t compare_long(const tq_kernel *row)
     static struct parameters p;
     static const size_t each[] = {32, 24, 128, 40}; /* whole blocks, or patterns of them */
     const size_t outer = 8192 + 11, most = 128;
-    if (row->in != TQ_i32 || tq_element_size(row->out) != 1 || row->operation < TQ_OP_requantize_double)
+    if (row->in != TQ_i32 || tq_element_size(row->out) != 1 || row->operation < TQ_KERNEL_requantize_double)
         return 0;
     struct array in = make(TQ_i32, outer * most);
     choose(&p, TQ_i32, row->out);

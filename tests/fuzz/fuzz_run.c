@@ -143,7 +143,7 @@ static void look(tq_graph_run *graph, session *s)
             s->sum += bytes[k];
     }
     for (uint32_t k = 0; k < graph->step_count; k++)
-        s->sum += tq_step_fault(graph, &graph->steps[k]) != NULL;
+        s->sum += tq_step_litert_failure(graph, &graph->steps[k]) != NULL;
 }
 
 /* ---- one graph ---- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/threads.h"
-#include "kernels/arrays/narrow_codes.h"
+#include "kernels/arrays/narrow_values.h"
 
 #define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
 #define FEW_SETS 1024        /* sets whose columns are made at a time, where each is used in one place */
@@ -15,7 +15,7 @@
 #define REPEATS_THAT_PAY_BLOCKS 16
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
-#define CODES 8192           /* of the buffer of narrow codes, which are all that is converted then */
+#define CODES 8192           /* of the buffer of narrow values, which are all that is converted then */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
@@ -28,7 +28,7 @@ static void run_converted(const tq_walk *w, const char *in, char *out, size_t n,
     const size_t count = n * rows;
     const void *from = in;
     if (w->extend) {
-        tq_extend_codes((const uint8_t *)in, count, w->extend, w->is_signed, codes);
+        tq_extend_values((const uint8_t *)in, count, w->extend, w->is_signed, codes);
         from = codes;
     } else if (w->widen) {
         w->widen(in, buffer, count, 1, 0, NULL, 0);
@@ -249,8 +249,7 @@ static tq_status lay_out(tq_walk *w, tq_columns *c, tq_error *error)
     return status;
 }
 
-static const tq_kernel *find(tq_operation operation, tq_element in, tq_element out, tq_status *status,
-                             tq_error *error)
+static const tq_kernel *find(tq_operation operation, tq_element in, tq_element out, tq_status *status, tq_error *error)
 {
     const tq_kernel *kernel = tq_kernel_find(operation, in, out);
     if (!kernel)
@@ -277,17 +276,17 @@ static tq_status plan(tq_walk *w, const tq_array_job *job, tq_operation operatio
     w->out = job->out;
     w->in_size = tq_element_size(in);
     w->out_size = tq_element_size(out);
-    if (job->code_mask && (in == TQ_i8 || in == TQ_u8)) {
-        w->extend = job->code_mask;
+    if (job->value_mask && (in == TQ_i8 || in == TQ_u8)) {
+        w->extend = job->value_mask;
         w->is_signed = in == TQ_i8;
     }
     if (in == TQ_f64 || in == TQ_f16 || in == TQ_bf16) {
-        const tq_kernel *widen = find(TQ_OP_convert, in, TQ_f32, &status, error);
+        const tq_kernel *widen = find(TQ_KERNEL_convert, in, TQ_f32, &status, error);
         w->widen = widen ? widen->row : NULL;
         in = TQ_f32;
     }
     if (out == TQ_f16 || out == TQ_bf16) {
-        const tq_kernel *narrow = find(TQ_OP_convert, TQ_f32, out, &status, error);
+        const tq_kernel *narrow = find(TQ_KERNEL_convert, TQ_f32, out, &status, error);
         w->narrow = narrow ? narrow->row : NULL;
         out = TQ_f32;
     }
@@ -299,9 +298,8 @@ static tq_status plan(tq_walk *w, const tq_array_job *job, tq_operation operatio
 
 tq_status tq_walk_run(tq_walk *w, const tq_array_job *job, tq_operation operation, tq_columns *c, tq_error *error)
 {
-    static const tq_range_fn bodies[] = {[TQ_WAY_ROWS] = walk_rows,
-                                         [TQ_WAY_PATTERNS] = walk_patterns,
-                                         [TQ_WAY_FOLDED] = walk_folded};
+    static const tq_range_fn bodies[] = {
+        [TQ_WAY_ROWS] = walk_rows, [TQ_WAY_PATTERNS] = walk_patterns, [TQ_WAY_FOLDED] = walk_folded};
     size_t total = tq_layout_elements(&w->layout);
     tq_status status = plan(w, job, operation, error);
     if (status == TQ_OK)

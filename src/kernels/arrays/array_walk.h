@@ -45,7 +45,7 @@ typedef struct tq_walk {
     char *out;
     size_t in_size, out_size;
     tq_kernel_fn kernel, widen, narrow; /* widen, narrow: NULL, or a conversion before, after */
-    uint8_t extend;  /* the bits of input codes that are to be extended before, or 0 */
+    uint8_t extend;  /* the bits of input values that are to be extended before, or 0 */
     bool is_signed;  /* they are */
     tq_walk_params *params;
     tq_layout layout;
@@ -86,8 +86,8 @@ tq_status tq_walk_run(tq_walk *walk, const tq_array_job *job, tq_operation opera
 /* A column of floats or integers from one value or from as many as sets. */
 void tq_fill_u32(void *to, const void *from, bool many, size_t first, size_t sets);
 
-/* What kernels take off 8-bit codes to make them signed. */
-static inline int32_t tq_code_center(tq_element type)
+/* What kernels take off 8-bit values to make them signed. */
+static inline int32_t tq_integer_center(tq_element type)
 {
     return tq_element_low(type) == 0 ? 128 : 0;
 }

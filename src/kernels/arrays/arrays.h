@@ -42,8 +42,8 @@ typedef struct tq_array_job {
     tq_element in_type, out_type;
     tq_layout layout;
     int threads; /* at most; 0: as many as pay, up to tq_default_threads() */
-    uint8_t code_mask; /* of i8 and u8: the lower bits that hold a code, with zeros above in `out`, or anything above in
-                          `in`; 0: all */
+    uint8_t value_mask; /* of i8 and u8: the lower bits that hold a value, with zeros above in `out`, or anything above
+                          in `in`; 0: all */
     void *scratch; /* as many bytes as the function below says, and nothing is allocated; or NULL */
 } tq_array_job;
 
@@ -58,18 +58,17 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
 
 /* in: an integer; out: f32, or f16 and bf16, which round the float32 result to nearest, ties to even.
    Scales may be any float32: q less its zero point times NaN is NaN. */
-tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
-                              tq_error *error);
+tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, tq_error *error);
 
 /* Parameters as kernels read them, computed once for many arrays. */
 typedef struct tq_requantize_sets {
-    size_t count;  /* sets */
+    size_t count; /* sets */
     void *columns; /* the memory of all */
     bool shifts_left, has_zero_points, has_input_zero_points;
-    uint8_t doubtful;
+    uint8_t undecided;
 } tq_requantize_sets;
 
-/* For codes of `out`; count > 0 sets. */
+/* For values of `out`; count > 0 sets. */
 tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_zero_point, tq_column_i32 zero_point,
                                   size_t count, tq_element out, tq_requantize_rule rule, tq_requantize_sets *sets,
                                   tq_error *error);
@@ -82,8 +81,8 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                               tq_column_i32 zero_point, tq_requantize_rule rule, const tq_requantize_sets *sets,
                               tq_error *error);
 
-/* A multiplier in the 16.16 fixed point of kernels/fixed_simd.h: for codes of `out`: offset for sums >= 0,
-   offset_negative for others.  false where that cannot be trusted. */
+/* A multiplier in the 16.16 fixed point of kernels/fixed_simd.h: for values of `out`: offset for sums >= 0,
+   offset_negative for others.  false where that is undecided. */
 bool tq_fixed_point_of(const tq_multiplier *multiplier, tq_requantize_rule rule, tq_element out, int32_t zero_point,
                        float *slope, float *offset, float *offset_negative);
 

@@ -62,13 +62,13 @@ tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error)
 /* `count` values from `from`, `run` times each.  Only whole vectors are written: the next value overwrites what one has
    too much, and padding takes the last's. */
 #define SPILL 8
-#define REPEAT(name, type)                                                                         \
-    static void name(type *restrict to, const type *restrict from, size_t count, size_t run)       \
-    {                                                                                              \
-        for (size_t i = 0; i < count; i++, to += run)                                              \
-            for (size_t k = 0; k < run; k += SPILL)                                                \
-                for (size_t m = 0; m < SPILL; m++)                                                 \
-                    to[k + m] = from[i];                                                           \
+#define REPEAT(name, type)                                                                   \
+    static void name(type *restrict to, const type *restrict from, size_t count, size_t run) \
+    {                                                                                        \
+        for (size_t i = 0; i < count; i++, to += run)                                        \
+            for (size_t k = 0; k < run; k += SPILL)                                          \
+                for (size_t m = 0; m < SPILL; m++)                                           \
+                    to[k + m] = from[i];                                                     \
     }
 REPEAT(repeat_u32, uint32_t)
 REPEAT(repeat_u64, uint64_t)

@@ -22,16 +22,21 @@ static void point_dequantize(tq_walk_params *params, char *const *data)
     params->dequantize.zero_point = (int32_t *)data[D_ZERO];
 }
 
-tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point,
-                              tq_error *error)
+tq_status tq_dequantize_array(const tq_array_job *job, tq_column_f32 scale, tq_column_i32 zero_point, tq_error *error)
 {
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;
     tq_walk_params p = {.dequantize = {.stream = tq_job_is_large(job) && job->out_type == TQ_f32}};
     tq_walk_source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
-    tq_walk w = {.params = &p, .source = &source, .fill = fill_dequantize, .point = point_dequantize,
+    tq_walk w = {.params = &p,
+                 .source = &source,
+                 .fill = fill_dequantize,
+                 .point = point_dequantize,
                  .layout = tq_layout_joined(job->layout, scale.many || zero_point.many)};
-    tq_columns c = {.size = {4, 4}, .count = D_COLUMNS, .needed = (1u << D_COLUMNS) - 1, .scratch = job->scratch,
+    tq_columns c = {.size = {4, 4},
+                    .count = D_COLUMNS,
+                    .needed = (1u << D_COLUMNS) - 1,
+                    .scratch = job->scratch,
                     .constant = zero_point.many ? 0 : 1u << D_ZERO};
-    return tq_walk_run(&w, job, TQ_OP_dequantize, &c, error);
+    return tq_walk_run(&w, job, TQ_KERNEL_dequantize, &c, error);
 }

@@ -20,15 +20,43 @@
 #define WORD static inline __attribute__((always_inline, target("avx2")))
 typedef __m256i vec;
 
-WORD vec all(int x) { return _mm256_set1_epi16((int16_t)x); }
-WORD vec load(const int16_t *p) { return _mm256_loadu_si256((const vec *)p); }
-WORD void store(int16_t *p, vec x) { _mm256_storeu_si256((vec *)p, x); }
-WORD vec add(vec a, vec b) { return _mm256_add_epi16(a, b); }
-WORD vec sub(vec a, vec b) { return _mm256_sub_epi16(a, b); }
-WORD vec mul(vec a, vec b) { return _mm256_mulhrs_epi16(a, b); }
-WORD vec doubled(vec a) { return _mm256_adds_epi16(a, a); }
-WORD vec where(vec mask, vec a, vec b) { return _mm256_blendv_epi8(b, a, mask); }
-WORD vec equal(vec a, vec b) { return _mm256_cmpeq_epi16(a, b); }
+/* clang-format off: one operation a line */
+WORD vec all(int x)
+{
+    return _mm256_set1_epi16((int16_t)x);
+}
+WORD vec load(const int16_t *p)
+{
+    return _mm256_loadu_si256((const vec *)p);
+}
+WORD void store(int16_t *p, vec x)
+{
+    _mm256_storeu_si256((vec *)p, x);
+}
+WORD vec add(vec a, vec b)
+{
+    return _mm256_add_epi16(a, b);
+}
+WORD vec sub(vec a, vec b)
+{
+    return _mm256_sub_epi16(a, b);
+}
+WORD vec mul(vec a, vec b)
+{
+    return _mm256_mulhrs_epi16(a, b);
+}
+WORD vec doubled(vec a)
+{
+    return _mm256_adds_epi16(a, a);
+}
+WORD vec where(vec mask, vec a, vec b)
+{
+    return _mm256_blendv_epi8(b, a, mask);
+}
+WORD vec equal(vec a, vec b)
+{
+    return _mm256_cmpeq_epi16(a, b);
+}
 
 /* tq_q16_exp_small */
 WORD vec exp_small(vec a)
@@ -69,7 +97,11 @@ WORD vec newton(vec a)
     return x;
 }
 
-WORD vec negative_of(vec a) { return sub(all(0), _mm256_abs_epi16(a)); }
+WORD vec negative_of(vec a)
+{
+    return sub(all(0), _mm256_abs_epi16(a));
+}
+/* clang-format on */
 
 WORD vec logistic(vec a)
 {

@@ -10,73 +10,26 @@
 
 enum { LANES = 64, BLOCK = 1024 };
 
-/* One run of one type, a block at a time.  A minimum over floats may not be reordered by the compiler,
-   so a block is cut into lanes by hand, four vectors of the widest, and these it does vectorize.  v - v is 0 for finite v
-   and NaN for others, so a sum of them says whether the block is clean; one that is not is done again, value by
-   value.  A NaN fails every comparison, and a block holding an infinity discards its bounds. */
-#define DEFINE_RUN(name, type, absolute, greatest)                                                       \
-    TQ_BODY void name##_one(type v, tq_observed *o)                                                      \
-    {                                                                                                    \
-        if (absolute(v) <= greatest) {                                                                   \
-            o->min = v < o->min ? v : o->min;                                                            \
-            o->max = v > o->max ? v : o->max;                                                            \
-            o->finite++;                                                                                 \
-        } else if (v != v)                                                                               \
-            o->nan++;                                                                                    \
-        else                                                                                             \
-            o->infinite++;                                                                               \
-    }                                                                                                    \
-                                                                                                         \
-    TQ_BODY bool name##_clean(const type *x, size_t n, tq_observed *o)                                   \
-    {                                                                                                    \
-        type low[LANES], high[LANES], zero[LANES];                                                       \
-        for (int k = 0; k < LANES; k++) {                                                                \
-            low[k] = high[k] = x[k];                                                                     \
-            zero[k] = 0;                                                                                 \
-        }                                                                                                \
-        for (size_t i = 0; i < n; i += LANES)                                                            \
-            for (int k = 0; k < LANES; k++) {                                                            \
-                type v = x[i + k];                                                                       \
-                low[k] = v < low[k] ? v : low[k];                                                        \
-                high[k] = v > high[k] ? v : high[k];                                                     \
-                zero[k] += v - v;                                                                        \
-            }                                                                                            \
-        for (int k = 1; k < LANES; k++) {                                                                \
-            low[0] = low[k] < low[0] ? low[k] : low[0];                                                  \
-            high[0] = high[k] > high[0] ? high[k] : high[0];                                             \
-            zero[0] += zero[k];                                                                          \
-        }                                                                                                \
-        if (zero[0] != 0) /* NaN */                                                                      \
-            return false;                                                                                \
-        o->min = low[0] < o->min ? low[0] : o->min;                                                      \
-        o->max = high[0] > o->max ? high[0] : o->max;                                                    \
-        o->finite += n;                                                                                  \
-        return true;                                                                                     \
-    }                                                                                                    \
-                                                                                                         \
-    TQ_BODY void name##_body(const type *x, size_t n, tq_observed *o)                                    \
-    {                                                                                                    \
-        while (n) {                                                                                      \
-            size_t block = n >= BLOCK ? BLOCK : n >= LANES ? n - n % LANES : n;                          \
-            if (block < LANES || !name##_clean(x, block, o))                                             \
-                for (size_t i = 0; i < block; i++)                                                       \
-                    name##_one(x[i], o);                                                                 \
-            x += block;                                                                                  \
-            n -= block;                                                                                  \
-        }                                                                                                \
-    }
+#define NAME run_float
+#define TYPE float
+#define ABSOLUTE fabsf
+#define GREATEST FLT_MAX
+#include "kernels/arrays/observe_run.h"
 
-DEFINE_RUN(run_float, float, fabsf, FLT_MAX)
-DEFINE_RUN(run_double, double, fabs, DBL_MAX)
+#define NAME run_double
+#define TYPE double
+#define ABSOLUTE fabs
+#define GREATEST DBL_MAX
+#include "kernels/arrays/observe_run.h"
 
-#define RUN(isa, target)                                                                  \
-    target static void run_float_##isa(const float *x, size_t n, tq_observed *o)          \
-    {                                                                                     \
-        run_float_body(x, n, o);                                                          \
-    }                                                                                     \
-    target static void run_double_##isa(const double *x, size_t n, tq_observed *o)        \
-    {                                                                                     \
-        run_double_body(x, n, o);                                                         \
+#define RUN(isa, target)                                                           \
+    target static void run_float_##isa(const float *x, size_t n, tq_observed *o)   \
+    {                                                                              \
+        run_float_body(x, n, o);                                                   \
+    }                                                                              \
+    target static void run_double_##isa(const double *x, size_t n, tq_observed *o) \
+    {                                                                              \
+        run_double_body(x, n, o);                                                  \
     }
 TQ_EVERY_ISA(RUN)
 
@@ -85,7 +38,8 @@ typedef void (*run_double_fn)(const double *x, size_t n, tq_observed *o);
 static const run_float_fn run_floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_float);
 static const run_double_fn run_doubles[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_double);
 
-#define LEAST_CHANNEL_RUN 64  /* elements of each channel that a thread must have for records of its own to be worth it */
+#define LEAST_CHANNEL_RUN \
+    64  /* elements of each channel that a thread must have for records of its own to be worth it */
 
 static void clear(tq_observed *observed, size_t channels)
 {

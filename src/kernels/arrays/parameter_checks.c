@@ -54,17 +54,20 @@ TQ_BODY bool fit_i32(const int32_t *restrict from, size_t count, int32_t low, in
 typedef bool (*scales_fn)(const float *, size_t);
 typedef bool (*i64_fn)(const int64_t *, size_t, int32_t, int32_t, int32_t *, bool *);
 typedef bool (*i32_fn)(const int32_t *, size_t, int32_t, int32_t, int32_t *, bool *);
-#define BODIES(isa, target)                                                                                        \
-    target static bool scales_fit_##isa(const float *scale, size_t count) { return scales_fit(scale, count); }     \
-    target static bool fit_i64_##isa(const int64_t *from, size_t count, int32_t low, int32_t high, int32_t *to,    \
-                                     bool *differ)                                                                 \
-    {                                                                                                              \
-        return fit_i64(from, count, low, high, to, differ);                                                        \
-    }                                                                                                              \
-    target static bool fit_i32_##isa(const int32_t *from, size_t count, int32_t low, int32_t high, int32_t *to,    \
-                                     bool *differ)                                                                 \
-    {                                                                                                              \
-        return fit_i32(from, count, low, high, to, differ);                                                        \
+#define BODIES(isa, target)                                                                                     \
+    target static bool scales_fit_##isa(const float *scale, size_t count)                                       \
+    {                                                                                                           \
+        return scales_fit(scale, count);                                                                        \
+    }                                                                                                           \
+    target static bool fit_i64_##isa(const int64_t *from, size_t count, int32_t low, int32_t high, int32_t *to, \
+                                     bool *differ)                                                              \
+    {                                                                                                           \
+        return fit_i64(from, count, low, high, to, differ);                                                     \
+    }                                                                                                           \
+    target static bool fit_i32_##isa(const int32_t *from, size_t count, int32_t low, int32_t high, int32_t *to, \
+                                     bool *differ)                                                              \
+    {                                                                                                           \
+        return fit_i32(from, count, low, high, to, differ);                                                     \
     }
 TQ_EVERY_ISA(BODIES)
 

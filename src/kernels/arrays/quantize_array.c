@@ -13,26 +13,26 @@ enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 /* Whether a slope is infinite.  With short rows there are many sets. */
 TQ_BODY bool slopes(const float *restrict scale, size_t n, float *restrict inverse, float *restrict slope)
 {
-    int steep = 0;
+    int infinite_slope = 0;
     for (size_t i = 0; i < n; i++) {
         float value = 1.0f / scale[i]; /* tq_inverse_scale */
         slope[i] = value * 65536;
-        steep |= !(slope[i] <= FLT_MAX);
+        infinite_slope |= !(slope[i] <= FLT_MAX);
         if (inverse)
             inverse[i] = value;
     }
-    return steep;
+    return infinite_slope;
 }
 
 typedef bool (*slopes_fn)(const float *, size_t, float *, float *);
-#define SLOPES(isa, target)                                                                                        \
-    target static bool slopes_##isa(const float *scale, size_t n, float *inverse, float *slope)                    \
-    {                                                                                                              \
-        return slopes(scale, n, inverse, slope);                                                                   \
+#define SLOPES(isa, target)                                                                     \
+    target static bool slopes_##isa(const float *scale, size_t n, float *inverse, float *slope) \
+    {                                                                                           \
+        return slopes(scale, n, inverse, slope);                                                \
     }
 TQ_EVERY_ISA(SLOPES)
 
-/* Offsets of fixed_simd.h: exact where they are used, for 8-bit codes. */
+/* Offsets of fixed_simd.h: exact where they are used, for 8-bit values. */
 TQ_BODY void offsets(const int32_t *restrict zero, size_t n, int32_t center, float *restrict offset)
 {
     for (size_t i = 0; i < n; i++)
@@ -40,10 +40,10 @@ TQ_BODY void offsets(const int32_t *restrict zero, size_t n, int32_t center, flo
 }
 
 typedef void (*offsets_fn)(const int32_t *, size_t, int32_t, float *);
-#define OFFSETS(isa, target)                                                                          \
-    target static void offsets_##isa(const int32_t *zero, size_t n, int32_t center, float *offset)    \
-    {                                                                                                 \
-        offsets(zero, n, center, offset);                                                             \
+#define OFFSETS(isa, target)                                                                       \
+    target static void offsets_##isa(const int32_t *zero, size_t n, int32_t center, float *offset) \
+    {                                                                                              \
+        offsets(zero, n, center, offset);                                                          \
     }
 TQ_EVERY_ISA(OFFSETS)
 
@@ -58,15 +58,15 @@ static void fill_quantize(tq_walk_params *p, char *const *data, unsigned columns
         p->quantize.scale = scales = from->scale.data + first;
     else
         tq_fill_u32(data[Q_SCALE], from->scale.data, from->scale.many, first, sets);
-    p->quantize.steep = of_scales[tq_isa()](scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL,
-                                            (float *)data[Q_SLOPE]);
+    p->quantize.infinite_slope = of_scales[tq_isa()](
+        scales, sets, columns >> Q_INVERSE & 1 ? (float *)data[Q_INVERSE] : NULL, (float *)data[Q_SLOPE]);
     if (!(columns >> Q_ZERO & 1))
         return;
     if (from->in_place && from->zero_point.many)
         p->quantize.zero_point = zeros = from->zero_point.data + first;
     else
         tq_fill_u32(data[Q_ZERO], from->zero_point.data, from->zero_point.many, first, sets);
-    of_zeros[tq_isa()](zeros, sets, tq_code_center(from->out), (float *)data[Q_OFFSET]);
+    of_zeros[tq_isa()](zeros, sets, tq_integer_center(from->out), (float *)data[Q_OFFSET]);
 }
 
 /* The lower 8 bits, four times. */
@@ -90,20 +90,28 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
                             int32_t high, tq_quantize_rule rule, tq_error *error)
 {
     static const tq_operation operations[] = {
-        [TQ_QUANTIZE_AWAY] = TQ_OP_quantize_away,
-        [TQ_QUANTIZE_EVEN] = TQ_OP_quantize_even,
+        [TQ_QUANTIZE_AWAY] = TQ_KERNEL_quantize_away,
+        [TQ_QUANTIZE_EVEN] = TQ_KERNEL_quantize_even,
     };
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;
     bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
-    int32_t mask = job->code_mask ? job->code_mask : -1;
-    tq_walk_params p = {.quantize = {.low = low, .high = high, .mask = mask, .low_bytes = four_bytes(low),
-                                   .high_bytes = four_bytes(high), .mask_bytes = four_bytes(mask),
-                                     .clamp = clamp, .stream = tq_job_is_large(job)}};
+    int32_t mask = job->value_mask ? job->value_mask : -1;
+    tq_walk_params p = {.quantize = {.low = low,
+                                     .high = high,
+                                     .mask = mask,
+                                     .low_bytes = four_bytes(low),
+                                     .high_bytes = four_bytes(high),
+                                     .mask_bytes = four_bytes(mask),
+                                     .clamp = clamp,
+                                     .stream = tq_job_is_large(job)}};
     tq_walk_source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};
     bool many = scale.many || zero_point.many;
-    tq_walk w = {.params = &p, .source = &source, .fill = fill_quantize, .point = point_quantize,
-                     .layout = tq_layout_joined(job->layout, many)};
+    tq_walk w = {.params = &p,
+                 .source = &source,
+                 .fill = fill_quantize,
+                 .point = point_quantize,
+                 .layout = tq_layout_joined(job->layout, many)};
     bool rows = tq_layout_way(&w.layout) == TQ_WAY_ROWS;
     source.in_place = many && rows && tq_layout_needs(&w.layout).sets == 0;
     unsigned of_rule = rule == TQ_QUANTIZE_AWAY ? 1u << Q_SCALE : 1u << Q_INVERSE;

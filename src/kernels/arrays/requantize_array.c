@@ -57,7 +57,7 @@ static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_e
                            double error, float *slope, float *offset, float *offset_negative)
 {
     double shift[2], real = real_of(m, rule);
-    int32_t center = tq_code_center(out);
+    int32_t center = tq_integer_center(out);
     tie_shift_of(m, rule, shift);
     *slope = (float)(real * 65536);
     *offset = fixed_offset(zero_point - center + shift[0], error);
@@ -72,7 +72,7 @@ bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_eleme
 }
 
 /* Twice the error of fixed point that is enough for these sets (fixed_simd.h). */
-static uint8_t doubtful_of(const tq_walk_source *from, size_t first, size_t sets)
+static uint8_t undecided_of(const tq_walk_source *from, size_t first, size_t sets)
 {
     const double *multiplier = from->multiplier.data + (from->multiplier.many ? first : 0);
     bool exact = true;
@@ -84,7 +84,7 @@ static uint8_t doubtful_of(const tq_walk_source *from, size_t first, size_t sets
 static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
                      const tq_walk_source *from, int32_t zero_point, int32_t input_zero_point)
 {
-    fixed_point_of(m, from->rule, from->out, zero_point, p->doubtful * 0.5, (float *)data[R_SLOPE] + i,
+    fixed_point_of(m, from->rule, from->out, zero_point, p->undecided * 0.5, (float *)data[R_SLOPE] + i,
                    (float *)data[R_OFFSET] + i, (float *)data[R_OFFSET_NEGATIVE] + i);
     ((double *)data[R_REAL])[i] = m->f64;
     ((float *)data[R_REAL_F32])[i] = m->f32;
@@ -107,7 +107,7 @@ static void fill_made(tq_requantize_params *p, char *const *data, const tq_walk_
     for (int i = 0; i < R_COLUMNS; i++)
         memcpy(data[i], columns[i] + first * all_columns.size[i], sets * all_columns.size[i]);
     p->shifts_left = made->shifts_left;
-    p->doubtful = made->doubtful;
+    p->undecided = made->undecided;
     p->wide = (from->in == TQ_i32 && made->has_input_zero_points) || (from->out == TQ_i32 && made->has_zero_points);
 }
 
@@ -121,7 +121,7 @@ static void fill_requantize(tq_walk_params *params, char *const *data, unsigned 
         return;
     }
     p->wide = p->shifts_left = false;
-    p->doubtful = doubtful_of(from, first, sets);
+    p->undecided = undecided_of(from, first, sets);
     for (size_t i = 0; i < sets; i++) {
         const size_t set = first + i;
         const tq_multiplier m = tq_multiplier_of(from->multiplier.data[from->multiplier.many ? set : 0], from->rule);
@@ -166,7 +166,8 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
                                   size_t count, tq_element out, tq_requantize_rule rule, tq_requantize_sets *sets,
                                   tq_error *error)
 {
-    tq_requantize_sets made = {.count = count, .has_zero_points = any_zero_point(zero_point, count),
+    tq_requantize_sets made = {.count = count,
+                               .has_zero_points = any_zero_point(zero_point, count),
                                .has_input_zero_points = any_zero_point(input_zero_point, count)};
     tq_status status = tq_allocate(&tq_default_allocator, count, TQ_SET_BYTES, &made.columns, error);
     if (status != TQ_OK)
@@ -174,11 +175,14 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
     char *data[R_COLUMNS];
     tq_columns_place(&all_columns, made.columns, count, data);
     tq_walk_params p = {0};
-    const tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point,
-                                   .input_zero_point = input_zero_point, .rule = rule, .out = out};
+    const tq_walk_source source = {.multiplier = multiplier,
+                                   .zero_point = zero_point,
+                                   .input_zero_point = input_zero_point,
+                                   .rule = rule,
+                                   .out = out};
     fill_requantize(&p, data, 0, &source, 0, count);
     made.shifts_left = p.requantize.shifts_left;
-    made.doubtful = p.requantize.doubtful;
+    made.undecided = p.requantize.undecided;
     *sets = made;
     return TQ_OK;
 }
@@ -194,21 +198,29 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                               tq_error *error)
 {
     static const tq_operation operations[] = {
-        [TQ_REQUANTIZE_DOUBLE] = TQ_OP_requantize_double,
-        [TQ_REQUANTIZE_SINGLE] = TQ_OP_requantize_single,
-        [TQ_REQUANTIZE_UP] = TQ_OP_requantize_up,
-        [TQ_REQUANTIZE_FLOAT64_AWAY] = TQ_OP_requantize_float64_away,
-        [TQ_REQUANTIZE_FLOAT32_EVEN] = TQ_OP_requantize_float32_even,
+        [TQ_REQUANTIZE_DOUBLE] = TQ_KERNEL_requantize_double,
+        [TQ_REQUANTIZE_SINGLE] = TQ_KERNEL_requantize_single,
+        [TQ_REQUANTIZE_UP] = TQ_KERNEL_requantize_up,
+        [TQ_REQUANTIZE_FLOAT64_AWAY] = TQ_KERNEL_requantize_float64_away,
+        [TQ_REQUANTIZE_FLOAT32_EVEN] = TQ_KERNEL_requantize_float32_even,
     };
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;
     tq_walk_params p = {.requantize = {.low = tq_element_low(job->out_type),
-                                     .high = (int32_t)tq_element_high(job->out_type), .stream = tq_job_is_large(job)}};
-    tq_walk_source source = {.multiplier = multiplier, .zero_point = zero_point, .input_zero_point = input_zero_point,
-                            .rule = rule, .in = job->in_type, .out = job->out_type};
+                                       .high = (int32_t)tq_element_high(job->out_type),
+                                       .stream = tq_job_is_large(job)}};
+    tq_walk_source source = {.multiplier = multiplier,
+                             .zero_point = zero_point,
+                             .input_zero_point = input_zero_point,
+                             .rule = rule,
+                             .in = job->in_type,
+                             .out = job->out_type};
     bool many = multiplier.many || zero_point.many || input_zero_point.many;
-    tq_walk w = {.params = &p, .source = &source, .fill = fill_requantize, .point = point_requantize,
-                     .layout = tq_layout_joined(job->layout, many)};
+    tq_walk w = {.params = &p,
+                 .source = &source,
+                 .fill = fill_requantize,
+                 .point = point_requantize,
+                 .layout = tq_layout_joined(job->layout, many)};
     if (sets && sets->count == w.layout.groups * w.layout.channels)
         source.sets = sets;
     tq_columns c = all_columns;

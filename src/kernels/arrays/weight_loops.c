@@ -7,7 +7,7 @@
 #include "kernels/isa.h"
 #include "quant/packing.h"
 
-enum { BLOCK = 512 }; /* weights that are divided anew where one of them is in doubt */
+enum { BLOCK = 512 }; /* weights that are divided anew where one of them is undecided */
 
 bool tq_weight_is_near(float factor)
 {
@@ -60,10 +60,10 @@ TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t
         bounds[r.channel] = greatest(w + r.at, r.count, bounds[r.channel]);
 }
 
-/* ---- codes ---- */
+/* ---- values ---- */
 
-/* The number just below 1/2, with the sign of x.  Adding it and cutting off the fraction rounds ties away from zero; 1/2
-   itself would carry the number just below a tie to the next integer. */
+/* The number just below 1/2, with the sign of x.  Adding it and cutting off the fraction rounds ties away from zero;
+   1/2 itself would carry the number just below a tie to the next integer. */
 TQ_BODY float half_like(float x)
 {
     return float_of((bits_of(x) & INT32_MIN) | 0x3EFFFFFF);
@@ -71,7 +71,8 @@ TQ_BODY float half_like(float x)
 
 #define ROUNDER 0x1.8p23f /* a float of less than 2^22 that it is added to becomes an integer, ties to even */
 
-/* A code, without a branch and without double: a loop of it becomes vectors.  It limits first, since the limits are integers. */
+/* A value, without a branch and without double: a loop of it becomes vectors.  It limits first, since the limits are
+ * integers. */
 TQ_BODY int8_t byte_of(float w, float factor, bool divides, float low, float high)
 {
     float x = divides ? w / factor : w * factor;
@@ -81,8 +82,8 @@ TQ_BODY int8_t byte_of(float w, float factor, bool divides, float low, float hig
     return (int8_t)(int32_t)(divides ? (x + ROUNDER) - ROUNDER : x + half_like(x));
 }
 
-/* n codes, each with a factor of its own, or all with the first. */
-TQ_BODY void any_bytes(tq_weight_coder k, bool divides, const float *w, size_t n, const float *factors, bool same,
+/* n values, each with a factor of its own, or all with the first. */
+TQ_BODY void any_bytes(tq_weight_quantizer k, bool divides, const float *w, size_t n, const float *factors, bool same,
                        int8_t *restrict q)
 {
     const float low = (float)k.low, high = (float)k.high;
@@ -106,9 +107,9 @@ TQ_BODY void multiplied_bytes(const float *w, size_t n, float factor, int8_t *re
 
 /* Quotients by way of the reciprocal r = 1 / factor, which divides four times as fast as hardware.
 
-   x = w * r is off w / factor by at most |x| * 2^-23 (two roundings, each of 2^-24), the rounded quotient by another |x| *
-   2^-24.  So where x is farther than |x| * 2^-22 from the middle between two integers, both round to the same one.  False:
-   some x is not; |x| is at most `high`, and a little more. */
+   x = w * r is off w / factor by at most |x| * 2^-23 (two roundings, each of 2^-24), the rounded quotient by another
+   |x| * 2^-24.  So where x is farther than |x| * 2^-22 from the middle between two integers, both round to the same
+   one.  False: some x is not; |x| is at most `high`, and a little more. */
 TQ_BODY bool reciprocal_bytes(const float *w, size_t n, float r, float high, int8_t *restrict q)
 {
     int32_t farthest = 0; /* from the integer: as magnitude_bits */
@@ -121,7 +122,7 @@ TQ_BODY bool reciprocal_bytes(const float *w, size_t n, float r, float high, int
     return float_of(farthest) < 0.5f - (high + 1) * 0x1p-22f;
 }
 
-TQ_BODY void near_bytes(tq_weight_coder k, bool divides, const float *w, size_t n, float factor, int8_t *restrict q)
+TQ_BODY void near_bytes(tq_weight_quantizer k, bool divides, const float *w, size_t n, float factor, int8_t *restrict q)
 {
     if (!divides) {
         multiplied_bytes(w, n, factor, q);
@@ -134,8 +135,8 @@ TQ_BODY void near_bytes(tq_weight_coder k, bool divides, const float *w, size_t 
     }
 }
 
-TQ_BODY void bytes_body(tq_weight_coder k, bool divides, const float *w, tq_axis_view view, size_t begin, size_t end,
-                        const float *factors, int8_t *q)
+TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_axis_view view, size_t begin,
+                        size_t end, const float *factors, int8_t *q)
 {
     if (view.inner == 1 && view.channels > 1) {
         for (size_t at = begin, c, n; at < end; at += n) {
@@ -154,22 +155,22 @@ TQ_BODY void bytes_body(tq_weight_coder k, bool divides, const float *w, tq_axis
 
 /* ---- for each instruction set ---- */
 
-#define LOOPS(isa, target)                                                                                        \
-    target static void bounds_##isa(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds)   \
-    {                                                                                                             \
-        bounds_body(w, view, begin, end, bounds);                                                                 \
-    }                                                                                                             \
-    target static void bytes_##isa(tq_weight_coder k, const float *w, tq_axis_view view, size_t begin, size_t end, \
-                                   const float *factors, int8_t *q)                                               \
-    {                                                                                                             \
-        if (k.divides)                                                                                            \
-            bytes_body(k, true, w, view, begin, end, factors, q);                                                 \
-        else                                                                                                      \
-            bytes_body(k, false, w, view, begin, end, factors, q);                                                \
-    }                                                                                                             \
-    target static void pack_##isa(const uint8_t *codes, size_t count, int bits, uint8_t *packed)                  \
-    {                                                                                                             \
-        tq_pack_codes_inline(codes, count, bits, packed);                                                         \
+#define LOOPS(isa, target)                                                                                             \
+    target static void bounds_##isa(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds)        \
+    {                                                                                                                  \
+        bounds_body(w, view, begin, end, bounds);                                                                      \
+    }                                                                                                                  \
+    target static void bytes_##isa(tq_weight_quantizer k, const float *w, tq_axis_view view, size_t begin, size_t end, \
+                                   const float *factors, int8_t *q)                                                    \
+    {                                                                                                                  \
+        if (k.divides)                                                                                                 \
+            bytes_body(k, true, w, view, begin, end, factors, q);                                                      \
+        else                                                                                                           \
+            bytes_body(k, false, w, view, begin, end, factors, q);                                                     \
+    }                                                                                                                  \
+    target static void pack_##isa(const uint8_t *codes, size_t count, int bits, uint8_t *packed)                       \
+    {                                                                                                                  \
+        tq_pack_values_inline(codes, count, bits, packed);                                                             \
     }
 TQ_EVERY_ISA(LOOPS)
 

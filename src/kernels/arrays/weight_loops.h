@@ -2,7 +2,7 @@
  *
  * The loops of weight_codes.h over a piece of one array, for several instruction sets.
  *
- * A code is w * factor rounded ties away from zero, or w / factor rounded ties to even, within limits; NaN gives 0.
+ * A value is w * factor rounded ties away from zero, or w / factor rounded ties to even, within limits; NaN gives 0.
  */
 #ifndef TQ_KERNELS_WEIGHT_LOOPS_H
 #define TQ_KERNELS_WEIGHT_LOOPS_H
@@ -16,10 +16,10 @@
 /* How a rule rounds, and its limits.
    is_near: no weight leads beyond `high` or `-high`, since factors were made from the greatest |w| of their channel:
    see tq_weight_is_near. */
-typedef struct tq_weight_coder {
+typedef struct tq_weight_quantizer {
     bool divides, is_near;
     int32_t low, high;
-} tq_weight_coder;
+} tq_weight_quantizer;
 
 /* Whether a factor that tq_weight_scales made from the bound of finite weights allows is_near; never that of a block,
    whose scale was rounded to float16.
@@ -32,11 +32,11 @@ bool tq_weight_is_near(float factor);
 /* Elements from begin to end.  bounds: by channel; grow to the greatest |w|, or NaN. */
 typedef void (*tq_weight_bounds_fn)(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds);
 
-/* q[0] is the first one's; codes of 8 bits and fewer.  factors: by channel. */
-typedef void (*tq_weight_bytes_fn)(tq_weight_coder coder, const float *w, tq_axis_view view, size_t begin, size_t end,
-                                   const float *factors, int8_t *q);
+/* q[0] is the first one's; values of 8 bits and fewer.  factors: by channel. */
+typedef void (*tq_weight_bytes_fn)(tq_weight_quantizer quantizer, const float *w, tq_axis_view view, size_t begin,
+                                   size_t end, const float *factors, int8_t *q);
 
-/* What tq_pack_codes does. */
+/* What tq_pack_values does. */
 typedef void (*tq_weight_pack_fn)(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
 
 typedef struct tq_weight_loops {

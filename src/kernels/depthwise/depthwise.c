@@ -142,7 +142,10 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
                     sum += ((const float *)row[t * run->block + r])[c] * w[t * lanes];
             sum += ((const float *)d->bias)[c];
             const tq_tile_store store = {
-                .store = run->store, .sums = &sum, .rows = 1, .channels = 1,
+                .store = run->store,
+                .sums = &sum,
+                .rows = 1,
+                .channels = 1,
                 .out = run->out + ((out_row + r) * run->out_stride + c) * sizeof(float),
             };
             tq_store_floats_scalar(&store);
@@ -208,7 +211,7 @@ static void run_job(const struct run *run, size_t job)
         if (tq_stop_count(&work, count * d->taps))
             return;
         place_rows(run, table, first, count);
-        if (d->strange) {
+        if (d->non_finite) {
             skip_padding(run, table, first, count);
             continue;
         }

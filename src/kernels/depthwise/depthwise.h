@@ -19,7 +19,7 @@ typedef struct tq_depthwise {
     const tq_depthwise_kernel *kernel;
     tq_element in;
     size_t channels, multiplier, taps; /* channels: of the output, a multiple of multiplier */
-    bool wide, fused, strange;
+    bool wide, fused, non_finite;
     const void *weights, *bias, *padding;
     int32_t row_zero_point;
 } tq_depthwise;

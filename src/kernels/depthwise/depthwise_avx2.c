@@ -13,7 +13,10 @@
 
 /* The channels of two taps, alternating. */
 
-INLINE __m128i eight(const void *p) { return _mm_loadl_epi64(p); }
+INLINE __m128i eight(const void *p)
+{
+    return _mm_loadl_epi64(p);
+}
 INLINE vi pairs_i8(const void *a, const void *b)
 {
     return _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(eight(a), eight(b)));
@@ -88,8 +91,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define first_sums(p) splat_f32(0)
 #define last_sums(sums, p) BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
-#define multiply(sums, a, b, weights) \
-    _mm256_add_ps(sums, _mm256_mul_ps(load_f32((const float *)(a)), weights))
+#define multiply(sums, a, b, weights) _mm256_add_ps(sums, _mm256_mul_ps(load_f32((const float *)(a)), weights))
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32_fused
@@ -103,7 +105,6 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define last_sums(sums, p) BOUNDED(sums)
 #define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
-#define multiply(sums, a, b, weights) \
-    _mm256_fmadd_ps(load_f32((const float *)(a)), weights, sums)
+#define multiply(sums, a, b, weights) _mm256_fmadd_ps(load_f32((const float *)(a)), weights, sums)
 #include "kernels/depthwise/depthwise_simd.h"
 #endif

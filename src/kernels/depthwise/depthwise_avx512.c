@@ -18,8 +18,14 @@ INLINE __m256i alternate(const void *a, const void *b)
     __m128i x = _mm_loadu_si128(a), y = _mm_loadu_si128(b);
     return _mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y));
 }
-INLINE vi pairs_i8(const void *a, const void *b) { return _mm512_cvtepi8_epi16(alternate(a, b)); }
-INLINE vi pairs_u8(const void *a, const void *b) { return _mm512_cvtepu8_epi16(alternate(a, b)); }
+INLINE vi pairs_i8(const void *a, const void *b)
+{
+    return _mm512_cvtepi8_epi16(alternate(a, b));
+}
+INLINE vi pairs_u8(const void *a, const void *b)
+{
+    return _mm512_cvtepu8_epi16(alternate(a, b));
+}
 INLINE vi pairs_i16(const void *a, const void *b)
 {
     vi x = _mm512_cvtepu16_epi32(_mm256_loadu_si256(a)), y = _mm512_cvtepu16_epi32(_mm256_loadu_si256(b));

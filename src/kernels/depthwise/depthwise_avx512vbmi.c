@@ -45,30 +45,30 @@ INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at
     const size_t offset = t->offset + at * 16, vector_bytes = t->vector_bytes;
     const char *weights = t->weights + at * vector_bytes;
     const int32_t *bias = (const int32_t *)t->bias + at * 16;
-    EACH(i, rows)
-        EACH(k, count) sums[i][k] = _mm512_loadu_si512(bias + k * 16);
+    EACH (i, rows)
+        EACH (k, count)
+            sums[i][k] = _mm512_loadu_si512(bias + k * 16);
     const void *const *row = t->row + r;
     const size_t step = t->step;
     for (size_t left = t->taps; left > 0; left = left < 4 ? 0 : left - 4, row += 4 * step, weights += 64) {
         /* past the last tap stand weights 0: any pixel does */
         const size_t at1 = left > 1 ? step : 0, at2 = left > 2 ? 2 * step : 0, at3 = left > 3 ? 3 * step : 0;
         const char *tap[2][4];
-        EACH(i, rows)
-        {
+        EACH (i, rows) {
             tap[i][0] = (const char *)row[i] + offset;
             tap[i][1] = (const char *)row[at1 + (size_t)i] + offset;
             tap[i][2] = (const char *)row[at2 + (size_t)i] + offset;
             tap[i][3] = (const char *)row[at3 + (size_t)i] + offset;
         }
-        EACH(k, count)
-        {
+        EACH (k, count) {
             vi w = _mm512_loadu_si512(weights + (size_t)k * vector_bytes);
             KEEP(w);
-            EACH(i, rows) sums[i][k] = _mm512_dpbusd_epi32(sums[i][k], four_taps(tap[i], (size_t)k * 16, order), w);
+            EACH (i, rows)
+                sums[i][k] = _mm512_dpbusd_epi32(sums[i][k], four_taps(tap[i], (size_t)k * 16, order), w);
         }
     }
-    EACH(i, rows)
-        EACH(k, count)
+    EACH (i, rows)
+        EACH (k, count)
             save_s32((int32_t *)t->sums + ((r + (size_t)i) * t->vectors + at + (size_t)k) * 16, sums[i][k]);
 }
 

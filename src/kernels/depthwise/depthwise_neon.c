@@ -25,8 +25,7 @@
 #define first_sums(p) load_eight(p)
 #define last_sums(sums, p) sums
 #define save_sums save_eight
-#define multiply(sums, a, b, weights) \
-    multiply_eight(sums, vmovl_s8(vld1_s8((const int8_t *)(a))), weights)
+#define multiply(sums, a, b, weights) multiply_eight(sums, vmovl_s8(vld1_s8((const int8_t *)(a))), weights)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN u8
@@ -40,9 +39,8 @@
 #define first_sums(p) load_eight(p)
 #define last_sums(sums, p) sums
 #define save_sums save_eight
-#define multiply(sums, a, b, weights)                                                     \
-    multiply_eight(sums, vreinterpretq_s16_u16(vmovl_u8(vld1_u8((const uint8_t *)(a)))), \
-                   weights)
+#define multiply(sums, a, b, weights) \
+    multiply_eight(sums, vreinterpretq_s16_u16(vmovl_u8(vld1_u8((const uint8_t *)(a)))), weights)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN i16
@@ -56,9 +54,7 @@
 #define first_sums(p) load_eight(p)
 #define last_sums(sums, p) sums
 #define save_sums save_eight
-#define multiply(sums, a, b, weights)                                \
-    multiply_eight(sums, vld1q_s16((const int16_t *)(const void *)(a)), \
-                   weights)
+#define multiply(sums, a, b, weights) multiply_eight(sums, vld1q_s16((const int16_t *)(const void *)(a)), weights)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32
@@ -72,9 +68,7 @@
 #define first_sums(p) splat_f32(0)
 #define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(const void *)(p))))
 #define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
-#define multiply(sums, a, b, weights)                                         \
-    vaddq_f32(sums, vmulq_f32(vld1q_f32((const float *)(const void *)(a)),    \
-                              weights))
+#define multiply(sums, a, b, weights) vaddq_f32(sums, vmulq_f32(vld1q_f32((const float *)(const void *)(a)), weights))
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32_fused
@@ -88,7 +82,6 @@
 #define first_sums(p) vld1q_f32((const float *)(const void *)(p))
 #define last_sums(sums, p) BOUNDED(sums)
 #define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
-#define multiply(sums, a, b, weights) \
-    vfmaq_f32(sums, vld1q_f32((const float *)(const void *)(a)), weights)
+#define multiply(sums, a, b, weights) vfmaq_f32(sums, vld1q_f32((const float *)(const void *)(a)), weights)
 #include "kernels/depthwise/depthwise_simd.h"
 #endif

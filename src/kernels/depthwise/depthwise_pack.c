@@ -19,7 +19,8 @@ static int32_t weight_at(const tq_gemm_weights *w, size_t at)
 static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
 {
     const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
-    const int32_t zero_point = w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
+    const int32_t zero_point =
+        w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
     int64_t sum = 0;
     for (size_t t = 0; t < d->taps; t++) {
         int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
@@ -29,7 +30,7 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
             ((int16_t *)to)[t / group * stride + t % group] = (int16_t)weight;
         sum += weight;
     }
-    int64_t given = !w->bias ? 0
+    int64_t given = !w->bias                           ? 0
                     : w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[c]
                                                        : ((const int32_t *)w->bias)[c];
     uint64_t folded = (uint64_t)given - (uint64_t)(sum * zero_point);
@@ -64,11 +65,11 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
     char *to = memory, *bias = to + tq_round_up(vectors * each, TQ_DEPTHWISE_ALIGN);
     char *padding = bias + tq_round_up(vectors * k->lanes * bias_bytes, TQ_DEPTHWISE_ALIGN);
     tq_fill(memory, 0, (size_t)depthwise->packed_bytes);
-    depthwise->strange = false;
+    depthwise->non_finite = false;
     for (size_t c = 0; c < depthwise->channels && !tq_stop_after(depthwise->taps); c++) {
         char *first = to + c / k->lanes * each + c % k->lanes * lane;
         if (depthwise->in == TQ_f32)
-            depthwise->strange |=
+            depthwise->non_finite |=
                 !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
                 !depthwise->fused;
         else

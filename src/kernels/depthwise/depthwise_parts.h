@@ -50,8 +50,8 @@ static inline size_t tq_depthwise_vector_bytes(const tq_depthwise *d)
     return tq_round_up(d->taps, d->kernel->group) * d->kernel->lanes * d->kernel->weight_bytes;
 }
 
-/* depthwise_plan.c: the last row of depthwise.def that the machine has for such elements.  small_weights: less their zero
-   point, weights fit 8 bits. */
+/* depthwise_plan.c: the last row of depthwise.def that the machine has for such elements.  small_weights: less their
+   zero point, weights fit 8 bits. */
 const tq_depthwise_kernel *tq_depthwise_find(tq_element in, bool fused, bool small_weights);
 
 #endif

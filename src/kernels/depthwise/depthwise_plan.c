@@ -52,7 +52,8 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
                             int flags, tq_error *error)
 {
     const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
-    tq_depthwise d = {.in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
+    tq_depthwise d = {
+        .in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
     d.kernel = tq_depthwise_find(in, fused, true);
     uint64_t weights;
     if (channels > UINT32_MAX || taps > UINT32_MAX ||

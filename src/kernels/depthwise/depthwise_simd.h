@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The depthwise convolution of one element type, out of a vocabulary that the includer defines, and undefines at the
+ * The depthwise convolution of one element type, out of operations that the includer defines, and undefines at the
  * end:
  *
  *   IN, DEPTH_ISA               i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
@@ -27,29 +27,28 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, si
     const size_t offset = t->offset + at * DEPTH_LANES * IN_BYTES, vector_bytes = t->vector_bytes;
     const char *weights = t->weights + at * vector_bytes;
     const void *const *row = t->row + r;
-    EACH(k, count)
-        EACH(i, rows) sums[i][k] = first_sums((const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4);
+    EACH (k, count)
+        EACH (i, rows)
+            sums[i][k] = first_sums((const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4);
     for (size_t tap = 0; tap < t->taps; tap += DEPTH_GROUP, weights += VECTOR_WEIGHTS) {
         /* past the last tap stands a weight 0: any pixel does */
         const size_t step = tap + DEPTH_GROUP <= t->taps ? (DEPTH_GROUP - 1) * t->step : 0;
         const char *a[2], *b[2];
-        EACH(i, rows)
-        {
+        EACH (i, rows) {
             a[i] = (const char *)row[tap * t->step + (size_t)i] + offset;
             b[i] = (const char *)row[tap * t->step + (size_t)i + step] + offset;
             (void)b[i]; /* groups of one tap have no other */
         }
-        EACH(k, count)
-        {
+        EACH (k, count) {
             weights_t w = load_weights(weights + (size_t)k * vector_bytes);
             KEEP(w);
-            EACH(i, rows)
+            EACH (i, rows)
                 sums[i][k] =
                     multiply(sums[i][k], a[i] + k * DEPTH_LANES * IN_BYTES, b[i] + k * DEPTH_LANES * IN_BYTES, w);
         }
     }
-    EACH(i, rows)
-        EACH(k, count)
+    EACH (i, rows)
+        EACH (k, count)
             save_sums((char *)t->sums + (r + (size_t)i) * t->sums_stride + (at + (size_t)k) * DEPTH_LANES * 4,
                       last_sums(sums[i][k], (const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4));
 }

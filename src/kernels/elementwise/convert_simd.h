@@ -13,15 +13,15 @@ INLINE char NAMED(splat)(const PARAMS *p, size_t at)
     return 0;
 }
 
-INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, const char *row, size_t at,
-                        bool lanes, bool stream, int rule)
+INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const char *row, size_t at, bool lanes, bool stream,
+                        int rule)
 {
     (void)p, (void)row, (void)at, (void)lanes, (void)rule, (void)stream;
     CONVERT_BLOCK(x, y, stream);
 }
 
-INLINE void NAMED(pair)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const ELEMENT_OF(IN) *x2, ELEMENT_OF(OUT) *y2,
-                        const PARAMS *p, const char *row, size_t at, bool lanes, bool stream, int rule)
+INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const char *row, size_t at,
+                        bool lanes, bool stream, int rule)
 {
     NAMED(step)(x, y, p, row, at, lanes, stream, rule);
     NAMED(step)(x2, y2, p, row, at, lanes, stream, rule);

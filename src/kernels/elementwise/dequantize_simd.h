@@ -19,7 +19,7 @@ INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
     return (lane_t){load_f32(p->scale + at), load_s32(p->zero_point + at)};
 }
 
-INLINE vf NAMED(vector)(const ELEMENT_OF(IN) *x, const lane_t *c, const PARAMS *p)
+INLINE vf NAMED(vector)(const in_t *x, const lane_t *c, const PARAMS *p)
 {
     (void)p;
     return mul_f32(float_of_s32(sub_s32(GLUE(load, IN)(x), c->zero_point)), c->scale);

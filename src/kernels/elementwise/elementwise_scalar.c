@@ -62,20 +62,20 @@ INLINE float convert_f64_f32(double x)
 #define convert_f32_f16 tq_float_to_half
 #define convert_f32_bf16 tq_float_to_bfloat
 
-#define BODY(operation, in, out, layout, call)                                                                 \
-    void tq_##operation##_##in##_##out##__scalar_##layout(const void *from, void *to, size_t n, size_t rows,   \
-                                                          size_t stride, const void *params, size_t first)     \
-    {                                                                                                          \
-        const element_##in *x = from;                                                                          \
-        element_##out *y = to;                                                                                 \
-        const params_##operation *p = params;                                                                  \
-        (void)p, (void)first;                                                                                  \
-        for (size_t r = 0; r < rows; r++, x += stride, y += stride)                                            \
-            for (size_t i = 0; i < n; i++)                                                                     \
-                y[i] = (element_##out)call;                                                                    \
+#define BODY(operation, in, out, layout, call)                                                               \
+    void tq_##operation##_##in##_##out##__scalar_##layout(const void *from, void *to, size_t n, size_t rows, \
+                                                          size_t stride, const void *params, size_t first)   \
+    {                                                                                                        \
+        const element_##in *x = from;                                                                        \
+        element_##out *y = to;                                                                               \
+        const params_##operation *p = params;                                                                \
+        (void)p, (void)first;                                                                                \
+        for (size_t r = 0; r < rows; r++, x += stride, y += stride)                                          \
+            for (size_t i = 0; i < n; i++)                                                                   \
+                y[i] = (element_##out)call;                                                                  \
     }
-#define MAP(operation, in, out)                                               \
-    BODY(operation, in, out, row, operation(x[i], p, first + r))       \
+#define MAP(operation, in, out)                                  \
+    BODY(operation, in, out, row, operation(x[i], p, first + r)) \
     BODY(operation, in, out, lanes, operation(x[i], p, first + i))
 
 #define MAP_quantize_away MAP
@@ -86,8 +86,8 @@ INLINE float convert_f64_f32(double x)
 #define MAP_requantize_up MAP
 #define MAP_requantize_float64_away MAP
 #define MAP_requantize_float32_even MAP
-#define MAP_convert(operation, in, out)                              \
-    BODY(operation, in, out, row, convert_##in##_##out(x[i]))     \
+#define MAP_convert(operation, in, out)                       \
+    BODY(operation, in, out, row, convert_##in##_##out(x[i])) \
     BODY(operation, in, out, lanes, convert_##in##_##out(x[i]))
 
 #define ROW_scalar(operation, in, out) MAP_##operation(operation, in, out)

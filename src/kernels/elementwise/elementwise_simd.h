@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The elementwise kernels of one instruction set, out of a vocabulary of its vectors.
+ * The elementwise kernels of one instruction set, out of its vector operations.
  *
  * The includer has included kernels/kernels.h and a simd_<isa>.h, and has defined ROW_<isa> for every
  * isa of kernels.def: INSTANTIATE for its own, nothing for the others.  Each operation has a header of its
@@ -36,7 +36,8 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
 #define GLUE_(a, b) a##_##b
 #define GLUE(a, b) GLUE_(a, b)
 #define NAMED(name) GLUE(name, KERNEL)
-#define ELEMENT_OF(name) GLUE(element, name)
+#define in_t GLUE(element, IN)
+#define out_t GLUE(element, OUT)
 
 /* In 16.16 fixed point; quantize, requantize. */
 #include "kernels/fixed_simd.h"
@@ -74,17 +75,17 @@ struct no_params {
 };
 static const struct no_params no_params = {false};
 
-#define WIDEN(x, y, stream, vector)                                                                                \
-    do {                                                                                                           \
-        vf value[4];                                                                                               \
-        for (size_t k = 0; k < 4; k++)                                                                             \
-            value[k] = vector((x) + k * LANES);                                                                    \
-        store4_f32(y, value, stream);                                                                              \
+#define WIDEN(x, y, stream, vector)             \
+    do {                                        \
+        vf value[4];                            \
+        for (size_t k = 0; k < 4; k++)          \
+            value[k] = vector((x) + k * LANES); \
+        store4_f32(y, value, stream);           \
     } while (0)
-#define NARROW(x, y, vector)                                                                                       \
-    do {                                                                                                           \
-        for (size_t k = 0; k < 4; k++)                                                                             \
-            vector((x) + k * LANES, (y) + k * LANES);                                                              \
+#define NARROW(x, y, vector)                          \
+    do {                                              \
+        for (size_t k = 0; k < 4; k++)                \
+            vector((x) + k * LANES, (y) + k * LANES); \
     } while (0)
 
 #define IN f64
@@ -114,18 +115,18 @@ static const struct no_params no_params = {false};
 #define SYMBOL(operation, in, out, isa, layout) SYMBOL_(operation, in, out, isa, layout)
 
 /* One symbol: walk(x, y, n, rows, stride, p, first, rule), or the scalar row where vectors cannot follow p. */
-#define DEFINE_SYMBOL(operation, in, out, layout, params_t, needs_scalar, walk, rule)                              \
-    TARGET void SYMBOL(operation, in, out, ISA, layout)(const void *x, void *y, size_t n, size_t rows,             \
-                                                        size_t stride, const void *params, size_t first)           \
-    {                                                                                                              \
-        const params_t *p = params;                                                                                \
-        if (needs_scalar)                                                                                          \
-            SYMBOL(operation, in, out, scalar, layout)(x, y, n, rows, stride, p, first);                           \
-        else                                                                                                       \
-            walk(x, y, n, rows, stride, p, first, rule);                                                           \
+#define DEFINE_SYMBOL(operation, in, out, layout, params_t, needs_scalar, walk, rule)                                 \
+    TARGET void SYMBOL(operation, in, out, ISA, layout)(const void *x, void *y, size_t n, size_t rows, size_t stride, \
+                                                        const void *params, size_t first)                             \
+    {                                                                                                                 \
+        const params_t *p = params;                                                                                   \
+        if (needs_scalar)                                                                                             \
+            SYMBOL(operation, in, out, scalar, layout)(x, y, n, rows, stride, p, first);                              \
+        else                                                                                                          \
+            walk(x, y, n, rows, stride, p, first, rule);                                                              \
     }
-#define DEFINE_SYMBOLS(operation, in, out, params_t, needs_scalar, kernel, rule)                                   \
-    DEFINE_SYMBOL(operation, in, out, row, params_t, needs_scalar, rows_##kernel, rule)                            \
+#define DEFINE_SYMBOLS(operation, in, out, params_t, needs_scalar, kernel, rule)        \
+    DEFINE_SYMBOL(operation, in, out, row, params_t, needs_scalar, rows_##kernel, rule) \
     DEFINE_SYMBOL(operation, in, out, lanes, params_t, needs_scalar, lanes_##kernel, rule)
 
 #define QUANTIZE_KERNEL_i8(rule) quantize_i8
@@ -133,16 +134,16 @@ static const struct no_params no_params = {false};
 #define QUANTIZE_KERNEL_i16(rule) quantize_##rule##_i16
 #define QUANTIZE_KERNEL_u16(rule) quantize_##rule##_u16
 #define DEFINE_SYMBOLS_OF(...) DEFINE_SYMBOLS(__VA_ARGS__)
-#define DEFINE_quantize_away(in, out)                                                                              \
-    DEFINE_SYMBOLS_OF(quantize_away, in, out, tq_quantize_params, p->steep, QUANTIZE_KERNEL_##out(away),           \
+#define DEFINE_quantize_away(in, out)                                                                             \
+    DEFINE_SYMBOLS_OF(quantize_away, in, out, tq_quantize_params, p->infinite_slope, QUANTIZE_KERNEL_##out(away), \
                       TQ_QUANTIZE_AWAY)
-#define DEFINE_quantize_even(in, out)                                                                              \
-    DEFINE_SYMBOLS_OF(quantize_even, in, out, tq_quantize_params, p->steep, QUANTIZE_KERNEL_##out(even),           \
+#define DEFINE_quantize_even(in, out)                                                                             \
+    DEFINE_SYMBOLS_OF(quantize_even, in, out, tq_quantize_params, p->infinite_slope, QUANTIZE_KERNEL_##out(even), \
                       TQ_QUANTIZE_EVEN)
-#define DEFINE_dequantize(in, out)                                                                                 \
+#define DEFINE_dequantize(in, out) \
     DEFINE_SYMBOLS(dequantize, in, out, tq_dequantize_params, p->wide, dequantize_##in, 0)
-#define DEFINE_requantize(name, in, out, rule)                                                                     \
-    DEFINE_SYMBOLS(requantize_##name, in, out, tq_requantize_params, requantize_needs_scalar(p, rule),             \
+#define DEFINE_requantize(name, in, out, rule)                                                         \
+    DEFINE_SYMBOLS(requantize_##name, in, out, tq_requantize_params, requantize_needs_scalar(p, rule), \
                    requantize_##in##_##out, rule)
 #define DEFINE_requantize_double(in, out) DEFINE_requantize(double, in, out, TQ_REQUANTIZE_DOUBLE)
 #define DEFINE_requantize_single(in, out) DEFINE_requantize(single, in, out, TQ_REQUANTIZE_SINGLE)
@@ -151,15 +152,15 @@ static const struct no_params no_params = {false};
 #define DEFINE_requantize_float32_even(in, out) DEFINE_requantize(float32_even, in, out, TQ_REQUANTIZE_FLOAT32_EVEN)
 
 /* Conversions have no parameters: p is NULL. */
-#define DEFINE_convert(in, out)                                                                                    \
-    DEFINE_CONVERSION(in, out, row)                                                                                \
+#define DEFINE_convert(in, out)     \
+    DEFINE_CONVERSION(in, out, row) \
     DEFINE_CONVERSION(in, out, lanes)
-#define DEFINE_CONVERSION(in, out, layout)                                                                         \
-    TARGET void SYMBOL(convert, in, out, ISA, layout)(const void *x, void *y, size_t n, size_t rows,               \
-                                                      size_t stride, const void *p, size_t first)                  \
-    {                                                                                                              \
-        (void)p;                                                                                                   \
-        rows_convert_##in##_##out(x, y, n, rows, stride, &no_params, first, 0);                                    \
+#define DEFINE_CONVERSION(in, out, layout)                                                                          \
+    TARGET void SYMBOL(convert, in, out, ISA, layout)(const void *x, void *y, size_t n, size_t rows, size_t stride, \
+                                                      const void *p, size_t first)                                  \
+    {                                                                                                               \
+        (void)p;                                                                                                    \
+        rows_convert_##in##_##out(x, y, n, rows, stride, &no_params, first, 0);                                     \
     }
 
 #define INSTANTIATE(operation, in, out) DEFINE_##operation(in, out)

@@ -6,8 +6,8 @@
  *   lane_t load_KERNEL(p, at)         the parameters of entries from `at` on, one a lane
  *   result_t vector_KERNEL(x, &lane, p)    a vector of results, to be stored by store4_OUT
  */
-INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, const lane_t *row, size_t at,
-                        const bool lanes, const bool stream, int rule)
+INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const lane_t *row, size_t at, const bool lanes,
+                        const bool stream, int rule)
 {
     result_t result[4];
     (void)rule;
@@ -18,8 +18,8 @@ INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAM
     GLUE(store4, OUT)(y, result, stream);
 }
 
-INLINE void NAMED(pair)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const ELEMENT_OF(IN) *x2, ELEMENT_OF(OUT) *y2,
-                        const PARAMS *p, const lane_t *row, size_t at, const bool lanes, const bool stream, int rule)
+INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const lane_t *row,
+                        size_t at, const bool lanes, const bool stream, int rule)
 {
     NAMED(step)(x, y, p, row, at, lanes, stream, rule);
     NAMED(step)(x2, y2, p, row, at, lanes, stream, rule);

@@ -5,7 +5,7 @@
  *
  *   lane_t load_KERNEL(p, at)      the parameters of entries from `at` on, one a lane
  *   vi fixed_KERNEL(x, &lane)      a vector of elements in fixed point
- *   uint8_t limit_KERNEL(p)        fixed_doubts' limit
+ *   uint8_t limit_KERNEL(p)        fixed_undecided' limit
  *   vi clamp_KERNEL(values, p)     a block's values within the limits of its parameters
  *   void exact_KERNEL(x, y, p, at, lanes, rule)
  *       does a block by the exact rule; parameters as in step_KERNEL
@@ -15,22 +15,22 @@ INLINE lane_t NAMED(lane)(const PARAMS *p, const lane_t *row, size_t at, const b
     return lanes ? NAMED(load)(p, at) : *row;
 }
 
-INLINE void NAMED(store)(ELEMENT_OF(OUT) *y, const struct fixed_block *block, const PARAMS *p, bool stream)
+INLINE void NAMED(store)(out_t *y, const struct fixed_block *block, const PARAMS *p, bool stream)
 {
-    put(y, NAMED(clamp)(GLUE(fixed_codes, OUT)(block), p), stream);
+    put(y, NAMED(clamp)(GLUE(fixed_values, OUT)(block), p), stream);
 }
 
-INLINE void NAMED(end)(const struct fixed_block *block, const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p,
-                       size_t at, bool lanes, bool stream, int rule)
+INLINE void NAMED(end)(const struct fixed_block *block, const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes,
+                       bool stream, int rule)
 {
-    if (fixed_doubts(block->least, NAMED(limit)(p)))
+    if (fixed_undecided(block->least, NAMED(limit)(p)))
         NAMED(exact)(x, y, p, at, lanes, rule);
     else
         NAMED(store)(y, block, p, stream);
 }
 
-INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, const lane_t *row, size_t at,
-                        const bool lanes, const bool stream, int rule)
+INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const lane_t *row, size_t at, const bool lanes,
+                        const bool stream, int rule)
 {
     vi v[4];
     for (size_t k = 0; k < 4; k++) {
@@ -41,8 +41,8 @@ INLINE void NAMED(step)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAM
     NAMED(end)(&block, x, y, p, at, lanes, stream, rule);
 }
 
-INLINE void NAMED(pair)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const ELEMENT_OF(IN) *x2, ELEMENT_OF(OUT) *y2,
-                        const PARAMS *p, const lane_t *row, size_t at, const bool lanes, const bool stream, int rule)
+INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const lane_t *row,
+                        size_t at, const bool lanes, const bool stream, int rule)
 {
     vi v[4], w[4];
     for (size_t k = 0; k < 4; k++) {
@@ -51,7 +51,7 @@ INLINE void NAMED(pair)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const ELEME
         w[k] = NAMED(fixed)(x2 + k * LANES, &c);
     }
     const struct fixed_block one = fixed_narrow(v), two = fixed_narrow(w);
-    if (fixed_doubts(fixed_least(one.least, two.least), NAMED(limit)(p))) {
+    if (fixed_undecided(fixed_least(one.least, two.least), NAMED(limit)(p))) {
         NAMED(end)(&one, x, y, p, at, lanes, stream, rule);
         NAMED(end)(&two, x2, y2, p, at, lanes, stream, rule);
     } else {

@@ -8,8 +8,14 @@
 #define lane_t struct quantize_lane
 #define result_t vi
 
-INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at) { return quantize_splat(p, at, EVEN); }
-INLINE lane_t NAMED(load)(const PARAMS *p, size_t at) { return quantize_load(p, at, EVEN); }
+INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at)
+{
+    return quantize_splat(p, at, EVEN);
+}
+INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
+{
+    return quantize_load(p, at, EVEN);
+}
 
 INLINE vi NAMED(vector)(const float *x, const lane_t *c, const PARAMS *p)
 {

@@ -18,7 +18,10 @@ INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
     return (lane_t){load_f32(p->slope + at), load_f32(p->offset + at)};
 }
 
-INLINE vi NAMED(fixed)(const float *x, const lane_t *c) { return fixed_of(load_f32(x), c->slope, c->offset); }
+INLINE vi NAMED(fixed)(const float *x, const lane_t *c)
+{
+    return fixed_of(load_f32(x), c->slope, c->offset);
+}
 
 INLINE uint8_t NAMED(limit)(const PARAMS *p)
 {
@@ -34,7 +37,7 @@ INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
                    splat_s32(p->mask_bytes));
 }
 
-APART void NAMED(exact)(const float *x, ELEMENT_OF(OUT) *y, const PARAMS *p, size_t at, bool lanes, int rule)
+APART void NAMED(exact)(const float *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
 {
     const bool even = rule == TQ_QUANTIZE_EVEN;
     const struct quantize_lane row = quantize_splat(p, at, even);

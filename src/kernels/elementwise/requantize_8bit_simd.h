@@ -19,14 +19,17 @@ INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
                     keep_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
 }
 
-INLINE vi NAMED(fixed)(const ELEMENT_OF(IN) *x, const lane_t *c)
+INLINE vi NAMED(fixed)(const in_t *x, const lane_t *c)
 {
     const vi q = GLUE(load, IN)(x);
     const vf acc = float_of_s32(sizeof *x == 4 ? q : sub_s32(q, c->input_zero_point)); /* not wide: of int32 it is 0 */
     return fixed_of(acc, c->slope, choose_by_sign(acc, c->offset, c->offset_negative));
 }
 
-INLINE uint8_t NAMED(limit)(const PARAMS *p) { return p->doubtful; }
+INLINE uint8_t NAMED(limit)(const PARAMS *p)
+{
+    return p->undecided;
+}
 
 INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
 {
@@ -34,8 +37,7 @@ INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
     return values;
 }
 
-INLINE void NAMED(exact_by)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, size_t at, bool lanes,
-                            int rule)
+INLINE void NAMED(exact_by)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
 {
     const struct requantize_lane row = requantize_load(p, at, false, rule);
     vi value[4];
@@ -46,8 +48,8 @@ INLINE void NAMED(exact_by)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const P
     GLUE(store4, OUT)(y, value, false);
 }
 
-/* The default rule has code of its own. */
-APART void NAMED(exact)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, const PARAMS *p, size_t at, bool lanes, int rule)
+/* The default rule has a copy of its own. */
+APART void NAMED(exact)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
 {
     if (rule == TQ_REQUANTIZE_DOUBLE)
         NAMED(exact_by)(x, y, p, at, lanes, TQ_REQUANTIZE_DOUBLE);

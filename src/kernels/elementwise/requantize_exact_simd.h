@@ -8,17 +8,17 @@
 #define lane_t struct requantize_lane
 #define result_t vi
 
-INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at) 
+INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at)
 {
     return requantize_load(p, at, false, TQ_REQUANTIZE_DOUBLE);
 }
 
-INLINE lane_t NAMED(load)(const PARAMS *p, size_t at) 
+INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
 {
     return requantize_load(p, at, true, TQ_REQUANTIZE_DOUBLE);
 }
 
-INLINE vi NAMED(vector)(const ELEMENT_OF(IN) *x, const lane_t *c, const PARAMS *p)
+INLINE vi NAMED(vector)(const in_t *x, const lane_t *c, const PARAMS *p)
 {
     return requantize_vector(GLUE(load, IN)(x), c, p, TQ_REQUANTIZE_DOUBLE);
 }

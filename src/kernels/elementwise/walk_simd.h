@@ -19,12 +19,11 @@
  */
 
 /* n <= BLOCK elements through a copy on the stack, so that nothing outside the arrays is touched. */
-RARELY void NAMED(part)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n, const PARAMS *p, size_t at, bool lanes,
-                        int rule)
+RARELY void NAMED(part)(const in_t *x, out_t *y, size_t n, const PARAMS *p, size_t at, bool lanes, int rule)
 {
     const lane_t row = NAMED(splat)(p, at);
-    ELEMENT_OF(IN) from[BLOCK] = {0};
-    ELEMENT_OF(OUT) to[BLOCK];
+    in_t from[BLOCK] = {0};
+    out_t to[BLOCK];
     memcpy(from, x, n * sizeof *x);
     if (lanes)
         NAMED(step)(from, to, p, &row, at, true, false, rule);
@@ -34,8 +33,8 @@ RARELY void NAMED(part)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n, c
 }
 
 /* The elements of a row from i on. */
-INLINE void NAMED(rest)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t i, size_t n, const PARAMS *p,
-                        const lane_t *row, size_t first, const bool lanes, int rule)
+INLINE void NAMED(rest)(const in_t *x, out_t *y, size_t i, size_t n, const PARAMS *p, const lane_t *row, size_t first,
+                        const bool lanes, int rule)
 {
     if (!lanes)
         for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)
@@ -54,8 +53,8 @@ INLINE void NAMED(rest)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t i, s
 
 /* The start of a long row: elements up to the first that is aligned in the array of the larger elements or, for
    non-temporal stores, in the output, and then all blocks that are stored so.  Returns their count. */
-INLINE size_t NAMED(start)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n, const PARAMS *p, const lane_t *row,
-                           size_t first, int rule)
+INLINE size_t NAMED(start)(const in_t *x, out_t *y, size_t n, const PARAMS *p, const lane_t *row, size_t first,
+                           int rule)
 {
     const bool stream = p->stream, by_output = stream || sizeof *y >= sizeof *x;
     const size_t size = by_output ? sizeof *y : sizeof *x;
@@ -73,8 +72,8 @@ INLINE size_t NAMED(start)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n
     return i;
 }
 
-APART void NAMED(rows)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n, size_t rows, size_t stride,
-                       const PARAMS *params, size_t first, int rule)
+APART void NAMED(rows)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
+                       size_t first, int rule)
 {
     const PARAMS copy = *params, *p = &copy; /* which stores to y cannot change */
     for (; rows > 0; rows--, x += stride, y += stride, first++) {
@@ -85,10 +84,10 @@ APART void NAMED(rows)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n, si
 }
 
 /* Two rows at a time, so that each parameter is loaded once for two: short rows, and rows of kernels with many
-   parameters; reading two long rows in turns is slower than loading two parameters again.  The last elements, fewer than
-   a block, are done as in rest_KERNEL. */
-APART void NAMED(lanes)(const ELEMENT_OF(IN) *x, ELEMENT_OF(OUT) *y, size_t n, size_t rows, size_t stride,
-                        const PARAMS *params, size_t first, int rule)
+   parameters; reading two long rows in turns is slower than loading two parameters again.  The last elements, fewer
+   than a block, are done as in rest_KERNEL. */
+APART void NAMED(lanes)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
+                        size_t first, int rule)
 {
     const PARAMS copy = *params, *p = &copy;
     const lane_t row = NAMED(splat)(p, first);

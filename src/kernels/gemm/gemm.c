@@ -210,7 +210,7 @@ static void run_job(const tq_gemm_call *call, size_t job)
         if (tq_stop_count(&work, count))
             return;
         tq_gemm_place_rows(call, &space, first, count);
-        if (g->strange && !call->plain) {
+        if (g->non_finite && !call->plain) {
             tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
                                  tq_min_size(panel_end * g->lanes, g->channels));
             continue;

@@ -44,7 +44,7 @@ typedef struct tq_gemm {
     const void *bias;       /* of a panel's width, int32, int64 where wide, or float */
     const int32_t *sums;    /* [channels] of the weights as they are packed */
     const void *padding;    /* `depth` elements that count as 0 */
-    bool strange;           /* a float weight is not finite, so that padding must be skipped */
+    bool non_finite;           /* a float weight is not finite, so that padding must be skipped */
     int32_t row_zero_point; /* of the elements as the kernel sees them */
     int32_t copied_zero_point; /* and as they are given */
     int32_t row_factor;     /* what the sum of a row is multiplied with and added to its sums */
@@ -74,7 +74,7 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                        tq_error *error);
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory);
 
-/* For each channel the sum of its raw weight codes (of code - 128 where they are u8) over taps and depth: for rows with
+/* For each channel the sum of its raw weight values (less 128 where they are u8) over taps and depth: for rows with
    zero points of their own. */
 static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
 {
@@ -83,7 +83,7 @@ static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
 
 /* A copy, in `memory` of so many bytes, of a packed product of i8 rows in which padding holds `code` and not the row
    zero point: for rows with zero points of their own.  If it was packed with the row zero point 0, its sums are of the
-   codes of all cells. */
+   values of all cells. */
 uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
 tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 
@@ -91,15 +91,16 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 typedef struct tq_gemm_store {
     tq_element out; /* i8, u8, i16; i32: the sum, 32 bits; f32 for float rows */
     tq_requantize_rule rule;
-    size_t tail; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, else it is UP (8-bit codes) */
+    size_t tail; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, else it is UP (8-bit values) */
     int32_t zero_point, low, high;
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
-    /* from tq_gemm_store_make: a multiplier a channel, and 8-bit codes' fast way (fixed_simd.h) */
+    /* from tq_gemm_store_make: a multiplier a channel, and 8-bit values' fast way (fixed_simd.h) */
     const tq_multiplier *multiplier;
-    const float *slope, *offset, *offset_negative; /* by the rule float32-even, slope is the multiplier, and the others are not read */
+    const float *slope, *offset,
+        *offset_negative; /* by the rule float32-even, slope is the multiplier, and the others are not read */
     const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
     const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
-    bool exact; /* the fast way cannot be trusted */
+    bool exact; /* the fast way is undecided */
 } tq_gemm_store;
 
 /* What a channel's sum is multiplied by; finite. */

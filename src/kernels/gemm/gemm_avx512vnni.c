@@ -31,8 +31,8 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
     vi sums = _mm512_setzero_si512();
     size_t k = 0;
     for (; k + 64 <= n; k += 64)
-        sums = _mm512_add_epi64(sums, _mm512_sad_epu8(_mm512_xor_si512(_mm512_loadu_si512(p + k), flips),
-                                                      _mm512_setzero_si512()));
+        sums = _mm512_add_epi64(
+            sums, _mm512_sad_epu8(_mm512_xor_si512(_mm512_loadu_si512(p + k), flips), _mm512_setzero_si512()));
     if (k < n) {
         __mmask64 some = ~(__mmask64)0 >> (64 - (n - k));
         vi last = _mm512_xor_si512(_mm512_maskz_loadu_epi8(some, p + k), flips);

@@ -14,7 +14,7 @@
    it. */
 #if defined(__clang__) && __clang_major__ < 16
 #define TARGET __attribute__((target("dotprod")))
-#define DOT(sums, a, b) (int32x4_t)__builtin_neon_vdotq_v((int8x16_t)(sums), a, b, 34 /* int32x4_t */)
+#define DOT(sums, a, b) (int32x4_t) __builtin_neon_vdotq_v((int8x16_t)(sums), a, b, 34 /* int32x4_t */)
 #else
 #define TARGET __attribute__((target("arch=armv8.2-a+dotprod")))
 #define DOT vdotq_s32

@@ -64,11 +64,11 @@ TQ_BODY void sum_fused(const float *const *row, size_t count, const float *weigh
     }
 }
 
-#define SUM_FUSED(isa, target)                                                                                       \
-    target static void sum_fused_##isa(const float *const *row, size_t count, const float *weights, size_t n,        \
-                                       size_t step, float bias, float *sum)                                          \
-    {                                                                                                                \
-        sum_fused(row, count, weights, n, step, bias, sum);                                                          \
+#define SUM_FUSED(isa, target)                                                                                \
+    target static void sum_fused_##isa(const float *const *row, size_t count, const float *weights, size_t n, \
+                                       size_t step, float bias, float *sum)                                   \
+    {                                                                                                         \
+        sum_fused(row, count, weights, n, step, bias, sum);                                                   \
     }
 TQ_EVERY_ISA(SUM_FUSED)
 

@@ -81,13 +81,13 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
 static bool are_finite(const tq_gemm *g)
 {
     const float *weights = g->panel;
-    uint32_t strange = 0;
+    uint32_t non_finite = 0;
     for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *weights; i++) {
         uint32_t bits;
         memcpy(&bits, weights + i, sizeof bits);
-        strange |= (bits & 0x7F800000) == 0x7F800000; /* infinities and NaN */
+        non_finite |= (bits & 0x7F800000) == 0x7F800000; /* infinities and NaN */
     }
-    return !strange;
+    return !non_finite;
 }
 
 /* ---- biases ---- */
@@ -113,8 +113,7 @@ static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
 {
     if (!w->bias)
         return 0;
-    return w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[channel]
-                                            : ((const int32_t *)w->bias)[channel];
+    return w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[channel] : ((const int32_t *)w->bias)[channel];
 }
 
 /* The bias less row zero point * sum of weights; it may wrap, as all sums do. */
@@ -177,7 +176,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     if (gemm->in == TQ_f32) {
         if (weights->bias)
             memcpy(bias, weights->bias, gemm->channels * sizeof(float));
-        gemm->strange = !gemm->fused && !are_finite(gemm);
+        gemm->non_finite = !gemm->fused && !are_finite(gemm);
         return;
     }
     for (size_t c = 0; c < gemm->channels && !tq_stop_after(gemm->taps * gemm->depth / 8); c++)

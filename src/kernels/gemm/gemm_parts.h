@@ -9,7 +9,8 @@
 #include "kernels/gemm/products.h"
 
 #define TQ_GEMM_ALIGN 64 /* of each part of a memory */
-#define TQ_GEMM_SLACK 64 /* bytes behind copied rows that copies of whole vectors may write, and behind padding read */
+/* Bytes behind copied rows that copies of whole vectors may write, and behind padding read. */
+#define TQ_GEMM_SLACK 64
 
 /* The bytes of a part of a memory, with those up to the next.  Parts are counted in 64 bits, whatever a size_t has: a
    plan or scratch that is too large is refused by its sum. */
@@ -39,8 +40,8 @@ typedef struct tq_gemm_call {
 /* What a job has in its share of scratch, for one block of rows at a time. */
 typedef struct tq_gemm_space {
     const void **table; /* [runs][block]; where rows are copied [1 + taps][block], the copies before what they are of */
-    int32_t *adjust;    /* [block] */
-    char *copies;       /* [block][copied row] */
+    int32_t *adjust; /* [block] */
+    char *copies; /* [block][copied row] */
 } tq_gemm_space;
 
 /* The pointers to all taps of the block's rows, [taps][block]. */
@@ -66,7 +67,7 @@ void tq_gemm_place_rows(const tq_gemm_call *call, const tq_gemm_space *space, si
 void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count);
 
 /* gemm_loops.c: output rows [first, first + count), which are placed, without tiles: all channels where gemm.narrow;
-   and channels [channel, channel_end) where gemm.strange and rows may have padding. */
+   and channels [channel, channel_end) where gemm.non_finite and rows may have padding. */
 void tq_gemm_run_narrow(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
 void tq_gemm_skip_padding(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count,
                           size_t channel, size_t channel_end);

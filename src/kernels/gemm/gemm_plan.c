@@ -86,7 +86,12 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                        tq_error *error)
 {
     const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
-    tq_gemm g = {.in = in, .channels = channels, .taps = taps, .depth = depth, .wide = wide, .fused = fused,
+    tq_gemm g = {.in = in,
+                 .channels = channels,
+                 .taps = taps,
+                 .depth = depth,
+                 .wide = wide,
+                 .fused = fused,
                  .in_bytes = tq_element_size(in)};
     g.kernel = choose_kernel(in, fused);
     g.copies = should_copy(&g);

@@ -43,21 +43,21 @@ static void tile_i16(const tq_tile *t)
     memcpy(t->sums, sums, sizeof sums);
 }
 
-#define DEFINE_FLOATS(name, first, last, multiply_add)                                          \
-    static void name(const tq_tile *t)                                                         \
-    {                                                                                          \
-        float sums[LANES];                                                                     \
-        const float *weights = (const float *)(const void *)t->panel, *bias = t->bias;         \
-        for (size_t c = 0; c < LANES; c++)                                                     \
-            sums[c] = first(bias[c]);                                                          \
-        for (size_t run = 0; run < t->runs; run++) {                                           \
-            const float *row = t->row[run * t->step];                                          \
-            for (size_t k = 0; k < t->length; k++, weights += LANES)                           \
-                for (size_t c = 0; c < LANES; c++)                                             \
-                    sums[c] = multiply_add(row[k], weights[c], sums[c]);                       \
-        }                                                                                      \
-        for (size_t c = 0; c < LANES; c++)                                                     \
-            ((float *)t->sums)[c] = tq_bounded(last(sums[c], bias[c]), t->floor, t->ceiling);      \
+#define DEFINE_FLOATS(name, first, last, multiply_add)                                        \
+    static void name(const tq_tile *t)                                                        \
+    {                                                                                         \
+        float sums[LANES];                                                                    \
+        const float *weights = (const float *)(const void *)t->panel, *bias = t->bias;        \
+        for (size_t c = 0; c < LANES; c++)                                                    \
+            sums[c] = first(bias[c]);                                                         \
+        for (size_t run = 0; run < t->runs; run++) {                                          \
+            const float *row = t->row[run * t->step];                                         \
+            for (size_t k = 0; k < t->length; k++, weights += LANES)                          \
+                for (size_t c = 0; c < LANES; c++)                                            \
+                    sums[c] = multiply_add(row[k], weights[c], sums[c]);                      \
+        }                                                                                     \
+        for (size_t c = 0; c < LANES; c++)                                                    \
+            ((float *)t->sums)[c] = tq_bounded(last(sums[c], bias[c]), t->floor, t->ceiling); \
     }
 #define ZERO(bias) 0
 #define SAME(bias) bias
@@ -67,10 +67,22 @@ static void tile_i16(const tq_tile *t)
 DEFINE_FLOATS(tile_f32, ZERO, PLUS, ROUND_TWICE)
 DEFINE_FLOATS(tile_f32_fused, SAME, DONE, fmaf)
 
-static tq_tile_fn find_i8(size_t rows, size_t panels) { return the_tile(tile_i8, rows, panels); }
-static tq_tile_fn find_i16(size_t rows, size_t panels) { return the_tile(tile_i16, rows, panels); }
-static tq_tile_fn find_f32(size_t rows, size_t panels) { return the_tile(tile_f32, rows, panels); }
-static tq_tile_fn find_f32_fused(size_t rows, size_t panels) { return the_tile(tile_f32_fused, rows, panels); }
+static tq_tile_fn find_i8(size_t rows, size_t panels)
+{
+    return the_tile(tile_i8, rows, panels);
+}
+static tq_tile_fn find_i16(size_t rows, size_t panels)
+{
+    return the_tile(tile_i16, rows, panels);
+}
+static tq_tile_fn find_f32(size_t rows, size_t panels)
+{
+    return the_tile(tile_f32, rows, panels);
+}
+static tq_tile_fn find_f32_fused(size_t rows, size_t panels)
+{
+    return the_tile(tile_f32_fused, rows, panels);
+}
 
 static void copy_i8(const int8_t *from, int16_t *to, size_t n, int32_t zero_point)
 {
@@ -84,7 +96,7 @@ static void copy_u8(const uint8_t *from, int16_t *to, size_t n, int32_t zero_poi
         to[i] = (int16_t)(from[i] - zero_point);
 }
 
-void tq_store_codes_scalar(const tq_tile_store *t)
+void tq_store_integers_scalar(const tq_tile_store *t)
 {
     const tq_gemm_store *s = t->store;
     for (size_t r = 0; r < t->rows; r++)
@@ -141,28 +153,66 @@ static int32_t sum_words(const void *run, size_t n, uint8_t flip)
     return (int32_t)sum;
 }
 
-const tq_stores tq_stores__scalar = {.i8 = tq_store_codes_scalar, .u8 = tq_store_codes_scalar,
-                                     .i16 = tq_store_codes_scalar, .i16_wide = tq_store_wide_scalar,
+const tq_stores tq_stores__scalar = {.i8 = tq_store_integers_scalar,
+                                     .u8 = tq_store_integers_scalar,
+                                     .i16 = tq_store_integers_scalar,
+                                     .i16_wide = tq_store_wide_scalar,
                                      .f32 = tq_store_floats_scalar};
 
 const tq_gemm_kernel tq_gemm_i8__scalar = {
-    .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 1, .weight_bytes = 1, .rows = 1, .panels = 1,
-    .wide_panels = 1, .flip_i8 = 0, .flip_u8 = 0x80, .tile = find_i8, .stores = &tq_stores__scalar,
+    .isa = "scalar",
+    .lanes = LANES,
+    .group = 1,
+    .row_bytes = 1,
+    .weight_bytes = 1,
+    .rows = 1,
+    .panels = 1,
+    .wide_panels = 1,
+    .flip_i8 = 0,
+    .flip_u8 = 0x80,
+    .tile = find_i8,
+    .stores = &tq_stores__scalar,
     .row_sum = sum_bytes,
 };
 
 const tq_gemm_kernel tq_gemm_i16__scalar = {
-    .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 2, .weight_bytes = 1, .rows = 1, .panels = 1,
-    .wide_panels = 1, .tile = find_i16, .stores = &tq_stores__scalar, .row_sum = sum_words,
-    .copy_i8 = copy_i8, .copy_u8 = copy_u8,
+    .isa = "scalar",
+    .lanes = LANES,
+    .group = 1,
+    .row_bytes = 2,
+    .weight_bytes = 1,
+    .rows = 1,
+    .panels = 1,
+    .wide_panels = 1,
+    .tile = find_i16,
+    .stores = &tq_stores__scalar,
+    .row_sum = sum_words,
+    .copy_i8 = copy_i8,
+    .copy_u8 = copy_u8,
 };
 
 const tq_gemm_kernel tq_gemm_f32__scalar = {
-    .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 4, .weight_bytes = 4, .rows = 1, .panels = 1,
-    .wide_panels = 1, .tile = find_f32, .stores = &tq_stores__scalar,
+    .isa = "scalar",
+    .lanes = LANES,
+    .group = 1,
+    .row_bytes = 4,
+    .weight_bytes = 4,
+    .rows = 1,
+    .panels = 1,
+    .wide_panels = 1,
+    .tile = find_f32,
+    .stores = &tq_stores__scalar,
 };
 
 const tq_gemm_kernel tq_gemm_f32_fused__scalar = {
-    .isa = "scalar", .lanes = LANES, .group = 1, .row_bytes = 4, .weight_bytes = 4, .rows = 1, .panels = 1,
-    .wide_panels = 1, .tile = find_f32_fused, .stores = &tq_stores__scalar,
+    .isa = "scalar",
+    .lanes = LANES,
+    .group = 1,
+    .row_bytes = 4,
+    .weight_bytes = 4,
+    .rows = 1,
+    .panels = 1,
+    .wide_panels = 1,
+    .tile = find_f32_fused,
+    .stores = &tq_stores__scalar,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiles of one matrix product, out of a vocabulary that the includer defines, and undefines at the end:
+ * The tiles of one matrix product, out of operations that the includer defines, and undefines at the end:
  *
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   ROWS, PANELS, WIDE          the largest tile; WIDE panels by one row
@@ -24,16 +24,17 @@
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
 /* Each row's group is loaded where it is used: all at once would not fit the registers. */
-#define STEP(load)                                                                    \
-    do {                                                                              \
-        weights_t w[WIDE];                                                            \
-        EACH(p, panels) w[p] = load_weights(panel + (size_t)p * panel_bytes);         \
-        EACH(r, rows)                                                                 \
-        {                                                                             \
-            const row_t x = load;                                                     \
-            EACH(p, panels) sums[r][p] = multiply(sums[r][p], w[p], x);               \
-        }                                                                             \
-        panel += PANEL_GROUP;                                                         \
+#define STEP(load)                                                \
+    do {                                                          \
+        weights_t w[WIDE];                                        \
+        EACH (p, panels)                                          \
+            w[p] = load_weights(panel + (size_t)p * panel_bytes); \
+        EACH (r, rows) {                                          \
+            const row_t x = load;                                 \
+            EACH (p, panels)                                      \
+                sums[r][p] = multiply(sums[r][p], w[p], x);       \
+        }                                                         \
+        panel += PANEL_GROUP;                                     \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
 
@@ -44,11 +45,13 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
     (void)flip; /* only 8-bit rows have one */
     const char *panel = t->panel;
     const size_t panel_bytes = t->panel_bytes;
-    EACH(p, panels)
-        EACH(r, rows) sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
+    EACH (p, panels)
+        EACH (r, rows)
+            sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
         const char *at[ROWS];
-        EACH(r, rows) at[r] = t->row[run * t->step + (size_t)r];
+        EACH (r, rows)
+            at[r] = t->row[run * t->step + (size_t)r];
         size_t k = 0;
         for (const size_t end = t->length / GROUP * GROUP * ROW_BYTES; k < end; k += GROUP * ROW_BYTES)
             STEP(load_row(at[r] + k, flip));
@@ -57,20 +60,20 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
             STEP(load_row_part(at[r] + k, t->length % GROUP, flip));
 #endif
     }
-    EACH(r, rows)
-        EACH(p, panels)
+    EACH (r, rows)
+        EACH (p, panels)
             save_sums((char *)t->sums + (size_t)r * t->sums_stride + (size_t)p * PANEL_LANES * 4,
                       last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
 }
 
-#define DEFINE_TILE(rows, panels)                                    \
-    static TARGET void TILE(rows, panels)(const tq_tile *tile)       \
-    {                                                                \
-        LOCAL(tile_body)(tile, rows, panels);                        \
+#define DEFINE_TILE(rows, panels)                              \
+    static TARGET void TILE(rows, panels)(const tq_tile *tile) \
+    {                                                          \
+        LOCAL(tile_body)(tile, rows, panels);                  \
     }
 #define DEFINE_TILES(panels) \
-    DEFINE_TILE(1, panels) DEFINE_TILE(2, panels) DEFINE_TILE(3, panels) \
-    DEFINE_TILE(4, panels) DEFINE_TILE(5, panels) DEFINE_TILE(6, panels)
+    DEFINE_TILE(1, panels)   \
+    DEFINE_TILE(2, panels) DEFINE_TILE(3, panels) DEFINE_TILE(4, panels) DEFINE_TILE(5, panels) DEFINE_TILE(6, panels)
 #define NAME_TILES(panels) \
     TILE(1, panels), TILE(2, panels), TILE(3, panels), TILE(4, panels), TILE(5, panels), TILE(6, panels)
 
@@ -91,35 +94,27 @@ DEFINE_TILE(1, 8)
 static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 {
     static const tq_tile_fn tiles[][6] = {
-        {NAME_TILES(1)},
-        {NAME_TILES(2)},
+        {NAME_TILES(1)}, {NAME_TILES(2)},
 #if PANELS > 2
-        {NAME_TILES(3)},
-        {NAME_TILES(4)},
+        {NAME_TILES(3)}, {NAME_TILES(4)},
 #else
-        {TILE(1, 3)},
-        {TILE(1, 4)},
+        {TILE(1, 3)},    {TILE(1, 4)},
 #endif
-        {TILE(1, 5)},
-        {TILE(1, 6)},
-        {TILE(1, 7)},
-        {TILE(1, 8)},
+        {TILE(1, 5)},    {TILE(1, 6)},    {TILE(1, 7)}, {TILE(1, 8)},
     };
     return tiles[panels - 1][rows - 1];
 }
 
-const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {
-    .isa = TEXT(GEMM_ISA),
-    .lanes = PANEL_LANES,
-    .group = GROUP,
-    .row_bytes = ROW_BYTES,
-    .weight_bytes = WEIGHT_BYTES,
-    .rows = ROWS,
-    .panels = PANELS,
-    .wide_panels = WIDE,
-    .tile = LOCAL(find_tile),
-    PRODUCT_FIELDS
-};
+const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
+                                                       .lanes = PANEL_LANES,
+                                                       .group = GROUP,
+                                                       .row_bytes = ROW_BYTES,
+                                                       .weight_bytes = WEIGHT_BYTES,
+                                                       .rows = ROWS,
+                                                       .panels = PANELS,
+                                                       .wide_panels = WIDE,
+                                                       .tile = LOCAL(find_tile),
+                                                       PRODUCT_FIELDS};
 
 #undef LOCAL
 #undef TILE

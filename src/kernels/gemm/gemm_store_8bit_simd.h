@@ -32,7 +32,7 @@ INLINE void LOCAL(put_rows)(const tq_tile_store *t, size_t r, const size_t toget
     if (together > 1)
         store_rows((char *)y, t->out_stride, values, vectors);
     else
-        store_codes(y, values, n, vectors);
+        store_values(y, values, n, vectors);
 }
 
 /* As above, from fixed point; by the scalar rule where fixed point cannot decide. */
@@ -41,14 +41,14 @@ INLINE void LOCAL(put_fixed)(const tq_tile_store *t, size_t r, const size_t toge
 {
     const tq_gemm_store *s = t->store;
     const struct fixed_block block = fixed_narrow(v);
-    if (fixed_doubts(block.least, 2 * TQ_FIXED_ERROR)) {
+    if (fixed_undecided(block.least, 2 * TQ_FIXED_ERROR)) {
         int32_t fixed[4 * LANES];
         store4_i32(fixed, v, false);
         for (size_t k = 0; k < together; k++)
             store_exactly(t, r + k, c, n, fixed + k * n);
         return;
     }
-    const vi values = LOCAL(fixed_codes)(&block);
+    const vi values = LOCAL(fixed_values)(&block);
     LOCAL(put_rows)(t, r, together, c, n, vectors,
                     clamp ? LOCAL(clamp)(values, splat_s8(s->low), splat_s8(s->high)) : values);
 }
@@ -97,7 +97,7 @@ INLINE void LOCAL(gemm_even_block)(const tq_tile_store *t, size_t c, size_t n, c
             const size_t row = r + k / vectors, at = k % vectors;
             v[k] = store_even_of(LOCAL(sums_at)(t, row, c) + at * LANES, splat_s32(t->adjust[row]), by[at], most);
         }
-        LOCAL(put_rows)(t, r, together, c, n, vectors, LOCAL(clamp)(LOCAL(codes)(v, zero), low, high));
+        LOCAL(put_rows)(t, r, together, c, n, vectors, LOCAL(clamp)(LOCAL(saturated)(v, zero), low, high));
     }
     for (; r < t->rows; r++) {
         const int32_t *sums = LOCAL(sums_at)(t, r, c);
@@ -105,33 +105,39 @@ INLINE void LOCAL(gemm_even_block)(const tq_tile_store *t, size_t c, size_t n, c
         vi v[4];
         for (size_t k = 0; k < 4; k++)
             v[k] = k < vectors ? store_even_of(sums + k * LANES, adjust, by[k], most) : splat_s32(0);
-        LOCAL(put_rows)(t, r, 1, c, n, vectors, LOCAL(clamp)(LOCAL(codes)(v, zero), low, high));
+        LOCAL(put_rows)(t, r, 1, c, n, vectors, LOCAL(clamp)(LOCAL(saturated)(v, zero), low, high));
     }
 }
 
 /* All channels, a block at a time. */
-#define EACH_BLOCK(block)                                 \
-    do {                                                  \
-        const size_t n = t->channels;                     \
-        size_t c = 0;                                     \
-        for (; c + 4 * LANES <= n; c += 4 * LANES)        \
-            block(t, c, 4 * LANES, 4);                    \
-        switch ((n - c + LANES - 1) / LANES) {            \
-        case 4: block(t, c, n - c, 4); break;             \
-        case 3: block(t, c, n - c, 3); break;             \
-        case 2: block(t, c, n - c, 2); break;             \
-        case 1: block(t, c, n - c, 1); break;             \
-        default: break;                                   \
-        }                                                 \
+#define EACH_BLOCK(block)                          \
+    do {                                           \
+        const size_t n = t->channels;              \
+        size_t c = 0;                              \
+        for (; c + 4 * LANES <= n; c += 4 * LANES) \
+            block(t, c, 4 * LANES, 4);             \
+        switch ((n - c + LANES - 1) / LANES) {     \
+        case 4: block(t, c, n - c, 4); break;      \
+        case 3: block(t, c, n - c, 3); break;      \
+        case 2: block(t, c, n - c, 2); break;      \
+        case 1: block(t, c, n - c, 1); break;      \
+        default: break;                            \
+        }                                          \
     } while (0)
 
-static TARGET void LOCAL(gemm_fixed)(const tq_tile_store *t) { EACH_BLOCK(LOCAL(gemm_fixed_block)); }
-static TARGET void LOCAL(gemm_even)(const tq_tile_store *t) { EACH_BLOCK(LOCAL(gemm_even_block)); }
+static TARGET void LOCAL(gemm_fixed)(const tq_tile_store *t)
+{
+    EACH_BLOCK(LOCAL(gemm_fixed_block));
+}
+static TARGET void LOCAL(gemm_even)(const tq_tile_store *t)
+{
+    EACH_BLOCK(LOCAL(gemm_even_block));
+}
 
 static TARGET void LOCAL(gemm_store)(const tq_tile_store *t)
 {
     if (t->store->exact)
-        tq_store_codes_scalar(t);
+        tq_store_integers_scalar(t);
     else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)
         LOCAL(gemm_even)(t);
     else

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq_stores of one instruction set, STORE_ISA, in the vocabulary of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit values
- * by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar rule
- * where fixed point cannot decide.
+ * tq_stores of one instruction set, STORE_ISA, with the operations of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit
+ * values by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar
+ * rule where fixed point cannot decide.
  *
  * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
  */
 #include "kernels/fixed_simd.h"
 
-/* The first n codes of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
+/* The first n values of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
    there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
    waits until the store is done. */
-INLINE void store_codes(void *to, vi codes, size_t n, const size_t vectors)
+INLINE void store_values(void *to, vi codes, size_t n, const size_t vectors)
 {
     char part[4 * LANES];
     const size_t whole = n / LANES;
@@ -41,7 +41,7 @@ INLINE void store_codes(void *to, vi codes, size_t n, const size_t vectors)
     }
 }
 
-/* n codes at `at` of row `row`, of which some, in fixed point, cannot be trusted: these by the scalar rule. */
+/* n values at `at` of row `row`, of which some are undecided in fixed point: these by the scalar rule. */
 static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n,
                                                           const int32_t *fixed)
 {
@@ -92,7 +92,7 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
 #define OUT_HIGH UINT8_MAX
 #include "kernels/gemm/gemm_store_8bit_simd.h"
 
-/* ---- 16-bit codes: the fixed-point rules as they are, on vectors ---- */
+/* ---- 16-bit values: the fixed-point rules as they are, on vectors ---- */
 
 INLINE vi store_words_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
 {
@@ -109,7 +109,7 @@ static TARGET void gemm_store_i16(const tq_tile_store *t)
 {
     const tq_gemm_store *s = t->store;
     if (s->rule != TQ_REQUANTIZE_DOUBLE && s->rule != TQ_REQUANTIZE_UP) {
-        tq_store_codes_scalar(t);
+        tq_store_integers_scalar(t);
         return;
     }
     for (size_t r = 0; r < t->rows; r++) {
@@ -150,7 +150,7 @@ static TARGET void gemm_store_f32(const tq_tile_store *t)
     }
 }
 
-/* ---- 64-bit sums: tq_multiply_i64, WIDE_LANES at a time by wide_codes ---- */
+/* ---- 64-bit sums: tq_multiply_i64, WIDE_LANES at a time by wide_values ---- */
 
 static TARGET void gemm_store_wide(const tq_tile_store *t)
 {
@@ -165,7 +165,7 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
         for (size_t c = 0; c < t->channels; c += WIDE_LANES) {
             const size_t n = t->channels - c;
             int16_t part[WIDE_LANES];
-            wide_codes(s, sums + c, t->first + c, n >= WIDE_LANES ? y + c : part);
+            wide_values(s, sums + c, t->first + c, n >= WIDE_LANES ? y + c : part);
             if (n < WIDE_LANES)
                 memcpy(y + c, part, n * sizeof *y);
         }
@@ -174,5 +174,8 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 
 #define GLUE_STORES_(isa) tq_stores__##isa
 #define GLUE_STORES(isa) GLUE_STORES_(isa)
-const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8, .u8 = gemm_store_u8, .i16 = gemm_store_i16,
-                                          .i16_wide = gemm_store_wide, .f32 = gemm_store_f32};
+const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8,
+                                          .u8 = gemm_store_u8,
+                                          .i16 = gemm_store_i16,
+                                          .i16_wide = gemm_store_wide,
+                                          .f32 = gemm_store_f32};

@@ -2,12 +2,19 @@
  *
  * What the products need of AVX2 beside simd_avx2.h.
  */
+/* clang-format off: one operation a line */
 #define KEEP(x) __asm__("" : "+x"(x))
 
-INLINE void store_f32(float *p, vf x) { _mm256_storeu_ps(p, x); }
-INLINE void save_s32(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
+INLINE void store_f32(float *p, vf x)
+{
+    _mm256_storeu_ps(p, x);
+}
+INLINE void save_s32(void *p, vi x)
+{
+    _mm256_storeu_si256((__m256i *)p, x);
+}
 
-/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 {
     const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
@@ -52,19 +59,25 @@ INLINE vf load_splat(const void *p)
     memcpy(&x, p, sizeof x);
     return _mm256_set1_ps(x);
 }
-INLINE vi load_weight_words(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi load_weight_words(const void *p)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+}
 
 /* tq_multiply_i64 and the clamp, on 4 sums.  A sum of 48 bits is multiplied in two parts of 24, each by 15 bits; the
    upper part's sign is bit 31 of what is left of it.  There is no arithmetic 64-bit shift: see single_half. */
 #define WIDE_LANES 4
-INLINE vi widen(const int32_t *p) { return _mm256_cvtepi32_epi64(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi widen(const int32_t *p)
+{
+    return _mm256_cvtepi32_epi64(_mm_loadu_si128((const __m128i *)p));
+}
 INLINE vi clamp_s64(vi x, int64_t low, int64_t high)
 {
     const vi least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
     x = _mm256_blendv_epi8(x, most, _mm256_cmpgt_epi64(x, most));
     return _mm256_blendv_epi8(x, least, _mm256_cmpgt_epi64(least, x));
 }
-INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
     const int64_t limit = (int64_t)1 << 47;
     vi sum = clamp_s64(_mm256_loadu_si256((const __m256i *)sums), -limit, limit - 1);
@@ -80,3 +93,4 @@ INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t chann
     __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
     _mm_storel_epi64((__m128i *)out, four);
 }
+/* clang-format on */

@@ -2,12 +2,19 @@
  *
  * What the products need of AVX-512 beside simd_avx512.h.
  */
+/* clang-format off: one operation a line */
 #define KEEP(x) __asm__("" : "+v"(x))
 
-INLINE void store_f32(float *p, vf x) { _mm512_storeu_ps(p, x); }
-INLINE void save_s32(void *p, vi x) { _mm512_storeu_si512(p, x); }
+INLINE void store_f32(float *p, vf x)
+{
+    _mm512_storeu_ps(p, x);
+}
+INLINE void save_s32(void *p, vi x)
+{
+    _mm512_storeu_si512(p, x);
+}
 
-/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 {
     if (vectors == 2) {
@@ -51,16 +58,22 @@ INLINE vf load_splat(const void *p)
     memcpy(&x, p, sizeof x);
     return _mm512_set1_ps(x);
 }
-INLINE vi load_weight_words(const void *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vi load_weight_words(const void *p)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+}
 
 /* tq_multiply_i64 and the clamp, on 8 sums. */
 #define WIDE_LANES 8
-INLINE vi widen(const int32_t *p) { return _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vi widen(const int32_t *p)
+{
+    return _mm512_cvtepi32_epi64(_mm256_loadu_si256((const __m256i *)p));
+}
 INLINE vi clamp_s64(vi x, int64_t low, int64_t high)
 {
     return _mm512_max_epi64(_mm512_set1_epi64(low), _mm512_min_epi64(_mm512_set1_epi64(high), x));
 }
-INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
     const int64_t limit = (int64_t)1 << 47;
     vi sum = clamp_s64(_mm512_loadu_si512(sums), -limit, limit - 1), total = widen(s->total + channel);
@@ -71,3 +84,4 @@ INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t chann
     code = _mm512_add_epi64(code, _mm512_set1_epi64(s->zero_point));
     _mm_storeu_si128((__m128i *)out, _mm512_cvtepi64_epi16(code));
 }
+/* clang-format on */

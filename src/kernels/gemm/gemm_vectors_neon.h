@@ -2,11 +2,15 @@
  *
  * What the products need of Advanced SIMD beside simd_neon.h.
  */
+/* clang-format off: one operation a line */
 #define KEEP(x) __asm__("" : "+w"(x))
 
-INLINE void store_f32(float *p, vf x) { vst1q_f32(p, x); }
+INLINE void store_f32(float *p, vf x)
+{
+    vst1q_f32(p, x);
+}
 
-/* Codes of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
+/* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
 INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 {
     int32_t words[4];
@@ -27,7 +31,10 @@ INLINE void store_vectors(void *p, vi codes, size_t vectors)
 typedef struct {
     int32x4_t low, high;
 } eight_sums;
-INLINE eight_sums load_eight(const void *p) { return (eight_sums){vld1q_s32(p), vld1q_s32((const int32_t *)p + 4)}; }
+INLINE eight_sums load_eight(const void *p)
+{
+    return (eight_sums){vld1q_s32(p), vld1q_s32((const int32_t *)p + 4)};
+}
 INLINE void save_eight(void *p, eight_sums x)
 {
     vst1q_s32(p, x.low);
@@ -42,7 +49,7 @@ INLINE eight_sums multiply_eight(eight_sums sums, int16x8_t a, int16x8_t b)
 
 /* tq_multiply_i64 and the clamp; compilers see two lanes in it. */
 #define WIDE_LANES 4
-INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
+INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
     const int64_t limit = (int64_t)1 << 47;
     const int64_t low = (int64_t)s->low - s->zero_point, high = (int64_t)s->high - s->zero_point;
@@ -54,3 +61,4 @@ INLINE void wide_codes(const tq_gemm_store *s, const int64_t *sums, size_t chann
         out[i] = (int16_t)(code + s->zero_point);
     }
 }
+/* clang-format on */

@@ -44,7 +44,7 @@ typedef struct tq_tile {
     float floor, ceiling;
 } tq_tile;
 
-/* Sums to codes: out[r * out_stride + c], with the parameters of channels from `first` on. */
+/* Sums to values: out[r * out_stride + c], with the parameters of channels from `first` on. */
 typedef struct tq_tile_store {
     const tq_gemm_store *store;
     const void *sums; /* int32_t; int64_t for store_wide; float for store_f32 */
@@ -96,15 +96,17 @@ typedef enum tq_product_operation {
 
 static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out, bool wide)
 {
-    return out == TQ_i8 ? stores->i8 : out == TQ_u8 ? stores->u8 : out == TQ_f32 ? stores->f32
-           : wide       ? stores->i16_wide
-                        : stores->i16;
+    return out == TQ_i8    ? stores->i8
+           : out == TQ_u8  ? stores->u8
+           : out == TQ_f32 ? stores->f32
+           : wide          ? stores->i16_wide
+                           : stores->i16;
 }
 
 /* ---- stores ---- */
 
 /* The scalar stores, which vector bodies fall back on. */
-void tq_store_codes_scalar(const tq_tile_store *store);
+void tq_store_integers_scalar(const tq_tile_store *store);
 void tq_store_wide_scalar(const tq_tile_store *store);
 void tq_store_floats_scalar(const tq_tile_store *store);
 

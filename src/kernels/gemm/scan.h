@@ -18,7 +18,7 @@ typedef struct tq_scan {
     int32_t stride_h, stride_w, dilation_h, dilation_w; /* each > 0; of products in the order of kernels/gemm/gemm.h,
                                                            dilations may be below: then taps go up and to the left */
     int32_t pad_h, pad_w;              /* rows above, columns to the left; may be negative */
-    bool columns_first;                /* the order of taps: all i of j = 0, then j = 1 ...; else all j of i = 0 ... */
+    bool columns_first; /* the order of taps: all i of j = 0, then j = 1 ...; else all j of i = 0 ... */
 } tq_scan;
 
 static inline size_t tq_scan_taps(const tq_scan *w)
@@ -35,7 +35,7 @@ static inline bool tq_scan_is_plain(const tq_scan *w)
 
 /* taps[t * step + i] = the pixel that tap t of output pixel at + i, i < count, counted over all images, reads in
    `images`, whose pixels are `stride` bytes apart; or `padding`. */
-void tq_scan_pixels(const tq_scan *w, const void *images, size_t stride, size_t at, size_t count,
-                      const void *padding, const void **taps, size_t step);
+void tq_scan_pixels(const tq_scan *w, const void *images, size_t stride, size_t at, size_t count, const void *padding,
+                    const void **taps, size_t step);
 
 #endif

@@ -3,7 +3,7 @@
  * Checks of control flow: the subgraphs that operators run exist, take and give what they must, and
  * do not run themselves.
  */
-#include "model/problems/walk.h"
+#include "model/problems/checks.h"
 #include "model/tensor.h"
 
 typedef enum number { SAME, ALL_BUT_ONE, NO, ONE, ANY } number;
@@ -56,46 +56,46 @@ static bool fits(uint8_t rule, uint32_t count, uint32_t of_operator)
     return true;
 }
 
-static void check_endless(tq_walk *walk, const tq_node *node, const callee_row *row, const tq_subgraph *condition)
+static void check_endless(tq_checker *checker, const tq_checked_node *node, const callee_row *row, const tq_subgraph *condition)
 {
     bool is_condition = row->field == TQ_WhileOptions_cond_subgraph_index ||
                         row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
     int32_t output = condition->outputs.count ? tq_vector_i32(&condition->outputs, 0) : -1;
     tq_table tensor = tq_vector_table(&condition->tensors, (size_t)(uint32_t)output);
     tq_bytes bytes;
-    if (!is_condition || output < 0 || !tensor.at || tq_tensor_bytes(walk->model, &tensor, &bytes, NULL) != TQ_OK)
+    if (!is_condition || output < 0 || !tensor.at || tq_tensor_bytes(checker->model, &tensor, &bytes, NULL) != TQ_OK)
         return;
     if (bytes.data && bytes.size && bytes.data[0] && tq_get_int(&tensor, TQ_Tensor_type) == TQ_TensorType_BOOL)
-        tq_report(walk, TQ_PROBLEM_ENDLESS_LOOP, tq_node_whole(walk, node),
+        tq_report(checker, TQ_PROBLEM_ENDLESS_LOOP, tq_checked_whole(checker, node),
                   "the condition, tensor %d of the called subgraph, is a constant that is true", output);
 }
 
-static void check_callee(tq_walk *walk, const tq_node *node, const callee_row *row, int64_t index)
+static void check_callee(tq_checker *checker, const tq_checked_node *node, const callee_row *row, int64_t index)
 {
-    tq_place place = tq_node_whole(walk, node);
+    tq_place place = tq_checked_whole(checker, node);
     const char *name = tq_fields[row->field].name;
-    if (index < 0 || index >= walk->model->subgraphs.count) {
-        tq_report(walk, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name, (long long)index,
-                  walk->model->subgraphs.count);
+    if (index < 0 || index >= checker->model->subgraphs.count) {
+        tq_report(checker, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name, (long long)index,
+                  checker->model->subgraphs.count);
         return;
     }
-    tq_subgraph subgraph = tq_model_subgraph(walk->model, (size_t)index);
+    tq_subgraph subgraph = tq_model_subgraph(checker->model, (size_t)index);
     if (!fits(row->inputs, subgraph.inputs.count, node->inputs.count) ||
         !fits(row->outputs, subgraph.outputs.count, node->outputs.count))
-        tq_report(walk, TQ_PROBLEM_CALL_ARITY, place,
+        tq_report(checker, TQ_PROBLEM_CALL_ARITY, place,
                   "%s: subgraph %lld takes %u tensors and gives %u; the operator has %u inputs and %u outputs",
                   name, (long long)index, subgraph.inputs.count, subgraph.outputs.count, node->inputs.count, node->outputs.count);
-    check_endless(walk, node, row, &subgraph);
+    check_endless(checker, node, row, &subgraph);
 }
 
-void tq_check_calls(tq_walk *walk, const tq_node *node)
+void tq_check_calls(tq_checker *checker, const tq_checked_node *node)
 {
     for (size_t r = 0; r < ROWS; r++) {
         int64_t index;
         if (callees[r].op != node->op.code)
             continue;
-        for (uint32_t item = 0; !walk->stopped && callee_at(&callees[r], &node->options.table, item, &index); item++)
-            check_callee(walk, node, &callees[r], index);
+        for (uint32_t item = 0; !checker->stopped && callee_at(&callees[r], &node->options.table, item, &index); item++)
+            check_callee(checker, node, &callees[r], index);
     }
 }
 
@@ -153,22 +153,22 @@ static bool next_call(const tq_model *model, frame *f, uint32_t *op_index, int64
     return false;
 }
 
-static tq_status follow(tq_walk *walk, stack *s, uint8_t *states, uint32_t start, tq_error *error)
+static tq_status follow(tq_checker *checker, stack *s, uint8_t *states, uint32_t start, tq_error *error)
 {
     tq_status status = push(s, start, error);
     states[start] = RUNNING;
-    while (status == TQ_OK && s->depth && !walk->stopped) {
+    while (status == TQ_OK && s->depth && !checker->stopped) {
         frame *top = &s->frames[s->depth - 1];
         uint32_t op;
         int64_t callee;
-        if (!next_call(walk->model, top, &op, &callee)) {
+        if (!next_call(checker->model, top, &op, &callee)) {
             states[top->subgraph] = DONE;
             s->depth--;
-        } else if (callee < 0 || callee >= walk->model->subgraphs.count) {
+        } else if (callee < 0 || callee >= checker->model->subgraphs.count) {
             continue;
         } else if (states[callee] == RUNNING) {
-            walk->subgraph_index = top->subgraph;
-            tq_report(walk, TQ_PROBLEM_CALL_CYCLE, tq_place_in(walk, TQ_PLACE_OPERATOR, op, 0),
+            checker->subgraph_index = top->subgraph;
+            tq_report(checker, TQ_PROBLEM_CALL_CYCLE, tq_place_in(checker, TQ_PLACE_OPERATOR, op, 0),
                       "subgraph %lld, which it runs, is running already when this operator does", (long long)callee);
         } else if (states[callee] == NOT_SEEN) {
             states[callee] = RUNNING;
@@ -178,18 +178,18 @@ static tq_status follow(tq_walk *walk, stack *s, uint8_t *states, uint32_t start
     return status;
 }
 
-tq_status tq_check_cycles(tq_walk *walk, tq_error *error)
+tq_status tq_check_cycles(tq_checker *checker, tq_error *error)
 {
     uint8_t *states;
-    stack s = {.allocator = walk->allocator};
-    uint32_t count = walk->model->subgraphs.count;
-    tq_status status = tq_allocate(walk->allocator, count, sizeof *states, &states, error);
+    stack s = {.allocator = checker->allocator};
+    uint32_t count = checker->model->subgraphs.count;
+    tq_status status = tq_allocate(checker->allocator, count, sizeof *states, &states, error);
     if (status != TQ_OK)
         return status;
-    for (uint32_t i = 0; status == TQ_OK && i < count && !walk->stopped; i++)
+    for (uint32_t i = 0; status == TQ_OK && i < count && !checker->stopped; i++)
         if (states[i] == NOT_SEEN)
-            status = follow(walk, &s, states, i, error);
-    tq_release(walk->allocator, s.frames);
-    tq_release(walk->allocator, states);
+            status = follow(checker, &s, states, i, error);
+    tq_release(checker->allocator, s.frames);
+    tq_release(checker->allocator, states);
     return status;
 }

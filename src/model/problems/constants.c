@@ -4,7 +4,7 @@
  * of gathers, scatters and segments.  Of one constant the first bad value is reported.
  */
 #include "base/checked.h"
-#include "model/problems/walk.h"
+#include "model/problems/checks.h"
 
 typedef enum rule { RANGE, AXIS, COUNT, INDEX, PRODUCT, PERMUTATION, NOT_ZERO } rule;
 
@@ -27,13 +27,13 @@ static const row rows[] = {
 };
 
 /* Reports the first value outside [low, high]; whether there is one. */
-static bool check_range(tq_walk *walk, tq_problem_code code, tq_place place, const tq_integers *values, int64_t low, int64_t high)
+static bool check_range(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values, int64_t low, int64_t high)
 {
     for (uint64_t i = 0; i < values->count; i++) {
         int64_t value = tq_integer(values, i);
         if (value >= low && value <= high)
             continue;
-        tq_report(walk, code, place,
+        tq_report(checker, code, place,
                   "value %llu is %lld; it needs to be from %lld to %lld", (unsigned long long)i, (long long)value,
                   (long long)low, (long long)high);
         return true;
@@ -41,16 +41,16 @@ static bool check_range(tq_walk *walk, tq_problem_code code, tq_place place, con
     return false;
 }
 
-static void check_permutation(tq_walk *walk, tq_place place, const tq_integers *values, int64_t rank)
+static void check_permutation(tq_checker *checker, tq_place place, const tq_integers *values, int64_t rank)
 {
     uint64_t seen = 0;
-    if (rank > 64 || check_range(walk, TQ_PROBLEM_AXIS_RANGE, place, values, -rank, rank - 1))
+    if (rank > 64 || check_range(checker, TQ_PROBLEM_AXIS_RANGE, place, values, -rank, rank - 1))
         return;
     for (uint64_t i = 0; i < values->count; i++) {
         int64_t axis = tq_integer(values, i);
         uint64_t bit = UINT64_C(1) << (axis < 0 ? axis + rank : axis);
         if (seen & bit) {
-            tq_report(walk, TQ_PROBLEM_AXIS_DUPLICATE, place, "value %llu is %lld, which names an axis for the second time",
+            tq_report(checker, TQ_PROBLEM_AXIS_DUPLICATE, place, "value %llu is %lld, which names an axis for the second time",
                       (unsigned long long)i, (long long)axis);
             return;
         }
@@ -58,7 +58,7 @@ static void check_permutation(tq_walk *walk, tq_place place, const tq_integers *
     }
 }
 
-static void check_product(tq_walk *walk, tq_place place, const tq_integers *values)
+static void check_product(tq_checker *checker, tq_place place, const tq_integers *values)
 {
     uint64_t product = 1;
     for (uint64_t i = 0; i < values->count; i++) {
@@ -69,68 +69,68 @@ static void check_product(tq_walk *walk, tq_place place, const tq_integers *valu
             product = value ? UINT64_MAX : 0;
     }
     if (product > INT32_MAX)
-        tq_report(walk, TQ_PROBLEM_OUTPUT_SIZE, place, "the output's dimensions multiply to more than 2^31 - 1 elements");
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, place, "the output's dimensions multiply to more than 2^31 - 1 elements");
 }
 
-static void check_not_zero(tq_walk *walk, tq_problem_code code, tq_place place, const tq_integers *values)
+static void check_not_zero(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values)
 {
     for (uint64_t i = 0; i < values->count; i++)
         if (tq_integer(values, i) == 0) {
-            tq_report(walk, code, place, "value %llu is 0", (unsigned long long)i);
+            tq_report(checker, code, place, "value %llu is 0", (unsigned long long)i);
             return;
         }
 }
 
-static void check_row(tq_walk *walk, const tq_node *node, const row *r)
+static void check_row(tq_checker *checker, const tq_checked_node *node, const row *r)
 {
     tq_integers values;
-    tq_place place = tq_node_place(walk, node, r->input);
-    tq_known_shape of = tq_known_shape_of(walk, &node->inputs, r->of);
-    if (!tq_node_integers(walk, node, r->input, &values))
+    tq_place place = tq_checked_place(checker, node, r->input);
+    tq_known_shape of = tq_known_shape_of(checker, &node->inputs, r->of);
+    if (!tq_checked_integers(checker, node, r->input, &values))
         return;
     int64_t rank = (int64_t)of.shape.count;
     switch ((rule)r->rule) {
     case RANGE:
-        check_range(walk, TQ_PROBLEM_CONSTANT_VALUE, place, &values, r->a, r->b);
+        check_range(checker, TQ_PROBLEM_CONSTANT_VALUE, place, &values, r->a, r->b);
         break;
     case AXIS: /* LiteRT reduces a scalar along any axis */
         if (of.known && rank + r->a)
-            check_range(walk, TQ_PROBLEM_AXIS_RANGE, place, &values, -rank - r->a, rank + r->a - 1);
+            check_range(checker, TQ_PROBLEM_AXIS_RANGE, place, &values, -rank - r->a, rank + r->a - 1);
         break;
     case COUNT:
         if ((!r->a || of.known) && values.count != (uint64_t)(r->a * rank + r->b))
-            tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, place, "there are %llu values; there need to be %lld",
+            tq_report(checker, TQ_PROBLEM_CONSTANT_COUNT, place, "there are %llu values; there need to be %lld",
                       (unsigned long long)values.count, (long long)(r->a * rank + r->b));
         break;
     case INDEX:
         if (of.known && tq_known_dimension(&of, (uint32_t)r->a) >= 0)
-            check_range(walk, TQ_PROBLEM_INDEX_RANGE, place, &values, 0, tq_known_dimension(&of, (uint32_t)r->a) - 1);
+            check_range(checker, TQ_PROBLEM_INDEX_RANGE, place, &values, 0, tq_known_dimension(&of, (uint32_t)r->a) - 1);
         break;
     case PRODUCT:
-        check_product(walk, place, &values);
+        check_product(checker, place, &values);
         break;
     case PERMUTATION:
         if (of.known)
-            check_permutation(walk, place, &values, rank);
+            check_permutation(checker, place, &values, rank);
         break;
     case NOT_ZERO:
-        check_not_zero(walk, TQ_PROBLEM_CONSTANT_VALUE, place, &values);
+        check_not_zero(checker, TQ_PROBLEM_CONSTANT_VALUE, place, &values);
         break;
     }
 }
 
 /* ---- indices that lead into several dimensions ---- */
 
-static void check_gather(tq_walk *walk, const tq_node *node)
+static void check_gather(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers indices;
-    tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0);
     int64_t axis = tq_get_int(&node->options.table, TQ_GatherOptions_axis);
     axis += axis < 0 ? (int64_t)data.shape.count : 0;
-    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_node_integers(walk, node, 1, &indices))
+    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_checked_integers(checker, node, 1, &indices))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
-    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &indices, 0,
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &indices, 0,
                 dimension < 0 ? INT64_MAX : dimension - 1);
 }
 
@@ -148,12 +148,12 @@ static int64_t limit_at(const limits *l, uint64_t i)
 }
 
 /* `width` values make an index. */
-static void check_tuples(tq_walk *walk, tq_place place, const tq_integers *indices, uint64_t width, const limits *l)
+static void check_tuples(tq_checker *checker, tq_place place, const tq_integers *indices, uint64_t width, const limits *l)
 {
     if (!width)
         return;
     if (width > l->count) {
-        tq_report(walk, TQ_PROBLEM_SHAPE_MISMATCH, place, "an index has %llu parts; the tensor has %llu dimensions",
+        tq_report(checker, TQ_PROBLEM_SHAPE_MISMATCH, place, "an index has %llu parts; the tensor has %llu dimensions",
                   (unsigned long long)width, (unsigned long long)l->count);
         return;
     }
@@ -161,7 +161,7 @@ static void check_tuples(tq_walk *walk, tq_place place, const tq_integers *indic
         int64_t value = tq_integer(indices, i), limit = limit_at(l, i % width);
         if (value >= 0 && value < limit)
             continue;
-        tq_report(walk, TQ_PROBLEM_INDEX_RANGE, place, "value %llu is %lld; it needs to be from 0 to %lld", (unsigned long long)i,
+        tq_report(checker, TQ_PROBLEM_INDEX_RANGE, place, "value %llu is %lld; it needs to be from 0 to %lld", (unsigned long long)i,
                   (long long)value, (long long)limit - 1);
         return;
     }
@@ -173,46 +173,46 @@ static uint64_t last_dimension(const tq_known_shape *shape)
     return last > 0 ? (uint64_t)last : 0;
 }
 
-static void check_gather_nd(tq_walk *walk, const tq_node *node)
+static void check_gather_nd(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers indices;
-    tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0), shape = tq_known_shape_of(walk, &node->inputs, 1);
-    if (data.known && tq_node_integers(walk, node, 1, &indices))
-        check_tuples(walk, tq_node_place(walk, node, 1), &indices, last_dimension(&shape),
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0), shape = tq_known_shape_of(checker, &node->inputs, 1);
+    if (data.known && tq_checked_integers(checker, node, 1, &indices))
+        check_tuples(checker, tq_checked_place(checker, node, 1), &indices, last_dimension(&shape),
                      &(limits){&data, NULL, data.shape.count});
 }
 
 /* SCATTER_ND has its output's shape in input 2, SPARSE_TO_DENSE in input 1. */
-static void check_scatter(tq_walk *walk, const tq_node *node, uint32_t shape_input)
+static void check_scatter(tq_checker *checker, const tq_checked_node *node, uint32_t shape_input)
 {
     tq_integers indices, dims;
-    tq_known_shape shape = tq_known_shape_of(walk, &node->inputs, 0);
-    if (!tq_node_integers(walk, node, shape_input, &dims) || !tq_node_integers(walk, node, 0, &indices))
+    tq_known_shape shape = tq_known_shape_of(checker, &node->inputs, 0);
+    if (!tq_checked_integers(checker, node, shape_input, &dims) || !tq_checked_integers(checker, node, 0, &indices))
         return;
     bool scalars = shape_input == 1 && shape.shape.count < 2;
-    check_tuples(walk, tq_node_place(walk, node, 0), &indices, scalars ? 1 : last_dimension(&shape),
+    check_tuples(checker, tq_checked_place(checker, node, 0), &indices, scalars ? 1 : last_dimension(&shape),
                  &(limits){NULL, &dims, dims.count});
 }
 
 /* ---- segments ---- */
 
 /* Ids of SEGMENT_SUM start at 0 and rise by 0 or 1. */
-static void check_segment_sum(tq_walk *walk, const tq_node *node)
+static void check_segment_sum(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers ids;
-    tq_place place = tq_node_place(walk, node, 1);
-    tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
-    if (!tq_node_integers(walk, node, 1, &ids))
+    tq_place place = tq_checked_place(checker, node, 1);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0);
+    if (!tq_checked_integers(checker, node, 1, &ids))
         return;
     int64_t rows_of_data = data.known && data.shape.count ? tq_known_dimension(&data, 0) : -1, before = 0;
     if (rows_of_data >= 0 && (uint64_t)rows_of_data != ids.count)
-        tq_report(walk, TQ_PROBLEM_CONSTANT_COUNT, place,
+        tq_report(checker, TQ_PROBLEM_CONSTANT_COUNT, place,
                   "there are %llu segment ids; the data has %lld rows", (unsigned long long)ids.count,
                   (long long)rows_of_data);
     for (uint64_t i = 0; i < ids.count; i++) {
         int64_t id = tq_integer(&ids, i);
         if (id < before || id > before + (i > 0)) {
-            tq_report(walk, TQ_PROBLEM_INDEX_RANGE, place, "segment id %llu is %lld; ids need to start at 0 and rise by 0 or 1",
+            tq_report(checker, TQ_PROBLEM_INDEX_RANGE, place, "segment id %llu is %lld; ids need to start at 0 and rise by 0 or 1",
                       (unsigned long long)i, (long long)id);
             return;
         }
@@ -220,71 +220,71 @@ static void check_segment_sum(tq_walk *walk, const tq_node *node)
     }
 }
 
-static void check_unsorted_segments(tq_walk *walk, const tq_node *node)
+static void check_unsorted_segments(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers ids, segments;
-    if (!tq_node_integers(walk, node, 1, &ids))
+    if (!tq_checked_integers(checker, node, 1, &ids))
         return;
-    bool known = tq_node_integers(walk, node, 2, &segments) && segments.count == 1;
+    bool known = tq_checked_integers(checker, node, 2, &segments) && segments.count == 1;
     /* A negative id drops its row. */
-    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &ids, INT64_MIN,
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &ids, INT64_MIN,
                 known ? tq_integer(&segments, 0) - 1 : INT64_MAX);
 }
 
-static void check_reverse_sequence(tq_walk *walk, const tq_node *node)
+static void check_reverse_sequence(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers lengths;
-    tq_known_shape data = tq_known_shape_of(walk, &node->inputs, 0);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0);
     int64_t axis = tq_get_int(&node->options.table, TQ_ReverseSequenceOptions_seq_dim);
-    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_node_integers(walk, node, 1, &lengths))
+    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_checked_integers(checker, node, 1, &lengths))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
-    check_range(walk, TQ_PROBLEM_INDEX_RANGE, tq_node_place(walk, node, 1), &lengths, 0, dimension < 0 ? INT64_MAX : dimension);
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &lengths, 0, dimension < 0 ? INT64_MAX : dimension);
 }
 
-static void check_divisor(tq_walk *walk, const tq_node *node)
+static void check_divisor(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers values;
-    tq_table tensor = tq_node_input(walk, node, 1);
+    tq_table tensor = tq_checked_input(checker, node, 1);
     tq_table parameters = tq_get_table(&tensor, TQ_Tensor_quantization);
-    if (!tq_get_vector(&parameters, TQ_QuantizationParameters_scale).count && tq_node_integers(walk, node, 1, &values))
-        check_not_zero(walk, TQ_PROBLEM_DIVISOR_ZERO, tq_node_place(walk, node, 1), &values);
+    if (!tq_get_vector(&parameters, TQ_QuantizationParameters_scale).count && tq_checked_integers(checker, node, 1, &values))
+        check_not_zero(checker, TQ_PROBLEM_DIVISOR_ZERO, tq_checked_place(checker, node, 1), &values);
 }
 
-void tq_check_constants(tq_walk *walk, const tq_node *node)
+void tq_check_constants(tq_checker *checker, const tq_checked_node *node)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].op == node->op.code)
-            check_row(walk, node, &rows[i]);
+            check_row(checker, node, &rows[i]);
     switch (node->op.code) {
     case TQ_BuiltinOperator_GATHER:
-        check_gather(walk, node);
+        check_gather(checker, node);
         break;
     case TQ_BuiltinOperator_GATHER_ND:
-        check_gather_nd(walk, node);
+        check_gather_nd(checker, node);
         break;
     case TQ_BuiltinOperator_SCATTER_ND:
-        check_scatter(walk, node, 2);
+        check_scatter(checker, node, 2);
         break;
     case TQ_BuiltinOperator_SPARSE_TO_DENSE:
-        check_scatter(walk, node, 1);
+        check_scatter(checker, node, 1);
         break;
     case TQ_BuiltinOperator_SEGMENT_SUM:
-        check_segment_sum(walk, node);
+        check_segment_sum(checker, node);
         break;
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_PROD:
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_MAX:
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_MIN:
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_SUM:
-        check_unsorted_segments(walk, node);
+        check_unsorted_segments(checker, node);
         break;
     case TQ_BuiltinOperator_REVERSE_SEQUENCE:
-        check_reverse_sequence(walk, node);
+        check_reverse_sequence(checker, node);
         break;
     case TQ_BuiltinOperator_DIV:
     case TQ_BuiltinOperator_FLOOR_DIV:
     case TQ_BuiltinOperator_FLOOR_MOD:
-        check_divisor(walk, node);
+        check_divisor(checker, node);
         break;
     }
 }

@@ -3,124 +3,124 @@
  * Checks of a subgraph as a flow of tensors: what it takes and gives, and that operators, which run in
  * the file's order, read only what is there and write what may be written.
  */
-#include "model/problems/walk.h"
+#include "model/problems/checks.h"
 
-static bool in_range(const tq_walk *walk, int32_t tensor)
+static bool in_range(const tq_checker *checker, int32_t tensor)
 {
-    return tensor >= 0 && (uint32_t)tensor < walk->subgraph.tensors.count;
+    return tensor >= 0 && (uint32_t)tensor < checker->subgraph.tensors.count;
 }
 
 /* ---- inputs and outputs of the subgraph ---- */
 
-static void check_list(tq_walk *walk, const tq_vector *list, tq_place_kind kind, unsigned flag, const char *what)
+static void check_list(tq_checker *checker, const tq_vector *list, tq_place_kind kind, unsigned flag, const char *what)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         int32_t tensor = tq_vector_i32(list, i);
-        tq_place place = tq_place_in(walk, kind, 0, i);
-        if (!in_range(walk, tensor)) {
-            tq_report(walk, TQ_PROBLEM_GRAPH_INDEX, place,
-                      "the tensor is %d; the subgraph has %u", tensor, walk->subgraph.tensors.count);
+        tq_place place = tq_place_in(checker, kind, 0, i);
+        if (!in_range(checker, tensor)) {
+            tq_report(checker, TQ_PROBLEM_GRAPH_INDEX, place,
+                      "the tensor is %d; the subgraph has %u", tensor, checker->subgraph.tensors.count);
             continue;
         }
-        if (walk->flags[tensor] & flag)
-            tq_report(walk, TQ_PROBLEM_GRAPH_DUPLICATE, place, "tensor %d is another %s of the subgraph, too", tensor, what);
-        if (flag == TQ_TENSOR_INPUT && walk->flags[tensor] & TQ_TENSOR_CONSTANT)
-            tq_report(walk, TQ_PROBLEM_INPUT_CONSTANT, place,
+        if (checker->flags[tensor] & flag)
+            tq_report(checker, TQ_PROBLEM_GRAPH_DUPLICATE, place, "tensor %d is another %s of the subgraph, too", tensor, what);
+        if (flag == TQ_TENSOR_INPUT && checker->flags[tensor] & TQ_TENSOR_CONSTANT)
+            tq_report(checker, TQ_PROBLEM_INPUT_CONSTANT, place,
                       "tensor %d has data in the file, which a caller cannot replace", tensor);
-        walk->flags[tensor] |= (uint8_t)flag;
+        checker->flags[tensor] |= (uint8_t)flag;
     }
 }
 
 /* ---- operators ---- */
 
-static void note_writers(tq_walk *walk)
+static void note_writers(tq_checker *checker)
 {
-    for (uint32_t i = 0; i < walk->subgraph.operators.count; i++) {
-        tq_table op = tq_vector_table(&walk->subgraph.operators, i);
+    for (uint32_t i = 0; i < checker->subgraph.operators.count; i++) {
+        tq_table op = tq_vector_table(&checker->subgraph.operators, i);
         tq_vector outputs = tq_get_vector(&op, TQ_Operator_outputs);
         for (uint32_t slot = 0; slot < outputs.count; slot++) {
             int32_t tensor = tq_vector_i32(&outputs, slot);
-            if (in_range(walk, tensor) && !walk->writers[tensor])
-                walk->writers[tensor] = i + 1;
+            if (in_range(checker, tensor) && !checker->writers[tensor])
+                checker->writers[tensor] = i + 1;
         }
     }
 }
 
-static bool is_custom(const tq_walk *walk, uint32_t op)
+static bool is_custom(const tq_checker *checker, uint32_t op)
 {
-    int64_t code = tq_model_operator(walk->model, &walk->subgraph, op).code;
+    int64_t code = tq_model_operator(checker->model, &checker->subgraph, op).code;
     return code == TQ_BuiltinOperator_CUSTOM || !tq_builtin(code);
 }
 
-static void check_read(tq_walk *walk, uint32_t op, uint32_t slot, uint32_t tensor)
+static void check_read(tq_checker *checker, uint32_t op, uint32_t slot, uint32_t tensor)
 {
-    walk->readers[tensor] = op + 1;
-    if (walk->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN))
+    checker->readers[tensor] = op + 1;
+    if (checker->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN))
         return;
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR_INPUT, op, slot);
-    uint32_t writer = walk->writers[tensor];
-    if (!writer && !is_custom(walk, op)) /* accelerators' operators list scratch memory as inputs */
-        tq_report(walk, TQ_PROBLEM_NEVER_WRITTEN, place,
+    tq_place place = tq_place_in(checker, TQ_PLACE_OPERATOR_INPUT, op, slot);
+    uint32_t writer = checker->writers[tensor];
+    if (!writer && !is_custom(checker, op)) /* accelerators' operators list scratch memory as inputs */
+        tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, place,
                   "tensor %u is read, but is no input, constant or variable, and no operator writes it", tensor);
     if (writer > op + 1)
-        tq_report(walk, TQ_PROBLEM_WRITTEN_LATER, place,
+        tq_report(checker, TQ_PROBLEM_WRITTEN_LATER, place,
                   "tensor %u is read here, and first written by operator %u", tensor, writer - 1);
     if (writer != op + 1) /* an operator that reads its own output is another problem, found as it writes */
-        walk->flags[tensor] |= TQ_TENSOR_GIVEN;
+        checker->flags[tensor] |= TQ_TENSOR_GIVEN;
 }
 
-static void check_write(tq_walk *walk, uint32_t op, uint32_t slot, uint32_t tensor)
+static void check_write(tq_checker *checker, uint32_t op, uint32_t slot, uint32_t tensor)
 {
-    tq_place place = tq_place_in(walk, TQ_PLACE_OPERATOR_OUTPUT, op, slot);
-    unsigned flags = walk->flags[tensor];
-    if (walk->readers[tensor] == op + 1)
-        tq_report(walk, TQ_PROBLEM_IN_AND_OUT, place, "tensor %u is also an input of the operator", tensor);
+    tq_place place = tq_place_in(checker, TQ_PLACE_OPERATOR_OUTPUT, op, slot);
+    unsigned flags = checker->flags[tensor];
+    if (checker->readers[tensor] == op + 1)
+        tq_report(checker, TQ_PROBLEM_IN_AND_OUT, place, "tensor %u is also an input of the operator", tensor);
     if (flags & TQ_TENSOR_CONSTANT)
-        tq_report(walk, TQ_PROBLEM_CONSTANT_WRITTEN, place, "tensor %u has data in the file", tensor);
+        tq_report(checker, TQ_PROBLEM_CONSTANT_WRITTEN, place, "tensor %u has data in the file", tensor);
     else if (flags & TQ_TENSOR_INPUT)
-        tq_report(walk, TQ_PROBLEM_INPUT_WRITTEN, place, "tensor %u is an input of the subgraph", tensor);
+        tq_report(checker, TQ_PROBLEM_INPUT_WRITTEN, place, "tensor %u is an input of the subgraph", tensor);
     if (flags & TQ_TENSOR_WRITTEN)
-        tq_report(walk, TQ_PROBLEM_WRITTEN_TWICE, place,
-                  "tensor %u was written before, first by operator %u", tensor, walk->writers[tensor] - 1);
-    walk->flags[tensor] |= TQ_TENSOR_WRITTEN;
+        tq_report(checker, TQ_PROBLEM_WRITTEN_TWICE, place,
+                  "tensor %u was written before, first by operator %u", tensor, checker->writers[tensor] - 1);
+    checker->flags[tensor] |= TQ_TENSOR_WRITTEN;
 }
 
-static void run(tq_walk *walk, uint32_t index)
+static void run(tq_checker *checker, uint32_t index)
 {
-    tq_table op = tq_vector_table(&walk->subgraph.operators, index);
+    tq_table op = tq_vector_table(&checker->subgraph.operators, index);
     tq_vector inputs = tq_get_vector(&op, TQ_Operator_inputs), outputs = tq_get_vector(&op, TQ_Operator_outputs);
     for (uint32_t slot = 0; slot < inputs.count; slot++) {
         int32_t tensor = tq_vector_i32(&inputs, slot);
-        if (in_range(walk, tensor))
-            check_read(walk, index, slot, (uint32_t)tensor);
+        if (in_range(checker, tensor))
+            check_read(checker, index, slot, (uint32_t)tensor);
     }
     for (uint32_t slot = 0; slot < outputs.count; slot++) {
         int32_t tensor = tq_vector_i32(&outputs, slot);
-        if (in_range(walk, tensor))
-            check_write(walk, index, slot, (uint32_t)tensor);
+        if (in_range(checker, tensor))
+            check_write(checker, index, slot, (uint32_t)tensor);
     }
 }
 
-static void check_given(tq_walk *walk)
+static void check_given(tq_checker *checker)
 {
-    for (uint32_t i = 0; i < walk->subgraph.outputs.count; i++) {
-        int32_t tensor = tq_vector_i32(&walk->subgraph.outputs, i);
-        if (in_range(walk, tensor) && !(walk->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN)))
-            tq_report(walk, TQ_PROBLEM_NEVER_WRITTEN, tq_place_in(walk, TQ_PLACE_SUBGRAPH_OUTPUT, 0, i),
+    for (uint32_t i = 0; i < checker->subgraph.outputs.count; i++) {
+        int32_t tensor = tq_vector_i32(&checker->subgraph.outputs, i);
+        if (in_range(checker, tensor) && !(checker->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN)))
+            tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, tq_place_in(checker, TQ_PLACE_SUBGRAPH_OUTPUT, 0, i),
                       "tensor %d is given back, but is no input, constant or variable, and no operator writes it", tensor);
     }
 }
 
-void tq_check_flow(tq_walk *walk)
+void tq_check_flow(tq_checker *checker)
 {
-    if (!walk->subgraph.tensors.at || !walk->subgraph.operators.at)
-        tq_report(walk, TQ_PROBLEM_SUBGRAPH_PARTS, tq_place_in(walk, TQ_PLACE_SUBGRAPH, 0, 0),
+    if (!checker->subgraph.tensors.at || !checker->subgraph.operators.at)
+        tq_report(checker, TQ_PROBLEM_SUBGRAPH_PARTS, tq_place_in(checker, TQ_PLACE_SUBGRAPH, 0, 0),
                   "there is no list of %s; it may be empty, but not missing",
-                  walk->subgraph.tensors.at ? "operators" : "tensors");
-    check_list(walk, &walk->subgraph.inputs, TQ_PLACE_SUBGRAPH_INPUT, TQ_TENSOR_INPUT, "input");
-    check_list(walk, &walk->subgraph.outputs, TQ_PLACE_SUBGRAPH_OUTPUT, TQ_TENSOR_OUTPUT, "output");
-    note_writers(walk);
-    for (uint32_t i = 0; i < walk->subgraph.operators.count && !walk->stopped; i++)
-        run(walk, i);
-    check_given(walk);
+                  checker->subgraph.tensors.at ? "operators" : "tensors");
+    check_list(checker, &checker->subgraph.inputs, TQ_PLACE_SUBGRAPH_INPUT, TQ_TENSOR_INPUT, "input");
+    check_list(checker, &checker->subgraph.outputs, TQ_PLACE_SUBGRAPH_OUTPUT, TQ_TENSOR_OUTPUT, "output");
+    note_writers(checker);
+    for (uint32_t i = 0; i < checker->subgraph.operators.count && !checker->stopped; i++)
+        run(checker, i);
+    check_given(checker);
 }

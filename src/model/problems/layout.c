@@ -7,14 +7,14 @@
  *
  * The walk is the verifier's, over the same rows: what that bounded, bounds this.
  */
-#include "model/problems/walk.h"
+#include "model/problems/checks.h"
 
-static void walk_table(tq_walk *walk, tq_table_id id, const tq_table *table);
+static void walk_table(tq_checker *checker, tq_table_id id, const tq_table *table);
 
-static void check_place(tq_walk *walk, tq_table_id id, const tq_field *field, size_t at, unsigned size, const char *what)
+static void check_place(tq_checker *checker, tq_table_id id, const tq_field *field, size_t at, unsigned size, const char *what)
 {
     if (at % size)
-        tq_report(walk, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
                   "%s.%s: %s at byte %llu, which is no multiple of %u",
                   tq_tables[id].name, field->name, what, (unsigned long long)at, size);
 }
@@ -47,40 +47,40 @@ static bool is_utf8(tq_bytes text)
     return true;
 }
 
-static void check_string(tq_walk *walk, tq_table_id id, const tq_field *field, tq_bytes string)
+static void check_string(tq_checker *checker, tq_table_id id, const tq_field *field, tq_bytes string)
 {
-    tq_bytes file = walk->model->file;
+    tq_bytes file = checker->model->file;
     size_t at = (size_t)(string.data - file.data);
     tq_place place = tq_place_of(TQ_PLACE_MODEL, 0);
-    check_place(walk, id, field, at - 4, 4, "a string");
+    check_place(checker, id, field, at - 4, 4, "a string");
     if (at + string.size >= file.size || file.data[at + string.size])
-        tq_report(walk, TQ_PROBLEM_STRING_END, place,
+        tq_report(checker, TQ_PROBLEM_STRING_END, place,
                   "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name,
                   field->name, (unsigned long long)at, (unsigned long long)string.size);
     if (!is_utf8(string))
-        tq_report(walk, TQ_PROBLEM_STRING_ENCODING, place,
+        tq_report(checker, TQ_PROBLEM_STRING_ENCODING, place,
                   "%s.%s: the string at byte %llu is not UTF-8", tq_tables[id].name, field->name,
                   (unsigned long long)at);
 }
 
-static void walk_vector(tq_walk *walk, tq_table_id id, tq_field_id field_id, const tq_table *table)
+static void walk_vector(tq_checker *checker, tq_table_id id, tq_field_id field_id, const tq_table *table)
 {
     const tq_field *field = &tq_fields[field_id];
     tq_vector vector = tq_get_vector(table, field_id);
     if (!vector.at)
         return;
-    check_place(walk, id, field, vector.at - 4, 4, "a vector");
+    check_place(checker, id, field, vector.at - 4, 4, "a vector");
     if (vector.count)
-        check_place(walk, id, field, vector.at, tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar],
+        check_place(checker, id, field, vector.at, tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar],
                     "elements");
-    for (uint32_t i = 0; field->shape == TQ_SHAPE_VEC_TABLE && i < vector.count && !walk->stopped; i++) {
+    for (uint32_t i = 0; field->shape == TQ_SHAPE_VEC_TABLE && i < vector.count && !checker->stopped; i++) {
         tq_table item = tq_vector_table(&vector, i);
         if (item.at)
-            walk_table(walk, (tq_table_id)field->detail, &item);
+            walk_table(checker, (tq_table_id)field->detail, &item);
     }
 }
 
-static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, const tq_table *table)
+static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id, const tq_table *table)
 {
     const tq_field *field = &tq_fields[field_id];
     size_t at = tq_slot_at(table, field->slot);
@@ -89,9 +89,9 @@ static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, cons
     bool is_number = field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM; /* else an offset */
     unsigned size = is_number ? tq_scalar_size[field->scalar] : 4;
     unsigned table_size = tq_load_u16(table->file.data + table->vtable + 2); /* the accessor's check held its header */
-    check_place(walk, id, field, at, size, "a field");
+    check_place(checker, id, field, at, size, "a field");
     if (at - table->at + size > table_size)
-        tq_report(walk, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
                   "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name, field->name,
                   (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
     switch ((tq_field_shape)field->shape) {
@@ -101,42 +101,42 @@ static void walk_field(tq_walk *walk, tq_table_id id, tq_field_id field_id, cons
     case TQ_SHAPE_TABLE: {
         tq_table target = tq_get_table(table, field_id);
         if (target.at)
-            walk_table(walk, (tq_table_id)field->detail, &target);
+            walk_table(checker, (tq_table_id)field->detail, &target);
         return;
     }
     case TQ_SHAPE_UNION: {
         tq_union target = tq_get_union(table, field_id);
         tq_table_id member = tq_union_member((tq_union_id)field->detail, target.type);
         if (target.value.at && member != TQ_TABLE_NONE)
-            walk_table(walk, member, &target.value);
+            walk_table(checker, member, &target.value);
         return;
     }
     case TQ_SHAPE_STRING: {
         tq_bytes string = tq_get_string(table, field_id);
         if (string.data)
-            check_string(walk, id, field, string);
+            check_string(checker, id, field, string);
         return;
     }
     case TQ_SHAPE_VEC_SCALAR:
     case TQ_SHAPE_VEC_ENUM:
     case TQ_SHAPE_VEC_STRING:
     case TQ_SHAPE_VEC_TABLE:
-        walk_vector(walk, id, field_id, table);
+        walk_vector(checker, id, field_id, table);
     }
 }
 
 /* Recursion is as deep as the schema nests: no table holds itself. */
-static void walk_table(tq_walk *walk, tq_table_id id, const tq_table *table)
+static void walk_table(tq_checker *checker, tq_table_id id, const tq_table *table)
 {
     if (table->at % 4 || table->vtable % 2)
-        tq_report(walk, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
                   "a %s table at byte %llu, its vtable at %llu; they need multiples of 4 and 2", tq_tables[id].name,
                   (unsigned long long)table->at, (unsigned long long)table->vtable);
-    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first && !walk->stopped; i++)
-        walk_field(walk, id, (tq_field_id)i, table);
+    for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first && !checker->stopped; i++)
+        walk_field(checker, id, (tq_field_id)i, table);
 }
 
-void tq_check_layout(tq_walk *walk)
+void tq_check_layout(tq_checker *checker)
 {
-    walk_table(walk, TQ_TABLE_Model, &walk->model->root);
+    walk_table(checker, TQ_TABLE_Model, &checker->model->root);
 }

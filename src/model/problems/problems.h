@@ -2,7 +2,7 @@
  *
  * What is invalid or suspicious in a model that opened: the rows of problems.def, found by walking it.
  *
- * The walk takes time in proportion to the file (n log n for names that must differ) and reads at most
+ * The checks take time in proportion to the file (n log n for names that must differ) and reads at most
  * 4 * size + 16 MiB of constant data; past that it says so once and goes on without the data.  It
  * allocates 9 bytes a tensor, 9 a subgraph, 16 a level of nested calls and 4 a name.  Of one code it reports the
  * first 1000 finds and, as the last entry, how many more there are.
@@ -67,11 +67,11 @@ typedef struct tq_problem {
     char text[256];       /* what was found and what is needed */
 } tq_problem;
 
-/* Takes one problem, or NULL, which asks now and then whether to go on; false ends the walk. */
+/* Takes one problem, or NULL, which asks now and then whether to go on; false ends the checks. */
 typedef bool tq_problem_sink(void *context, const tq_problem *problem);
 
 /* Reports everything that is wrong with `model`.  Fails with TQ_NO_MEMORY only; a sink that ends the
-   walk is no failure. */
+   checker is no failure. */
 tq_status tq_model_problems(const tq_model *model, const tq_allocator *allocator, tq_problem_sink *sink, void *context,
                             tq_error *error);
 

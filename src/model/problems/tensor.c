@@ -2,32 +2,32 @@
  *
  * Checks of one tensor: type, shape, data.  Its flags are set here for the checks that follow.
  */
-#include "model/problems/walk.h"
+#include "model/problems/checks.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
 
-static void check_type(tq_walk *walk, const tq_table *tensor, tq_place place)
+static void check_type(tq_checker *checker, const tq_table *tensor, tq_place place)
 {
     int64_t type = tq_get_int(tensor, TQ_Tensor_type);
     if (!tq_type(type))
-        tq_report(walk, TQ_PROBLEM_TYPE_UNKNOWN, place, "the type is %lld, which this schema does not know", (long long)type);
+        tq_report(checker, TQ_PROBLEM_TYPE_UNKNOWN, place, "the type is %lld, which this schema does not know", (long long)type);
     tq_vector variants = tq_get_vector(tensor, TQ_Tensor_variant_tensors);
     for (uint32_t i = 0; i < variants.count; i++) {
         tq_table variant = tq_vector_table(&variants, i);
         type = tq_get_int(&variant, TQ_VariantSubType_type);
         if (!tq_type(type))
-            tq_report(walk, TQ_PROBLEM_TYPE_UNKNOWN, place,
+            tq_report(checker, TQ_PROBLEM_TYPE_UNKNOWN, place,
                       "the type of variant tensor %u is %lld, which this schema does not know", i,
                       (long long)type);
     }
 }
 
-static void check_signature(tq_walk *walk, const tq_vector *shape, const tq_vector *signature, tq_place place)
+static void check_signature(tq_checker *checker, const tq_vector *shape, const tq_vector *signature, tq_place place)
 {
     if (!signature->count)
         return;
     if (signature->count != shape->count) {
-        tq_report(walk, TQ_PROBLEM_SIGNATURE_RANK, place,
+        tq_report(checker, TQ_PROBLEM_SIGNATURE_RANK, place,
                   "shape_signature has %u dimensions, shape has %u", signature->count, shape->count);
         return;
     }
@@ -35,7 +35,7 @@ static void check_signature(tq_walk *walk, const tq_vector *shape, const tq_vect
         int32_t fixed = tq_vector_i32(shape, i), signed_as = tq_vector_i32(signature, i);
         if (signed_as == fixed || signed_as == -1)
             continue;
-        tq_report(walk, TQ_PROBLEM_SIGNATURE_SHAPE, place,
+        tq_report(checker, TQ_PROBLEM_SIGNATURE_SHAPE, place,
                   "dimension %u is %d in shape_signature and %d in shape; it needs to be equal or -1",
                   i, signed_as, fixed);
         return;
@@ -43,15 +43,15 @@ static void check_signature(tq_walk *walk, const tq_vector *shape, const tq_vect
 }
 
 /* Whether the shape is sound. */
-static bool check_shape(tq_walk *walk, const tq_table *tensor, tq_place place)
+static bool check_shape(tq_checker *checker, const tq_table *tensor, tq_place place)
 {
     tq_vector shape = tq_get_vector(tensor, TQ_Tensor_shape);
     tq_vector signature = tq_get_vector(tensor, TQ_Tensor_shape_signature);
-    check_signature(walk, &shape, &signature, place);
+    check_signature(checker, &shape, &signature, place);
     for (uint32_t i = 0; i < shape.count; i++) {
         int32_t dimension = tq_vector_i32(&shape, i);
         if (dimension < 0) {
-            tq_report(walk, TQ_PROBLEM_DIMENSION_NEGATIVE, place, "dimension %u is %d; it needs to be 0 or more", i, dimension);
+            tq_report(checker, TQ_PROBLEM_DIMENSION_NEGATIVE, place, "dimension %u is %d; it needs to be 0 or more", i, dimension);
             return false;
         }
     }
@@ -61,119 +61,119 @@ static bool check_shape(tq_walk *walk, const tq_table *tensor, tq_place place)
     if (status == TQ_OK && tq_tensor_size(tensor, &size, &error) == TQ_BAD_SHAPE)
         status = TQ_BAD_SHAPE;
     if (status != TQ_OK)
-        tq_report(walk, TQ_PROBLEM_SHAPE_OVERFLOW, place, "%s", error.text);
+        tq_report(checker, TQ_PROBLEM_SHAPE_OVERFLOW, place, "%s", error.text);
     return status == TQ_OK;
 }
 
 /* ---- data ---- */
 
-static void check_external(tq_walk *walk, const tq_table *tensor, bool has_data, tq_place place)
+static void check_external(tq_checker *checker, const tq_table *tensor, bool has_data, tq_place place)
 {
     int64_t id = tq_get_int(tensor, TQ_Tensor_external_buffer);
-    tq_table buffer = tq_model_external_buffer(walk->model, id);
+    tq_table buffer = tq_model_external_buffer(checker->model, id);
     if (!buffer.at) {
-        tq_report(walk, TQ_PROBLEM_EXTERNAL_ID, place, "no external buffer has the id %lld", (long long)id);
+        tq_report(checker, TQ_PROBLEM_EXTERNAL_ID, place, "no external buffer has the id %lld", (long long)id);
         return;
     }
     if (has_data)
-        tq_report(walk, TQ_PROBLEM_EXTERNAL_TWICE, place, "buffer %lld has data, and so has external buffer %lld",
+        tq_report(checker, TQ_PROBLEM_EXTERNAL_TWICE, place, "buffer %lld has data, and so has external buffer %lld",
                   (long long)tq_get_int(tensor, TQ_Tensor_buffer), (long long)id);
     uint64_t length = tq_get_u64(&buffer, TQ_ExternalBuffer_length), needed;
     bool packed = tq_get_string(&buffer, TQ_ExternalBuffer_packing).size > 0;
     if (!packed && tq_tensor_size(tensor, &needed, NULL) == TQ_OK && length < needed)
-        tq_report(walk, TQ_PROBLEM_EXTERNAL_LENGTH, place,
+        tq_report(checker, TQ_PROBLEM_EXTERNAL_LENGTH, place,
                   "external buffer %lld has %llu bytes; shape and type need %llu", (long long)id,
                   (unsigned long long)length, (unsigned long long)needed);
 }
 
-static void check_strings(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_strings(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
 {
     tq_vector shape = tq_get_vector(tensor, TQ_Tensor_shape);
     tq_strings strings;
     uint64_t count;
     tq_error error;
-    if (!tq_walk_spend(walk, bytes.size, place))
+    if (!tq_checker_spend(checker, bytes.size, place))
         return;
     if (tq_strings_open(bytes, &strings, &error) != TQ_OK)
-        tq_report(walk, TQ_PROBLEM_STRINGS, place, "%s", error.text);
+        tq_report(checker, TQ_PROBLEM_STRINGS, place, "%s", error.text);
     else if (tq_shape_count(&shape, &count, NULL) == TQ_OK && count != strings.count)
-        tq_report(walk, TQ_PROBLEM_STRING_COUNT, place, "the buffer holds %u strings; the shape says %llu", strings.count,
+        tq_report(checker, TQ_PROBLEM_STRING_COUNT, place, "the buffer holds %u strings; the shape says %llu", strings.count,
                   (unsigned long long)count);
 }
 
-static void check_sparsity(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_sparsity(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
 {
     tq_sparsity sparsity;
     tq_error error;
     const tq_type_row *type = tq_type(tq_get_int(tensor, TQ_Tensor_type));
     tq_status status = tq_sparsity_open(tensor, &sparsity, &error);
     if (status != TQ_OK) {
-        tq_report(walk, TQ_PROBLEM_SPARSITY, place, "%s", error.text);
+        tq_report(checker, TQ_PROBLEM_SPARSITY, place, "%s", error.text);
         return;
     }
     unsigned size = type ? type->bits / 8 : 0;
     if (size && bytes.size / size < sparsity.stored_count)
-        tq_report(walk, TQ_PROBLEM_SPARSITY, place, "the parameters describe %llu values of %u bytes; the buffer has %llu bytes",
+        tq_report(checker, TQ_PROBLEM_SPARSITY, place, "the parameters describe %llu values of %u bytes; the buffer has %llu bytes",
                   (unsigned long long)sparsity.stored_count, size, (unsigned long long)bytes.size);
 }
 
-static void check_size(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_size(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
 {
     uint64_t needed;
     if (tq_tensor_size(tensor, &needed, NULL) != TQ_OK || bytes.size == needed)
         return;
-    tq_report(walk, bytes.size < needed ? TQ_PROBLEM_DATA_SHORT : TQ_PROBLEM_DATA_LONG, place,
+    tq_report(checker, bytes.size < needed ? TQ_PROBLEM_DATA_SHORT : TQ_PROBLEM_DATA_LONG, place,
               "buffer %lld has %llu bytes; shape and type need %llu", (long long)tq_get_int(tensor, TQ_Tensor_buffer),
               (unsigned long long)bytes.size, (unsigned long long)needed);
 }
 
 /* Multiples of 4 will do for 64-bit elements: converters have written them so for years. */
-static void check_alignment(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_alignment(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
 {
     const tq_type_row *type = tq_type(tq_get_int(tensor, TQ_Tensor_type));
-    size_t at = (size_t)(bytes.data - walk->model->file.data);
+    size_t at = (size_t)(bytes.data - checker->model->file.data);
     unsigned size = !type ? 1 : type->kind == TQ_KIND_STRING ? 4 : type->bits / 8;
     size = size > 4 ? 4 : size;
     if (bytes.size && size && at % size)
-        tq_report(walk, TQ_PROBLEM_DATA_MISALIGNED, place, "the data starts at byte %llu, which is no multiple of %u",
+        tq_report(checker, TQ_PROBLEM_DATA_MISALIGNED, place, "the data starts at byte %llu, which is no multiple of %u",
                   (unsigned long long)at, size);
 }
 
-static void check_bytes(tq_walk *walk, const tq_table *tensor, tq_bytes bytes, bool sound, tq_place place)
+static void check_bytes(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, bool sound, tq_place place)
 {
     if (tq_get_int(tensor, TQ_Tensor_is_variable))
-        tq_report(walk, TQ_PROBLEM_VARIABLE_DATA, place, "buffer %lld has %llu bytes; a variable starts without",
+        tq_report(checker, TQ_PROBLEM_VARIABLE_DATA, place, "buffer %lld has %llu bytes; a variable starts without",
                   (long long)tq_get_int(tensor, TQ_Tensor_buffer), (unsigned long long)bytes.size);
-    check_alignment(walk, tensor, bytes, place);
+    check_alignment(checker, tensor, bytes, place);
     if (tq_get_table(tensor, TQ_Tensor_sparsity).at)
-        check_sparsity(walk, tensor, bytes, place);
+        check_sparsity(checker, tensor, bytes, place);
     else if (tq_get_int(tensor, TQ_Tensor_type) == TQ_TensorType_STRING)
-        check_strings(walk, tensor, bytes, place);
+        check_strings(checker, tensor, bytes, place);
     else if (sound)
-        check_size(walk, tensor, bytes, place);
+        check_size(checker, tensor, bytes, place);
 }
 
-void tq_check_tensor(tq_walk *walk, uint32_t index)
+void tq_check_tensor(tq_checker *checker, uint32_t index)
 {
-    tq_place place = tq_place_in(walk, TQ_PLACE_TENSOR, index, 0);
-    tq_table tensor = tq_vector_table(&walk->subgraph.tensors, index);
+    tq_place place = tq_place_in(checker, TQ_PLACE_TENSOR, index, 0);
+    tq_table tensor = tq_vector_table(&checker->subgraph.tensors, index);
     tq_bytes bytes = {NULL, 0};
-    check_type(walk, &tensor, place);
-    bool sound = check_shape(walk, &tensor, place);
-    tq_status status = tq_tensor_bytes(walk->model, &tensor, &bytes, NULL);
+    check_type(checker, &tensor, place);
+    bool sound = check_shape(checker, &tensor, place);
+    tq_status status = tq_tensor_bytes(checker->model, &tensor, &bytes, NULL);
     if (status == TQ_BAD_INDEX) /* a range that does not hold is the buffer's own problem */
-        tq_report(walk, TQ_PROBLEM_BUFFER_INDEX, place,
+        tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, place,
                   "the buffer is %lld of %u", (long long)tq_get_int(&tensor, TQ_Tensor_buffer),
-                  walk->model->buffers.count);
+                  checker->model->buffers.count);
     bool external = tq_get_int(&tensor, TQ_Tensor_external_buffer) != 0, variable = tq_get_int(&tensor, TQ_Tensor_is_variable);
     if (external)
-        check_external(walk, &tensor, bytes.size > 0, place);
+        check_external(checker, &tensor, bytes.size > 0, place);
     if (bytes.data && !(external && !bytes.size))
-        check_bytes(walk, &tensor, bytes, sound, place);
-    tq_check_quantization(walk, index, &tensor);
+        check_bytes(checker, &tensor, bytes, sound, place);
+    tq_check_quantization(checker, index, &tensor);
     uint64_t size;
     bool empty = tq_tensor_size(&tensor, &size, NULL) == TQ_OK && size == 0;
-    walk->flags[index] |= bytes.data ? TQ_TENSOR_CONSTANT : 0;
-    walk->flags[index] |= variable ? TQ_TENSOR_VARIABLE : 0;
-    walk->flags[index] |= bytes.data || variable || external || empty || status != TQ_OK ? TQ_TENSOR_GIVEN : 0;
+    checker->flags[index] |= bytes.data ? TQ_TENSOR_CONSTANT : 0;
+    checker->flags[index] |= variable ? TQ_TENSOR_VARIABLE : 0;
+    checker->flags[index] |= bytes.data || variable || external || empty || status != TQ_OK ? TQ_TENSOR_GIVEN : 0;
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TFLite_Detection_PostProcess: boxes decoded from what a network says of its anchors, and the best of them that do not
+ * TFLite_Detection_PostProcess: decodes boxes relative to anchors, and selects those of the greatest scores that do not
  * overlap.
  *
- * Inputs: encodings [1, n, >= 4] as y, x, h, w, scores [1, n, classes] with or without one of the background in front,
- * anchors [>= n, 4] as y, x, h, w; float32, or UINT8 or INT8 codes.  Outputs, FLOAT32: boxes [1, m, 4] as ymin, xmin, ymax,
- * xmax, their classes and scores [1, m], and how many there are [1]; m = max_detections * max_classes_per_detection, and
- * what is not filled is 0.
+ * Inputs: encodings [1, n, >= 4] as y, x, h, w, scores [1, n, classes] with or without one for the background in front,
+ * anchors [>= n, 4] as y, x, h, w; float32, UINT8 or INT8.  Outputs, FLOAT32: boxes [1, m, 4] as ymin, xmin, ymax,
+ * xmax, their classes and scores [1, m], and their number [1]; m = max_detections * max_classes_per_detection, and
+ * unused elements are 0.
  *
- *     center = f32(code / scale * size of the anchor + place of the anchor), in doubles
- *     half   = f32(0.5 * exp(code / scale) * size of the anchor), in doubles
+ *     center = f32(encoding / scale * size of the anchor + position of the anchor), in doubles
+ *     half   = f32(0.5 * exp(encoding / scale) * size of the anchor), in doubles
  *     box    = center -+ half
  *
- * A suppression takes boxes of a score of at least nms_score_threshold in the order of their scores, the first of equal
- * ones first, and drops those whose intersection over union with one taken before is above nms_iou_threshold.
- *     fast       one suppression of the greatest score of each box; each box taken is given once for each of its
- *                max_classes_per_detection best classes, which the C++ library's heap finds
+ * A suppression visits boxes with a score of at least nms_score_threshold, in descending order of scores, equal ones in
+ * the order of boxes.  It drops a box whose intersection over union with a selected one is above nms_iou_threshold.
+ *     fast       one suppression by the greatest score of each box; the output repeats a selected box for each of its
+ *                max_classes_per_detection best classes, in the order of the C++ library's heap
  *     regular    a suppression of each class; the best max_detections of all, those of earlier classes first
  *
- * Source: LiteRT f6745779, tflite/kernels/detection_postprocess.cc, on one thread.  LiteRT reads past anchors that are
- * fewer than boxes, leaves what is not filled as it was in memory, and takes no INT8.
+ * Source: LiteRT f6745779, tflite/kernels/detection_postprocess.cc, on one thread.  LiteRT reads past the anchors
+ * where these are fewer than boxes, leaves the memory of unused elements as it is, and takes no INT8.
  */
 #include <math.h>
 #include <string.h>
@@ -41,21 +41,21 @@ typedef struct detection {
     uint64_t decoded_at, scores_at, best_at, order_at, active_at, classes_at, found_at, merged_at;
 } detection;
 
-/* A box that a suppression took. */
+/* A box that a suppression selected. */
 typedef struct finding {
     uint32_t box, column;
     float score;
 } finding;
 
-/* ---- numbers ---- */
+/* ---- inputs as real values ---- */
 
-static float number_at(const tq_tensor *tensor, size_t i)
+static float real_at(const tq_tensor *tensor, size_t i)
 {
     if (tensor->type == TQ_TensorType_FLOAT32)
         return ((const float *)tensor->data)[i];
-    int code = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
-                                                   : ((const int8_t *)tensor->data)[i];
-    return ((float)code - (float)tq_zero_point_at(tensor, 0)) * tq_scale_at(tensor, 0);
+    int q = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
+                                                : ((const int8_t *)tensor->data)[i];
+    return ((float)q - (float)tq_zero_point_at(tensor, 0)) * tq_scale_at(tensor, 0);
 }
 
 static void decode(const tq_node *node, const detection *d, float *boxes)
@@ -64,11 +64,11 @@ static void decode(const tq_node *node, const detection *d, float *boxes)
     size_t width = (size_t)encodings->shape.dims[2];
     TQ_EACH(i, d->boxes)
         for (size_t side = 0; side < 2; side++) {
-            double place = number_at(node->in[ANCHORS], 4 * i + side);
-            double size = number_at(node->in[ANCHORS], 4 * i + side + 2);
-            double moved = (double)number_at(encodings, width * i + side) / (double)d->scale[side];
-            double grown = (double)number_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
-            float center = (float)(moved * size + place), half = (float)(0.5 * exp(grown) * size);
+            double position = real_at(node->in[ANCHORS], 4 * i + side);
+            double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
+            double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
+            double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
+            float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
             boxes[4 * i + side] = center - half;
             boxes[4 * i + side + 2] = center + half;
         }
@@ -79,10 +79,10 @@ static const float *scores_of(const tq_node *node, const detection *d)
     const tq_tensor *scores = node->in[SCORES];
     if (scores->type == TQ_TensorType_FLOAT32)
         return scores->data;
-    float *numbers = tq_scratch_at(node, d->scores_at);
+    float *values = tq_scratch_at(node, d->scores_at);
     TQ_EACH(i, d->boxes * d->columns)
-        numbers[i] = number_at(scores, i);
-    return numbers;
+        values[i] = real_at(scores, i);
+    return values;
 }
 
 /* ---- suppression ---- */
@@ -109,14 +109,14 @@ static float overlap(const float *a, const float *b)
     return both / (a_area + b_area - both);
 }
 
-/* Whether box a comes before box b: it scores higher, or as high and stands in front. */
+/* Whether box a comes before box b: a greater score, or an equal one and a smaller index. */
 static bool comes_first(const void *context, uint32_t a, uint32_t b)
 {
     const float *scores = context;
     return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
 }
 
-/* Moves the boxes to take, at most `most`, to the front of `order`; *out: how many they are. */
+/* Moves the selected boxes, at most `most`, to the front of `order`; *out: their number. */
 static tq_status suppress(const tq_node *node, const detection *d, const float *scores, size_t most, uint32_t *order,
                           size_t *out)
 {
@@ -155,7 +155,7 @@ static void rise(uint32_t *heap, size_t hole, size_t top, uint32_t value, const 
     heap[hole] = value;
 }
 
-/* Fills a hole from below down to a leaf, then lets `value` rise from there; the top scores least. */
+/* Moves a hole down to a leaf, then inserts `value` there and moves it up; the top has the least score. */
 static void settle(uint32_t *heap, size_t hole, size_t count, uint32_t value, const float *scores)
 {
     size_t top = hole, child = hole;
@@ -183,7 +183,7 @@ static uint32_t argmax(const float *scores, size_t count)
     return best;
 }
 
-/* The `most` best of `count`, which is not less, in their order. */
+/* heap[0 .. most): indices of the `most` greatest of `count` >= most scores, in descending order. */
 static void best_classes(const float *scores, size_t count, size_t most, uint32_t *heap)
 {
     if (most == 1) {
@@ -217,11 +217,12 @@ static void put(const tq_node *node, const detection *d, size_t at, size_t box, 
 
 static tq_status detect_fast(const tq_node *node, const detection *d, const float *scores, size_t *found)
 {
+    size_t work = 0;
     float *best = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at), *classes = tq_scratch_at(node, d->classes_at);
     size_t background = d->columns - d->classes, each = d->each < d->classes ? d->each : d->classes;
     for (size_t i = 0; i < d->boxes; i++) {
-        if (tq_stop_after(d->classes))
+        if (tq_stop_count(&work, d->classes))
             return TQ_INTERRUPTED;
         const float *row = scores + i * d->columns + background;
         best_classes(row, d->classes, each, classes);
@@ -229,7 +230,7 @@ static tq_status detect_fast(const tq_node *node, const detection *d, const floa
     }
     size_t count;
     TQ_TRY(suppress(node, d, best, d->most, order, &count));
-    for (size_t i = 0; i < count && !tq_stop_after(d->classes); i++) {
+    for (size_t i = 0; i < count && !tq_stop_count(&work, d->classes); i++) {
         const float *row = scores + order[i] * d->columns + background;
         best_classes(row, d->classes, each, classes);
         for (size_t k = 0; k < each; k++)
@@ -239,7 +240,7 @@ static tq_status detect_fast(const tq_node *node, const detection *d, const floa
     return TQ_OK;
 }
 
-/* The greatest of two sorted lists, of equal ones those of the first in front; back into the first. */
+/* Merges two sorted lists into the first and cuts it; of equal scores, the first list's come first. */
 static size_t merge(finding *found, size_t count, const finding *more, size_t more_count, size_t most, finding *room)
 {
     size_t a = 0, b = 0, all = 0;
@@ -313,12 +314,12 @@ static tq_status check_sizes(const tq_node *node, tq_error *error)
     const int32_t *encodings = node->in[ENCODINGS]->shape.dims, *scores = node->in[SCORES]->shape.dims;
     const int32_t *anchors = node->in[ANCHORS]->shape.dims;
     if (encodings[2] < 4)
-        return tq_input_fail(node, ENCODINGS, error, "has %d numbers for a box; it needs 4", (int)encodings[2]);
+        return tq_input_fail(node, ENCODINGS, error, "has %d values for a box; it needs 4", (int)encodings[2]);
     if (scores[1] != encodings[1])
         return tq_input_fail(node, SCORES, error, "has scores of %d boxes; there are %d", (int)scores[1],
                              (int)encodings[1]);
     if (anchors[0] < encodings[1] || anchors[1] != 4)
-        return tq_input_fail(node, ANCHORS, error, "has %d anchors of %d numbers; it needs %d of 4", (int)anchors[0],
+        return tq_input_fail(node, ANCHORS, error, "has %d anchors of %d values; it needs %d of 4", (int)anchors[0],
                              (int)anchors[1], (int)encodings[1]);
     return TQ_OK;
 }
@@ -350,7 +351,7 @@ static tq_status read_counts(const tq_node *node, detection *d, tq_error *error)
     return TQ_OK;
 }
 
-static tq_status read_numbers(const tq_node *node, detection *d, tq_error *error)
+static tq_status read_options(const tq_node *node, detection *d, tq_error *error)
 {
     static const char *const names[] = {"y_scale", "x_scale", "h_scale", "w_scale"};
     TQ_TRY(tq_option_float(node, "nms_score_threshold", &d->score_threshold, error));
@@ -363,8 +364,7 @@ static tq_status read_numbers(const tq_node *node, detection *d, tq_error *error
     return TQ_OK;
 }
 
-/* The findings of all classes are at most max_detections, those of one at most detections_per_class, and of no more
-   boxes than there are. */
+/* All classes give at most max_detections results, one class at most detections_per_class, and at most one a box. */
 static tq_status ask_scratch(tq_node *node, detection *d, tq_error *error)
 {
     uint64_t total = 0, codes = node->in[SCORES]->type != TQ_TensorType_FLOAT32;
@@ -387,7 +387,7 @@ tq_status tq_prepare_detection_postprocess(tq_node *node, tq_error *error)
     TQ_TRY(check_sizes(node, error));
     TQ_TRY(tq_node_state(node, sizeof *d, &d, error));
     TQ_TRY(read_counts(node, d, error));
-    TQ_TRY(read_numbers(node, d, error));
+    TQ_TRY(read_options(node, d, error));
     TQ_TRY(ask_scratch(node, d, error));
     int32_t m = (int32_t)(d->most * d->each);
     tq_shape boxes = {3, {1, m, 4}}, each = {2, {1, m}}, count = {1, {1}};
@@ -395,7 +395,7 @@ tq_status tq_prepare_detection_postprocess(tq_node *node, tq_error *error)
     TQ_TRY(tq_output_shape(node, CLASSES, &each, error));
     TQ_TRY(tq_output_shape(node, BEST, &each, error));
     node->eval = eval_detection;
-    /* each kept box with each other one, for each class */
+    /* each selected box with each other one, for each class */
     tq_node_work(node, (uint64_t)d->boxes * (d->regular ? d->classes : 1), d->regular ? d->per_class : d->most);
     return tq_output_shape(node, COUNT, &count, error);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NON_MAX_SUPPRESSION_V4 and V5: the boxes of the greatest scores above score_threshold, without those that
- * overlap one chosen before by iou_threshold or more.  V5 with sigma > 0 lowers the scores of the others by
- * exp(-0.5 / sigma * iou * iou) for each box chosen since, and looks at them again.
+ * NON_MAX_SUPPRESSION_V4 and V5 select the boxes of the greatest scores above score_threshold, without boxes whose
+ * intersection over union with a selected one is iou_threshold or more.  V5 with sigma > 0 multiplies the score of a
+ * candidate by exp(-0.5 / sigma * iou * iou) for each box selected since, and sorts it in again.
  *
  * Inputs: boxes [n, 4] (two corners y, x, y, x in any order), scores [n], max_output_size, iou_threshold,
  * score_threshold, sigma.  Outputs, padded with 0 to max_output_size: indices, (scores,) and their number.
@@ -13,12 +13,11 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/movement/movement.h"
 
 typedef struct candidate {
     int32_t index;
     float score;
-    int32_t checked; /* how many of the chosen boxes it was compared with */
+    int32_t checked; /* number of selected boxes that it was compared with */
 } candidate;
 
 /* ---- a heap, as std::push_heap and std::pop_heap of libstdc++ keep it: which of equals leads depends on it ---- */
@@ -37,7 +36,7 @@ static void push(candidate *heap, size_t *count, candidate value)
     rise(heap, (*count)++, 0, value);
 }
 
-/* The hole goes down to a leaf, and the last one rises from there. */
+/* Moves the hole down to a leaf, then inserts the last candidate there and moves it up. */
 static candidate pop(candidate *heap, size_t *count)
 {
     candidate first = heap[0], last = heap[--*count];
@@ -94,7 +93,7 @@ typedef struct limits {
     float iou, score, sigma, scale;
 } limits;
 
-/* Compares a candidate with the boxes chosen since it was last looked at; true: it goes. */
+/* Compares a candidate with the boxes selected since its last comparison; true: it is dropped. */
 static bool suppressed(candidate *c, const float *boxes, const int32_t *chosen, int32_t count, const limits *at)
 {
     for (int32_t j = count - 1; j >= c->checked; j--) {
@@ -162,7 +161,8 @@ static tq_status suppression_shape(tq_node *node, tq_error *error)
     bool soft = node->in_count == 6;
     TQ_TRY(tq_dim_of(node, tq_integer_at(node->in[2], 0), &shape.dims[0], error));
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    tq_node_work(node, (uint64_t)shape.dims[0], (uint64_t)node->in[0]->shape.dims[0]); /* each kept with each box */
+    tq_node_work(node, (uint64_t)shape.dims[0], (uint64_t)node->in[0]->shape.dims[0]); /* each selected box with each
+    box */
     if (soft)
         TQ_TRY(tq_output_shape(node, 1, &shape, error));
     return tq_output_shape(node, soft ? 2 : 1, &scalar, error);

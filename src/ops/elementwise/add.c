@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ADD, SUB and SQUARED_DIFFERENCE of codes.
+ * ADD, SUB and SQUARED_DIFFERENCE of quantized values.
  *
  *   ADD, SUB      T = 2 max(s1, s2), L = 20 (INT16: 15); each input MBQM((q - z) 2^L, s / T); their sum or
  *                 difference MBQM(., T / (2^L so)) + zo.  INT16 of which all scales are powers of two, where the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of codes: what add.c, mul.c and div.c share.  Of plain numbers they are
+ * ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantized values: what add.c, mul.c and div.c share.  Of plain numbers they are
  * rows of binary.def.
  *
  * Where the runtime aborts or loses bits because an output multiplier is 1 or more, the same formula is used with the

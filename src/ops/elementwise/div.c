@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DIV of codes: the reciprocal of b - z2 in fixed point, and f32(s1 / f32(s2 so)).
+ * DIV of quantized values: the reciprocal of b - z2 in fixed point, and f32(s1 / f32(s2 so)).
  *
  * Source: LiteRT f6745779, tflite/kernels/div.cc.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of lookup.h.
+ * The tables of lookup_table.h.
  */
 #include "ops/elementwise/lookup_table.h"
 
@@ -99,7 +99,7 @@ static int32_t code_of_real(int32_t q, const void *context)
 {
     const real_code *c = context;
     float y = c->real(c->scale * (float)(q - c->zero_point), c->params);
-    return tq_code_of_rounded(tq_round_f32(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
+    return tq_value_of_rounded(tq_round_f32(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
 }
 
 /* XNNPACK's: what is rounded, to even, has the zero point in it. */
@@ -107,7 +107,7 @@ static int32_t code_of_real_even(int32_t q, const void *context)
 {
     const real_code *c = context;
     float y = c->real((float)(q - c->zero_point) * c->scale, c->params);
-    return tq_code_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
+    return tq_value_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
 }
 
 tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
@@ -146,7 +146,7 @@ tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_
 
 static int32_t point_of(double rounded)
 {
-    return tq_code_of_rounded(rounded, 0, INT16_MIN, INT16_MAX);
+    return tq_value_of_rounded(rounded, 0, INT16_MIN, INT16_MAX);
 }
 
 void tq_lookup_points_f32(tq_real_fn real, const void *params, float input_low, float input_high, float output_scale,

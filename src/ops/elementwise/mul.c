@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MUL of codes: MBQM((a - z1)(b - z2), f32(f32(s1 s2) / so)) + zo; INT16 to 8 bits: the high product in Q15.
+ * MUL of quantized values: MBQM((a - z1)(b - z2), f32(f32(s1 s2) / so)) + zo; INT16 to 8 bits: the high product in Q15.
  *
  * XNNPACK's, of 8 bits: even(f32((a - z1)(b - z2) f32(f32(s1 s2) / so))) + zo; of a tensor with itself a table
  * (lookup.h).

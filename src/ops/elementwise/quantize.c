@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QUANTIZE, DEQUANTIZE and FAKE_QUANT, by the kernels of kernels/arrays/arrays.h.
+ * QUANTIZE and DEQUANTIZE, by the kernels of kernels/arrays/arrays.h.
  *
  *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
  *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
@@ -10,10 +10,8 @@
  *                on x86 gives the least code.
  *   DEQUANTIZE   f32(s (q - z)); float16 is widened.  Optimized, with one scale: f32(f32(q s) + f32(-z s)) in whole
  *                blocks of 8
- *   FAKE_QUANT   away(f32((clamp(x) - low) / s)) s + low; NaN gives low
  *
- * Source: LiteRT f6745779, tflite/kernels/quantize.cc, dequantize.cc, dequantize.h, fake_quant.cc,
- * internal/quantization_util.cc,
+ * Source: LiteRT f6745779, tflite/kernels/quantize.cc, dequantize.cc, dequantize.h,
  * internal/optimized/optimized_ops.h.
  */
 #include <math.h>
@@ -22,7 +20,6 @@
 #include "kernels/isa.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/quantized.h"
-#include "quant/fake_quant.h"
 
 #define THREAD_PAYS 262144 /* elements */
 
@@ -138,7 +135,7 @@ static void quantize_rest(const tq_node *node, const state *s, size_t first, siz
     const double scale = (double)tq_scale_at(out, 0);
     for (size_t i = first; i < n; i++) {
         double rounded = tq_round_f64((double)((const float *)node->in[0]->data)[i] / scale);
-        int32_t code = tq_code_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
+        int32_t code = tq_value_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
             ((int16_t *)out->data)[i] = (int16_t)code;
         else
@@ -311,7 +308,7 @@ static tq_status prepare_shifted(tq_node *node, tq_error *error)
 static void widen(const void *in, void *out, size_t n, const void *params)
 {
     (void)params;
-    tq_kernel_find(TQ_OP_convert, TQ_f16, TQ_f32)->row(in, out, n, 1, n, NULL, 0);
+    tq_kernel_find(TQ_KERNEL_convert, TQ_f16, TQ_f32)->row(in, out, n, 1, n, NULL, 0);
 }
 
 static tq_status prepare_widen(tq_node *node, tq_error *error)
@@ -341,42 +338,4 @@ tq_status tq_prepare_dequantize(tq_node *node, tq_error *error)
     TQ_TRY(begin(node, node->in[0], &s, error));
     node->eval = eval_dequantize;
     return TQ_OK;
-}
-
-/* ---- FAKE_QUANT ---- */
-
-typedef struct fake {
-    tq_map map;
-    tq_nudged nudged;
-} fake;
-
-static inline float fake_quantize(float x, const tq_nudged *n)
-{
-    float raised = n->low < x ? x : n->low;
-    float bounded = raised < n->high ? raised : n->high;
-    return tq_round_f32((bounded - n->low) * n->inverse) * n->scale + n->low;
-}
-
-TQ_MAP(run_fake, , float, float, tq_nudged, fake_quantize(x, &p))
-
-tq_status tq_prepare_fake_quant(tq_node *node, tq_error *error)
-{
-    fake *s;
-    tq_error reason = {0};
-    const tq_table *options = &node->options.table;
-    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
-    TQ_TRY(tq_check_output_like(node, 0, 0, error));
-    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    float min = (float)tq_get_scalar(options, TQ_FakeQuantOptions_min).f;
-    float max = (float)tq_get_scalar(options, TQ_FakeQuantOptions_max).f;
-    int64_t bits = tq_get_int(options, TQ_FakeQuantOptions_num_bits);
-    bool narrow = tq_get_int(options, TQ_FakeQuantOptions_narrow_range) != 0;
-    if (bits < 2 || bits > 16)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "num_bits is %lld; it must be from 2 to 16", (long long)bits);
-    if (tq_fake_quant_nudge(min, max, (int)bits, narrow, &s->nudged, &reason) != TQ_OK)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "min %g, max %g, num_bits %d: %s", min, max, (int)bits, reason.text);
-    s->map.params = &s->nudged;
-    s->map.run = run_fake;
-    s->map.cost = 3;
-    return tq_map_prepare(node, &s->map, error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators of one input: of plain numbers by the rows of unary.def, of codes by codes.c.
+ * Operators of one input: of plain numbers by the rows of unary.def, of quantized values by unary_quantized.c.
  */
 #include "ops/elementwise/unary.h"
 

@@ -79,7 +79,7 @@ static inline int32_t absolute(int32_t q, const codes *c)
 static inline int32_t square_root(int32_t q, const codes *c)
 {
     float root = sqrtf(c->scale_in * (float)(q - c->zero_in)) / c->scale_out;
-    return tq_code_of_rounded(truncf(root), c->zero_out, c->low, c->high);
+    return tq_value_of_rounded(truncf(root), c->zero_out, c->low, c->high);
 }
 
 static inline int32_t inverse_square_root(int32_t q, const codes *c)

@@ -41,23 +41,6 @@ void tq_move_all(tq_move *move, int input, size_t bytes, size_t count)
     tq_strided_end(&move->copy);
 }
 
-tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *error)
-{
-    TQ_TRY(tq_check_input(node, i, TQ_T(INT32) | TQ_T(INT64), error));
-    if (count >= 0 && tq_tensor_count(node->in[i]) != (size_t)count)
-        return tq_input_fail(node, i, error, "has %zu elements; it needs %lld", tq_tensor_count(node->in[i]),
-                             (long long)count);
-    return TQ_OK;
-}
-
-tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error)
-{
-    if (value < 0 || value > INT32_MAX)
-        return tq_output_fail(node, 0, error, "would have a dimension of %lld", (long long)value);
-    *out = (int32_t)value;
-    return TQ_OK;
-}
-
 /* ---- strings ---- */
 
 /* A reader of a string tensor at run time; its bytes are checked each time, as they may be a user's. */
@@ -96,7 +79,9 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
         return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
-    TQ_EACH(i, count)
+    if (header <= INT32_MAX)
+        TQ_TRY(tq_node_has_room(node, header, error)); /* else counting may take minutes, for nothing */
+    for (size_t i = 0; i < count && total <= INT32_MAX && !tq_stop_after(1); i++)
         total += string_at(&strings, source(context, i)).size;
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* the sum is not whole */
@@ -170,5 +155,46 @@ tq_status tq_moves_new(tq_node *node, int count, int like, tq_moves **out, tq_er
     TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)count * sizeof(tq_move), out, error));
     (*out)->count = count;
     node->eval = strings ? eval_strings : tq_eval_moves;
+    return TQ_OK;
+}
+
+/* ---- moves that several operators have ---- */
+
+tq_strided *tq_dense_move_begin(tq_node *node, ptrdiff_t *from)
+{
+    tq_moves *moves = node->state;
+    tq_strided *copy = &moves->items[0].copy;
+    size_t bytes = tq_move_bytes(node->in[0]);
+    tq_dense_strides(&node->in[0]->shape, bytes, from);
+    tq_strided_begin(copy, bytes);
+    return copy;
+}
+
+void tq_dense_move_end(tq_strided *copy, int rank, const size_t *dims, const ptrdiff_t *from)
+{
+    ptrdiff_t to[TQ_STRIDED_DIMS], stride = (ptrdiff_t)copy->run;
+    for (int d = 0; d < rank; d++)
+        stride = dims[d] == 0 ? 0 : stride; /* nothing to move, and no overflow */
+    for (int d = rank - 1; d >= 0; d--) {
+        to[d] = stride;
+        stride = stride == 0 ? 0 : stride * (ptrdiff_t)dims[d];
+    }
+    for (int d = 0; d < rank; d++)
+        tq_strided_dim(copy, dims[d], from[d], to[d]);
+    tq_strided_end(copy);
+}
+
+tq_status tq_moves_reshape(tq_node *node, const tq_shape *shape, tq_error *error)
+{
+    tq_moves *moves = node->state;
+    tq_move_all(&moves->items[0], 0, tq_move_bytes(node->in[0]), tq_tensor_count(node->in[0]));
+    return tq_moves_shape(node, shape, error);
+}
+
+tq_status tq_eval_copy(tq_node *node, tq_error *error)
+{
+    (void)error;
+    if (node->out[0]->data != node->in[0]->data) /* BITCAST is TQ_OP_SAME */
+        tq_copy(node->out[0]->data, node->in[0]->data, node->out[0]->bytes);
     return TQ_OK;
 }

@@ -51,13 +51,6 @@ void tq_move_fill(tq_move *move, int input, size_t bytes, size_t count);
 /* ... and one that copies a dense tensor as it lies. */
 void tq_move_all(tq_move *move, int input, size_t bytes, size_t count);
 
-/* Checks that input i is a list of `count` integers (-1: of any count) of INT32 or INT64, whatever its
-   rank; the values are not looked at. */
-tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *error);
-
-/* *out = value, a dimension of output 0; fails if it is negative or does not fit 31 bits. */
-tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error);
-
 /* Elements of a shape that no tensor has yet: exact below TQ_TOO_MANY, which no product of dimensions wraps around. */
 #define TQ_TOO_MANY ((uint64_t)1 << 62)
 uint64_t tq_wanted_size(const tq_shape *shape);
@@ -66,5 +59,17 @@ uint64_t tq_wanted_size(const tq_shape *shape);
 typedef size_t (*tq_string_source)(const void *context, size_t i);
 tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
                             tq_string_source source, const void *context, tq_error *error);
+
+/* A single move of input 0 to a dense output 0, in the node's state.  tq_dense_move_begin: starts it, and writes the source's
+   strides in bytes to from[TQ_DIMS].  tq_dense_move_end: ends it, of dimensions `dims`, `rank` of them, at most
+   TQ_STRIDED_DIMS, which step through the source by `from`. */
+tq_strided *tq_dense_move_begin(tq_node *node, ptrdiff_t *from);
+void tq_dense_move_end(tq_strided *copy, int rank, const size_t *dims, const ptrdiff_t *from);
+
+/* The single move of the node's state becomes all of input 0, as it lies, to output 0 of this shape. */
+tq_status tq_moves_reshape(tq_node *node, const tq_shape *shape, tq_error *error);
+
+/* eval: input 0's bytes to output 0, unless they lie there already. */
+tq_status tq_eval_copy(tq_node *node, tq_error *error);
 
 #endif

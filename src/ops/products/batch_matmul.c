@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; adj_x and adj_y say that a or b lies
- * with its last two dimensions swapped.  Leading dimensions broadcast.
+ * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; With adj_x or adj_y the last two
+ * dimensions of a or b are swapped.  Leading dimensions broadcast.
  *
  *     float32             in the order of kernels/gemm/gemm.h
  *     int8, int16, 16x8   acc = sum (a - z_a)(b - z_b), in 32 bits for int8, else in 64;
  *                         clamp(multiply(acc, f64(f32(s_a * s_b)) / f64(s_o)) + z_o)
  *                         XNNPACK: rounded once, to even (product.h)
- *     int8 -> int32       sum a * b, of codes
+ *     int8 -> int32       sum a * b of quantized values
  *     float32 x int8      each row of a quantized (ops/products/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b)), or
  *                         XNNPACK's f32(f32(acc - z * sum(b)) * s_row) * s_b
  *
@@ -27,23 +27,23 @@ enum { LEFT, RIGHT };
 
 typedef struct product {
     size_t m, n, k;
-    bool swap_a, swap_b; /* a lies as [k, m], b as [n, k] */
+    bool swap_a, swap_b; /* a is stored as [k, m], b as [n, k] */
     tq_shape batch;      /* the leading dimensions of the output */
     size_t size_a, size_b, size_out; /* of one element in memory */
 
     tq_gemm plan;
-    bool constant;       /* the node keeps a tq_gemm for each matrix of b, and the matrices, packed */
+    bool constant;       /* node->kept has a tq_gemm for each matrix of b, then the prepacked matrices */
     uint64_t packed_at, each; /* of them */
     tq_gemm_store store;
     tq_hybrid_rule rule; /* hybrid; else NULL */
-    /* int16 times int16, which no matrix kernel takes */
-    bool words;
+    /* int16 times int16: no matrix kernel has it */
+    bool is_int16;
     tq_fixed *multipliers; /* one, or one a column */
     size_t multiplier_step;
 
-    uint64_t a_at, b_at, codes_at, rows_at, work_at; /* in scratch */
+    uint64_t a_at, b_at, quantized_at, rows_at, work_at; /* in scratch */
 
-    /* in eval */
+    /* set by eval */
     const tq_node *node;
     const void *a, *b;
     tq_gemm gemm;
@@ -63,10 +63,10 @@ static void transpose(const char *from, size_t rows, size_t cols, size_t size, c
 
 static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *gemm, void *memory)
 {
-    bool codes = node->in[LEFT]->type != TQ_TensorType_FLOAT32 && node->out[0]->type != TQ_TensorType_INT32;
+    bool quantized = node->in[LEFT]->type != TQ_TensorType_FLOAT32 && node->out[0]->type != TQ_TensorType_INT32;
     tq_gemm_weights weights = {.data = b, .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
                                .channel_stride = p->swap_b ? p->k : 1, .k_stride = p->swap_b ? 1 : p->n};
-    if (codes) { /* many zero points of b are all 0 */
+    if (quantized) { /* several zero points of b are all 0 */
         weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
         weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);
     }
@@ -89,11 +89,11 @@ static void multiply(product *p)
 {
     const tq_node *node = p->node;
     tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
-    int8_t *codes = tq_scratch_at(node, p->codes_at);
+    int8_t *quantized = tq_scratch_at(node, p->quantized_at);
     if (p->rule) {
         for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
-            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, codes + m * p->k);
-        rows.data = codes;
+            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, quantized + m * p->k);
+        rows.data = quantized;
     }
     tq_gemm_run(&p->gemm, &rows, &p->store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);
     if (p->rule)
@@ -103,7 +103,7 @@ static void multiply(product *p)
 /* ---- int16 by int16 ---- */
 
 /* A tensor has fewer than 2^31 rows of products of at most 2^30: no overflow. */
-static int64_t dot_words(const int16_t *a, const int16_t *b, size_t n)
+static int64_t dot_int16(const int16_t *a, const int16_t *b, size_t n)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -112,7 +112,7 @@ static int64_t dot_words(const int16_t *a, const int16_t *b, size_t n)
 }
 
 /* Elements of the output, counted over its rows. */
-static void multiply_words(void *context, size_t begin, size_t end)
+static void multiply_int16(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const product *p = context;
@@ -120,16 +120,16 @@ static void multiply_words(void *context, size_t begin, size_t end)
         size_t m = i / p->n, n = i % p->n;
         if (tq_stop_count(&work, p->k / 4))
             return;
-        int64_t acc = dot_words((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
+        int64_t acc = dot_int16((const int16_t *)p->a + m * p->k, (const int16_t *)p->b + n * p->k, p->k);
         tq_fixed by = p->multipliers[n * p->multiplier_step];
-        int32_t code = tq_multiply_i64(acc, by.multiplier, by.shift);
-        ((int16_t *)(void *)p->out)[i] = (int16_t)tq_clamp_i64(code, INT16_MIN, INT16_MAX);
+        int32_t q = tq_multiply_i64(acc, by.multiplier, by.shift);
+        ((int16_t *)(void *)p->out)[i] = (int16_t)tq_clamp_i64(q, INT16_MIN, INT16_MAX);
     }
 }
 
 /* ---- the walk over batches ---- */
 
-/* The matrix of `shape` that batch number `at` of the output reads: dimensions of 1 repeat. */
+/* The index of the matrix of `shape` that batch `at` of the output reads; dimensions of 1 are broadcast. */
 static size_t matrix_at(const tq_shape *shape, const tq_shape *batch, size_t at)
 {
     size_t index = 0, step = 1;
@@ -161,12 +161,12 @@ static void ready_b(product *p, size_t matrix)
     const char *b = (const char *)p->node->in[RIGHT]->data + matrix * p->k * p->n * p->size_b;
     void *room = tq_scratch_at(p->node, p->b_at);
     p->b = b;
-    if (p->words && !p->swap_b) {
+    if (p->is_int16 && !p->swap_b) {
         transpose(b, p->k, p->n, p->size_b, room);
         p->b = room;
     } else if (p->constant)
         p->gemm = ((const tq_gemm *)p->node->kept)[matrix];
-    else if (!p->words)
+    else if (!p->is_int16)
         pack(p, p->node, b, &p->gemm, room);
 }
 
@@ -175,7 +175,7 @@ static size_t matrices_of(const tq_tensor *b)
     return tq_shape_span(&b->shape, 0, b->shape.rank - 2);
 }
 
-static void pack_kept(tq_node *node)
+static void prepack(tq_node *node)
 {
     const product *p = node->state;
     const tq_tensor *b = node->in[RIGHT];
@@ -201,8 +201,8 @@ static tq_status eval(tq_node *node, tq_error *error)
         held_a = a;
         held_b = b;
         p.out = (char *)node->out[0]->data + i * p.m * p.n * p.size_out;
-        if (p.words)
-            tq_parallel_for(p.m * p.n, tq_grain(p.k), node->threads, multiply_words, &p);
+        if (p.is_int16)
+            tq_parallel_for(p.m * p.n, tq_grain(p.k), node->threads, multiply_int16, &p);
         else
             multiply(&p);
     }
@@ -259,8 +259,8 @@ static tq_status fit(tq_node *node, product *p, tq_error *error)
     return tq_output_shape(node, 0, &out, error);
 }
 
-/* Scales and zero points of codes; b may have a scale for each column. */
-static tq_status check_codes(const tq_node *node, const product *p, tq_error *error)
+/* Checks scales and zero points of integer inputs; b may have a scale for each column. */
+static tq_status check_quantized(const tq_node *node, const product *p, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT], *out = node->out[0];
     bool many = b->quantization.count > 1;
@@ -293,9 +293,9 @@ static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *
     return TQ_OK;
 }
 
-static tq_status prepare_words(tq_node *node, product *p, size_t count, tq_error *error)
+static tq_status prepare_int16(tq_node *node, product *p, size_t count, tq_error *error)
 {
-    p->words = true;
+    p->is_int16 = true;
     p->multiplier_step = count > 1;
     TQ_TRY(tq_node_memory(node, count, sizeof *p->multipliers, &p->multipliers, error));
     for (size_t n = 0; n < count; n++)
@@ -316,15 +316,15 @@ static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
     return TQ_OK;
 }
 
-static tq_status prepare_codes(tq_node *node, product *p, tq_error *error)
+static tq_status prepare_quantized(tq_node *node, product *p, tq_error *error)
 {
-    TQ_TRY(check_codes(node, p, error));
+    TQ_TRY(check_quantized(node, p, error));
     size_t count = node->in[RIGHT]->quantization.count > 1 ? p->n : 1;
     TQ_TRY(check_multipliers(node, count, error));
-    return p->size_b == sizeof(int16_t) ? prepare_words(node, p, count, error) : prepare_store(node, p, error);
+    return p->size_b == sizeof(int16_t) ? prepare_int16(node, p, count, error) : prepare_store(node, p, error);
 }
 
-/* Which sums, and what becomes of them. */
+/* Chooses the products, the accumulator and the requantization. */
 static tq_status choose(tq_node *node, product *p, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
@@ -338,10 +338,10 @@ static tq_status choose(tq_node *node, product *p, tq_error *error)
             node, tq_get_int(&node->options.table, TQ_BatchMatMulOptions_asymmetric_quantize_inputs) != 0);
         return tq_check_weight_scales(node, RIGHT, b->shape.rank - (p->swap_b ? 2 : 1), error);
     }
-    return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_codes(node, p, error);
+    return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_quantized(node, p, error);
 }
 
-/* Plans the product, and lays out what it keeps and scratch. */
+/* Plans the product, its prepacked weights and its scratch. */
 static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
@@ -351,14 +351,14 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
     p->each = (p->plan.packed_bytes + 63) / 64 * 64;
     p->constant = tq_is_constant(b);
     if (p->constant) {
-        uint64_t kept = 0;
-        tq_scratch_part(&kept, matrices_of(b), sizeof(tq_gemm));
-        p->packed_at = tq_scratch_part(&kept, matrices_of(b), p->each);
+        uint64_t prepacked = 0;
+        tq_scratch_part(&prepacked, matrices_of(b), sizeof(tq_gemm));
+        p->packed_at = tq_scratch_part(&prepacked, matrices_of(b), p->each);
         const int64_t form[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
-        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, 4, error));
+        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, 4, error));
     }
     p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
-    p->codes_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
+    p->quantized_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
     p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->m, node->threads), 1);
     return TQ_OK;
@@ -376,7 +376,7 @@ tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
     TQ_TRY(choose(node, p, error));
     uint64_t total = 0;
     p->a_at = tq_scratch_part(&total, p->swap_a ? (uint64_t)p->m * p->k : 0, p->size_a);
-    if (p->words)
+    if (p->is_int16)
         p->b_at = tq_scratch_part(&total, p->swap_b ? 0 : (uint64_t)p->n * p->k, p->size_b);
     else
         TQ_TRY(prepare_gemm(node, p, &total, error));

@@ -2,14 +2,14 @@
  *
  * CONV_2D: input [batch, height, width, depth], filter [channels, filter height, filter width, depth / groups].
  *
- *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(MBQM(acc, s_x * s_w / s_out) + z_out), a scale a
- *                tensor (UINT8: its product in float32) or a channel; weights' zero points are 0 but for UINT8
- *     optimized  the rule up in place of MBQM (quant/rounding.def)
- *     INT16      with an INT32 bias as above, with an INT64 one the 64-bit form
+ *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(MBQM(acc, s_x * s_w / s_out) + z_out); s_w is one
+ *                scale, or one a channel; UINT8: s_x * s_w is a float32 product; other types: z_w = 0
+ *     optimized  the rule UP in place of MBQM (quant/rounding.def)
+ *     INT16      as above with an INT32 bias; with an INT64 bias acc and multiplication have 64 bits
  *     float      sums in the order of kernels/gemm/gemm.h
  *
- * Source: LiteRT f6745779, tflite/kernels/conv.cc, ruy 2af88863, ruy/kernel_avx2_fma.cc; internal/reference/{conv,integer_ops/conv}.h.  There a bias is
- * mandatory; here it may be left out.
+ * Source: LiteRT f6745779, tflite/kernels/conv.cc, internal/reference/{conv,integer_ops/conv}.h; ruy 2af88863,
+ * ruy/kernel_avx2_fma.cc.  LiteRT requires a bias; here it is optional.
  */
 #include "ops/check.h"
 #include "ops/products/convolution.h"
@@ -25,7 +25,7 @@ static tq_status check(const tq_node *node, tq_error *error)
     if (w[0] <= 0 || w[0] % (x[3] / w[3]))
         return tq_input_fail(node, 1, error, "has %d output channels; they must be a multiple of the %d groups", w[0],
                              x[3] / w[3]);
-    TQ_TRY(tq_check_product(node, (size_t)w[0], 0, TQ_CODES_UP_TO_8, error));
+    TQ_TRY(tq_check_product(node, (size_t)w[0], 0, TQ_SIGNED_UP_TO_8_BITS, error));
     const tq_affine *q = &node->in[1]->quantization;
     for (uint32_t c = 0; node->in[0]->type != TQ_TensorType_UINT8 && c < q->count; c++)
         if (q->zero_point[c] != 0 && node->in[0]->type != TQ_TensorType_FLOAT32)
@@ -34,7 +34,7 @@ static tq_status check(const tq_node *node, tq_error *error)
     return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
 }
 
-/* The optimized kernel has neither groups nor, for INT16, a bias but of INT32. */
+/* The optimized kernel has no groups, and for INT16 an INT32 bias only. */
 static tq_requantize_rule rule_of(const tq_node *node)
 {
     bool grouped = node->in[0]->shape.dims[3] != node->in[1]->shape.dims[3];
@@ -70,7 +70,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
-    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel by itself */
+    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel separately */
         plan.by_channel = true;
         plan.multiplier = plan.channels / plan.groups;
         plan.groups = 1;

@@ -5,7 +5,7 @@
  *     CONV_3D             inputs x [n, d, h, w, c], filter [kd, kh, kw, c, o], bias [o] or none
  *     CONV_3D_TRANSPOSE   inputs shape [5], filter [kd, kh, kw, o, c], x, bias; see transpose_conv.c
  *
- * Each output adds up its products tap by tap (CONV_3D) or input cell by input cell (CONV_3D_TRANSPOSE), within it
+ * Each output sums its products tap by tap (CONV_3D) or input cell by input cell (CONV_3D_TRANSPOSE), within it
  * by channel, then the bias: the reference's order.
  *
  * Source: LiteRT f6745779, tflite/kernels/{conv3d,conv3d_transpose}.cc and internal/reference/.
@@ -22,12 +22,12 @@ enum { DIMS = 3 };
 
 typedef struct volume {
     bool transposed;
-    tq_window windows[DIMS]; /* depth, height, width; of the convolution that leads back, if transposed */
+    tq_window windows[DIMS]; /* depth, height, width; if transposed, of the convolution from the output to the input */
     size_t batches, channels, out_channels;
     float low, high;
     float *packed; /* transposed filters, [tap][c][o]; NULL where they are not constant */
     uint64_t packed_at;
-    /* in eval */
+    /* set by eval */
     const tq_node *node;
     const float *input, *filter, *bias;
     float *out;
@@ -43,7 +43,7 @@ static int32_t out_size(const volume *v, int dim)
     return v->transposed ? v->windows[dim].in : v->windows[dim].out;
 }
 
-/* The steps of one dimension that an output at `out` takes: taps, or, if transposed, input cells. */
+/* The taps, or if transposed the input cells, that an output at `out` uses along one dimension. */
 static void steps(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
 {
     const tq_window *w = &v->windows[dim];
@@ -82,24 +82,24 @@ static void add_cell(const volume *v, size_t cell, size_t tap, float *out)
             out[o] += x[c] * w[o];
 }
 
-static void eval_place(const volume *v, size_t batch, const int32_t place[DIMS], float *out)
+static void eval_pixel(const volume *v, size_t batch, const int32_t at[DIMS], float *out)
 {
     size_t work = 0;
     int64_t first[DIMS], end[DIMS];
     size_t cell[DIMS], tap[DIMS];
     for (int dim = 0; dim < DIMS; dim++)
-        steps(v, dim, place[dim], &first[dim], &end[dim]);
+        steps(v, dim, at[dim], &first[dim], &end[dim]);
     memset(out, 0, v->out_channels * sizeof *out);
     for (int64_t d = first[0]; d < end[0]; d++) {
-        if (!take(v, 0, place[0], d, &cell[0], &tap[0]))
+        if (!take(v, 0, at[0], d, &cell[0], &tap[0]))
             continue;
         for (int64_t y = first[1]; y < end[1] && !tq_stop_count(&work, 1); y++) {
-            if (!take(v, 1, place[1], y, &cell[1], &tap[1]))
+            if (!take(v, 1, at[1], y, &cell[1], &tap[1]))
                 continue;
             size_t row = (batch * (size_t)in_size(v, 0) + cell[0]) * (size_t)in_size(v, 1) + cell[1];
             size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
             for (int64_t x = first[2]; x < end[2] && !tq_stop_count(&work, v->channels * v->out_channels / 8); x++)
-                if (take(v, 2, place[2], x, &cell[2], &tap[2]))
+                if (take(v, 2, at[2], x, &cell[2], &tap[2]))
                     add_cell(v, row * (size_t)in_size(v, 2) + cell[2], taps + tap[2], out);
         }
     }
@@ -116,10 +116,10 @@ static void eval_rows(void *context, size_t begin, size_t end)
     const volume *v = context;
     size_t depth = (size_t)out_size(v, 0), height = (size_t)out_size(v, 1), width = (size_t)out_size(v, 2);
     for (size_t row = begin; row < end; row++) {
-        int32_t place[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
+        int32_t at[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
         for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++) {
-            place[2] = (int32_t)x;
-            eval_place(v, row / height / depth, place, v->out + (row * width + x) * v->out_channels);
+            at[2] = (int32_t)x;
+            eval_pixel(v, row / height / depth, at, v->out + (row * width + x) * v->out_channels);
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What CONV_2D and DEPTHWISE_CONV_2D share beside the product: strides, padding and the output's shape.
+ * Strides, padding and output shape of CONV_2D and DEPTHWISE_CONV_2D.
  */
 #ifndef TQ_OPS_PRODUCTS_CONVOLUTION_H
 #define TQ_OPS_PRODUCTS_CONVOLUTION_H
@@ -12,11 +12,13 @@ typedef struct tq_convolution_options {
     int32_t stride_h, stride_w, dilation_h, dilation_w;
 } tq_convolution_options;
 
-/* Fills the plan's scan, taps and rows, and gives output 0 its shape.  The filter is input 1, [., height, width, .]. */
+/* Sets scan, taps, rows and row_stride of the plan, and output 0's shape.  Input 0 is [n, h, w, c], h and w >= 1, the
+   filter, input 1, [., height, width, .]; plan->channels is set.  TQ_BAD_OPERATOR where they do not fit. */
 tq_status tq_fit_convolution(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
                              tq_error *error);
 
-/* UINT8: the bias's scale is that of the product, to within 0.02 of the output's. */
+/* For UINT8: the bias's scale differs from input scale * weight scale by at most 0.02 of the output's scale.  No bias:
+   TQ_OK. */
 tq_status tq_check_bias_scale(const tq_node *node, tq_error *error);
 
 #endif

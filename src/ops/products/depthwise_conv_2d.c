@@ -3,9 +3,9 @@
  * DEPTHWISE_CONV_2D: input [batch, height, width, depth], filter [1, filter height, filter width, depth * multiplier];
  * output channel c * multiplier + m is that of input channel c.
  *
- * Arithmetic as in conv_2d.c, but that the optimized kernel has the rule up for INT8 alone, and only in whole blocks of
- * 8 channels; an INT16 input has a bias of INT64, and a filter's zero point is not read unless it is
- * UINT8.  The option depth_multiplier is not read: the shapes say it.
+ * Arithmetic as in conv_2d.c, with these differences: the optimized kernel has the rule UP for INT8 only, in whole
+ * blocks of 8 channels; an INT16 input needs an INT64 bias; zero points of filters other than UINT8 are ignored.  The
+ * option depth_multiplier is ignored: it follows from the shapes.
  *
  * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc,
  * internal/reference/{depthwiseconv_uint8,depthwiseconv_float,integer_ops/depthwise_conv}.h.
@@ -23,7 +23,7 @@ static tq_status check(const tq_node *node, tq_error *error)
         return tq_input_fail(node, 1, error, "has a first dimension of %d; it needs to be 1", w[0]);
     if (x[3] <= 0 || w[3] <= 0 || w[3] % x[3])
         return tq_input_fail(node, 1, error, "has %d channels; they must be a multiple of the input's %d", w[3], x[3]);
-    TQ_TRY(tq_check_product(node, (size_t)w[3], 3, TQ_CODES_UP_TO_8, error));
+    TQ_TRY(tq_check_product(node, (size_t)w[3], 3, TQ_SIGNED_UP_TO_8_BITS, error));
     return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dot products whose integer sums cannot overflow, in forms that compilers make SIMD code of.
+ * Dot products whose integer sums cannot overflow, in loops that compilers vectorize.
  */
 #ifndef TQ_OPS_PRODUCTS_DOT_H
 #define TQ_OPS_PRODUCTS_DOT_H
@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many products are added in 32 bits before they move to 64. */
+/* Products that are summed in 32 bits before the sum is added to 64 bits: `chunk`. */
 enum {
-    TQ_DOT_CODES = 1 << 14, /* factors of 9 bits and a sign: |a * b| < 2^16, and 2^30 in all */
-    TQ_DOT_16X8 = 1 << 8    /* int16 times int8: |a * b| <= 2^22 */
+    TQ_DOT_8_BIT = 1 << 14, /* 8-bit values less a zero point, |a|, |b| <= 255: |a * b| < 2^16, the sum < 2^30 */
+    TQ_DOT_16X8 = 1 << 8    /* int16 times int8: |a * b| <= 2^22, the sum <= 2^30 */
 };
 
 static inline int32_t tq_dot_few_i16(const int16_t *a, const int16_t *b, size_t n)
@@ -22,7 +22,7 @@ static inline int32_t tq_dot_few_i16(const int16_t *a, const int16_t *b, size_t 
     return sum;
 }
 
-/* `chunk`: one of the above, by what the factors hold. */
+/* a . b, n values each; chunk: TQ_DOT_8_BIT or TQ_DOT_16X8, by the ranges of a and b. */
 static inline int64_t tq_dot_i16(const int16_t *a, const int16_t *b, size_t n, size_t chunk)
 {
     int64_t sum = 0;
@@ -39,30 +39,32 @@ static inline int32_t tq_dot_few_i8(const int8_t *a, const int8_t *b, size_t n)
     return sum;
 }
 
+/* a . b, n values each. */
 static inline int64_t tq_dot_i8(const int8_t *a, const int8_t *b, size_t n)
 {
-    const size_t chunk = TQ_DOT_CODES;
+    const size_t chunk = TQ_DOT_8_BIT;
     int64_t sum = 0;
     for (; n > chunk; a += chunk, b += chunk, n -= chunk)
         sum += tq_dot_few_i8(a, b, chunk);
     return sum + tq_dot_few_i8(a, b, n);
 }
 
-/* 32 bits of a sum, wrapped, as the reference's accumulators are. */
+/* The sum modulo 2^32, as an int32 accumulator of the reference has it. */
 static inline int32_t tq_wrap_i32(int64_t sum)
 {
     uint32_t low = (uint32_t)(uint64_t)sum;
     return low < 0x80000000u ? (int32_t)low : (int32_t)(low - 0x80000000u) + INT32_MIN;
 }
 
+/* a + b modulo 2^64. */
 static inline int64_t tq_add_wrap_i64(int64_t a, int64_t b)
 {
     uint64_t low = (uint64_t)a + (uint64_t)b;
     return low < (uint64_t)1 << 63 ? (int64_t)low : (int64_t)(low - ((uint64_t)1 << 63)) + INT64_MIN;
 }
 
-/* ---- floats, in the order of the reference's helpers on x86: four sums, added from the first to the last, then
-   what is left, one by one (tflite/kernels/internal/optimized/neon_tensor_utils.cc) ---- */
+/* ---- float32, in the order of the reference's helpers on x86: four partial sums, added from the first to the last,
+   then the remaining products one by one (tflite/kernels/internal/optimized/neon_tensor_utils.cc) ---- */
 
 enum { TQ_LANES = 4 };
 

@@ -2,8 +2,8 @@
  *
  * EMBEDDING_LOOKUP: inputs ids [n] of INT32, table [rows, ...]; out[i] = table[ids[i]].
  *
- * The table's codes are copied where the output has its type.  Where it is FLOAT32 or FLOAT16, and the table INT8,
- * UINT8, INT4 or INT2, a code becomes f32(code * scale): one scale, one a row, or one a block of a row.
+ * Rows are copied where table and output have one type.  For a FLOAT32 or FLOAT16 output and an INT8, UINT8, INT4 or
+ * INT2 table, out = f32(q * scale); there is one scale, one a row, or one a block of a row.
  *
  * Source: LiteRT f6745779, tflite/kernels/embedding_lookup.cc.  There, rows of 4-bit and 2-bit tables that do not
  * begin at a byte are misread.
@@ -31,11 +31,11 @@ static float scale_at(const tq_node *node, const lookup *l, size_t row, size_t c
 static void dequantize_row(const tq_node *node, const lookup *l, size_t row, size_t at)
 {
     const tq_tensor *table = node->in[TABLE], *out = node->out[0];
-    const uint8_t *codes = (const uint8_t *)table->data + row * l->columns;
+    const uint8_t *quantized = (const uint8_t *)table->data + row * l->columns;
     bool is_unsigned = table->type == TQ_TensorType_UINT8;
     TQ_EACH(c, l->columns) {
-        int32_t code = is_unsigned ? codes[c] : (int8_t)codes[c];
-        float value = (float)code * scale_at(node, l, row, c);
+        int32_t q = is_unsigned ? quantized[c] : (int8_t)quantized[c];
+        float value = (float)q * scale_at(node, l, row, c);
         if (out->type == TQ_TensorType_FLOAT32)
             ((float *)out->data)[at * l->columns + c] = value;
         else
@@ -53,7 +53,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t i = 0; i < count && !tq_stop_count(&work, 1 + l->columns); i++) {
         int32_t id = ((const int32_t *)ids->data)[i];
         if (id < 0 || (size_t)id >= l->rows)
-            return tq_input_fail(node, IDS, error, "has index %d at place %zu; the table has %zu rows", id, i, l->rows);
+            return tq_input_fail(node, IDS, error, "has index %d at position %zu; the table has %zu rows", id, i,
+            l->rows);
         if (table->type != node->out[0]->type)
             dequantize_row(node, l, (size_t)id, i);
         else

@@ -4,8 +4,8 @@
  * first three INT32, the others FLOAT32.
  *
  * The output has the shape dense shape[:r - 1] + table.shape[1:].  Lookup i adds weights[i] * table[ids[i]] to the
- * place indices[i, :r - 1]; a run of lookups to one place is divided at its end by the sum of its weights (MEAN) or
- * by the square root of the sum of their squares (SQRTN).
+ * output row indices[i, :r - 1].  Consecutive lookups of one row form a run; at its end the row is divided by the sum
+ * of the run's weights (MEAN) or by the square root of the sum of their squares (SQRTN).
  *
  * Source: LiteRT f6745779, tflite/kernels/embedding_lookup_sparse.cc.  There, indices outside the dense shape are
  * wrapped or dropped; here they are errors.
@@ -17,9 +17,9 @@
 
 enum { IDS, INDICES, DENSE, WEIGHTS, TABLE };
 
-/* The lookups to one place so far. */
+/* The current run of lookups. */
 typedef struct bucket {
-    size_t place, count;
+    size_t target, count;
     float weight, squares;
 } bucket;
 
@@ -29,24 +29,24 @@ static void finish(const tq_node *node, const bucket *b, size_t size)
     if (combiner == TQ_CombinerType_SUM || b->count == 0)
         return;
     float divisor = combiner == TQ_CombinerType_MEAN ? b->weight : sqrtf(b->squares);
-    float *out = (float *)node->out[0]->data + b->place * size;
+    float *out = (float *)node->out[0]->data + b->target * size;
     for (size_t k = 0; k < size; k++)
         out[k] /= divisor;
 }
 
-/* Where lookup i adds. */
-static tq_status place_of(const tq_node *node, size_t i, int rank, size_t *place, tq_error *error)
+/* The output row of lookup i. */
+static tq_status target_of(const tq_node *node, size_t i, int rank, size_t *target, tq_error *error)
 {
     const int32_t *index = (const int32_t *)node->in[INDICES]->data + i * (size_t)rank;
     const int32_t *dense = node->in[DENSE]->data;
     size_t at = 0;
     for (int k = 0; k < rank - 1; k++) {
         if (index[k] < 0 || index[k] >= dense[k])
-            return tq_input_fail(node, INDICES, error, "has index %d at place %zu, %d; the dense shape has %d there",
+            return tq_input_fail(node, INDICES, error, "has index %d at position %zu, %d; the dense shape has %d there",
                                  index[k], i, k, dense[k]);
         at = at * (size_t)dense[k] + (size_t)index[k];
     }
-    *place = at;
+    *target = at;
     return TQ_OK;
 }
 
@@ -78,19 +78,19 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t i = 0; i < count && !tq_stop_count(&work, 8 + 2 * size); i++) {
         int32_t id = ((const int32_t *)node->in[IDS]->data)[i];
         if (id < 0 || (size_t)id >= rows)
-            return tq_input_fail(node, IDS, error, "has index %d at place %zu; the table has %zu rows", id, i, rows);
-        size_t place = 0;
-        TQ_TRY(place_of(node, i, node->in[INDICES]->shape.dims[1], &place, error));
-        if (place != b.place) {
+            return tq_input_fail(node, IDS, error, "has index %d at position %zu; the table has %zu rows", id, i, rows);
+        size_t target = 0;
+        TQ_TRY(target_of(node, i, node->in[INDICES]->shape.dims[1], &target, error));
+        if (target != b.target) {
             finish(node, &b, size);
-            b = (bucket){place, 0, 0, 0};
+            b = (bucket){target, 0, 0, 0};
         }
         float weight = ((const float *)node->in[WEIGHTS]->data)[i];
         b.count++;
         b.weight += weight;
         b.squares += weight * weight;
         TQ_EACH(k, size)
-            out[place * size + k] += ((const float *)table->data)[(size_t)id * size + k] * weight;
+            out[target * size + k] += ((const float *)table->data)[(size_t)id * size + k] * weight;
     }
     finish(node, &b, size);
     return TQ_OK;

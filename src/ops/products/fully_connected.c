@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * FULLY_CONNECTED: input [..., columns], seen as rows, weights [units, columns]; output [rows, units], or with
- * keep_num_dims the input's shape with `units` last.
+ * FULLY_CONNECTED: input [..., columns], as rows; weights [units, columns]; output [rows, units], or with keep_num_dims
+ * the input's shape with `units` last.
  *
- *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), a
- *                scale a tensor or a unit (then zero points of weights are not read); INT16 input: acc in 64 bits,
+ *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), s_w
+ *                is one scale, or one a unit (then zero points of weights are ignored); INT16 input: acc in 64 bits,
  *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
- *                optimized: the rule up (quant/rounding.def), of s_x * s_w in float32 where there is one s_w, and acc in 32
- *                bits but with a bias of 64
+ *                optimized: the rule UP (quant/rounding.def); s_x * s_w in float32 where there is one s_w; acc in 32
+ *                bits, with an INT64 bias in 64
  *     float      sums in the order of kernels/gemm/gemm.h
  *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
@@ -28,7 +28,8 @@ static tq_status fit(tq_node *node, tq_product_plan *plan, tq_error *error)
     plan->channels = (size_t)w->dims[0];
     plan->depth = (size_t)w->dims[1];
     if ((keep || plan->depth == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
-        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights", w->dims[1]);
+        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
+                             w->dims[1]);
     if (plan->depth && count % plan->depth)
         return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, plan->depth);
     plan->rows = plan->depth ? count / plan->depth : tq_shape_span(x, 0, x->rank - 1);
@@ -57,16 +58,16 @@ static tq_status check_options(const tq_node *node, tq_error *error)
                       (long long)activation);
 }
 
-/* ---- INT16 inputs with INT16 weights, or with a zero point of INT8 ones: rare, and plain ---- */
+/* ---- INT16 input with INT16 weights, or with INT8 weights that have a zero point: rare, so a plain loop ---- */
 
-typedef struct words {
+typedef struct int16_product {
     tq_product_plan plan;
     tq_multiplier *multiplier; /* [units] */
     tq_requantize_rule rule;
     int32_t low, high;
-} words;
+} int16_product;
 
-static int64_t sum_of_words(const tq_node *node, const words *p, size_t row, size_t unit)
+static int64_t sum_int16(const tq_node *node, const int16_product *p, size_t row, size_t unit)
 {
     const tq_tensor *weights = node->in[1], *bias = node->in_count > 2 ? node->in[2] : NULL;
     const int16_t *x = (const int16_t *)node->in[0]->data + row * p->plan.depth;
@@ -80,37 +81,37 @@ static int64_t sum_of_words(const tq_node *node, const words *p, size_t row, siz
     return bias ? (int64_t)((uint64_t)sum + (uint64_t)tq_integer_at(bias, unit)) : sum;
 }
 
-struct words_job {
+struct int16_job {
     const tq_node *node;
-    const words *p;
+    const int16_product *p;
 };
 
-static void eval_word_units(void *context, size_t begin, size_t end)
+static void eval_int16_units(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
-    const struct words_job *job = context;
-    const words *p = job->p;
+    const struct int16_job *job = context;
+    const int16_product *p = job->p;
     int16_t *out = job->node->out[0]->data;
     for (size_t unit = begin; unit < end; unit++)
         for (size_t row = 0; row < p->plan.rows && !tq_stop_count(&work, p->plan.depth); row++) {
-            int64_t sum = sum_of_words(job->node, p, row, unit);
-            int32_t code = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
-            out[row * p->plan.channels + unit] = (int16_t)code;
+            int64_t sum = sum_int16(job->node, p, row, unit);
+            int32_t q = tq_requantize_i64(sum, &p->multiplier[unit], p->rule, 0, p->low, p->high);
+            out[row * p->plan.channels + unit] = (int16_t)q;
         }
 }
 
-static tq_status eval_words(tq_node *node, tq_error *error)
+static tq_status eval_int16(tq_node *node, tq_error *error)
 {
     (void)error;
-    struct words_job job = {node, node->state};
-    tq_parallel_for(job.p->plan.channels, 1, node->threads, eval_word_units, &job);
+    struct int16_job job = {node, node->state};
+    tq_parallel_for(job.p->plan.channels, 1, node->threads, eval_int16_units, &job);
     return TQ_OK;
 }
 
 /* rule: of INT16 weights DOUBLE, of a product in float32 where they have one scale. */
-static tq_status prepare_words(tq_node *node, tq_requantize_rule rule, tq_error *error)
+static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error *error)
 {
-    words *p;
+    int16_product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->rule = rule;
     TQ_TRY(fit(node, &p->plan, error));
@@ -123,14 +124,14 @@ static tq_status prepare_words(tq_node *node, tq_requantize_rule rule, tq_error 
         double product = narrow ? (double)(in * weight) : (double)in * (double)weight;
         p->multiplier[c] = tq_multiplier_of(product / (double)tq_scale_at(node->out[0], 0), rule);
     }
-    node->eval = eval_words;
+    node->eval = eval_int16;
     return TQ_OK;
 }
 
-/* ---- all others ---- */
+/* ---- all other types ---- */
 
-/* Whether the node follows the optimized kernel, which has 32 bits for every sum: with 16-bit inputs it serves neither
-   biases of 64 bits nor zero points. */
+/* Whether the node follows the optimized kernel, whose accumulators have 32 bits: with INT16 inputs it takes neither an
+   INT64 bias nor zero points. */
 static bool has_optimized_kernel(const tq_node *node)
 {
     if (node->numerics != TQ_NUMERICS_OPTIMIZED)
@@ -169,21 +170,21 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     const size_t units = (size_t)node->in[1]->shape.dims[0];
     if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16) {
         TQ_TRY(tq_check_product(node, units, 0, TQ_T(INT16), error));
-        return prepare_words(node, TQ_REQUANTIZE_DOUBLE, error);
+        return prepare_int16(node, TQ_REQUANTIZE_DOUBLE, error);
     }
     const bool sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
-    const bool sparse_codes = sparse && node->in[0]->type == TQ_TensorType_INT8;
-    const bool optimized = !sparse_codes && has_optimized_kernel(node);
+    const bool sparse_quantized = sparse && node->in[0]->type == TQ_TensorType_INT8;
+    const bool optimized = !sparse_quantized && has_optimized_kernel(node);
     tq_product_plan plan = {
         .groups = 1,
         .taps = 1,
         .k_stride = 1,
         .activation = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-        .rule = sparse_codes ? TQ_REQUANTIZE_DOUBLE : optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
-        .product_in_f32 = (sparse_codes || optimized) && node->in[1]->quantization.count == 1,
+        .rule = sparse_quantized ? TQ_REQUANTIZE_DOUBLE : optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
+        .product_in_f32 = (sparse_quantized || optimized) && node->in[1]->quantization.count == 1,
         .ignores_zero_point = node->in[1]->quantization.count > 1,
     };
-    TQ_TRY(tq_check_product(node, units, 0, TQ_CODES_UP_TO_8, error));
+    TQ_TRY(tq_check_product(node, units, 0, TQ_SIGNED_UP_TO_8_BITS, error));
     if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in[1]->quantization.count == 1)
         TQ_TRY(tq_check_bias_scale(node, error));
     const bool sub_byte = node->in[1]->type == TQ_TensorType_INT4 || node->in[1]->type == TQ_TensorType_INT2;
@@ -195,7 +196,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
         node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type), &plan.wide, error));
     plan.wide = plan.wide && !optimized;
     if (plan.wide && !plan.ignores_zero_point && tq_zero_point_at(node->in[1], 0) != 0)
-        return prepare_words(node, plan.rule, error);
+        return prepare_int16(node, plan.rule, error);
     TQ_TRY(fit(node, &plan, error));
     plan.channel_stride = plan.depth;
     plan.row_stride = plan.depth;

@@ -5,12 +5,12 @@
  *
  *     acc = sum (x ^ 128) * w', + bias; out = clamp(MBQM(acc, f32(s_x * s_w) / s_out))
  *
- * Zero points of input and weights are 128, which the weights' bytes have taken off already.  w' lies in blocks of 4
- * units by 16 columns: block [unit / 4][column / 16][unit % 4][column % 16].  Output 1 is what the runtime makes of the
- * input: x ^ 128, of 4 rows in blocks [column / 16][row][column % 16].
+ * Zero points of input and weights are 128; the weights' bytes are stored less 128.  w' is stored in blocks of 4 units
+ * by 16 columns: [unit / 4][column / 16][unit % 4][column % 16].  Output 1 is the reordered input, x ^ 128; 4 rows are
+ * stored in blocks [column / 16][row][column % 16].
  *
- * numerics: the optimized kernel, which XNNPACK leaves it to, clamps to INT16 whatever the activation is, and adds the
- * products of columns k and k + 8 of a block in 16 bits, where -128 * -128 twice is -2^15.
+ * Numerics: XNNPACK does not take the operator.  The optimized kernel clamps to INT16 whatever the activation is.  It
+ * adds the products of columns k and k + 8 of a block in 16 bits, so that -128 * -128 twice gives -2^15.
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/fully_connected.h,
  * internal/optimized/optimized_ops.h (ShuffledFullyConnected).
@@ -27,8 +27,8 @@ typedef struct shuffled {
     size_t rows, columns, units;
     tq_fixed by;
     int32_t low, high;
-    int32_t turns; /* the sum of two products that turns into its negative, as a word of 16 bits */
-    const tq_node *node; /* in eval */
+    int32_t turns; /* the sum of two products that wraps to its negative in 16 bits */
+    const tq_node *node; /* set by eval */
 } shuffled;
 
 static int8_t flipped(uint8_t x)
@@ -49,7 +49,7 @@ static int32_t sum_of(const shuffled *s, size_t row, size_t unit)
     const uint8_t *x = (const uint8_t *)s->node->in[0]->data + row * s->columns;
     const int8_t *w = (const int8_t *)s->node->in[1]->data + unit / UNITS * UNITS * s->columns + unit % UNITS * COLUMNS;
     const tq_tensor *bias = s->node->in_count > 2 ? s->node->in[2] : NULL;
-    int64_t sum = bias ? ((const int32_t *)bias->data)[unit] : 0; /* columns * 2^14 fit by far */
+    int64_t sum = bias ? ((const int32_t *)bias->data)[unit] : 0; /* |sum| <= columns * 2^14, columns < 2^31 */
     for (size_t block = 0; block < s->columns; block += COLUMNS)
         for (size_t k = 0; k < HALF; k++) {
             const int32_t pair = flipped(x[block + k]) * w[block * UNITS + k] +

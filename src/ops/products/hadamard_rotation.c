@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * aeq.hadamard_rotation: rows [.., n], in runs of hadamard_size, times the Hadamard matrix of that size over the root of it:
- * the butterflies x + y, x - y of places 1, 2, 4 ... apart, then a product with f32(1 / sqrt(size)).
+ * aeq.hadamard_rotation: rows [.., n], in blocks of hadamard_size elements, times the Hadamard matrix H / sqrt(size):
+ * butterflies x + y, x - y of elements at distances 1, 2, 4 ..., then a multiplication by f32(1 / sqrt(size)).
  *
- * Source: LiteRT f6745779, tflite/kernels/hadamard_rotation.cc, which takes integers' bits for floats, and does
+ * Source: LiteRT f6745779, tflite/kernels/hadamard_rotation.cc.  LiteRT reads integer inputs as floats, and does
  * nothing for a size that is no power of two.
  */
 #include <math.h>
@@ -54,8 +54,10 @@ tq_status tq_prepare_hadamard(tq_node *node, tq_error *error)
     TQ_TRY(tq_option_within(node, "hadamard_size", 1, 1 << 30, &size, error));
     int32_t row = node->in[0]->shape.dims[node->in[0]->shape.rank - 1];
     if ((size & (size - 1)) != 0 || row % size != 0)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has hadamard_size %lld for rows of %d; it needs a power of two that "
-                          "divides them", (long long)size, (int)row);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "has hadamard_size %lld for rows of %d; it needs a power of two that "
+                          "divides them",
+                          (long long)size, (int)row);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     s->size = (size_t)size;
     s->factor = (float)(1.0 / sqrt((double)size));

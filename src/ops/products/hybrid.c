@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What hybrid operators share: quantizing rows, checking weights, fused activations.  Contract: hybrid.h.
+ * Quantizing rows, checking weights, fused activations of hybrid operators.  Contract: hybrid.h.
  */
 #include "ops/products/hybrid.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/curves.h"
+#include "ops/recurrent/eigen_functions.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
-/* Rows are quantized in blocks of so many, and the rest one by one, with another rounding. */
+/* Elements of a block.  The elements after the last whole block are quantized one by one, with another rounding. */
 enum { BLOCK = 8 };
 
-/* A row that stays below this counts as zeros: the inverse of its scale would overflow. */
+/* A row whose greatest magnitude is below this counts as zeros: 1 / scale would overflow. */
 #define FAINT 1e-35f
 
 typedef struct range {
@@ -23,7 +23,7 @@ typedef struct range {
     bool finite; /* every value is */
 } range;
 
-/* With 0 in it. */
+/* The range of the values and 0. */
 static range range_of(const float *values, size_t n)
 {
     float low = 0, high = 0;
@@ -36,16 +36,16 @@ static range range_of(const float *values, size_t n)
     return (range){low, high, finite != 0};
 }
 
-/* The row's products are NaN, as they would be in floating point. */
-static tq_hybrid_row not_finite(size_t n, int8_t *codes)
+/* A row with NaN or an infinity: its products become NaN, as in floating point. */
+static tq_hybrid_row not_finite(size_t n, int8_t *quantized)
 {
-    memset(codes, 0, n);
+    memset(quantized, 0, n);
     return (tq_hybrid_row){NAN, 0};
 }
 
-static tq_hybrid_row zeros(size_t n, int8_t *codes)
+static tq_hybrid_row zeros(size_t n, int8_t *quantized)
 {
-    memset(codes, 0, n);
+    memset(quantized, 0, n);
     return (tq_hybrid_row){1, 0};
 }
 
@@ -57,45 +57,45 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
 /* The values lie in the range that `inverse` comes from, so |value * inverse| is at most 255 and a rounding.
    Whole blocks: half a unit is added in float32 and the fraction dropped, which takes 0.49999997 to 1.  The rest:
    nearest, ties away from zero. */
-static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *codes)
+static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *quantized)
 {
     size_t whole = n - n % BLOCK;
     TQ_EACH(i, whole) {
         float x = values[i] * inverse;
         int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
-        codes[i] = (int8_t)clamp(rounded + zero_point, low, 127);
+        quantized[i] = (int8_t)clamp(rounded + zero_point, low, 127);
     }
     for (size_t i = whole; i < n; i++)
-        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse) + zero_point, low, 127);
+        quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse) + zero_point, low, 127);
 }
 
-tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *codes)
+tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *quantized)
 {
     range r = range_of(values, n);
     float bound = -r.low > r.high ? -r.low : r.high;
     if (!r.finite)
-        return not_finite(n, codes);
+        return not_finite(n, quantized);
     if (bound < FAINT)
-        return zeros(n, codes);
-    quantize(values, n, 127 / bound, 0, -127, codes);
+        return zeros(n, quantized);
+    quantize(values, n, 127 / bound, 0, -127, quantized);
     return (tq_hybrid_row){bound / 127, 0};
 }
 
-tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *codes)
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *quantized)
 {
     range r = range_of(values, n);
     float bound = -r.low > r.high ? -r.low : r.high;
     if (!r.finite)
-        return not_finite(n, codes);
+        return not_finite(n, quantized);
     if (bound < FAINT)
-        return zeros(n, codes);
+        return zeros(n, quantized);
     const float inverse = (float)(127.0 / (double)bound);
     TQ_EACH(i, n)
-        codes[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
+        quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
     return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
 }
 
-/* The zero point whose real value errs least at the end of the range that it is taken from. */
+/* The zero point, from the end of the range with the smaller rounding error. */
 static int32_t nudged_zero_point(double low, double high, double scale)
 {
     double from_low = -128 - low / scale, from_high = 127 - high / scale;
@@ -104,22 +104,22 @@ static int32_t nudged_zero_point(double low, double high, double scale)
     return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)tq_round_f64(zero_point);
 }
 
-tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *codes)
+tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *quantized)
 {
     range r = range_of(values, n);
     if (!r.finite)
-        return not_finite(n, codes);
+        return not_finite(n, quantized);
     if (-r.low < FAINT && r.high < FAINT)
-        return zeros(n, codes);
+        return zeros(n, quantized);
     float difference = r.high - r.low; /* in float32, as the reference on x86 */
     double width = difference <= FLT_MAX ? (double)difference : (double)r.high - (double)r.low;
     double scale = width / 255;
     tq_hybrid_row row = {(float)scale, nudged_zero_point(r.low, r.high, scale)};
-    quantize(values, n, 1 / row.scale, row.zero_point, -128, codes);
+    quantize(values, n, 1 / row.scale, row.zero_point, -128, quantized);
     return row;
 }
 
-/* The zero point whose real value errs least, in float32, and then rounded to even. */
+/* The same in float32, rounded to nearest, ties to even. */
 static int32_t even_zero_point(float low, float high)
 {
     float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
@@ -129,26 +129,26 @@ static int32_t even_zero_point(float low, float high)
 /* As `quantize`, with ties to even. */
 #define QUANTIZE_EVEN(isa, target)                                                                              \
     target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point,    \
-                                           int8_t *codes)                                                       \
+                                           int8_t *quantized)                                                       \
     {                                                                                                           \
         const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                         \
         for (size_t i = 0; i < n; i++)                                                                          \
-            codes[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);                     \
+            quantized[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);                     \
     }
 TQ_EVERY_ISA(QUANTIZE_EVEN)
 
-tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *codes)
+tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *quantized)
 {
     static void (*const quantize_even[TQ_ISAS])(const float *, size_t, float, int32_t, int8_t *) =
         TQ_ISA_FUNCTIONS(quantize_even);
     range r = range_of(values, n);
     const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
     if (!r.finite || width > FLT_MAX)
-        return not_finite(n, codes);
+        return not_finite(n, quantized);
     if (inverse > FLT_MAX)
-        return zeros(n, codes);
+        return zeros(n, quantized);
     tq_hybrid_row row = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
-    quantize_even[tq_isa()](values, n, inverse, row.zero_point, codes);
+    quantize_even[tq_isa()](values, n, inverse, row.zero_point, quantized);
     return row;
 }
 
@@ -180,12 +180,12 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
     return TQ_OK;
 }
 
-void tq_row_sums(const int8_t *codes, size_t count, size_t n, int32_t *sums)
+void tq_row_sums(const int8_t *quantized, size_t count, size_t n, int32_t *sums)
 {
-    for (size_t row = 0; row < count && !tq_stop_after(n / 8); row++, codes += n) {
+    for (size_t row = 0; row < count && !tq_stop_after(n / 8); row++, quantized += n) {
         int64_t sum = 0;
         for (size_t i = 0; i < n; i++)
-            sum += codes[i];
+            sum += quantized[i];
         sums[row] = (int32_t)(sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum);
     }
 }
@@ -259,7 +259,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
         return;
     case TQ_ActivationFunctionType_TANH:
         for (size_t i = 0; i < n; i++)
-            values[i] = tq_curve_tanh(values[i]);
+            values[i] = tq_eigen_tanh(values[i]);
         return;
     case TQ_ActivationFunctionType_SIGN_BIT:
         for (size_t i = 0; i < n; i++)

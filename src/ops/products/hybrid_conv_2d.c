@@ -3,16 +3,16 @@
  * CONV_2D of float32 activations with weights of 8 or 4 bits: input [n, h, w, c], filter [o, kh, kw, c / groups].
  * A UINT8 filter holds int8's bytes (ops/products/hybrid.h).
  *
- * Each image is quantized on its own (ops/products/hybrid.h).  Where all filter scales are equal and there is one group,
- * symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
+ * Each image is quantized separately (ops/products/hybrid.h).  Where all filter scales are equal and there is one
+ * group, symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
  * else asymmetrically: out = act(f32(f32(acc) * s_w[o]) * s_x + bias), acc = sum (q - z) * w
  * Optimized, where there is one group: f32(acc) * f32(s_x * s_w[o]) in either form.
- * Cells of the padding are real zeros.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
- * of one cell are fully connected layers there, of which each pixel is quantized on its own.
+ * Padding is the real value 0.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
+ * of 1x1 are fully connected layers in XNNPACK, which quantizes each pixel separately.
  *
  * Source: LiteRT f6745779, tflite/kernels/conv.cc (EvalHybrid, EvalHybridPerChannel),
- * internal/reference/conv.h.  There, grouped filters with one scale read past it, and of a UINT8 filter the first
- * scale counts for all channels: here these must be equal.
+ * internal/reference/conv.h.  LiteRT reads past the one scale of a grouped filter, and uses the first scale of a
+ * UINT8 filter for all channels: here all must be equal.
  */
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
@@ -29,10 +29,11 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups], packed: in front of what the node keeps; not constant: own, and packed in every run */
+    tq_gemm *gemm; /* [groups]: at the front of node->kept; for weights that are not constant: the node's own, packed by
+                      every eval */
     bool constant;
-    uint64_t codes_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: kept */
-    /* in eval */
+    uint64_t quantized_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: prepacked */
+    /* set by eval */
     const tq_node *node;
     tq_hybrid_output output;
     tq_hybrid_row image;
@@ -57,7 +58,7 @@ static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, c
     }
 }
 
-static void pack_kept(tq_node *node)
+static void prepack(tq_node *node)
 {
     const convolution *c = node->state;
     pack(c, node->in[1], node->kept, (char *)node->kept + c->packed_at);
@@ -67,10 +68,10 @@ static tq_status keep(tq_node *node, const convolution *c, uint64_t bytes, tq_er
 {
     const int64_t form[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
                             (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
-    return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_keep(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
 }
 
-/* Sums lie where the output does, and are scaled in place. */
+/* Integer sums are stored in the output, and scaled in place. */
 static void scale_pixels(void *context, size_t begin, size_t end)
 {
     const convolution *c = context;
@@ -84,12 +85,12 @@ static void scale_pixels(void *context, size_t begin, size_t end)
     }
 }
 
-static void eval_group(convolution *c, const int8_t *codes, size_t group)
+static void eval_group(convolution *c, const int8_t *quantized, size_t group)
 {
     const tq_node *node = c->node;
     tq_gemm padded =
         tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
-    tq_gemm_rows rows = {codes + group * c->depth, c->out_pixels, c->channels, &c->scan};
+    tq_gemm_rows rows = {quantized + group * c->depth, c->out_pixels, c->channels, &c->scan};
     tq_gemm_store store = {.out = TQ_i32};
     c->first = group * c->each;
     c->sums = tq_gemm_weight_sums(&padded);
@@ -98,7 +99,7 @@ static void eval_group(convolution *c, const int8_t *codes, size_t group)
     tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
 }
 
-/* Which has no groups. */
+/* The optimized kernel has no groups. */
 static bool has_optimized_kernel(const tq_node *node, const convolution *c)
 {
     return node->numerics == TQ_NUMERICS_OPTIMIZED && c->groups == 1;
@@ -108,7 +109,7 @@ static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     convolution c = *(const convolution *)node->state;
-    int8_t *codes = tq_scratch_at(node, c.codes_at);
+    int8_t *quantized = tq_scratch_at(node, c.quantized_at);
     size_t size = c.in_pixels * c.channels;
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
     if (c.out_pixels == 0)
@@ -123,10 +124,10 @@ static tq_status eval(tq_node *node, tq_error *error)
                                   .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
-        c.image = c.rule((const float *)node->in[0]->data + b * size, size, codes);
+        c.image = c.rule((const float *)node->in[0]->data + b * size, size, quantized);
         c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;
         for (size_t g = 0; g < c.groups && !tq_stop_after(1); g++)
-            eval_group(&c, codes, g);
+            eval_group(&c, quantized, g);
     }
     return TQ_OK;
 }
@@ -191,7 +192,7 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
     return TQ_OK;
 }
 
-/* Whether XNNPACK, which then quantizes each pixel on its own, sees a fully connected layer. */
+/* Whether XNNPACK runs the node as a fully connected layer: it then quantizes each pixel separately. */
 static bool is_of_pixels(const tq_node *node, const convolution *c)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && c->scan.filter_h == 1 && c->scan.filter_w == 1 &&
@@ -213,17 +214,17 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
     c->constant = tq_is_constant(node->in[1]);
-    uint64_t total = 0, kept = 0;
+    uint64_t total = 0, prepacked = 0;
     if (c->constant)
-        tq_scratch_part(&kept, c->groups, sizeof *c->gemm);
+        tq_scratch_part(&prepacked, c->groups, sizeof *c->gemm);
     else
         TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
-    c->codes_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
-    c->packed_at = tq_scratch_part(c->constant ? &kept : &total, c->groups, packed_bytes(c));
+    c->quantized_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
+    c->packed_at = tq_scratch_part(c->constant ? &prepacked : &total, c->groups, packed_bytes(c));
     c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
     node->eval = eval;
     if (c->constant)
-        TQ_TRY(keep(node, c, kept, error));
+        TQ_TRY(keep(node, c, prepacked, error));
     return tq_node_scratch(node, total, error);
 }

@@ -2,14 +2,14 @@
  *
  * DEPTHWISE_CONV_2D of float32 activations with int8 weights: input [n, h, w, c], filter [1, kh, kw, c * m].
  *
- * Each image is quantized on its own, asymmetrically (ops/products/hybrid.h):
+ * Each image is quantized separately, asymmetrically (ops/products/hybrid.h):
  *     out = act(f32(acc) * f32(s_w[o] * s_x) + bias), acc = sum (q - z) * w, o = c * m + i
- *     optimized: f32(f32(f32(acc) * s_w[o]) * s_x) in whole blocks of 4 channels, of those left over s_x first
- * Cells of the padding are real zeros.
+ *     optimized: f32(f32(f32(acc) * s_w[o]) * s_x) in whole blocks of 4 channels, in the remaining channels s_x first
+ * Padding is the real value 0.
  *
  * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc, internal/reference/integer_ops/depthwise_conv.h,
  * internal/optimized/integer_ops/depthwise_conv_hybrid.h.
- * There, a filter with one scale is read past it.
+ * LiteRT reads past the one scale of a filter.
  */
 #include <string.h>
 
@@ -22,21 +22,23 @@
 #include "ops/scratch.h"
 #include "ops/products/window.h"
 
+enum { LARGE = 1 << 20 }; /* products of a pixel, above which Ctrl-C is heard within it: some milliseconds */
+
 typedef struct depthwise {
     tq_window y, x;
     size_t batches, channels, out_channels;
     size_t tasks;
     float low, high;
-    uint64_t images_at, codes_at, sums_at; /* in scratch */
-    /* in eval */
+    uint64_t images_at, quantized_at, sums_at; /* in scratch */
+    /* set by eval */
     const tq_node *node;
-    const int8_t *codes;
+    const int8_t *quantized;
     const tq_hybrid_row *image;
     int32_t *sums; /* out_channels for each task */
 } depthwise;
 
-/* sums[o] += (cell[o / m] - z) * w[o].  A sum of kernel cells cannot pass int32 before the filter passes memory
-   that an int8 tensor of 2^31 elements has: |product| < 2^16, so it wraps as the reference's does. */
+/* sums[o] += (cell[o / m] - z) * w[o], modulo 2^32 as in the reference.  |product| < 2^16, so a sum of fewer
+   than 2^15 taps does not wrap. */
 TQ_BODY void add_tap(const int8_t *cell, const int8_t *w, size_t channels, size_t multiplier, int32_t zero_point,
                      int32_t *sums)
 {
@@ -53,13 +55,14 @@ TQ_BODY void add_tap(const int8_t *cell, const int8_t *w, size_t channels, size_
 TQ_BODY void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t out_x, int32_t *sums)
 {
     const int8_t *filter = d->node->in[1]->data;
-    const int8_t *image = d->codes + batch * (size_t)d->y.in * (size_t)d->x.in * d->channels;
+    const int8_t *image = d->quantized + batch * (size_t)d->y.in * (size_t)d->x.in * d->channels;
     int32_t y0, y1, x0, x1;
     tq_window_taps(&d->y, out_y, &y0, &y1);
     tq_window_taps(&d->x, out_x, &x0, &x1);
     memset(sums, 0, d->out_channels * sizeof *sums);
-    size_t work = 0;
-    for (int32_t ky = y0; ky < y1 && !tq_stop_count(&work, (size_t)(x1 - x0) * d->out_channels / 4); ky++)
+    const size_t row = y0 < y1 && x0 < x1 ? (size_t)(x1 - x0) * d->out_channels : 0;
+    const bool large = row * (size_t)(y1 - y0) > LARGE;
+    for (int32_t ky = y0; ky < y1 && !(large && tq_stop_after(row / 4)); ky++)
         for (int32_t kx = x0; kx < x1; kx++) {
             size_t y = (size_t)(tq_window_origin(&d->y, out_y) + (int64_t)ky * d->y.dilation);
             size_t x = (size_t)(tq_window_origin(&d->x, out_x) + (int64_t)kx * d->x.dilation);
@@ -120,12 +123,12 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     depthwise d = *(const depthwise *)node->state;
     tq_hybrid_row *image = tq_scratch_at(node, d.images_at);
-    int8_t *codes = tq_scratch_at(node, d.codes_at);
+    int8_t *quantized = tq_scratch_at(node, d.quantized_at);
     size_t size = (size_t)d.y.in * (size_t)d.x.in * d.channels;
     for (size_t b = 0; b < d.batches && !tq_stop_after(size); b++)
-        image[b] = tq_hybrid_asymmetric((const float *)node->in[0]->data + b * size, size, codes + b * size);
+        image[b] = tq_hybrid_asymmetric((const float *)node->in[0]->data + b * size, size, quantized + b * size);
     d.node = node;
-    d.codes = codes;
+    d.quantized = quantized;
     d.image = image;
     d.sums = tq_scratch_at(node, d.sums_at);
     tq_parallel_for(d.tasks, 1, node->threads, tasks[tq_isa()], &d);
@@ -171,14 +174,15 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     d->batches = (size_t)x[0];
     d->channels = (size_t)x[3];
     d->out_channels = (size_t)w[3];
-    tq_activation_floats(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low, &d->high);
+    tq_activation_floats(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low,
+                         &d->high);
     tq_shape out = {4, {x[0], d->y.out, d->x.out, w[3]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     size_t rows = d->batches * (size_t)d->y.out;
     d->tasks = rows < (size_t)node->threads ? rows : (size_t)node->threads;
     uint64_t total = 0;
     d->images_at = tq_scratch_part(&total, d->batches, sizeof(tq_hybrid_row));
-    d->codes_at = tq_scratch_part(&total, tq_tensor_count(node->in[0]), 1);
+    d->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[0]), 1);
     d->sums_at = tq_scratch_part(&total, d->tasks * d->out_channels, sizeof *d->sums);
     node->eval = eval;
     return tq_node_scratch(node, total, error);

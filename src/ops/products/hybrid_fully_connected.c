@@ -2,21 +2,21 @@
  *
  * FULLY_CONNECTED of float32 activations with weights of 8, 4 or 2 bits.
  *
- * Each row of the input is quantized on its own (ops/products/hybrid.h), then
+ * Each row of the input is quantized separately (ops/products/hybrid.h), then
  *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
  *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
  *                                     b in order, always asymmetric
  *                                     XNNPACK: block_products_fused
  *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
  *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the sum
- *                                     of the row's codes
- * acc: the products of codes; sum: the weights' own.  Of weights that the file stores sparse, zero points come first:
+ *                                     of the row's quantized values
+ * acc: the sum of products; sum: of the weights.  For weights that the file stores sparse, the zero point comes first:
  *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
- * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  There, a 4-bit weight of -8 counts as 8, and
- * blockwise weights exist in the optimized kernel alone (the reference one returns the bias) and without an
- * activation; input elements that fill no row are dropped, here they are refused.
+ * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  In LiteRT, a 4-bit weight of -8 counts as 8, and
+ * only the optimized kernel has blockwise weights, without an activation (the reference kernel returns the bias).
+ * LiteRT drops input elements after the last whole row; here they are an error.
  */
 #include <math.h>
 #include <string.h>
@@ -33,18 +33,18 @@ typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
-    uint64_t rows_at, codes_at, packed_at, work_at; /* in scratch; constant weights' packed_at: kept */
+    uint64_t rows_at, quantized_at, packed_at, work_at; /* in scratch; constant weights' packed_at: prepacked */
     /* one scale a tensor or a unit */
     tq_gemm gemm;
-    bool constant;          /* weights are kept, behind `gemm` as packed */
-    bool sparse;            /* the file stores the weights so */
+    bool constant;          /* weights are prepacked, behind `gemm` as packed */
+    bool sparse;            /* the file stores the weights sparse */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
     float *scaled_sums;  /* [units]: f32 sum of block scale * block sum */
-    /* in eval */
+    /* set by eval */
     const tq_node *node;
-    const int8_t *codes;
+    const int8_t *quantized;
     const tq_hybrid_row *row;
 } product;
 
@@ -53,7 +53,7 @@ static const tq_tensor *bias_of(const tq_node *node)
     return node->in_count > 2 ? node->in[2] : NULL;
 }
 
-/* ---- one scale a tensor or a unit: sums are made where the output lies, and scaled in place ---- */
+/* ---- one scale a tensor or a unit: integer sums are stored in the output, and scaled in place ---- */
 
 static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 {
@@ -61,7 +61,7 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
     tq_gemm_pack(gemm, &weights, memory);
 }
 
-static void pack_kept(tq_node *node)
+static void prepack(tq_node *node)
 {
     const product *p = node->state;
     tq_gemm *gemm = node->kept;
@@ -81,13 +81,13 @@ static void store_sparse(const product *p, const int32_t *sums, const int32_t *w
     }
 }
 
-/* Of 4 bits: the kernel's weights are 7 more, which it takes off again in floats. */
-static void store_raised(const product *p, const int32_t *sums, const int8_t *codes, float row_scale, float *y)
+/* 4 bits: the kernel adds 7 to the weights, and subtracts the effect in float32. */
+static void store_raised(const product *p, const int32_t *sums, const int8_t *quantized, float row_scale, float *y)
 {
     enum { RAISED = 7 };
     const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
     int32_t sum_of_row;
-    tq_row_sums(codes, 1, p->cols, &sum_of_row);
+    tq_row_sums(quantized, 1, p->cols, &sum_of_row);
     const int32_t more = (int32_t)((uint32_t)RAISED * (uint32_t)sum_of_row);
     const float less = (float)(int32_t)(0 - (uint32_t)more) * row_scale;
     for (size_t unit = 0; unit < p->units; unit++) {
@@ -107,7 +107,7 @@ static void scale_rows(void *context, size_t begin, size_t end)
         float *y = (float *)p->node->out[0]->data + r * p->units;
         const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
         if (p->rule == tq_hybrid_away)
-            store_raised(p, sums, p->codes + r * p->cols, p->row[r].scale, y);
+            store_raised(p, sums, p->quantized + r * p->cols, p->row[r].scale, y);
         else if (p->sparse)
             store_sparse(p, sums, weight_sums, p->row[r], y);
         else
@@ -123,7 +123,7 @@ static void eval_units(product *p)
         p->gemm = *(const tq_gemm *)node->kept;
     else
         pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
-    tq_gemm_rows rows = {p->codes, p->rows, p->cols, NULL};
+    tq_gemm_rows rows = {p->quantized, p->rows, p->cols, NULL};
     tq_gemm_store store = {.out = TQ_i32};
     tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
     tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
@@ -131,21 +131,21 @@ static void eval_units(product *p)
 
 /* ---- one scale a block ---- */
 
-static float block_products(const product *p, const int8_t *w, const int8_t *codes, size_t unit)
+static float block_products(const product *p, const int8_t *w, const int8_t *quantized, size_t unit)
 {
     size_t blocks = p->cols / p->block;
     float sum = 0;
     for (size_t b = 0; b < blocks; b++) {
-        int64_t acc = tq_dot_i8(w + b * p->block, codes + b * p->block, p->block);
+        int64_t acc = tq_dot_i8(w + b * p->block, quantized + b * p->block, p->block);
         sum += (float)acc * p->block_scales[unit * blocks + b];
     }
     return sum;
 }
 
-/* XNNPACK's (qd8-f32-qb4w-gemm, AVX2): of each eight columns two make a sum of their own, block by block. */
+/* XNNPACK's order (qd8-f32-qb4w-gemm, AVX2): four partial sums, one for two of each eight columns, block by block. */
 enum { PARTS = 4, STEP = 2 * PARTS };
 
-static float block_products_fused(const product *p, const int8_t *w, const int8_t *codes, float start, size_t unit)
+static float block_products_fused(const product *p, const int8_t *w, const int8_t *quantized, float start, size_t unit)
 {
     size_t blocks = p->cols / p->block;
     float sums[PARTS] = {start};
@@ -153,7 +153,7 @@ static float block_products_fused(const product *p, const int8_t *w, const int8_
         uint32_t acc[PARTS] = {0};
         for (size_t k = b * p->block; k < (b + 1) * p->block; k += STEP)
             for (size_t i = 0; i < PARTS; i++)
-                acc[i] += (uint32_t)(w[k + 2 * i] * codes[k + 2 * i] + w[k + 2 * i + 1] * codes[k + 2 * i + 1]);
+                acc[i] += (uint32_t)(w[k + 2 * i] * quantized[k + 2 * i] + w[k + 2 * i + 1] * quantized[k + 2 * i + 1]);
         for (size_t i = 0; i < PARTS; i++)
             sums[i] = fmaf((float)(int32_t)acc[i], p->block_scales[unit * blocks + b], sums[i]);
     }
@@ -164,13 +164,13 @@ static float blocks_fused(const product *p, const int8_t *w, size_t row, size_t 
 {
     const tq_hybrid_row *r = &p->row[row];
     float start = p->scaled_sums[unit] * (float)r->zero_point;
-    float sum = block_products_fused(p, w, p->codes + row * p->cols, start, unit);
+    float sum = block_products_fused(p, w, p->quantized + row * p->cols, start, unit);
     return fmaf(sum, r->scale, bias ? ((const float *)bias->data)[unit] : 0);
 }
 
 static float blocks_plain(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
 {
-    float sum = block_products(p, w, p->codes + row * p->cols, unit);
+    float sum = block_products(p, w, p->quantized + row * p->cols, unit);
     sum -= (float)p->row[row].zero_point * p->scaled_sums[unit];
     sum *= p->row[row].scale;
     return bias ? sum + ((const float *)bias->data)[unit] : sum;
@@ -197,12 +197,12 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     product p = *(const product *)node->state;
     tq_hybrid_row *row = tq_scratch_at(node, p.rows_at);
-    int8_t *codes = tq_scratch_at(node, p.codes_at);
+    int8_t *quantized = tq_scratch_at(node, p.quantized_at);
     const float *x = node->in[0]->data;
     for (size_t r = 0; r < p.rows && !tq_stop_after(p.cols); r++)
-        row[r] = p.rule(x + r * p.cols, p.cols, codes + r * p.cols);
+        row[r] = p.rule(x + r * p.cols, p.cols, quantized + r * p.cols);
     p.node = node;
-    p.codes = codes;
+    p.quantized = quantized;
     p.row = row;
     if (p.block)
         tq_parallel_for(p.units, tq_grain(p.rows * p.cols), node->threads, eval_blocks, &p);
@@ -211,7 +211,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* XNNPACK takes scales as bfloat16, and the sums of their weights sixteen at a time, less. */
+/* XNNPACK rounds scales to bfloat16, and sums their weights sixteen at a time, negated. */
 static tq_status block_parts_fused(tq_node *node, product *p, const tq_tensor *scales)
 {
     enum { GROUP = 16 };
@@ -246,7 +246,7 @@ static tq_status block_parts(tq_node *node, product *p, const tq_tensor *scales,
     return TQ_OK;
 }
 
-/* Checks blockwise weights and unfolds their scales. */
+/* Checks blockwise weights, and expands their scales to float32. */
 static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -263,7 +263,7 @@ static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
     if (tq_tensor_count(scales) != p->units * (p->cols / p->block))
         return tq_input_fail(node, 1, error, "has %zu block scales; it needs %zu", tq_tensor_count(scales),
                              p->units * (p->cols / p->block));
-    /* XNNPACK takes whole groups alone. */
+    /* XNNPACK takes whole groups only. */
     p->rule = node->numerics == TQ_NUMERICS_XNNPACK && p->block % 32 == 0 ? tq_hybrid_even : tq_hybrid_asymmetric;
     return block_parts(node, p, scales, error);
 }
@@ -274,12 +274,12 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
     p->constant = tq_is_constant(node->in[1]);
     p->sparse = p->rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
-    uint64_t kept = 0;
-    tq_scratch_part(&kept, 1, sizeof(tq_gemm));
-    p->packed_at = tq_scratch_part(p->constant ? &kept : total, p->gemm.packed_bytes, 1);
+    uint64_t prepacked = 0;
+    tq_scratch_part(&prepacked, 1, sizeof(tq_gemm));
+    p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
     const int64_t form[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
     if (p->constant)
-        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, 3, error));
+        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, 3, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }
@@ -322,7 +322,7 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
     return tq_check_activation(node, activation, error);
 }
 
-/* Whether the optimized kernels have one of their own for a matrix of 4 bits. */
+/* Whether the optimized kernels compute this 4-bit matrix by a kernel of its own. */
 static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
 {
     const tq_tensor *weights = node->in[1];
@@ -343,7 +343,7 @@ tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t
     const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
-    p->codes_at = tq_scratch_part(&total, p->rows, p->cols);
+    p->quantized_at = tq_scratch_part(&total, p->rows, p->cols);
     if (q->count == 0 && q->block_size)
         TQ_TRY(prepare_blocks(node, p, error));
     else

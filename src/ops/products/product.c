@@ -13,19 +13,19 @@ typedef struct product {
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
-    bool codes;             /* the output is codes: the store has columns */
-    tq_gemm *packed;        /* [groups], or one tq_depthwise's place, where weights are not constant */
-    bool constant;          /* weights and bias are kept */
-    uint64_t columns_at, packed_at; /* packed_at: where constant, of what the node keeps; else of scratch */
+    bool quantized;         /* the output is quantized: the store has columns */
+    tq_gemm *packed;        /* [groups], for weights that are not constant */
+    bool constant;          /* weights and bias are prepacked */
+    uint64_t columns_at, packed_at; /* offsets; packed_at of constant weights: in node->kept, else in scratch */
     uint64_t scratch_at;
 } product;
 
-/* What the node keeps, in front of columns and weights. */
-typedef struct kept {
+/* The front of node->kept; columns and weights follow. */
+typedef struct prepacked {
     tq_gemm_store store;
     tq_depthwise depthwise;
     tq_gemm packed[]; /* [groups] */
-} kept;
+} prepacked;
 
 /* ---- checks ---- */
 
@@ -53,8 +53,8 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     return TQ_OK;
 }
 
-/* Whether all scales are from +0 to infinity; *greatest: of the finite ones.  For vectors: the bits of such floats, as
-   integers, have the floats' order. */
+/* Whether all scales lie in [+0, infinity]; *greatest: of the finite ones.  Compilers vectorize the loop: the bits of
+   non-negative floats, as integers, have the floats' order. */
 static bool look_at_scales(const tq_affine *q, float *greatest)
 {
     const int32_t infinite = 0x7F800000;
@@ -70,8 +70,8 @@ static bool look_at_scales(const tq_affine *q, float *greatest)
     return !others;
 }
 
-/* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have scale 0; and an infinite one
-   beside codes, which converters make behind an input that is always 0. */
+/* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have the scale 0, and beside
+   integer inputs an infinite one, which converters write for an input that is always 0. */
 static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -97,7 +97,7 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
     return TQ_OK;
 }
 
-tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned for_words, tq_error *error)
+tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned int16_weights, tq_error *error)
 {
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
     int32_t type = node->in[0]->type;
@@ -108,8 +108,8 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
     TQ_TRY(tq_check_input(node, 1,
                           type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
                           : type == TQ_TensorType_UINT8 ? TQ_T(UINT8)
-                          : type == TQ_TensorType_INT16 ? for_words
-                                                        : TQ_CODES_UP_TO_8,
+                          : type == TQ_TensorType_INT16 ? int16_weights
+                                                        : TQ_SIGNED_UP_TO_8_BITS,
                           error));
     TQ_TRY(check_bias(node, channels, error));
     if (type == TQ_TensorType_FLOAT32)
@@ -119,7 +119,8 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
     TQ_TRY(check_weight_scales(node, channels, axis, error));
     if (type == TQ_TensorType_INT16) {
         if (tq_zero_point_at(node->in[0], 0) != 0)
-            return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
+            return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
+                                 tq_zero_point_at(node->in[0], 0));
     }
     if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
         return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
@@ -133,7 +134,7 @@ tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, b
     *wide = false;
     if (node->in[0]->type != TQ_TensorType_INT16)
         return TQ_OK;
-    /* FLOAT32, 0, is what an option that is left out reads as. */
+    /* FLOAT32 (0) is the default of an option that the file does not have. */
     if (quantized_bias_type != TQ_TensorType_FLOAT32) {
         if (quantized_bias_type != TQ_TensorType_INT32 && quantized_bias_type != TQ_TensorType_INT64)
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "quantized_bias_type is %s; it needs to be INT32 or INT64",
@@ -148,7 +149,7 @@ tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, b
     return TQ_OK;
 }
 
-/* ---- preparing ---- */
+/* ---- prepare ---- */
 
 static tq_element element_of(const tq_tensor *tensor)
 {
@@ -160,7 +161,7 @@ static tq_element element_of(const tq_tensor *tensor)
     }
 }
 
-/* A sum times this is the output's code less its zero point.  TFLite's conversion of an infinite one gives 0. */
+/* sum * multiplier = output - zero point.  TFLite converts an infinite multiplier to 0. */
 static double real_multiplier(const tq_node *node, const tq_product_plan *plan, float weight)
 {
     const float in = tq_scale_at(node->in[0], 0);
@@ -178,7 +179,7 @@ static double real_at(const void *node, size_t channel)
     return real_multiplier(node, &p->plan, tq_scale_at(((const tq_node *)node)->in[1], channel));
 }
 
-/* All multipliers are finite where that of the greatest scale is: they grow with it, or stay, however they are rounded. */
+/* Multipliers grow monotonically with the scale, also rounded: all are finite if the greatest scale's is. */
 static tq_status check_multipliers(const tq_node *node, const tq_product_plan *plan, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -208,7 +209,7 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     s->tail = plan->tail;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
     tq_activation_codes(node, plan->activation, &s->low, &s->high);
-    p->codes = true;
+    p->quantized = true;
     return check_multipliers(node, plan, error);
 }
 
@@ -217,7 +218,8 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
     const tq_tensor *weights = node->in[1], *bias = bias_of(node);
     const size_t each = plan->channels / plan->groups, first = group * each;
     const bool is_float = weights->type == TQ_TensorType_FLOAT32;
-    tq_gemm_weights w = {.type = element_of(weights), .channel_stride = plan->channel_stride, .k_stride = plan->k_stride};
+    tq_gemm_weights w = {
+        .type = element_of(weights), .channel_stride = plan->channel_stride, .k_stride = plan->k_stride};
     w.tap_rows = plan->scan.columns_first ? (size_t)plan->scan.filter_h : 0;
     w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
     if (!is_float) {
@@ -236,7 +238,7 @@ static uint64_t packed_bytes(const product *p)
     return p->plan.by_channel ? p->depthwise.packed_bytes : (p->gemm.packed_bytes + 63) / 64 * 64;
 }
 
-/* Fills `packed`, or `depthwise`, and their memory. */
+/* Prepacks weights in `memory`; sets packed[groups], or *depthwise. */
 static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_depthwise *depthwise, char *memory)
 {
     for (size_t g = 0; g < p->plan.groups; g++) {
@@ -251,12 +253,12 @@ static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_dept
     }
 }
 
-static void pack_kept(tq_node *node)
+static void prepack(tq_node *node)
 {
     const product *p = node->state;
-    kept *k = node->kept;
+    prepacked *k = node->kept;
     k->store = p->store;
-    if (p->codes)
+    if (p->quantized)
         tq_gemm_store_make(&k->store, p->plan.channels, real_at, node, (char *)node->kept + p->columns_at);
     if (p->constant)
         pack(node, p, k->packed, &k->depthwise, (char *)node->kept + p->packed_at);
@@ -271,10 +273,10 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
         (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
         plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide,
         plan->product_in_f32 + 2 * plan->ignores_zero_point};
-    return tq_node_keep(node, bytes, pack_kept, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_keep(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
 }
 
-/* The kernel, its packed weights or the scratch for them, and its own scratch. */
+/* Plans the kernel, the memory or scratch of its prepacked weights, and its own scratch. */
 static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 {
     const tq_product_plan *plan = &p->plan;
@@ -292,21 +294,22 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     if (!p->constant)
         TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
     uint64_t total = 0, bytes = 0;
-    tq_scratch_part(&bytes, sizeof(kept) + (uint64_t)plan->groups * sizeof(tq_gemm), 1);
-    if (p->codes)
+    tq_scratch_part(&bytes, sizeof(prepacked) + (uint64_t)plan->groups * sizeof(tq_gemm), 1);
+    if (p->quantized)
         p->columns_at = tq_scratch_part(&bytes, tq_gemm_store_bytes(plan->channels), 1);
     p->packed_at = tq_scratch_part(p->constant ? &bytes : &total, plan->groups, packed_bytes(p));
     TQ_TRY(keep(node, p, bytes, error));
-    uint64_t own = plan->by_channel
-                       ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
-                       : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
+    uint64_t own =
+        plan->by_channel
+            ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
+            : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
     p->scratch_at = tq_scratch_part(&total, own, 1);
     return tq_node_scratch(node, total, error);
 }
 
-/* XNNPACK's kernel of one channel by itself, of up to 25 taps, goes through them column by column; its others row by
+/* XNNPACK's depthwise kernel for a multiplier of 1 and up to 25 taps sums column by column; its other kernels, row by
    row. */
-static bool goes_by_columns(const tq_node *node, const tq_product_plan *plan)
+static bool sums_by_columns(const tq_node *node, const tq_product_plan *plan)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
            plan->multiplier == 1 && plan->taps <= 25;
@@ -319,13 +322,13 @@ tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_erro
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->plan = *plan;
-    p->plan.scan.columns_first = goes_by_columns(node, plan);
+    p->plan.scan.columns_first = sums_by_columns(node, plan);
     TQ_TRY(make_store(node, p, error));
     node->eval = eval;
     return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;
 }
 
-/* ---- running ---- */
+/* ---- eval ---- */
 
 static tq_status eval(tq_node *node, tq_error *error)
 {
@@ -334,7 +337,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_product_plan *plan = &p->plan;
     if (!plan->rows || !plan->channels)
         return TQ_OK;
-    const kept *k = node->kept;
+    const prepacked *k = node->kept;
     tq_depthwise own; /* of weights that are not constant */
     if (!p->constant)
         pack(node, p, p->packed, &own, tq_scratch_at(node, p->packed_at));

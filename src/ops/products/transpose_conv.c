@@ -3,8 +3,9 @@
  * TRANSPOSE_CONV: inputs (output shape, weights [o, kh, kw, c], x [n, h, w, c], bias [o] or none).
  *
  * Cell (y, x) of the input adds to the output at (y * stride - pad + ky, x * stride - pad + kx).  The output's shape
- * is one whose convolution, with this padding and stride, has the input's size.  Here is what its contract is and which
- * arithmetic it has; deconvolution.h and, where weights and shape are constants, transposed.h compute it.
+ * is one whose convolution, with this padding and stride, has the input's size.  This file checks the contract and
+ * chooses the arithmetic.  transpose_conv_gemm.h computes the output where weights and shape are constants, else
+ * transpose_conv_gather.h.
  *
  *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm/gemm.h says, taps from the first on
  *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
@@ -20,20 +21,25 @@
 #include <math.h>
 
 #include "ops/check.h"
-#include "ops/products/transpose_conv_gather.h"
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
-#include "ops/quantized.h"
+#include "ops/products/transpose_conv_gather.h"
 #include "ops/products/transpose_conv_gemm.h"
+#include "ops/quantized.h"
 
-enum { SHAPE = TQ_DECONV_SHAPE, WEIGHTS = TQ_DECONV_WEIGHTS, INPUT = TQ_DECONV_INPUT, BIAS = TQ_DECONV_BIAS };
+enum {
+    SHAPE = TQ_TRANSPOSE_CONV_SHAPE,
+    WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS,
+    INPUT = TQ_TRANSPOSE_CONV_INPUT,
+    BIAS = TQ_TRANSPOSE_CONV_BIAS
+};
 
-typedef struct transposition {
-    tq_deconvolution d; /* the first member */
+typedef struct transpose_conv {
+    tq_transpose_conv conv; /* the first member */
     tq_requantize_rule rule;
-    size_t tail; /* so many of the last channels have the rule DOUBLE */
-    tq_transposed matrix;
-} transposition;
+    size_t tail; /* the last `tail` channels have the rule DOUBLE */
+    tq_transpose_conv_gemm gemm;
+} transpose_conv;
 
 /* ---- the contract ---- */
 
@@ -41,7 +47,7 @@ typedef struct transposition {
    input, which may have been resized beside a constant shape. */
 static tq_status fit(tq_node *node, tq_error *error)
 {
-    tq_deconvolution *d = node->state;
+    tq_transpose_conv *conv = node->state;
     const int32_t *x = node->in[INPUT]->shape.dims, *w = node->in[WEIGHTS]->shape.dims;
     const int32_t *given = node->in[SHAPE]->data;
     const bool has_batch = node->numerics == TQ_NUMERICS_XNNPACK || given[0] == x[0];
@@ -59,8 +65,8 @@ static tq_status fit(tq_node *node, tq_error *error)
         return tq_input_fail(node, SHAPE, error,
                              "asks for a size of %d x %d, whose convolution is %d x %d; the input is %d x %d", given[1],
                              given[2], height.out, width.out, x[1], x[2]);
-    d->y = height;
-    d->x = width;
+    conv->y = height;
+    conv->x = width;
     tq_shape out = {4, {x[0], given[1], given[2], given[3]}};
     return tq_output_shape(node, 0, &out, error);
 }
@@ -79,7 +85,7 @@ static tq_status check_types(const tq_node *node, tq_error *error)
 
 static tq_status check_bias(const tq_node *node, tq_error *error)
 {
-    const tq_tensor *bias = tq_deconv_bias(node);
+    const tq_tensor *bias = tq_transpose_conv_bias(node);
     if (!bias)
         return TQ_OK;
     int32_t type = node->in[INPUT]->type;
@@ -120,9 +126,9 @@ static tq_status check_shapes(const tq_node *node, tq_error *error)
 /* ---- the arithmetic ---- */
 
 /* 16x8: 64 bits, unless the model, or a bias of 32 bits, asks for 32. */
-static tq_status choose_width(const tq_node *node, tq_deconvolution *d, tq_error *error)
+static tq_status choose_width(const tq_node *node, tq_transpose_conv *conv, tq_error *error)
 {
-    const tq_tensor *bias = tq_deconv_bias(node);
+    const tq_tensor *bias = tq_transpose_conv_bias(node);
     if (node->in[INPUT]->type != TQ_TensorType_INT16)
         return TQ_OK;
     int64_t asked = tq_get_int(&node->options.table, TQ_TransposeConvOptions_quantized_bias_type);
@@ -134,8 +140,8 @@ static tq_status choose_width(const tq_node *node, tq_deconvolution *d, tq_error
                           tq_type_name(asked));
     if (tq_zero_point_at(node->in[INPUT], 0) != 0 || tq_zero_point_at(node->out[0], 0) != 0)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "16-bit input and output must have the zero point 0");
-    d->wide = asked == TQ_TensorType_INT64;
-    d->chunk = TQ_DOT_16X8;
+    conv->wide = asked == TQ_TensorType_INT64;
+    conv->chunk = TQ_DOT_16X8;
     return TQ_OK;
 }
 
@@ -150,40 +156,40 @@ static double multiplier_of(const void *of, size_t o)
     return product / (double)tq_scale_at(node->out[0], 0);
 }
 
-/* The optimized kernels' rule is up where they have vectors: of int8, for whole blocks of 8 channels; of uint8, of 16
-   elements. */
-static void choose_rule(const tq_node *node, transposition *s)
+/* The optimized kernels' rule is UP where they use vectors: int8 in whole blocks of 8 channels, uint8 in whole blocks
+   of 16 elements. */
+static void choose_rule(const tq_node *node, transpose_conv *s)
 {
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
               : optimized                           ? TQ_REQUANTIZE_UP
                                                     : TQ_REQUANTIZE_DOUBLE;
-    s->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->d.out_channels % 8 : 0;
-    s->d.has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
+    s->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->conv.out_channels % 8 : 0;
+    s->conv.has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
 }
 
-static tq_requantize_rule rule_at(const transposition *s, size_t o)
+static tq_requantize_rule rule_at(const transpose_conv *s, size_t o)
 {
-    return o + s->tail < s->d.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
+    return o + s->tail < s->conv.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
 }
 
-static tq_status prepare_codes(tq_node *node, transposition *s, int64_t activation, tq_error *error)
+static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
 {
-    tq_deconvolution *d = &s->d;
+    tq_transpose_conv *conv = &s->conv;
     const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *output = node->out[0];
     TQ_TRY(tq_check_input_scale(node, INPUT, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
     bool u8 = input->type == TQ_TensorType_UINT8;
     TQ_TRY(u8 ? tq_check_input_scale(node, WEIGHTS, error) : tq_check_weight_scales(node, WEIGHTS, 0, error));
-    d->chunk = TQ_DOT_CODES;
-    TQ_TRY(choose_width(node, d, error));
-    TQ_TRY(tq_node_memory(node, d->out_channels, sizeof *d->multipliers, &d->multipliers, error));
+    conv->chunk = TQ_DOT_8_BIT;
+    TQ_TRY(choose_width(node, conv, error));
+    TQ_TRY(tq_node_memory(node, conv->out_channels, sizeof *conv->multipliers, &conv->multipliers, error));
     choose_rule(node, s);
-    for (size_t o = 0; o < d->out_channels; o++)
-        d->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
-    d->zero_point = tq_zero_point_at(output, 0);
-    tq_activation_codes(node, activation, &d->low_code, &d->high_code);
-    const tq_tensor *bias = tq_deconv_bias(node);
+    for (size_t o = 0; o < conv->out_channels; o++)
+        conv->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
+    conv->zero_point = tq_zero_point_at(output, 0);
+    tq_activation_codes(node, activation, &conv->low_q, &conv->high_q);
+    const tq_tensor *bias = tq_transpose_conv_bias(node);
     double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
         return tq_input_fail(node, BIAS, error, "has the scale %g; it must be the input's times the weights', %g",
@@ -192,79 +198,80 @@ static tq_status prepare_codes(tq_node *node, transposition *s, int64_t activati
 }
 
 /* Picks the arithmetic. */
-static tq_status choose_form(tq_node *node, transposition *s, int64_t activation, tq_error *error)
+static tq_status choose_form(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
 {
     const bool xnnpack = node->numerics == TQ_NUMERICS_XNNPACK;
-    tq_activation_floats(node, activation, &s->d.low, &s->d.high);
+    tq_activation_floats(node, activation, &s->conv.low, &s->conv.high);
     if (node->in[INPUT]->type != TQ_TensorType_FLOAT32) {
-        s->d.form = TQ_DECONV_CODES;
-        return prepare_codes(node, s, activation, error);
+        s->conv.form = TQ_TRANSPOSE_CONV_QUANTIZED;
+        return prepare_quantized(node, s, activation, error);
     }
     if (node->in[WEIGHTS]->type == TQ_TensorType_FLOAT32) {
-        s->d.form = xnnpack ? TQ_DECONV_FUSED : TQ_DECONV_FLOATS;
+        s->conv.form = xnnpack ? TQ_TRANSPOSE_CONV_FUSED : TQ_TRANSPOSE_CONV_FLOATS;
         return TQ_OK;
     }
-    s->d.form = xnnpack ? TQ_DECONV_HYBRID_CODES : TQ_DECONV_HYBRID;
+    s->conv.form = xnnpack ? TQ_TRANSPOSE_CONV_HYBRID_FUSED : TQ_TRANSPOSE_CONV_HYBRID;
     return tq_check_weight_scales(node, WEIGHTS, 0, error);
 }
 
 /* ---- by the matrix kernel ---- */
 
-static void pack_matrix(tq_node *node)
+static void pack_gemm(tq_node *node)
 {
-    const transposition *s = node->state;
-    tq_transposed_pack(node, &s->matrix);
+    const transpose_conv *s = node->state;
+    tq_transpose_conv_gemm_pack(node, &s->gemm);
 }
 
-static tq_status eval_matrix(tq_node *node, tq_error *error)
+static tq_status eval_gemm(tq_node *node, tq_error *error)
 {
     (void)error;
-    const transposition *s = node->state;
-    tq_transposed_eval(node, &s->matrix);
-    if (s->d.has_rest)
-        tq_deconv_redo_rest(node, &s->d);
+    const transpose_conv *s = node->state;
+    tq_transpose_conv_gemm_eval(node, &s->gemm);
+    if (s->conv.has_rest)
+        tq_transpose_conv_gather_redo_rest(node, &s->conv);
     return TQ_OK;
 }
 
-/* Weights and shape are constants, so that the matrix kernel can have them packed; and it has this arithmetic. */
-static bool suits_matrix(const tq_node *node, const tq_deconvolution *d)
+/* Weights and shape are constants, so that weights can be prepacked; and the matrix kernel has this arithmetic. */
+static bool suits_gemm(const tq_node *node, const tq_transpose_conv *conv)
 {
-    const tq_tensor *bias = tq_deconv_bias(node);
+    const tq_tensor *bias = tq_transpose_conv_bias(node);
     if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || (bias && !tq_is_constant(bias)) ||
-        d->form == TQ_DECONV_HYBRID || d->form == TQ_DECONV_HYBRID_CODES || !tq_transposed_fits(&d->y, &d->x))
+        conv->form == TQ_TRANSPOSE_CONV_HYBRID || conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED ||
+        !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
         return false;
-    for (size_t o = 0; d->multipliers && o < d->out_channels; o++)
+    for (size_t o = 0; conv->multipliers && o < conv->out_channels; o++)
         if (!(multiplier_of(node, o) < 1e9))
             return false;
     return true;
 }
 
-static tq_status prepare_store(tq_node *node, const transposition *s, tq_gemm_store *store, tq_error *error)
+static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_store *store, tq_error *error)
 {
-    const tq_deconvolution *d = &s->d;
+    const tq_transpose_conv *conv = &s->conv;
     void *memory;
-    if (!d->multipliers) {
-        *store = (tq_gemm_store){.out = TQ_f32, .floor = d->low, .ceiling = d->high};
+    if (!conv->multipliers) {
+        *store = (tq_gemm_store){.out = TQ_f32, .floor = conv->low, .ceiling = conv->high};
         return TQ_OK;
     }
     int32_t type = node->out[0]->type;
     *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
-                             .rule = s->rule, .tail = s->tail, .zero_point = d->zero_point, .low = d->low_code,
-                             .high = d->high_code};
-    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(d->out_channels), 1, &memory, error));
-    tq_gemm_store_make(store, d->out_channels, multiplier_of, node, memory);
+                             .rule = s->rule, .tail = s->tail, .zero_point = conv->zero_point, .low = conv->low_q,
+                             .high = conv->high_q};
+    TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(conv->out_channels), 1, &memory, error));
+    tq_gemm_store_make(store, conv->out_channels, multiplier_of, node, memory);
     return TQ_OK;
 }
 
-static tq_status prepare_matrix(tq_node *node, transposition *s, tq_error *error)
+static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
 {
-    tq_deconvolution *d = &s->d;
-    const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *bias = tq_deconv_bias(node);
+    tq_transpose_conv *conv = &s->conv;
+    const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *bias = tq_transpose_conv_bias(node);
     bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
-    tq_transposed *t = &s->matrix;
-    *t = (tq_transposed){.y = &d->y, .x = &d->x, .batches = d->batches, .channels = d->channels,
-                         .out_channels = d->out_channels, .flags = d->wide ? TQ_GEMM_WIDE : 0};
-    t->flags |= d->form == TQ_DECONV_FUSED ? TQ_GEMM_FUSED : 0;
+    tq_transpose_conv_gemm *t = &s->gemm;
+    *t = (tq_transpose_conv_gemm){.y = &conv->y, .x = &conv->x, .batches = conv->batches, .channels = conv->channels,
+                                  .out_channels = conv->out_channels, .flags = conv->wide ? TQ_GEMM_WIDE : 0};
+    t->flags |= conv->form == TQ_TRANSPOSE_CONV_FUSED ? TQ_GEMM_FUSED : 0;
     t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
     t->weights = (tq_gemm_weights){.type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
                                    .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
@@ -274,26 +281,27 @@ static tq_status prepare_matrix(tq_node *node, transposition *s, tq_error *error
         t->weights.bias_type = TQ_GEMM_BIAS_I64;
     TQ_TRY(prepare_store(node, s, &t->store, error));
     uint64_t total = 0;
-    TQ_TRY(tq_transposed_prepare(node, t, &total, pack_matrix, error));
-    node->eval = eval_matrix;
+    TQ_TRY(tq_transpose_conv_gemm_prepare(node, t, &total, pack_gemm, error));
+    node->eval = eval_gemm;
     return tq_node_scratch(node, total, error);
 }
 
-/* ---- the whole ---- */
+/* ---- prepare ---- */
 
 tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
 {
     TQ_TRY(check_types(node, error));
     TQ_TRY(check_shapes(node, error));
-    transposition *s;
+    transpose_conv *s;
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     const tq_shape *weights = &node->in[WEIGHTS]->shape;
-    s->d.batches = (size_t)node->in[INPUT]->shape.dims[0];
-    s->d.channels = (size_t)weights->dims[3];
-    s->d.out_channels = (size_t)weights->dims[0];
-    s->d.taps = tq_shape_span(weights, 1, 3);
+    s->conv.batches = (size_t)node->in[INPUT]->shape.dims[0];
+    s->conv.channels = (size_t)weights->dims[3];
+    s->conv.out_channels = (size_t)weights->dims[0];
+    s->conv.taps = tq_shape_span(weights, 1, 3);
     int64_t activation = tq_get_int(&node->options.table, TQ_TransposeConvOptions_fused_activation_function);
     TQ_TRY(choose_form(node, s, activation, error));
     TQ_TRY(tq_shape_from_values(node, 1u << SHAPE, fit, error));
-    return suits_matrix(node, &s->d) ? prepare_matrix(node, s, error) : tq_deconv_prepare(node, &s->d, error);
+    return suits_gemm(node, &s->conv) ? prepare_gemm(node, s, error)
+                                      : tq_transpose_conv_gather_prepare(node, &s->conv, error);
 }

@@ -11,152 +11,152 @@
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 
-enum { WEIGHTS = TQ_DECONV_WEIGHTS, INPUT = TQ_DECONV_INPUT };
+enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS, INPUT = TQ_TRANSPOSE_CONV_INPUT };
 
 typedef struct form_row form_row;
 
-/* One eval. */
+/* Arguments of one eval. */
 typedef struct running {
-    const tq_deconvolution *d;
+    const tq_transpose_conv *conv;
     const form_row *row;
     const tq_node *node;
     const void *weights; /* packed */
-    const void *input;   /* float, int8 codes or int16 differences to the zero point */
+    const void *input;   /* float, int8, or int16 differences to the zero point */
     const tq_hybrid_row *image;
     char *sums;
 } running;
 
-/* What a form is made of. */
+/* The functions and sizes of one form of arithmetic. */
 struct form_row {
-    void (*pack)(const tq_deconvolution *d, const tq_tensor *weights, void *packed);
+    void (*pack)(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed);
     void (*add)(const running *r, size_t batch, size_t cell, size_t tap, void *sums);
-    void (*store)(const running *r, size_t batch, const void *sums, size_t place);
+    void (*store)(const running *r, size_t batch, const void *sums, size_t pixel);
     size_t sum_size;    /* of one output channel */
     size_t weight_size; /* packed */
-    size_t code_size;   /* of an element of the input in scratch; 0: it is read in place */
+    size_t quantized_size;   /* of an element of the input in scratch; 0: it is read in place */
 };
 
 /* ---- weights, as the sums read them ---- */
 
 /* [tap][c][o] */
-static void pack_floats(const tq_deconvolution *d, const tq_tensor *weights, void *packed)
+static void pack_floats(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
 {
     const float *from = weights->data;
     float *to = packed;
-    for (size_t o = 0; o < d->out_channels; o++)
-        for (size_t i = 0; i < d->taps * d->channels; i++)
-            to[i * d->out_channels + o] = *from++;
+    for (size_t o = 0; o < conv->out_channels; o++)
+        for (size_t i = 0; i < conv->taps * conv->channels; i++)
+            to[i * conv->out_channels + o] = *from++;
 }
 
-static void pack_hybrid(const tq_deconvolution *d, const tq_tensor *weights, void *packed)
+static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
 {
     const int8_t *from = weights->data;
     int8_t *to = packed;
-    for (size_t o = 0; o < d->out_channels; o++)
-        for (size_t i = 0; i < d->taps * d->channels; i++)
-            to[i * d->out_channels + o] = *from++;
+    for (size_t o = 0; o < conv->out_channels; o++)
+        for (size_t i = 0; i < conv->taps * conv->channels; i++)
+            to[i * conv->out_channels + o] = *from++;
 }
 
 static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero_point)
 {
-    int32_t code = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
-                                                       : ((const int8_t *)tensor->data)[i];
-    return (int16_t)(code - zero_point);
+    int32_t q = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
+                                                    : ((const int8_t *)tensor->data)[i];
+    return (int16_t)(q - zero_point);
 }
 
 /* [tap][o][c], less the zero point */
-static void pack_codes(const tq_deconvolution *d, const tq_tensor *weights, void *packed)
+static void pack_quantized(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
 {
     int16_t *to = packed;
     int32_t zero_point = weights->type == TQ_TensorType_UINT8 ? tq_zero_point_at(weights, 0) : 0;
-    for (size_t tap = 0; tap < d->taps; tap++)
-        for (size_t o = 0; o < d->out_channels; o++)
-            for (size_t c = 0; c < d->channels; c++)
-                *to++ = difference(weights, (o * d->taps + tap) * d->channels + c, zero_point);
+    for (size_t tap = 0; tap < conv->taps; tap++)
+        for (size_t o = 0; o < conv->out_channels; o++)
+            for (size_t c = 0; c < conv->channels; c++)
+                *to++ = difference(weights, (o * conv->taps + tap) * conv->channels + c, zero_point);
 }
 
-/* ---- what one input cell adds ---- */
+/* ---- adding one input pixel to the sums ---- */
 
-#define ADD_FLOATS(name, next)                                                                \
-    static void name(const running *r, size_t batch, size_t cell, size_t tap, void *sums)     \
-    {                                                                                         \
-        (void)batch;                                                                          \
-        const tq_deconvolution *d = r->d;                                                     \
-        const float *x = (const float *)r->input + cell * d->channels;                        \
-        const float *w = (const float *)r->weights + tap * d->channels * d->out_channels;     \
-        float *sum = sums;                                                                    \
-        for (size_t c = 0; c < d->channels; c++, w += d->out_channels)                        \
-            for (size_t o = 0; o < d->out_channels; o++)                                      \
-                sum[o] = next;                                                                \
+#define ADD_FLOATS(name, next)                                                                  \
+    static void name(const running *r, size_t batch, size_t cell, size_t tap, void *sums)       \
+    {                                                                                           \
+        (void)batch;                                                                            \
+        const tq_transpose_conv *conv = r->conv;                                                \
+        const float *x = (const float *)r->input + cell * conv->channels;                       \
+        const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels; \
+        float *sum = sums;                                                                      \
+        for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels)                    \
+            for (size_t o = 0; o < conv->out_channels; o++)                                     \
+                sum[o] = next;                                                                  \
     }
 ADD_FLOATS(add_floats, sum[o] + x[c] * w[o])
 ADD_FLOATS(add_fused, fmaf(x[c], w[o], sum[o]))
 
 static void add_hybrid(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
 {
-    const tq_deconvolution *d = r->d;
-    const int8_t *x = (const int8_t *)r->input + cell * d->channels;
-    const int8_t *w = (const int8_t *)r->weights + tap * d->channels * d->out_channels;
+    const tq_transpose_conv *conv = r->conv;
+    const int8_t *x = (const int8_t *)r->input + cell * conv->channels;
+    const int8_t *w = (const int8_t *)r->weights + tap * conv->channels * conv->out_channels;
     const tq_tensor *weights = r->node->in[WEIGHTS];
     const tq_hybrid_row *image = r->image + batch;
     float *sum = sums;
-    for (size_t c = 0; c < d->channels; c++, w += d->out_channels)
-        for (size_t o = 0; o < d->out_channels; o++)
+    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels)
+        for (size_t o = 0; o < conv->out_channels; o++)
             sum[o] += (float)((x[c] - image->zero_point) * w[o]) * tq_scale_at(weights, o) * image->scale;
 }
 
-/* XNNPACK's: the sum is of codes.  It may wrap, as those of all products of codes. */
-static void add_hybrid_codes(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
+/* XNNPACK's: products are summed as integers, modulo 2^32. */
+static void add_hybrid_fused(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
 {
-    const tq_deconvolution *d = r->d;
-    const int8_t *x = (const int8_t *)r->input + cell * d->channels;
-    const int8_t *w = (const int8_t *)r->weights + tap * d->channels * d->out_channels;
+    const tq_transpose_conv *conv = r->conv;
+    const int8_t *x = (const int8_t *)r->input + cell * conv->channels;
+    const int8_t *w = (const int8_t *)r->weights + tap * conv->channels * conv->out_channels;
     const int32_t zero_point = r->image[batch].zero_point;
     uint32_t *sum = sums;
-    for (size_t c = 0; c < d->channels; c++, w += d->out_channels) {
+    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels) {
         const int32_t difference = x[c] - zero_point;
-        for (size_t o = 0; o < d->out_channels; o++)
+        for (size_t o = 0; o < conv->out_channels; o++)
             sum[o] += (uint32_t)(difference * w[o]);
     }
 }
 
-static void add_codes(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
+static void add_quantized(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
 {
     (void)batch;
-    const tq_deconvolution *d = r->d;
-    const int16_t *x = (const int16_t *)r->input + cell * d->channels;
-    const int16_t *w = (const int16_t *)r->weights + tap * d->out_channels * d->channels;
+    const tq_transpose_conv *conv = r->conv;
+    const int16_t *x = (const int16_t *)r->input + cell * conv->channels;
+    const int16_t *w = (const int16_t *)r->weights + tap * conv->out_channels * conv->channels;
     int64_t *sum = sums;
-    for (size_t o = 0; o < d->out_channels; o++, w += d->channels)
-        sum[o] = tq_add_wrap_i64(sum[o], tq_dot_i16(x, w, d->channels, d->chunk));
+    for (size_t o = 0; o < conv->out_channels; o++, w += conv->channels)
+        sum[o] = tq_add_wrap_i64(sum[o], tq_dot_i16(x, w, conv->channels, conv->chunk));
 }
 
 /* ---- sums to outputs ---- */
 
-static void store_floats(const running *r, size_t batch, const void *sums, size_t place)
+static void store_floats(const running *r, size_t batch, const void *sums, size_t pixel)
 {
     (void)batch;
-    const tq_deconvolution *d = r->d;
+    const tq_transpose_conv *conv = r->conv;
     const float *sum = sums;
-    const tq_tensor *bias = d->form == TQ_DECONV_FUSED ? NULL : tq_deconv_bias(r->node);
-    float *out = (float *)r->node->out[0]->data + place * d->out_channels;
-    for (size_t o = 0; o < d->out_channels; o++) {
+    const tq_tensor *bias = conv->form == TQ_TRANSPOSE_CONV_FUSED ? NULL : tq_transpose_conv_bias(r->node);
+    float *out = (float *)r->node->out[0]->data + pixel * conv->out_channels;
+    for (size_t o = 0; o < conv->out_channels; o++) {
         float y = bias ? sum[o] + ((const float *)bias->data)[o] : sum[o];
-        y = y < d->low ? d->low : y;
-        out[o] = y > d->high ? d->high : y;
+        y = y < conv->low ? conv->low : y;
+        out[o] = y > conv->high ? conv->high : y;
     }
 }
 
-static void store_hybrid_codes(const running *r, size_t batch, const void *sums, size_t place)
+static void store_hybrid_fused(const running *r, size_t batch, const void *sums, size_t pixel)
 {
-    const tq_deconvolution *d = r->d;
-    const tq_tensor *bias = tq_deconv_bias(r->node), *weights = r->node->in[WEIGHTS];
-    float *out = (float *)r->node->out[0]->data + place * d->out_channels;
-    for (size_t o = 0; o < d->out_channels; o++) {
+    const tq_transpose_conv *conv = r->conv;
+    const tq_tensor *bias = tq_transpose_conv_bias(r->node), *weights = r->node->in[WEIGHTS];
+    float *out = (float *)r->node->out[0]->data + pixel * conv->out_channels;
+    for (size_t o = 0; o < conv->out_channels; o++) {
         float sum = (float)(int32_t)((const uint32_t *)sums)[o] * r->image[batch].scale;
         float y = fmaf(sum, tq_scale_at(weights, o), bias ? ((const float *)bias->data)[o] : 0);
-        y = y < d->low ? d->low : y;
-        out[o] = y > d->high ? d->high : y;
+        y = y < conv->low ? conv->low : y;
+        out[o] = y > conv->high ? conv->high : y;
     }
 }
 
@@ -165,29 +165,30 @@ static int64_t bias_at(const tq_tensor *bias, size_t o)
     return bias ? tq_integer_at(bias, o) : 0;
 }
 
-static void store_codes(const running *r, size_t batch, const void *sums, size_t place)
+static void store_quantized(const running *r, size_t batch, const void *sums, size_t pixel)
 {
     (void)batch;
-    const tq_deconvolution *d = r->d;
+    const tq_transpose_conv *conv = r->conv;
     const int64_t *sum = sums;
-    const tq_tensor *bias = tq_deconv_bias(r->node), *output = r->node->out[0];
-    for (size_t o = 0; o < d->out_channels; o++) {
+    const tq_tensor *bias = tq_transpose_conv_bias(r->node), *output = r->node->out[0];
+    for (size_t o = 0; o < conv->out_channels; o++) {
         int64_t acc = tq_add_wrap_i64(sum[o], bias_at(bias, o));
-        const tq_multiplier *m = &d->multipliers[o];
-        int32_t code = d->wide ? tq_requantize_i64(acc, m, m->rule, d->zero_point, d->low_code, d->high_code)
-                               : tq_requantize(tq_wrap_i32(acc), m, m->rule, d->zero_point, d->low_code, d->high_code);
-        size_t i = place * d->out_channels + o;
+        const tq_multiplier *m = &conv->multipliers[o];
+        const int32_t zero_point = conv->zero_point, low = conv->low_q, high = conv->high_q;
+        int32_t q = conv->wide ? tq_requantize_i64(acc, m, m->rule, zero_point, low, high)
+                               : tq_requantize(tq_wrap_i32(acc), m, m->rule, zero_point, low, high);
+        size_t i = pixel * conv->out_channels + o;
         if (output->type == TQ_TensorType_INT16)
-            ((int16_t *)output->data)[i] = (int16_t)code;
+            ((int16_t *)output->data)[i] = (int16_t)q;
         else
-            ((uint8_t *)output->data)[i] = (uint8_t)code; /* also int8's bits */
+            ((uint8_t *)output->data)[i] = (uint8_t)q; /* also int8's bits */
     }
 }
 
 /* ---- the walk ---- */
 
-/* The input places [*first, *end) of one dimension that reach an output's; the tap of place i is
-   out + pad - i * stride. */
+/* The input positions [*first, *end) of one dimension that contribute to output position `out`; the tap of position i
+   is out + pad - i * stride. */
 static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *end)
 {
     int64_t reach = (int64_t)out + w->pad, low = reach - (w->filter - 1);
@@ -195,26 +196,26 @@ static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *en
     *end = reach / w->stride + 1 < w->out ? reach / w->stride + 1 : w->out;
 }
 
-static void eval_place(const running *r, size_t batch, int32_t out_y, int32_t out_x, void *sums)
+static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t out_x, void *sums)
 {
     size_t work = 0;
-    const tq_deconvolution *d = r->d;
+    const tq_transpose_conv *conv = r->conv;
     int64_t y0, y1, x0, x1;
-    sources(&d->y, out_y, &y0, &y1);
-    sources(&d->x, out_x, &x0, &x1);
-    const bool fused = d->form == TQ_DECONV_FUSED;
-    memset(sums, 0, d->out_channels * r->row->sum_size);
-    if (fused && tq_deconv_bias(r->node))
-        memcpy(sums, tq_deconv_bias(r->node)->data, d->out_channels * sizeof(float));
+    sources(&conv->y, out_y, &y0, &y1);
+    sources(&conv->x, out_x, &x0, &x1);
+    const bool fused = conv->form == TQ_TRANSPOSE_CONV_FUSED;
+    memset(sums, 0, conv->out_channels * r->row->sum_size);
+    if (fused && tq_transpose_conv_bias(r->node))
+        memcpy(sums, tq_transpose_conv_bias(r->node)->data, conv->out_channels * sizeof(float));
     for (int64_t i = y0; i < y1; i++)
         for (int64_t j = x0; j < x1; j++) {
             const int64_t y = fused ? y0 + y1 - 1 - i : i, x = fused ? x0 + x1 - 1 - j : j;
-            size_t cell = (batch * (size_t)d->y.out + (size_t)y) * (size_t)d->x.out + (size_t)x;
-            int64_t ky = (int64_t)out_y + d->y.pad - y * d->y.stride;
-            int64_t kx = (int64_t)out_x + d->x.pad - x * d->x.stride;
-            if (tq_stop_count(&work, d->channels * d->out_channels / 8))
+            size_t cell = (batch * (size_t)conv->y.out + (size_t)y) * (size_t)conv->x.out + (size_t)x;
+            int64_t ky = (int64_t)out_y + conv->y.pad - y * conv->y.stride;
+            int64_t kx = (int64_t)out_x + conv->x.pad - x * conv->x.stride;
+            if (tq_stop_count(&work, conv->channels * conv->out_channels / 8))
                 return;
-            r->row->add(r, batch, cell, (size_t)(ky * d->x.filter + kx), sums);
+            r->row->add(r, batch, cell, (size_t)(ky * conv->x.filter + kx), sums);
         }
 }
 
@@ -222,13 +223,13 @@ static void run_tasks(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const running *r = context;
-    const tq_deconvolution *d = r->d;
-    size_t height = (size_t)d->y.in, width = (size_t)d->x.in, rows = d->batches * height;
+    const tq_transpose_conv *conv = r->conv;
+    size_t height = (size_t)conv->y.in, width = (size_t)conv->x.in, rows = conv->batches * height;
     for (size_t task = begin; task < end; task++) {
-        void *sums = r->sums + task * d->out_channels * r->row->sum_size;
-        for (size_t row = task; row < rows; row += d->tasks)
-            for (size_t x = 0; x < width && !tq_stop_count(&work, d->out_channels); x++) {
-                eval_place(r, row / height, (int32_t)(row % height), (int32_t)x, sums);
+        void *sums = r->sums + task * conv->out_channels * r->row->sum_size;
+        for (size_t row = task; row < rows; row += conv->tasks)
+            for (size_t x = 0; x < width && !tq_stop_count(&work, conv->out_channels); x++) {
+                gather_pixel(r, row / height, (int32_t)(row % height), (int32_t)x, sums);
                 r->row->store(r, row / height, sums, row * width + x);
             }
     }
@@ -237,72 +238,74 @@ static void run_tasks(void *context, size_t begin, size_t end)
 /* ---- the forms ---- */
 
 static const form_row rows[] = {
-    [TQ_DECONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_DECONV_FUSED] = {pack_floats, add_fused, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_DECONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, sizeof(float), 1, 1},
-    [TQ_DECONV_HYBRID_CODES] = {pack_hybrid, add_hybrid_codes, store_hybrid_codes, sizeof(float), 1, 1},
-    [TQ_DECONV_CODES] = {pack_codes, add_codes, store_codes, sizeof(int64_t), sizeof(int16_t), sizeof(int16_t)},
+    [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
+    [TQ_TRANSPOSE_CONV_FUSED] = {pack_floats, add_fused, store_floats, sizeof(float), sizeof(float), 0},
+    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, sizeof(float), 1, 1},
+    [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, sizeof(float), 1, 1},
+    [TQ_TRANSPOSE_CONV_QUANTIZED] = {pack_quantized, add_quantized, store_quantized, sizeof(int64_t), sizeof(int16_t),
+                                     sizeof(int16_t)},
 };
 
-/* INT16 codes are read in place: their zero point is 0. */
-static size_t code_bytes(const tq_node *node, const tq_deconvolution *d)
+/* INT16 values are read in place: their zero point is 0. */
+static size_t quantized_bytes(const tq_node *node, const tq_transpose_conv *conv)
 {
-    return node->in[INPUT]->type == TQ_TensorType_INT16 ? 0 : rows[d->form].code_size;
+    return node->in[INPUT]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
 }
 
-/* The input in the form that `add` reads. */
-static const void *input_of(const tq_node *node, const tq_deconvolution *d, tq_hybrid_row *images)
+/* The input as `add` reads it: in place, quantized, or less its zero point. */
+static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, tq_hybrid_row *images)
 {
     const tq_tensor *input = node->in[INPUT];
-    size_t count = tq_tensor_count(input), size = d->batches ? count / d->batches : 0;
-    if (!code_bytes(node, d))
+    size_t count = tq_tensor_count(input), size = conv->batches ? count / conv->batches : 0;
+    if (!quantized_bytes(node, conv))
         return input->data;
-    void *codes = tq_scratch_at(node, d->codes_at);
+    void *quantized = tq_scratch_at(node, conv->quantized_at);
     if (input->type == TQ_TensorType_FLOAT32) {
         const tq_hybrid_rule rule = tq_hybrid_rule_of(node, true);
-        for (size_t b = 0; b < d->batches; b++)
-            images[b] = rule((const float *)input->data + b * size, size, (int8_t *)codes + b * size);
-        return codes;
+        for (size_t b = 0; b < conv->batches; b++)
+            images[b] = rule((const float *)input->data + b * size, size, (int8_t *)quantized + b * size);
+        return quantized;
     }
     int32_t zero_point = tq_zero_point_at(input, 0);
     TQ_EACH(i, count)
-        ((int16_t *)codes)[i] = difference(input, i, zero_point);
-    return codes;
+        ((int16_t *)quantized)[i] = difference(input, i, zero_point);
+    return quantized;
 }
 
 /* ---- the last elements of uint8 ---- */
 
-/* acc of one element of uint8 codes, from the tensors as they are. */
-static int32_t sum_at(const tq_node *node, const tq_deconvolution *d, size_t place, size_t o)
+/* The accumulator of one uint8 output element, from the unpacked tensors. */
+static int32_t sum_at(const tq_node *node, const tq_transpose_conv *conv, size_t pixel, size_t o)
 {
     const tq_tensor *x = node->in[INPUT], *w = node->in[WEIGHTS];
-    const size_t width = (size_t)d->x.in, row = place / width, batch = row / (size_t)d->y.in;
-    const int64_t out_y = (int64_t)(row % (size_t)d->y.in), out_x = (int64_t)(place % width);
+    const size_t width = (size_t)conv->x.in, row = pixel / width, batch = row / (size_t)conv->y.in;
+    const int64_t out_y = (int64_t)(row % (size_t)conv->y.in), out_x = (int64_t)(pixel % width);
     const int32_t zero_x = tq_zero_point_at(x, 0), zero_w = tq_zero_point_at(w, 0);
-    int64_t y0, y1, x0, x1, sum = bias_at(tq_deconv_bias(node), o);
-    sources(&d->y, (int32_t)out_y, &y0, &y1);
-    sources(&d->x, (int32_t)out_x, &x0, &x1);
+    int64_t y0, y1, x0, x1, sum = bias_at(tq_transpose_conv_bias(node), o);
+    sources(&conv->y, (int32_t)out_y, &y0, &y1);
+    sources(&conv->x, (int32_t)out_x, &x0, &x1);
     for (int64_t i = y0; i < y1; i++)
         for (int64_t j = x0; j < x1; j++) {
-            size_t cell = (batch * (size_t)d->y.out + (size_t)i) * (size_t)d->x.out + (size_t)j;
-            int64_t tap = (out_y + d->y.pad - i * d->y.stride) * d->x.filter + out_x + d->x.pad - j * d->x.stride;
-            if (tq_stop_after(d->channels))
+            size_t cell = (batch * (size_t)conv->y.out + (size_t)i) * (size_t)conv->x.out + (size_t)j;
+            int64_t ky = out_y + conv->y.pad - i * conv->y.stride, kx = out_x + conv->x.pad - j * conv->x.stride;
+            int64_t tap = ky * conv->x.filter + kx;
+            if (tq_stop_after(conv->channels))
                 return 0;
-            for (size_t c = 0; c < d->channels; c++)
-                sum += difference(x, cell * d->channels + c, zero_x) *
-                       difference(w, (o * d->taps + (size_t)tap) * d->channels + c, zero_w);
+            for (size_t c = 0; c < conv->channels; c++)
+                sum += difference(x, cell * conv->channels + c, zero_x) *
+                       difference(w, (o * conv->taps + (size_t)tap) * conv->channels + c, zero_w);
         }
     return tq_wrap_i32(sum);
 }
 
-void tq_deconv_redo_rest(const tq_node *node, const tq_deconvolution *d)
+void tq_transpose_conv_gather_redo_rest(const tq_node *node, const tq_transpose_conv *conv)
 {
     uint8_t *out = node->out[0]->data;
     const size_t n = tq_tensor_count(node->out[0]);
     for (size_t i = n - n % 16; i < n; i++) {
-        const size_t o = i % d->out_channels;
-        out[i] = (uint8_t)tq_requantize(sum_at(node, d, i / d->out_channels, o), &d->multipliers[o],
-                                        TQ_REQUANTIZE_DOUBLE, d->zero_point, d->low_code, d->high_code);
+        const size_t o = i % conv->out_channels;
+        out[i] = (uint8_t)tq_requantize(sum_at(node, conv, i / conv->out_channels, o), &conv->multipliers[o],
+                                        TQ_REQUANTIZE_DOUBLE, conv->zero_point, conv->low_q, conv->high_q);
     }
 }
 
@@ -311,41 +314,41 @@ void tq_deconv_redo_rest(const tq_node *node, const tq_deconvolution *d)
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
-    const tq_deconvolution *d = node->state;
-    const form_row *row = &rows[d->form];
-    tq_hybrid_row *images = tq_scratch_at(node, d->images_at);
-    void *packed = d->constant ? (char *)node->kept + d->packed_at : tq_scratch_at(node, d->packed_at);
-    if (!d->constant)
-        row->pack(d, node->in[WEIGHTS], packed);
-    running r = {d, row, node, packed, input_of(node, d, images), images, tq_scratch_at(node, d->sums_at)};
-    tq_parallel_for(d->tasks, 1, node->threads, run_tasks, &r);
-    if (d->has_rest)
-        tq_deconv_redo_rest(node, d);
+    const tq_transpose_conv *conv = node->state;
+    const form_row *row = &rows[conv->form];
+    tq_hybrid_row *images = tq_scratch_at(node, conv->images_at);
+    void *packed = conv->constant ? (char *)node->kept + conv->packed_at : tq_scratch_at(node, conv->packed_at);
+    if (!conv->constant)
+        row->pack(conv, node->in[WEIGHTS], packed);
+    running r = {conv, row, node, packed, input_of(node, conv, images), images, tq_scratch_at(node, conv->sums_at)};
+    tq_parallel_for(conv->tasks, 1, node->threads, run_tasks, &r);
+    if (conv->has_rest)
+        tq_transpose_conv_gather_redo_rest(node, conv);
     return TQ_OK;
 }
 
-static void pack_kept(tq_node *node)
+static void prepack(tq_node *node)
 {
-    const tq_deconvolution *d = node->state;
-    rows[d->form].pack(d, node->in[WEIGHTS], (char *)node->kept + d->packed_at);
+    const tq_transpose_conv *conv = node->state;
+    rows[conv->form].pack(conv, node->in[WEIGHTS], (char *)node->kept + conv->packed_at);
 }
 
-tq_status tq_deconv_prepare(tq_node *node, tq_deconvolution *d, tq_error *error)
+tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *conv, tq_error *error)
 {
     const tq_tensor *weights = node->in[WEIGHTS];
-    const form_row *row = &rows[d->form];
-    const size_t code = code_bytes(node, d);
-    uint64_t total = 0, kept = 0;
-    d->tasks = (size_t)node->threads;
-    d->constant = tq_is_constant(weights);
-    d->packed_at = tq_scratch_part(d->constant ? &kept : &total, tq_tensor_count(weights), row->weight_size);
-    const int64_t form[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)d->taps, (int64_t)d->channels,
-                            (int64_t)d->out_channels};
-    if (d->constant)
-        TQ_TRY(tq_node_keep(node, kept, pack_kept, form, (int)(sizeof form / sizeof *form), error));
-    d->codes_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), code);
-    d->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? d->batches : 0, sizeof(tq_hybrid_row));
-    d->sums_at = tq_scratch_part(&total, d->tasks * d->out_channels, row->sum_size);
+    const form_row *row = &rows[conv->form];
+    const size_t element = quantized_bytes(node, conv);
+    uint64_t total = 0, prepacked = 0;
+    conv->tasks = (size_t)node->threads;
+    conv->constant = tq_is_constant(weights);
+    conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
+    const int64_t form[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
+                            (int64_t)conv->channels, (int64_t)conv->out_channels};
+    if (conv->constant)
+        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, (int)(sizeof form / sizeof *form), error));
+    conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
+    conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
+    conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

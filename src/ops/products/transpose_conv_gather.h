@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A transposed convolution place by place: each output gathers what falls on it, in the order in which the reference
- * scatters it, by input cell, then by channel.  It takes what the matrix kernel (transposed.h) does not: weights or shapes
- * that are no constants, floats with int8 weights, strides beyond the filter.
+ * A transposed convolution, one output pixel after another.  Each pixel gathers its products in the order in which the
+ * reference scatters them: by input pixel, then by channel.  For the cases that transpose_conv_gemm.h cannot compute:
+ * weights or a shape that are not constant, float32 with int8 weights, strides greater than the filter.
  */
 #ifndef TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GATHER_H
 #define TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GATHER_H
@@ -12,45 +12,48 @@
 #include "quant/rounding.h"
 
 /* The inputs of TRANSPOSE_CONV. */
-enum { TQ_DECONV_SHAPE, TQ_DECONV_WEIGHTS, TQ_DECONV_INPUT, TQ_DECONV_BIAS };
+enum { TQ_TRANSPOSE_CONV_SHAPE, TQ_TRANSPOSE_CONV_WEIGHTS, TQ_TRANSPOSE_CONV_INPUT, TQ_TRANSPOSE_CONV_BIAS };
 
 /* NULL: it has none. */
-static inline const tq_tensor *tq_deconv_bias(const tq_node *node)
+static inline const tq_tensor *tq_transpose_conv_bias(const tq_node *node)
 {
-    return node->in_count > TQ_DECONV_BIAS ? node->in[TQ_DECONV_BIAS] : NULL;
+    return node->in_count > TQ_TRANSPOSE_CONV_BIAS ? node->in[TQ_TRANSPOSE_CONV_BIAS] : NULL;
 }
 
-/* Whose arithmetic it is; transpose_conv.c has the formulas. */
-typedef enum tq_deconv_form {
-    TQ_DECONV_FLOATS,
-    TQ_DECONV_FUSED,        /* XNNPACK's floats: from the bias on, by tap */
-    TQ_DECONV_HYBRID,       /* floats with weights of int8 */
-    TQ_DECONV_HYBRID_CODES, /* the same as XNNPACK has it: sums are of codes */
-    TQ_DECONV_CODES
-} tq_deconv_form;
+/* The arithmetic; transpose_conv.c has the formulas. */
+typedef enum tq_transpose_conv_form {
+    TQ_TRANSPOSE_CONV_FLOATS,
+    TQ_TRANSPOSE_CONV_FUSED,        /* XNNPACK's float32: sums begin with the bias, and run by tap */
+    TQ_TRANSPOSE_CONV_HYBRID,       /* float32 with int8 weights: the reference's */
+    TQ_TRANSPOSE_CONV_HYBRID_FUSED, /* float32 with int8 weights: XNNPACK's, int32 sums */
+    TQ_TRANSPOSE_CONV_QUANTIZED
+} tq_transpose_conv_form;
 
-typedef struct tq_deconvolution {
-    tq_window y, x; /* of the convolution that leads from the output to the input */
+typedef struct tq_transpose_conv {
+    tq_window y, x; /* of the convolution from the output to the input */
     size_t batches, channels, out_channels, taps;
-    tq_deconv_form form;
+    tq_transpose_conv_form form;
 
-    float low, high;
-    int32_t low_code, high_code, zero_point;
-    bool wide; /* acc of 64 bits */
-    size_t chunk;
+    float low, high; /* of the fused activation */
+    int32_t low_q, high_q, zero_point;
+    bool wide;    /* 64-bit accumulator */
+    size_t chunk; /* of tq_dot_i16 */
     bool has_rest; /* the elements after the last 16 have the rule DOUBLE */
     tq_multiplier *multipliers; /* one an output channel */
 
-    /* tq_deconv_prepare's */
-    bool constant; /* weights are kept */
-    uint64_t packed_at, codes_at, images_at, sums_at; /* in scratch; constant weights' packed_at: kept */
-    size_t tasks;  /* output rows are dealt to so many, each with sums of its own */
-} tq_deconvolution;
+    /* set by tq_transpose_conv_gather_prepare */
+    bool constant; /* weights are constant, and prepacked in node->kept */
+    /* offsets in node->scratch; packed_at of constant weights: in node->kept */
+    uint64_t packed_at, quantized_at, images_at, sums_at;
+    size_t tasks;  /* task t computes output rows t, t + tasks, ...; each task has its own sums */
+} tq_transpose_conv;
 
-/* Asks for memory and sets node->eval.  d: the first member of the node's state, filled but for what this sets. */
-tq_status tq_deconv_prepare(tq_node *node, tq_deconvolution *d, tq_error *error);
+/* Requests memory and sets node->eval.  conv: the first member of the node's state; the caller has set all fields above
+   the line "set by". */
+tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *conv, tq_error *error);
 
-/* The elements of uint8 codes after the last block of 16, by the rule DOUBLE, which the optimized kernel has for them. */
-void tq_deconv_redo_rest(const tq_node *node, const tq_deconvolution *d);
+/* Recomputes the uint8 output elements after the last whole block of 16 with the rule DOUBLE, as the optimized kernel
+   has them. */
+void tq_transpose_conv_gather_redo_rest(const tq_node *node, const tq_transpose_conv *conv);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transposed convolutions by the matrix kernel.  Contract: transposed.h.
+ * Transposed convolutions by the matrix kernel.  Contract: transpose_conv_gemm.h.
  */
 #include <string.h>
 
@@ -9,28 +9,28 @@
 #include "ops/scratch.h"
 #include "ops/products/transpose_conv_gemm.h"
 
-/* One dimension of a phase: outputs first, first + stride, ... meet the taps rest, rest + stride, ... */
+/* One dimension of a phase: outputs first, first + stride, ... use the taps rest, rest + stride, ... */
 typedef struct side {
     int32_t rest, first, count, taps, pad;
 } side;
 
-struct tq_transposed_phase {
+struct tq_transpose_conv_phase {
     side y, x;
     tq_gemm gemm;
     tq_scan scan;
-    uint64_t packed_at; /* in what the node keeps */
+    uint64_t packed_at; /* in node->kept */
 };
 
-/* How an output tensor is filled from a phase's. */
+/* Arguments of spread_rows: copies a phase's pixels to their positions in the output. */
 typedef struct spread {
-    const tq_transposed *t;
-    const tq_transposed_phase *phase;
+    const tq_transpose_conv_gemm *t;
+    const tq_transpose_conv_phase *phase;
     const char *from;
     char *to;
     size_t bytes; /* of a pixel */
 } spread;
 
-bool tq_transposed_fits(const tq_window *y, const tq_window *x)
+bool tq_transpose_conv_gemm_fits(const tq_window *y, const tq_window *x)
 {
     return y->stride <= y->filter && x->stride <= x->filter && (int64_t)y->stride * x->stride <= 256;
 }
@@ -44,19 +44,19 @@ static side side_of(const tq_window *w, int32_t rest)
     return s;
 }
 
-static tq_scan scan_of(const tq_transposed *t, const side *y, const side *x)
+static tq_scan scan_of(const tq_transpose_conv_gemm *t, const side *y, const side *x)
 {
     return (tq_scan){.in_h = t->y->out, .in_w = t->x->out, .out_h = y->count, .out_w = x->count, .filter_h = y->taps,
                      .filter_w = x->taps, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
                      .pad_h = y->pad, .pad_w = x->pad};
 }
 
-static size_t pixels(const tq_transposed *t, const tq_transposed_phase *p)
+static size_t pixels(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p)
 {
     return t->batches * (size_t)p->y.count * (size_t)p->x.count;
 }
 
-/* The scan that meets the taps in the opposite order. */
+/* The same scan with taps in the opposite order. */
 static tq_scan reversed(tq_scan scan)
 {
     scan.dilation_h = scan.dilation_w = -1;
@@ -65,8 +65,10 @@ static tq_scan reversed(tq_scan scan)
     return scan;
 }
 
-/* [o][taps of y][taps of x][c], by input cell: last first; fused, as XNNPACK has them: first first */
-static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, const char *weights, size_t item, char *to)
+/* to: [o][taps of y][taps of x][c].  Last tap first, which is the order of input pixels; fused, in XNNPACK's order,
+   first tap first. */
+static void gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p, const char *weights,
+                        size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
@@ -79,7 +81,8 @@ static void gather_taps(const tq_transposed *t, const tq_transposed_phase *p, co
             }
 }
 
-static void pack_phase(const tq_node *node, const tq_transposed *t, const tq_transposed_phase *p, tq_gemm *packed)
+static void pack_phase(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
+                       tq_gemm *packed)
 {
     char *room = tq_scratch_at(node, t->taps_at);
     const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
@@ -93,21 +96,22 @@ static void pack_phase(const tq_node *node, const tq_transposed *t, const tq_tra
     tq_gemm_pack(packed, &weights, (char *)node->kept + p->packed_at);
 }
 
-void tq_transposed_pack(const tq_node *node, const tq_transposed *t)
+void tq_transpose_conv_gemm_pack(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
     tq_gemm *packed = node->kept; /* [count], in front of the weights */
     for (size_t i = 0; i < t->count; i++)
         pack_phase(node, t, &t->phases[i], &packed[i]);
 }
 
-tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scratch, tq_pack_fn pack, tq_error *error)
+tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch, tq_pack_fn pack,
+                                         tq_error *error)
 {
     size_t most = 0, count = (size_t)t->y->stride * (size_t)t->x->stride;
-    uint64_t work = 0, kept = 0;
+    uint64_t work = 0, prepacked = 0;
     TQ_TRY(tq_node_memory(node, count, sizeof *t->phases, &t->phases, error));
-    tq_scratch_part(&kept, count, sizeof(tq_gemm));
+    tq_scratch_part(&prepacked, count, sizeof(tq_gemm));
     for (size_t i = 0; i < count; i++) {
-        tq_transposed_phase *p = &t->phases[t->count];
+        tq_transpose_conv_phase *p = &t->phases[t->count];
         p->y = side_of(t->y, (int32_t)(i / (size_t)t->x->stride));
         p->x = side_of(t->x, (int32_t)(i % (size_t)t->x->stride));
         if (pixels(t, p) == 0)
@@ -117,7 +121,7 @@ tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scrat
             p->scan = reversed(p->scan);
         TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, (size_t)p->y.taps * (size_t)p->x.taps, t->channels,
                             t->flags, error));
-        p->packed_at = tq_scratch_part(&kept, p->gemm.packed_bytes, 1);
+        p->packed_at = tq_scratch_part(&prepacked, p->gemm.packed_bytes, 1);
         uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, pixels(t, p), node->threads);
         work = bytes > work ? bytes : work;
         most = pixels(t, p) > most ? pixels(t, p) : most;
@@ -130,7 +134,7 @@ tq_status tq_transposed_prepare(tq_node *node, tq_transposed *t, uint64_t *scrat
     /* phases follow from the filter and these */
     const int64_t form[] = {t->y->stride, t->y->pad, t->y->in, t->y->out, t->x->stride, t->x->pad, t->x->in, t->x->out,
                             t->flags, (int64_t)t->batches};
-    return tq_node_keep(node, kept, pack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_keep(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Rows of a phase, counted over all images. */
@@ -149,14 +153,14 @@ static void spread_rows(void *context, size_t begin, size_t end)
     }
 }
 
-void tq_transposed_eval(const tq_node *node, const tq_transposed *t)
+void tq_transpose_conv_gemm_eval(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
     const tq_gemm *packed = node->kept;
     size_t bytes = t->out_channels * tq_element_bytes(node->out[0]->type);
     bool direct = t->y->stride == 1 && t->x->stride == 1;
     char *result = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);
     for (size_t i = 0; i < t->count; i++) {
-        const tq_transposed_phase *p = &t->phases[i];
+        const tq_transpose_conv_phase *p = &t->phases[i];
         tq_gemm_rows rows = {node->in[2]->data, pixels(t, p), t->channels, &p->scan};
         tq_gemm_run(&packed[i], &rows, &t->store, result, t->out_channels, tq_scratch_at(node, t->work_at),
                     node->threads);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One spatial dimension of a convolution: its size, its padding, and which taps of the filter meet the
- * input at an output's place.
+ * One spatial dimension of a convolution: its output size, its padding, and the taps of the filter that lie inside the
+ * input at an output position.
  *
  *     SAME    out = ceil(in / stride)
  *     VALID   out = (in + stride - effective) / stride, effective = (filter - 1) * dilation + 1
- *     pad     max((out - 1) * stride + effective - in, 0) / 2 cells before the first; an odd one comes after
+ *     pad     max((out - 1) * stride + effective - in, 0) / 2 cells in front; the greater half behind
  *
  * Source: LiteRT f6745779, tflite/kernels/padding.h.
  */
@@ -19,17 +19,17 @@ typedef struct tq_window {
     int32_t out, pad; /* from tq_window_fit */
 } tq_window;
 
-/* Gives out and pad.  Fails, naming `what` ("height"), for a stride, dilation or filter that is not positive, for
-   a padding that there is not, and for a size that is negative or past int32. */
+/* Sets out and pad.  window->in >= 0; padding: TQ_Padding_x.  TQ_BAD_OPERATOR, naming `what` ("height"), for a stride,
+   dilation or filter < 1, another padding, and an output size or pad outside [0, 2^31). */
 tq_status tq_window_fit(const tq_node *node, const char *what, int64_t padding, tq_window *window, tq_error *error);
 
-/* Where the filter's first tap falls in the input. */
+/* The input position of the first tap for output position `out`; negative in the padding. */
 static inline int64_t tq_window_origin(const tq_window *window, int32_t out)
 {
     return (int64_t)out * window->stride - window->pad;
 }
 
-/* The taps [*first, *end) that fall inside the input. */
+/* The taps [*first, *end) that lie inside the input for output position `out`. */
 static inline void tq_window_taps(const tq_window *window, int32_t out, int32_t *first, int32_t *end)
 {
     int64_t origin = tq_window_origin(window, out), room = window->in - origin;

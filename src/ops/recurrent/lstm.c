@@ -13,7 +13,7 @@
 #include "ops/check.h"
 #include "ops/recurrent/lstm.h"
 #include "ops/recurrent/lstm_basic.h"
-#include "ops/recurrent/lstm_integer.h"
+#include "ops/recurrent/lstm_integer_8.h"
 
 typedef struct sequence {
     tq_lstm lstm;

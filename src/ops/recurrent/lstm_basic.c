@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LSTM, basic kernel: one step.  Inputs x [n, inputs], h [n, cells], weights [4 cells, inputs + cells],
- * bias [4 cells], c [n, cells]; outputs h, c, and two that only hold work: x beside h, and the sums of the gates.
- * The gates stand in the order input, modulation, forget, output:
+ * LSTM with kernel_type BASIC: one step.  Inputs x [n, inputs], h [n, cells], weights [4 cells, inputs + cells],
+ * bias [4 cells], c [n, cells]; outputs h, c, and two temporary results: x beside h, and the sums of the gates.
+ * The gates have the order input, modulation, forget, output:
  *
  *     c = logistic(input) * tanh(modulation) + logistic(forget) * c,  h = logistic(output) * tanh(c)
  *
@@ -10,9 +10,8 @@
  *
  *     float32
  *     uint8       x, h and weights UINT8, the former with scale 1/128 and zero point 128; bias INT32; c INT16 in Q4;
- *                 sums INT16 in Q3 = sat16(up(bias + sum (x - 128)(w - z_w), f32(4096 * s_bias))), where `up` is the
- *                 multiplication whose ties all go up, which is that of LiteRT's matrix product; the functions are
- *                 those of quant/fixed_math_16.h
+ *                 sums INT16 in Q3 = sat16(up(bias + sum (x - 128)(w - z_w), f32(4096 * s_bias))), `up` rounds
+ *                 ties up, as LiteRT's matrix product; logistic and tanh of quant/fixed_math_16.h
  *
  * Source: LiteRT f6745779, tflite/kernels/lstm.cc, internal/optimized/optimized_ops.h (LstmCell; it has no other).
  */
@@ -22,7 +21,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/curves.h"
+#include "ops/recurrent/eigen_functions.h"
 #include "ops/products/dot.h"
 #include "ops/recurrent/ordered_product.h"
 #include "ops/quantized.h"
@@ -67,10 +66,10 @@ static void step_floats(const cell *l, const float *sums, size_t b, const float 
         size_t at = b * l->cells + i, four = (4 - b * l->cells % 4) % 4, whole = four;
         if (l->cells > four)
             whole = four + (l->cells - four) / 4 * 4;
-        float (*logistic)(float) = i >= four && i < whole ? tq_curve_logistic : tq_curve_logistic_alone;
-        float added = logistic(sums[GATE_INPUT * l->cells + i]) * tq_curve_tanh(sums[GATE_MODULATION * l->cells + i]);
+        float (*logistic)(float) = i >= four && i < whole ? tq_eigen_logistic : tq_eigen_logistic_scalar;
+        float added = logistic(sums[GATE_INPUT * l->cells + i]) * tq_eigen_tanh(sums[GATE_MODULATION * l->cells + i]);
         out_c[at] = added + logistic(sums[GATE_FORGET * l->cells + i]) * c[at];
-        out_h[at] = logistic(sums[GATE_OUTPUT * l->cells + i]) * tq_curve_tanh(out_c[at]);
+        out_h[at] = logistic(sums[GATE_OUTPUT * l->cells + i]) * tq_eigen_tanh(out_c[at]);
     }
 }
 
@@ -121,8 +120,8 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
             size_t at = b * l->cells + i;
             int16_t modulation = tq_q16_tanh(gate[GATE_MODULATION * l->cells + i], 3);
             int16_t added = tq_q16_mul(tq_q16_logistic(gate[GATE_INPUT * l->cells + i]), modulation);
-            int16_t kept = tq_q16_mul(tq_q16_logistic(gate[GATE_FORGET * l->cells + i]), c[at]);
-            out_c[at] = tq_q16_saturate(tq_rounding_divide_by_pot(added, 4) + kept);
+            int16_t retained = tq_q16_mul(tq_q16_logistic(gate[GATE_FORGET * l->cells + i]), c[at]);
+            out_c[at] = tq_q16_saturate(tq_rounding_divide_by_pot(added, 4) + retained);
             int16_t squashed = tq_q16_tanh(tq_q16_shift_left(out_c[at], 1), 3);
             int16_t h = tq_q16_mul(tq_q16_logistic(gate[GATE_OUTPUT * l->cells + i]), squashed);
             out_h[at] = (uint8_t)(128 + tq_clamp_i64(tq_rounding_divide_by_pot(h, 8), -128, 127));
@@ -133,7 +132,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
 
 /* ---- prepare ---- */
 
-/* Its one form, of those that LSTM has, in which no input is optional. */
+/* The form of LSTM without optional inputs. */
 static tq_status check_counts(const tq_node *node, tq_error *error)
 {
     if (node->in_count != INPUTS)
@@ -192,7 +191,7 @@ static tq_status check_shapes(tq_node *node, cell *l, tq_error *error)
     return tq_output_shape(node, SUMS, &sums, error);
 }
 
-static tq_status prepare_codes(tq_node *node, cell *l, tq_error *error)
+static tq_status prepare_quantized(tq_node *node, cell *l, tq_error *error)
 {
     const int scaled[] = {WEIGHTS, BIAS};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
@@ -216,5 +215,5 @@ tq_status tq_prepare_lstm_basic(tq_node *node, tq_error *error)
     TQ_TRY(tq_node_state(node, sizeof *l, &l, error));
     TQ_TRY(check_shapes(node, l, error));
     node->eval = eval_floats;
-    return node->in[INPUT]->type == TQ_TensorType_UINT8 ? prepare_codes(node, l, error) : TQ_OK;
+    return node->in[INPUT]->type == TQ_TensorType_UINT8 ? prepare_quantized(node, l, error) : TQ_OK;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of an LSTM in floating point, with weights of floats or of codes (hybrid).  Contract: lstm.h.
+ * A step of an LSTM in float32, with float32 or quantized (hybrid) weights.  Contract: lstm.h.
  *
  * Floats: a gate's sum is ((bias + W x) + A aux) + R h, each product summed as ops/recurrent/ordered_product.h says.
  *
- * Hybrid: x, aux, h and what is projected are quantized row by row (ops/products/hybrid.h), and
+ * Hybrid: x, aux, h and the input of the projection are quantized row by row (ops/products/hybrid.h), and
  *     gate += f32(acc - z * sum(w)) * f32(s_w * s_row)
- * for each of the matrices in turn; peepholes are f32(code * scale).
+ * for each of the matrices in turn; peepholes are f32(q * scale).
  */
 #include <math.h>
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/curves.h"
+#include "ops/recurrent/eigen_functions.h"
 #include "ops/recurrent/lstm.h"
 #include "ops/recurrent/ordered_product.h"
 #include "ops/parallel.h"
@@ -65,7 +65,7 @@ static size_t width_of(const tq_lstm *l)
     return l->inputs + l->aux + l->outputs;
 }
 
-/* Columns of [cells][width] weights into the joined matrix, from row `first` and column `channel` on. */
+/* Copies [cells][width] weights, transposed, into the joined matrix, from row `first` and column `channel` on. */
 static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t first, size_t channel)
 {
     for (size_t cell = 0; cell < l->cells && !tq_stop_after(width); cell++)
@@ -151,16 +151,16 @@ static void sum_floats(void *context, size_t begin, size_t end)
 static void add_peephole(const tq_lstm *l, const tq_tensor *peephole, float *gate)
 {
     const float *c = l->cell_state->data;
-    bool codes = tq_is_hybrid_weights(peephole);
+    bool quantized = tq_is_hybrid_weights(peephole);
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;
-        float w = codes ? (float)((const int8_t *)peephole->data)[cell] * tq_scale_at(peephole, cell)
+        float w = quantized ? (float)((const int8_t *)peephole->data)[cell] * tq_scale_at(peephole, cell)
                         : ((const float *)peephole->data)[cell];
         gate[i] += w * c[i];
     }
 }
 
-/* Each batch to mean 0 and deviation 1, then by its coefficient, plus its bias. */
+/* Layer normalization of each batch: mean 0 and deviation 1, times the coefficient, plus the bias. */
 static void normalize(const tq_lstm *l, const tq_lstm_gate *g, float *gate)
 {
     const float *coefficient = g->norm->data, *bias = g->bias->data;
@@ -179,8 +179,8 @@ static void normalize(const tq_lstm *l, const tq_lstm_gate *g, float *gate)
     }
 }
 
-/* Where the runtime has a gate's values, in gates: modulation before forget. */
-static size_t place_of(const tq_lstm *l, int gate)
+/* The position of a gate in TFLite's scratch, in gates: modulation before forget. */
+static size_t target_of(const tq_lstm *l, int gate)
 {
     static const size_t places[TQ_GATES] = {0, 2, 1, 3};
     return places[gate] - l->cifg;
@@ -201,7 +201,7 @@ static void finish_gate(const step *s, int gate)
     }
     size_t rows = l->together ? 1 : l->batches, row = size / rows;
     for (size_t b = 0; b < rows; b++)
-        tq_curve_logistic_row(values + b * row, row, place_of(l, gate) * size + b * row);
+        tq_eigen_logistic_row(values + b * row, row, target_of(l, gate) * size + b * row);
 }
 
 static float clipped(float x, float clip)
@@ -226,8 +226,8 @@ static void project_codes(const step *s, const float *hidden, float *h)
 {
     size_t work = 0;
     const tq_lstm *l = s->l;
-    tq_rows in = tq_rows_take(hidden, l->cells, l->cells, l->batches, l->rule,
-                              tq_scratch_at(s->node, l->hidden_codes_at), tq_scratch_at(s->node, l->rows_at));
+    tq_rows in = tq_rows_make(hidden, l->cells, l->cells, l->batches, l->rule,
+                              tq_scratch_at(s->node, l->hidden_quantized_at), tq_scratch_at(s->node, l->rows_at));
     for (size_t b = 0; b < l->batches; b++)
         for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
             float start = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
@@ -281,12 +281,12 @@ void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence
 {
     tq_hybrid_row *scales = tq_scratch_at(node, l->rows_at);
     step s = {.node = node, .l = l, .gates = tq_scratch_at(node, l->gates_at)};
-    s.x = tq_rows_of_step(x, at, l->inputs, l->batches, l->rule, tq_scratch_at(node, l->x_codes_at), scales);
+    s.x = tq_rows_of_step(x, at, l->inputs, l->batches, l->rule, tq_scratch_at(node, l->x_quantized_at), scales);
     if (l->aux)
-        s.aux = tq_rows_of_step(aux, at, l->aux, l->batches, l->rule, tq_scratch_at(node, l->aux_codes_at),
+        s.aux = tq_rows_of_step(aux, at, l->aux, l->batches, l->rule, tq_scratch_at(node, l->aux_quantized_at),
                                 scales + l->batches);
-    s.h = tq_rows_take(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
-                       tq_scratch_at(node, l->h_codes_at), scales + 2 * l->batches);
+    s.h = tq_rows_make(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
+                       tq_scratch_at(node, l->h_quantized_at), scales + 2 * l->batches);
     tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads,
                     l->rule ? sum_codes : sum_floats, &s);
     for (int gate = first_gate(l); gate <= TQ_GATE_MODULATION; gate++)

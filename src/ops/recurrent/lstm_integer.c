@@ -13,59 +13,25 @@
  * All effective scales are computed in float32.
  *
  * Source: LiteRT f6745779, tflite/kernels/unidirectional_sequence_lstm.cc, lstm_eval.cc,
- * internal/reference/portable_tensor_utils.cc.  There, peepholes of a projected LSTM reach only as many cells as
- * there are outputs; and a scale of the cell state that is no power of two goes unnoticed.
+ * internal/reference/portable_tensor_utils.cc.  In LiteRT, peepholes of a projected LSTM reach only as many cells as
+ * there are outputs, and a cell state scale that is no power of two is accepted.
  */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
-#include "ops/recurrent/lstm_integer.h"
 #include "ops/parallel.h"
+#include "ops/recurrent/lstm_integer_8.h"
+#include "ops/recurrent/lstm_integer_common.h"
 #include "ops/scratch.h"
 #include "quant/fixed_math.h"
 #include "quant/fixed_math_16.h"
 
-enum { HIDDEN = 4 }; /* which of the intermediate tensors */
-#define CELLS 128    /* at a time, whose tangents fit the stack */
+enum { HIDDEN = 4 }; /* index of the intermediate tensor */
+#define CELLS 128    /* of one pass, whose tanh values are on the stack */
 
 /* ---- prepare ---- */
-
-tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error)
-{
-    if (!(scale >= 0 && scale <= 3.40282347e38f))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales lead to a multiplier of %g for %s", (double)scale,
-                          what);
-    *out = tq_fixed_of((double)scale);
-    return TQ_OK;
-}
-
-tq_status tq_lstm_intermediate(tq_node *node, size_t i, float *scale, int32_t *zero_point, tq_error *error)
-{
-    tq_vector indices = tq_get_vector(&node->row.table, TQ_Operator_intermediates);
-    const tq_tensor *tensor = tq_node_tensor(node, tq_vector_i32(&indices, i));
-    if (!tensor || tensor->quantization.count == 0 || !(tensor->quantization.scale[0] > 0))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "intermediate tensor %zu has no scale", i);
-    *scale = tq_scale_at(tensor, 0);
-    *zero_point = tq_zero_point_at(tensor, 0);
-    return TQ_OK;
-}
-
-tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *bias, int32_t scalar, int32_t **out,
-                       tq_error *error)
-{
-    size_t rows = (size_t)matrix->shape.dims[0], cols = (size_t)matrix->shape.dims[1];
-    if (!tq_is_constant(matrix) || (bias && !tq_is_constant(bias)))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "weights and biases of integers must be constant");
-    int32_t *sums;
-    TQ_TRY(tq_node_memory(node, rows, sizeof *sums, &sums, error));
-    tq_row_sums(matrix->data, rows, cols, sums);
-    for (size_t r = 0; r < rows; r++)
-        sums[r] = tq_wrap_i32((int64_t)sums[r] * scalar + (bias ? ((const int32_t *)bias->data)[r] : 0));
-    *out = sums;
-    return TQ_OK;
-}
 
 static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *error)
 {
@@ -103,12 +69,6 @@ static tq_status find_cell_shift(const tq_node *node, tq_lstm *l, tq_error *erro
     return TQ_OK;
 }
 
-int32_t tq_lstm_clip_code(float clip, float scale, float most)
-{
-    float code = clip > 0 ? clip / scale : 0;
-    return (int32_t)(code < most ? code : most);
-}
-
 static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
@@ -139,8 +99,8 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
     TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden,
                               error));
-    l->cell_clip_code = tq_lstm_clip_code(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
-    l->projection_clip_code = tq_lstm_clip_code(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
+    l->cell_clip_q = tq_lstm_clip_quantized(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
+    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
     if (!l->projection)
         return TQ_OK;
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(l->projection, 0) * s_hidden / tq_scale_at(l->output_state, 0),
@@ -176,7 +136,7 @@ static void sum_cells(void *context, size_t begin, size_t end)
             }
 }
 
-/* The runtime takes sixteen cells of a batch together, and rounds ties of theirs up; of the rest, away from zero. */
+/* TFLite rounds ties up in whole groups of sixteen cells of a batch, and away from zero in the remaining cells. */
 static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 {
     const int16_t *c = l->cell_state->data, *w = g->peephole->data;
@@ -241,20 +201,6 @@ static void finish_gate(const step *s, int gate)
 
 /* ---- cells and output ---- */
 
-void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates)
-{
-    size_t size = l->batches * l->cells;
-    const int16_t *forget = gates + TQ_GATE_FORGET * size, *input = gates + TQ_GATE_INPUT * size;
-    const int16_t *modulation = gates + TQ_GATE_MODULATION * size;
-    int16_t *c = l->cell_state->data;
-    for (size_t i = 0; i < size; i++) {
-        int16_t share = l->cifg ? tq_q16_wrap(INT16_MAX - forget[i]) : input[i];
-        int16_t kept = tq_q16_wrap(tq_rounding_divide_by_pot(forget[i] * c[i], 15));
-        int16_t added = tq_q16_wrap(tq_rounding_divide_by_pot(share * modulation[i], 30 + l->cell_shift));
-        c[i] = (int16_t)tq_lstm_clipped(tq_q16_saturate(kept + added), l->cell_clip_code);
-    }
-}
-
 static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
 {
     size_t work = 0;
@@ -262,8 +208,8 @@ static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
     for (size_t b = 0; b < l->batches; b++)
         for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
             int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
-            int8_t code = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
-            h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(code, l->projection_clip_code);
+            int8_t q = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
+            h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(q, l->projection_clip_q);
         }
 }
 
@@ -272,7 +218,7 @@ static void give_output(const step *s, const tq_sequence *out, size_t at)
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
     const int16_t *gate = s->gates + TQ_GATE_OUTPUT * size, *c = l->cell_state->data;
-    int8_t *h = l->output_state->data, *hidden = l->projection ? tq_scratch_at(s->node, l->hidden_codes_at) : h;
+    int8_t *h = l->output_state->data, *hidden = l->projection ? tq_scratch_at(s->node, l->hidden_quantized_at) : h;
     int32_t zero_point = l->projection ? -l->hidden_zero_point : l->hidden_zero_point;
     for (size_t begin = 0; begin < size; begin += CELLS) {
         int16_t squashed[CELLS];

@@ -12,22 +12,24 @@
  * gates.  Effective scales are computed in float32.  There is no input gate (the cell takes 1 - forget), no peephole;
  * there are layer normalizations and a projection.
  *
- * Source: LiteRT f6745779, tflite/kernels/lstm.cc, lstm_eval.cc, internal/reference/portable_tensor_utils.cc.  Of two
- * slips there the operator's results are made, so they are here too: the output gate's h' takes the modulation's z_1,
- * and for the multiplier of s_2 / s_0 the shift of the forget gate's (its index passes the array's end, and the shifts
- * lie behind it), so that but for absurd scales the state does not reach the output gate.
+ * Source: LiteRT f6745779, tflite/kernels/lstm.cc, lstm_eval.cc, internal/reference/portable_tensor_utils.cc.  LiteRT
+ * has two errors that change results, so they are reproduced here: the output gate's h' uses the modulation's z_1; and
+ * its multiplier of s_2 / s_0 is the shift of the forget gate (an index passes the array's end, and the shifts follow
+ * in memory), so that for ordinary scales the state does not reach the output gate.
  */
+#include "ops/recurrent/lstm_integer_8.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/lstm_integer.h"
 #include "ops/parallel.h"
+#include "ops/recurrent/lstm_integer_common.h"
 #include "ops/scratch.h"
 
 /* ---- prepare ---- */
 
-/* Intermediate tensors: three a gate. */
+/* The three intermediate tensors of a gate. */
 enum { SUM, FROM_X, FROM_H, PARTS };
 
 static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
@@ -75,7 +77,8 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
     return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_at(l->output_state, 0), &g->recurrent_bias, error);
 }
 
-static void slip(tq_lstm *l)
+/* LiteRT's two errors: see the top of the file. */
+static void copy_litert_errors(tq_lstm *l)
 {
     l->gates[TQ_GATE_OUTPUT].h_to_sum.multiplier = l->gates[TQ_GATE_FORGET].h_to_sum.shift;
     l->gates[TQ_GATE_OUTPUT].h_zero_point = l->gates[TQ_GATE_MODULATION].x_zero_point;
@@ -86,10 +89,10 @@ tq_status tq_lstm_prepare_integer_8(tq_node *node, tq_lstm *l, tq_error *error)
     TQ_TRY(check(node, l, error));
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         TQ_TRY(prepare_gate(node, l, gate, error));
-    slip(l);
+    copy_litert_errors(l);
     l->cell_shift = -15;
-    l->cell_clip_code = l->cell_clip < 1 ? tq_lstm_clip_code(l->cell_clip, 0x1p-15f, INT16_MAX) : 0;
-    l->projection_clip_code = tq_lstm_clip_code(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
+    l->cell_clip_q = l->cell_clip < 1 ? tq_lstm_clip_quantized(l->cell_clip, 0x1p-15f, INT16_MAX) : 0;
+    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
     float scale = (float)(tq_scale_at(l->projection, 0) * 0x1p-15 / (double)tq_scale_at(l->output_state, 0));
     TQ_TRY(tq_lstm_multiplier(node, scale, "the projection", &l->to_projected, error));
     return tq_lstm_fold(node, l->projection, l->projection_bias, 0, &l->projected_bias, error);
@@ -128,8 +131,8 @@ static void sum_cells(void *context, size_t begin, size_t end)
             }
 }
 
-/* A NaN gives 0, as there: the variance of equal numbers may round to below 0. */
-static int16_t code_of(float x)
+/* NaN gives 0, as in LiteRT: the variance of equal values may be rounded to below 0. */
+static int16_t saturate_f32(float x)
 {
     return x >= 32767.0f ? INT16_MAX : x <= -32768.0f ? INT16_MIN : x == x ? (int16_t)x : 0;
 }
@@ -148,7 +151,7 @@ static void normalize(const tq_lstm_gate *g, int16_t *row, size_t n)
     float inverse = 1.0f / sqrtf(variance == 0 ? 1e-8f : variance);
     for (size_t i = 0; i < n; i++) {
         float value = ((float)row[i] - mean) * inverse * weights[i] * scale + (float)bias[i] * bias_scale;
-        row[i] = code_of(tq_round_f32(value * 0x1p12f));
+        row[i] = saturate_f32(tq_round_f32(value * 0x1p12f));
     }
 }
 
@@ -161,7 +164,7 @@ static void finish_gate(const step *s, int gate)
         normalize(&l->gates[gate], values + b * l->cells, l->cells);
     for (size_t i = 0; i < size; i++) {
         float x = (float)values[i] * 0x1p-12f;
-        values[i] = code_of((gate == TQ_GATE_MODULATION ? tanhf(x) : 1.0f / (1.0f + expf(-x))) * 0x1p15f);
+        values[i] = saturate_f32((gate == TQ_GATE_MODULATION ? tanhf(x) : 1.0f / (1.0f + expf(-x))) * 0x1p15f);
     }
 }
 
@@ -173,20 +176,20 @@ static int8_t project(const tq_lstm *l, const int16_t *hidden, size_t row)
     int64_t sum = l->projected_bias[row];
     for (size_t i = 0; i < l->cells; i++)
         sum += hidden[i] * weights[i];
-    int64_t code = (int64_t)tq_multiply_i64(sum, l->to_projected.multiplier, l->to_projected.shift) +
+    int64_t q = (int64_t)tq_multiply_i64(sum, l->to_projected.multiplier, l->to_projected.shift) +
                    tq_zero_point_at(l->output_state, 0);
-    return (int8_t)tq_lstm_clipped(tq_lstm_saturate_8(code), l->projection_clip_code);
+    return (int8_t)tq_lstm_clipped(tq_lstm_saturate_8(q), l->projection_clip_q);
 }
 
-/* What the gate lets through takes its place. */
-static void let_out(const step *s)
+/* The output gate times tanh(c), in place of the gate; then the projection. */
+static void give_output(const step *s)
 {
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
     const int16_t *c = l->cell_state->data;
     int16_t *gate = s->gates + TQ_GATE_OUTPUT * size;
     for (size_t i = 0; i < size; i++) {
-        int16_t value = code_of(tanhf((float)c[i] * 0x1p-15f) * 0x1p15f);
+        int16_t value = saturate_f32(tanhf((float)c[i] * 0x1p-15f) * 0x1p15f);
         gate[i] = (int16_t)tq_rounding_divide_by_pot(gate[i] * value, 15);
     }
     for (size_t b = 0; b < l->batches; b++)
@@ -204,7 +207,7 @@ void tq_lstm_step_integer_8(const tq_node *node, const tq_lstm *l, const tq_sequ
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);
-    let_out(&s);
+    give_output(&s);
     for (size_t b = 0; b < l->batches; b++)
         memcpy((int8_t *)out->data + at * out->step_size + b * out->batch_size,
                (const int8_t *)l->output_state->data + b * l->outputs, l->outputs);

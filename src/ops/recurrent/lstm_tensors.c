@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tensors of one direction of an LSTM, found and checked.  Contract: lstm.h.
+ * Finds and checks the tensors of one direction of an LSTM.  Contract: lstm.h.
  */
 #include "ops/check.h"
 #include "ops/recurrent/lstm.h"
 #include "ops/scratch.h"
 #include "ops/recurrent/state.h"
 
-/* What the types of the other tensors follow from. */
+/* The kind of LSTM, from which the types of all tensors follow. */
 typedef struct kinds {
     unsigned weights, peephole, bias, norm, output_state, cell_state;
     bool hybrid, integer;
 } kinds;
 
-/* Input i, or NULL where the operator has no such place or leaves it out. */
+/* Input i; NULL where the operator has no such input (i < 0) or leaves it out. */
 static tq_tensor *at(const tq_node *node, int i)
 {
     return i >= 0 && i < node->in_count ? node->in[i] : NULL;
@@ -24,7 +24,7 @@ static int of_gate(int first, int gate)
     return first < 0 ? -1 : first + gate;
 }
 
-/* Three places: input, forget, output. */
+/* Three tensors: input, forget, output. */
 static int of_peephole(int first, int gate)
 {
     return first < 0 || gate == TQ_GATE_MODULATION ? -1 : first + (gate == TQ_GATE_OUTPUT ? 2 : gate);
@@ -33,9 +33,9 @@ static int of_peephole(int first, int gate)
 static kinds kinds_of(const tq_node *node, const tq_tensor *weights)
 {
     bool floats = node->in[0]->type == TQ_TensorType_FLOAT32;
-    bool codes = tq_is_hybrid_weights(weights);
+    bool quantized = tq_is_hybrid_weights(weights);
     kinds k = {TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), TQ_T(FLOAT32), false, false};
-    if (floats && codes) {
+    if (floats && quantized) {
         k.weights = k.peephole = TQ_HYBRID_WEIGHTS;
         k.hybrid = true;
     } else if (!floats)
@@ -43,7 +43,7 @@ static kinds kinds_of(const tq_node *node, const tq_tensor *weights)
     return k;
 }
 
-/* A matrix [rows, cols], or, where there are no columns, a vector of `rows`. */
+/* The shape is [rows, cols], or [rows] where cols is 0. */
 static tq_status check_shape(const tq_node *node, int i, size_t rows, size_t cols, tq_error *error)
 {
     const tq_shape *shape = &node->in[i]->shape;
@@ -57,7 +57,7 @@ static tq_status check_shape(const tq_node *node, int i, size_t rows, size_t col
     return TQ_OK;
 }
 
-/* A tensor of weights: its type, shape and, if it holds codes, its one scale, or beside floats one for each row. */
+/* Checks type and shape of weights; quantized weights have one scale, or for hybrid operators one a row. */
 static tq_status check_weights(const tq_node *node, int i, unsigned types, size_t rows, size_t cols, tq_error *error)
 {
     if (!at(node, i))
@@ -75,7 +75,7 @@ static tq_status check_weights(const tq_node *node, int i, unsigned types, size_
     return TQ_OK;
 }
 
-/* Recurrent weights may be a diagonal of floats. */
+/* Recurrent float weights may be a diagonal, [cells]. */
 static tq_status find_recurrent(const tq_node *node, int i, int gate, const kinds *k, tq_lstm *l, tq_error *error)
 {
     const tq_tensor *r = at(node, i);
@@ -233,10 +233,10 @@ static void lay_out(tq_lstm *l, const kinds *k, uint64_t *total)
     uint64_t cells = (uint64_t)l->batches * l->cells, element = k->integer ? sizeof(int16_t) : sizeof(float);
     l->gates_at = tq_scratch_part(total, cells * TQ_GATES, element);
     l->hidden_at = tq_scratch_part(total, cells, element);
-    l->hidden_codes_at = tq_scratch_part(total, k->hybrid || k->integer ? cells : 0, 1);
-    l->x_codes_at = tq_scratch_part(total, k->hybrid ? (uint64_t)l->batches * l->inputs : 0, 1);
-    l->aux_codes_at = tq_scratch_part(total, k->hybrid ? (uint64_t)l->batches * l->aux : 0, 1);
-    l->h_codes_at = tq_scratch_part(total, k->hybrid ? (uint64_t)l->batches * l->outputs : 0, 1);
+    l->hidden_quantized_at = tq_scratch_part(total, k->hybrid || k->integer ? cells : 0, 1);
+    l->x_quantized_at = tq_scratch_part(total, k->hybrid ? (uint64_t)l->batches * l->inputs : 0, 1);
+    l->aux_quantized_at = tq_scratch_part(total, k->hybrid ? (uint64_t)l->batches * l->aux : 0, 1);
+    l->h_quantized_at = tq_scratch_part(total, k->hybrid ? (uint64_t)l->batches * l->outputs : 0, 1);
     l->rows_at = tq_scratch_part(total, k->hybrid ? 3 * (uint64_t)l->batches : 0, sizeof(tq_hybrid_row));
 }
 

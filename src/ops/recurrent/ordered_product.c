@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-/* Channels that are summed side by side, and lanes of each. */
+/* Channels that are summed at once, and partial sums of each. */
 enum { SIDE = 16, LANES = 4 };
 
 typedef struct block {
     float sums[LANES][SIDE];
 } block;
 
-/* The products of rows [begin, end) of w, each added to the lane of its number. */
+/* Adds the products of rows [begin, end) of w to the partial sums; row i to partial sum i % LANES. */
 static void add_rows(const float *w, size_t stride, const float *x, size_t begin, size_t end, size_t lane_mask,
                      block *b)
 {
@@ -33,7 +33,7 @@ static void sum_block(const float *w, size_t stride, const float *x, size_t dept
     memcpy(out, b.sums[0], sizeof b.sums[0]);
 }
 
-/* Fewer channels than a block: its columns copied side by side would cost more than they bring. */
+/* For fewer channels than a block: without the copy of columns, which costs more than it saves here. */
 static float sum_column(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes)
 {
     float sums[LANES] = {0, 0, 0, 0};

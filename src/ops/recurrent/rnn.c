@@ -31,7 +31,7 @@ typedef struct direction {
     tq_hybrid_rule rule; /* NULL: float weights */
     bool sums_change;
     int32_t *sums, *recurrent_sums, *aux_sums;
-    uint64_t next_at, x_codes_at, aux_codes_at, h_codes_at, scales_at;
+    uint64_t next_at, x_quantized_at, aux_quantized_at, h_quantized_at, scales_at;
 } direction;
 
 typedef struct rnn {
@@ -66,11 +66,11 @@ static void take_step(const tq_node *node, const direction *d, const tq_sequence
 {
     tq_hybrid_row *scales = tq_scratch_at(node, d->scales_at);
     step s = {.d = d, .next = tq_scratch_at(node, d->next_at)};
-    s.x = tq_rows_of_step(x, at, d->inputs, d->batches, d->rule, tq_scratch_at(node, d->x_codes_at), scales);
+    s.x = tq_rows_of_step(x, at, d->inputs, d->batches, d->rule, tq_scratch_at(node, d->x_quantized_at), scales);
     if (d->aux_weights)
-        s.aux = tq_rows_of_step(aux, at, d->aux, d->batches, d->rule, tq_scratch_at(node, d->aux_codes_at),
+        s.aux = tq_rows_of_step(aux, at, d->aux, d->batches, d->rule, tq_scratch_at(node, d->aux_quantized_at),
                                 scales + d->batches);
-    s.h = tq_rows_take(d->h->data, d->units, d->units, d->batches, d->rule, tq_scratch_at(node, d->h_codes_at),
+    s.h = tq_rows_make(d->h->data, d->units, d->units, d->batches, d->rule, tq_scratch_at(node, d->h_quantized_at),
                        scales + 2 * d->batches);
     tq_parallel_for(d->units, tq_grain(d->batches * (d->inputs + d->aux + d->units)), node->threads, sum_units, &s);
     tq_activate(d->activation, s.next, d->batches * d->units);
@@ -163,9 +163,9 @@ static void lay_out(direction *d, uint64_t *total)
 {
     uint64_t coded = d->rule ? d->batches : 0;
     d->next_at = tq_scratch_part(total, d->batches * d->units, sizeof(float));
-    d->x_codes_at = tq_scratch_part(total, coded * d->inputs, 1);
-    d->aux_codes_at = tq_scratch_part(total, coded * d->aux, 1);
-    d->h_codes_at = tq_scratch_part(total, coded * d->units, 1);
+    d->x_quantized_at = tq_scratch_part(total, coded * d->inputs, 1);
+    d->aux_quantized_at = tq_scratch_part(total, coded * d->aux, 1);
+    d->h_quantized_at = tq_scratch_part(total, coded * d->units, 1);
     d->scales_at = tq_scratch_part(total, 3 * coded, sizeof(tq_hybrid_row));
 }
 

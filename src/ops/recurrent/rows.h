@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of floats that matrices of floats, or of codes (hybrid), multiply; and sequences of them.
+ * Float rows as operands of products with float or quantized (hybrid) matrices; and sequences of rows.
  */
 #ifndef TQ_OPS_RECURRENT_ROWS_H
 #define TQ_OPS_RECURRENT_ROWS_H
@@ -8,14 +8,14 @@
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
 
-/* The places of the rows of a sequence, in elements: row (step, batch) begins at data + step * step_size +
-   batch * batch_size. */
+/* A sequence of rows in a tensor: row (step, batch) begins at element step * step_size + batch * batch_size. */
 typedef struct tq_sequence {
     void *data; /* NULL: there is none */
     size_t step_size, batch_size;
 } tq_sequence;
 
-/* How a sequence of `width` elements a row lies in a tensor, from element `offset` of each row on. */
+/* The sequence in a tensor with rows of `width` elements of element_size bytes, from element `offset` of each row on.
+   time_major: [steps, batches, width], else [batches, steps, width]. */
 static inline tq_sequence tq_sequence_of(void *data, size_t element_size, bool time_major, size_t steps,
                                          size_t batches, size_t width, size_t offset)
 {
@@ -30,36 +30,36 @@ typedef struct tq_rows {
     const float *data;
     size_t stride; /* from row to row */
     size_t width;
-    const int8_t *codes; /* [batch][width]; NULL: matrices are of floats */
+    const int8_t *quantized; /* [batch][width]; NULL: matrices are float */
     const tq_hybrid_row *scales;
 } tq_rows;
 
-/* The rows at `data`; with a rule, quantized into `codes` and `scales`. */
-static inline tq_rows tq_rows_take(const float *data, size_t stride, size_t width, size_t batches,
-                                   tq_hybrid_rule rule, int8_t *codes, tq_hybrid_row *scales)
+/* The rows at `data`; with a rule, they are quantized into `quantized` [batches][width] and `scales` [batches]. */
+static inline tq_rows tq_rows_make(const float *data, size_t stride, size_t width, size_t batches,
+                                   tq_hybrid_rule rule, int8_t *quantized, tq_hybrid_row *scales)
 {
-    tq_rows rows = {data, stride, width, rule ? codes : NULL, scales};
+    tq_rows rows = {data, stride, width, rule ? quantized : NULL, scales};
     for (size_t b = 0; rule && b < batches; b++)
-        scales[b] = rule(data + b * stride, width, codes + b * width);
+        scales[b] = rule(data + b * stride, width, quantized + b * width);
     return rows;
 }
 
 static inline tq_rows tq_rows_of_step(const tq_sequence *sequence, size_t step, size_t width, size_t batches,
-                                      tq_hybrid_rule rule, int8_t *codes, tq_hybrid_row *scales)
+                                      tq_hybrid_rule rule, int8_t *quantized, tq_hybrid_row *scales)
 {
     const float *data = (const float *)sequence->data + step * sequence->step_size;
-    return tq_rows_take(data, sequence->batch_size, width, batches, rule, codes, scales);
+    return tq_rows_make(data, sequence->batch_size, width, batches, rule, quantized, scales);
 }
 
-/* start + (row r of a matrix) . (the row of batch b).  sums: for codes, the sum of each of the matrix's rows. */
+/* start + (row r of a matrix) . (the row of batch b).  sums: the sums of the matrix's rows; NULL for float matrices. */
 static inline float tq_rows_product(float start, const tq_tensor *matrix, const int32_t *sums, const tq_rows *rows,
                                     size_t b, size_t r)
 {
     size_t width = rows->width;
-    if (!rows->codes)
+    if (!rows->quantized)
         return tq_add_dot_f32(start, (const float *)matrix->data + r * width, rows->data + b * rows->stride, width);
     const tq_hybrid_row *row = &rows->scales[b];
-    int64_t acc = tq_dot_i8((const int8_t *)matrix->data + r * width, rows->codes + b * width, width);
+    int64_t acc = tq_dot_i8((const int8_t *)matrix->data + r * width, rows->quantized + b * width, width);
     acc -= (int64_t)row->zero_point * sums[r];
     return start + (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, r) * row->scale);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Input tensors that an operator also writes: what recurrent operators remember from one invoke to the next.
+ * States of recurrent operators: input tensors that the operator writes, and reads in the next invoke.
  */
 #ifndef TQ_OPS_RECURRENT_STATE_H
 #define TQ_OPS_RECURRENT_STATE_H
 
 #include "ops/check.h"
 
-/* Input i is a variable tensor, and has one of these types and `count` elements. */
+/* Checks that input i is a variable tensor of a type of the set, with `count` elements. */
 static inline tq_status tq_check_state(const tq_node *node, int i, unsigned types, size_t count, tq_error *error)
 {
     TQ_TRY(tq_check_input(node, i, types, error));

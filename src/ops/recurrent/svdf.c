@@ -10,11 +10,11 @@
  *     float32, hybrid    hybrid: x quantized row by row, time weights dequantized (ops/products/hybrid.h)
  *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the
  *                        state's type, INT16 (with zero point 0) or INT8, which is also the time weights'; the rest in
- *                        32 bits, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); RELU is all that may
- *                        be asked for, and not applied
+ *                        32 bits, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); the activation must
+ *                        be RELU, and is not applied
  *
- * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states are those of
- * tflite-micro, whose arithmetic this is; LiteRT takes them for INT16 and reads past them.
+ * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states follow
+ * tflite-micro; LiteRT reads them as INT16, past their end.
  */
 #include <string.h>
 
@@ -34,16 +34,16 @@ typedef struct svdf {
     tq_hybrid_rule rule;
     float *time;   /* hybrid: the time weights, dequantized; NULL where they are not constant */
     int32_t *sums; /* hybrid: of the feature weights */
-    uint64_t time_at, sums_at, codes_at, products_at;
+    uint64_t time_at, sums_at, quantized_at, products_at;
 } svdf;
 
-/* The newest step's place, of filter f of batch b. */
+/* The index in the state of the newest step of filter f of batch b. */
 static size_t newest(const svdf *s, size_t b, size_t f)
 {
     return (b * s->filters + f) * s->memory + s->memory - 1;
 }
 
-/* Moves the whole state back by one; what comes to stand in a newest place is overwritten. */
+/* Moves the whole state back by one element; the caller overwrites the newest steps. */
 static void move_back(const svdf *s, tq_tensor *state, size_t size)
 {
     size_t count = s->batches * s->filters * s->memory;
@@ -99,12 +99,13 @@ static void dequantize_time(const tq_tensor *time, float *to)
 
 static tq_status eval_hybrid(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
     const int8_t *feature = node->in[FEATURE]->data;
     float *state = node->in[STATE]->data, *time = s->time;
     int32_t *sums = s->sums;
-    int8_t *codes = tq_scratch_at(node, s->codes_at);
+    int8_t *quantized = tq_scratch_at(node, s->quantized_at);
     if (!sums) {
         sums = tq_scratch_at(node, s->sums_at);
         tq_row_sums(feature, s->filters, s->inputs, sums);
@@ -115,9 +116,9 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
     }
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++) {
-        tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, codes);
-        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs / 8); f++) {
-            int64_t acc = tq_dot_i8(feature + f * s->inputs, codes, s->inputs) - (int64_t)row.zero_point * sums[f];
+        tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, quantized);
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs / 8); f++) {
+            int64_t acc = tq_dot_i8(feature + f * s->inputs, quantized, s->inputs) - (int64_t)row.zero_point * sums[f];
             state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));
         }
     }
@@ -133,12 +134,12 @@ static int32_t code_at(const tq_tensor *tensor, size_t i)
                                                : ((const int8_t *)tensor->data)[i];
 }
 
-static void put_code(tq_tensor *tensor, size_t i, int64_t code)
+static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
 {
     if (tensor->type == TQ_TensorType_INT16)
-        ((int16_t *)tensor->data)[i] = (int16_t)tq_clamp_i64(code, INT16_MIN, INT16_MAX);
+        ((int16_t *)tensor->data)[i] = (int16_t)tq_clamp_i64(q, INT16_MIN, INT16_MAX);
     else
-        ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(code, INT8_MIN, INT8_MAX);
+        ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(q, INT8_MIN, INT8_MAX);
 }
 
 /* time . state of row i of the state, below 2^31 rows of products below 2^32: no overflow. */
@@ -155,6 +156,7 @@ static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
 
 static tq_status eval_codes(tq_node *node, tq_error *error)
 {
+    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
     const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
@@ -164,19 +166,19 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
     int32_t zero_state = tq_zero_point_at(state, 0);
     move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters && !tq_stop_after(s->inputs); f++) {
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++) {
             int64_t acc = 0;
             for (size_t i = 0; i < s->inputs; i++)
                 acc += feature[f * s->inputs + i] * (x[b * s->inputs + i] - zero_in);
-            int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_state);
-            put_code(state, newest(s, b, f), (int64_t)code + zero_state);
+            int32_t q = tq_multiply_fixed(tq_wrap_i32(acc), s->to_state);
+            put_quantized(state, newest(s, b, f), (int64_t)q + zero_state);
         }
     for (size_t i = 0; i < s->batches * s->units; i++) {
         uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i % s->units] : 0; /* wraps */
-        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_after(2 * s->memory); f++)
+        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_count(&work, 2 * s->memory); f++)
             acc += (uint32_t)over_time(node, s, f);
-        int32_t code = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
-        ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)code + zero_out, INT8_MIN, INT8_MAX);
+        int32_t q = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
+        ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)q + zero_out, INT8_MIN, INT8_MAX);
     }
     return TQ_OK;
 }
@@ -224,7 +226,7 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
     return tq_output_shape(node, 0, &out, error);
 }
 
-static tq_status prepare_codes(tq_node *node, svdf *s, tq_error *error)
+static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
 {
     if (s->activation != TQ_ActivationFunctionType_RELU)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "activation is %lld; with int8 it must be RELU (1)",
@@ -268,7 +270,7 @@ static tq_status prepare_hybrid(tq_node *node, svdf *s, uint64_t *total, tq_erro
     }
     s->sums_at = tq_scratch_part(total, s->sums ? 0 : s->filters, sizeof *s->sums);
     s->time_at = tq_scratch_part(total, s->time ? 0 : count, sizeof *s->time);
-    s->codes_at = tq_scratch_part(total, s->inputs, 1);
+    s->quantized_at = tq_scratch_part(total, s->inputs, 1);
     node->eval = eval_hybrid;
     return TQ_OK;
 }
@@ -283,7 +285,7 @@ tq_status tq_prepare_svdf(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_activation(node, s->activation, error));
     uint64_t total = 0;
     if (node->in[INPUT]->type == TQ_TensorType_INT8)
-        TQ_TRY(prepare_codes(node, s, error));
+        TQ_TRY(prepare_quantized(node, s, error));
     else if (tq_is_hybrid_weights(node->in[FEATURE]))
         TQ_TRY(prepare_hybrid(node, s, &total, error));
     else

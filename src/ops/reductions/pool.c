@@ -17,7 +17,6 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
-#include "ops/movement/movement.h"
 #include "ops/quantized.h"
 
 /* Channels that are pooled at once, with their sums on the stack. */

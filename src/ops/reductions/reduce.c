@@ -1,144 +1,517 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk of reductions.  See reduce.h.
+ * MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL.
+ *
+ * With n inputs q an output, and (m, e) the fixed-point form of s_i / s_o:
+ *     MEAN  t = min(floor(log2 n), 32, 31 + e),  clamp(MBQM(sum(q) - n * z_i, tdiv(m * 2^t, n), e - t) + z_o)
+ *     SUM   clamp(MBQM(sum(q) - n * z_i, m, e) + z_o)
+ *     XNNPACK's MEAN and SUM of 8 bits: k = f32(s_i / s_o), of MEAN f32(k * f32(1 / n));
+ *           clamp(even(f32(f32(sum(q) * k) + f32(z_o - f32(f32(n * z_i) * k)))))
+ *     optimized SUM: clamp(away(f32(f32(sum(q) * k) + f32(f32(-z_i * k) * n))) + z_o)
+ *     optimized MEAN of 8 bits over height and width, with keep_dims: (m, e) of f32(s_i / f32(n * s_o)),
+ *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), by the rule up in whole blocks of 16 channels
+ *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ...,
+ *           clamp(MBQM64(p, m, e) + z_o)
+ * MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap.
+ * Source: LiteRT f6745779, tflite/kernels/reduce.cc, internal/reference/reduce.h and internal/optimized/{reduce.h,
+ * integer_ops/mean.h}.
  */
-#include "ops/reductions/reduce.h"
-
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
+#include "ops/check.h"
+#include "ops/elementwise/fixed_point_lanes.h"
+#include "ops/quantized.h"
+#include "ops/reductions/reduce_walk.h"
 
-/* Inputs for which a thread is worth waking. */
-#define THREAD_INPUTS ((size_t)1 << 15)
+#define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
 
-void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes)
+/* ---- the folds ----
+   FOLD_BODY(target, isa, name, input, accumulator, expression of acc and in) */
+
+#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)                                             \
+    target static void name##_row_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                     \
+        (void)r;                                                                                          \
+        acc_t *restrict accs = to;                                                                        \
+        const in_t *restrict ins = from;                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                  \
+            const acc_t acc = accs[i];                                                                    \
+            const in_t in = ins[i];                                                                       \
+            accs[i] = (acc_t)(expression);                                                                \
+        }                                                                                                 \
+    }                                                                                                     \
+    target static void name##_run_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                     \
+        (void)r;                                                                                          \
+        acc_t acc = *(acc_t *)to;                                                                         \
+        const in_t *restrict ins = from;                                                                  \
+        TQ_EACH(i, n) {                                                                                   \
+            const in_t in = ins[i];                                                                       \
+            acc = (acc_t)(expression);                                                                    \
+        }                                                                                                 \
+        *(acc_t *)to = acc;                                                                               \
+    }
+
+#define WRAP32(a, op, b) (int32_t)((uint32_t)(a)op(uint32_t)(b))
+#define WRAP64(a, op, b) (int64_t)((uint64_t)(a)op(uint64_t)(b))
+#define LARGER in > acc ? in : acc
+#define SMALLER in < acc ? in : acc
+
+/* A product of codes that has begun fits int32, as MBQM64 saturates to it; this marks one that has not. */
+#define NO_PRODUCT INT64_MIN
+
+TQ_BODY int64_t times_code(const tq_reduction *r, int64_t acc, int32_t q)
 {
-    size_t dims[TQ_DIMS];
-    bool cut[TQ_DIMS];
-    int rank = 0, reduced = 0;
-    r->how = how;
-    r->fold_row = how->fold_row[tq_isa()];
-    r->fold_run = how->fold_run[tq_isa()];
-    r->outputs = r->each = 1;
-    for (int d = 0; d < shape->rank; d++) {
-        bool is_cut = axes >> d & 1;
-        size_t dim = (size_t)shape->dims[d];
-        reduced += is_cut;
-        *(is_cut ? &r->each : &r->outputs) *= dim;
-        if (dim == 1)
-            continue;
-        if (rank > 0 && cut[rank - 1] == is_cut) {
-            dims[rank - 1] *= dim;
-            continue;
-        }
-        dims[rank] = dim;
-        cut[rank++] = is_cut;
-    }
-    r->all = reduced == shape->rank;
-    r->row = rank > 0 && !cut[rank - 1];
-    r->inner = rank > 0 ? dims[rank - 1] : 1;
-    r->kept_rank = r->cut_rank = 0;
-    size_t step = r->inner;
-    for (int d = rank - 2; d >= 0; step *= dims[d], d--) {
-        /* outermost last, for now: the walks below count from the innermost */
-        int *count = cut[d] ? &r->cut_rank : &r->kept_rank;
-        (cut[d] ? r->cut : r->kept)[*count] = dims[d];
-        (cut[d] ? r->cut_step : r->kept_step)[(*count)++] = step;
-    }
+    int64_t code = (int64_t)q - r->in_zero_point;
+    return acc == NO_PRODUCT ? code : tq_multiply_i64(acc * code, r->multiplier, r->shift);
 }
 
-/* Folds all that the outputs at `in` reduce: n of them, if rows are folded, else one. */
-static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
-{
-    size_t work = 0;
-    size_t at[TQ_DIMS] = {0}, bytes = r->how->in_bytes;
-    for (int d = 0; d < r->cut_rank && !tq_stop_count(&work, r->row ? n : r->inner);) {
-        if (r->row)
-            r->fold_row(r, acc, in, n);
-        else
-            r->fold_run(r, acc, in, r->inner);
-        for (d = 0; d < r->cut_rank; d++) {
-            in += r->cut_step[d] * bytes;
-            if (++at[d] < r->cut[d])
-                break;
-            in -= r->cut[d] * r->cut_step[d] * bytes;
-            at[d] = 0;
-        }
+#define FOLDS(isa, target)                                                          \
+    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
+    FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))           \
+    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))           \
+    FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in)) \
+    FOLD_BODY(target, isa, wide_i8, int8_t, int32_t, WRAP32(acc, +, in))            \
+    FOLD_BODY(target, isa, wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))           \
+    FOLD_BODY(target, isa, wide_i16, int16_t, int32_t, WRAP32(acc, +, in))          \
+    FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
+    FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
+    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))          \
+    FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                        \
+    FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                      \
+    FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                     \
+    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                           \
+    FOLD_BODY(target, isa, max_i32, int32_t, int32_t, LARGER)                       \
+    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                       \
+    FOLD_BODY(target, isa, max_i8, int8_t, int8_t, LARGER)                          \
+    FOLD_BODY(target, isa, max_u8, uint8_t, uint8_t, LARGER)                        \
+    FOLD_BODY(target, isa, max_i16, int16_t, int16_t, LARGER)                       \
+    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                          \
+    FOLD_BODY(target, isa, min_i32, int32_t, int32_t, SMALLER)                      \
+    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                      \
+    FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                         \
+    FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                       \
+    FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                      \
+    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                  \
+    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)              \
+    FOLD_BODY(target, isa, codes_i8, int8_t, int64_t, times_code(r, acc, in))       \
+    FOLD_BODY(target, isa, codes_u8, uint8_t, int64_t, times_code(r, acc, in))      \
+    FOLD_BODY(target, isa, codes_i16, int16_t, int64_t, times_code(r, acc, in))
+TQ_EVERY_ISA(FOLDS)
+
+/* ---- the stores ---- */
+
+#define STORE_SAME(bits)                                                                               \
+    static void store_##bits(const tq_reduction *r, const void *restrict acc, void *restrict out, size_t n) \
+    {                                                                                                  \
+        (void)r;                                                                                       \
+        memcpy(out, acc, n * (bits / 8));                                                              \
     }
-}
+STORE_SAME(8)
+STORE_SAME(16)
+STORE_SAME(32)
+STORE_SAME(64)
 
-typedef struct job {
-    const tq_reduction *r;
-    const unsigned char *in;
-    unsigned char *out;
-    size_t chunks; /* of a row */
-} job;
-
-static void start(const tq_reduction *r, unsigned char *acc, size_t n)
+/* Means of nothing are NaN, and 0 where there is no NaN. */
+static void store_mean_f32(const tq_reduction *r, const void *acc, void *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        memcpy(acc + i * r->how->acc_bytes, &r->init, r->how->acc_bytes);
+        ((float *)out)[i] = r->each ? ((const float *)acc)[i] / (float)r->each : NAN;
 }
 
-static void reduce_part(void *context, size_t begin, size_t end)
+static void store_mean_i32(const tq_reduction *r, const void *acc, void *out, size_t n)
 {
-    size_t work = 0;
-    const job *j = context;
-    const tq_reduction *r = j->r;
-    const tq_reducer *how = r->how;
-    uint64_t acc[TQ_REDUCE_ROW];
-    for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
-        size_t outer = unit / j->chunks, chunk = unit % j->chunks * TQ_REDUCE_ROW;
-        size_t width = r->row ? r->inner : 1, n = width - chunk < TQ_REDUCE_ROW ? width - chunk : TQ_REDUCE_ROW;
-        size_t from = chunk, rest = outer;
-        for (int d = 0; d < r->kept_rank; d++) {
-            from += rest % r->kept[d] * r->kept_step[d];
-            rest /= r->kept[d];
-        }
-        start(r, (unsigned char *)acc, n);
-        /* With no reduced dimension outside the innermost, one fold is all. */
-        if (r->cut_rank > 0)
-            fold(r, acc, j->in + from * how->in_bytes, n);
-        else if (r->row)
-            r->fold_row(r, acc, j->in + from * how->in_bytes, n);
-        else
-            r->fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
-        how->store(r, acc, j->out + (outer * width + chunk) * how->out_bytes, n);
+    for (size_t i = 0; i < n; i++)
+        ((int32_t *)out)[i] = r->each ? (int32_t)(((const int64_t *)acc)[i] / (int64_t)r->each) : 0;
+}
+
+static void store_mean_i64(const tq_reduction *r, const void *acc, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((int64_t *)out)[i] = r->each ? ((const int64_t *)acc)[i] / (int64_t)r->each : 0;
+}
+
+/* Of nothing: 0, as in the reference. */
+static int32_t sum_code(const tq_reduction *r, int32_t sum)
+{
+    int32_t bias = WRAP32(r->in_zero_point, *, r->each);
+    int32_t real = tq_multiply_double(WRAP32(sum, -, bias), r->multiplier, r->shift);
+    return r->each ? tq_requantize_fixed(real, r->out_zero_point, r->low, r->high) : 0;
+}
+
+/* The last scaling is MBQM64 again; of nothing it is left at the zero point. */
+static int32_t product_code(const tq_reduction *r, int64_t product)
+{
+    int32_t real = product == NO_PRODUCT ? 0 : tq_multiply_i64(product, r->multiplier, r->shift);
+    return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
+}
+
+/* ---- sums to codes, by loops that compilers make vectors of ---- */
+
+TQ_BODY int32_t lanes_code(const tq_reduction *r, int32_t sum)
+{
+    const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;
+    return tq_lane_code(tq_lane_multiply(sum - bias, r->lanes), r->low - zero, r->high - zero, zero);
+}
+
+/* XNNPACK's: the zero point is inside the rounding. */
+TQ_BODY int32_t even_code(const tq_reduction *r, int32_t sum)
+{
+    return tq_lane_even((float)sum * r->by + r->offset, (float)r->low, (float)r->high);
+}
+
+TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
+{
+    const int32_t zero = r->out_zero_point;
+    const float less = (float)(r->low - zero), most = (float)(r->high - zero), x = (float)sum * r->by + r->offset;
+    const float rounded = tq_round_f32(x);
+    const float raised = rounded > less ? rounded : less;
+    return (int32_t)(raised > most ? most : raised) + zero;
+}
+
+TQ_BODY int32_t up_code(const tq_reduction *r, int32_t sum)
+{
+    const int32_t zero = r->out_zero_point;
+    return tq_lane_code(tq_lane_multiply(sum, r->lanes), r->low - zero, r->high - zero, zero);
+}
+
+static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
+{
+    int32_t real = (up ? tq_multiply_up : tq_multiply_double)(sum, r->multiplier, r->shift);
+    return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
+}
+
+/* The record is copied, for compilers to know that no code is written into it. */
+#define STORE(way, target, isa, name, out_t, loops)                                                          \
+    target static void way##_##name##_##isa(const tq_reduction *r, const void *restrict acc,                 \
+                                            void *restrict out, size_t n)                                    \
+    {                                                                                                        \
+        const int32_t *restrict sums = acc;                                                                  \
+        out_t *restrict codes = out;                                                                         \
+        const tq_reduction p = *r;                                                                           \
+        loops                                                                                                \
     }
-}
+#define CODES(out_t, from, to, code)                                                                         \
+    for (size_t i = from; i < (to); i++)                                                                     \
+        codes[i] = (out_t)(code);
+/* Rows of channels begin at a multiple of 512. */
+#define BLOCKS(out_t)                                                                                        \
+    const size_t whole = n - n % 16;                                                                         \
+    if (p.fits) {                                                                                            \
+        CODES(out_t, 0, whole, up_code(&p, sums[i]))                                                         \
+    } else {                                                                                                 \
+        CODES(out_t, 0, whole, mean_code(&p, sums[i], true))                                                 \
+    }                                                                                                        \
+    CODES(out_t, whole, n, mean_code(&p, sums[i], false))
 
-/* Everything to one value, which starts as the first element. */
-static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out)
-{
-    uint64_t acc = 0;
-    memcpy(&acc, in, r->how->in_bytes);
-    if (r->each > 1)
-        r->fold_run(r, &acc, in + r->how->in_bytes, r->each - 1);
-    r->how->store(r, &acc, out, 1);
-}
+#define STORES_OF(target, isa, name, out_t)                                                        \
+    STORE(lanes, target, isa, name, out_t, CODES(out_t, 0, n, lanes_code(&p, sums[i])))            \
+    STORE(even, target, isa, name, out_t, CODES(out_t, 0, n, even_code(&p, sums[i])))              \
+    STORE(away, target, isa, name, out_t, CODES(out_t, 0, n, away_code(&p, sums[i])))              \
+    STORE(blocks, target, isa, name, out_t, BLOCKS(out_t))
+#define STORES(isa, target)                  \
+    STORES_OF(target, isa, i8, int8_t)       \
+    STORES_OF(target, isa, u8, uint8_t)      \
+    STORES_OF(target, isa, i16, int16_t)
+TQ_EVERY_ISA(STORES)
 
-/* Outputs of nothing. */
-static void reduce_none(const tq_reduction *r, unsigned char *out)
-{
-    uint64_t acc = r->init;
-    TQ_EACH(i, r->outputs)
-        r->how->store(r, &acc, out + i * r->how->out_bytes, 1);
-}
+typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
-void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int threads)
-{
-    if (r->outputs == 0)
-        return;
-    if (r->each == 0) {
-        reduce_none(r, out);
-        return;
+#define STORE_CODES(name, out_t)                                                                             \
+    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)                \
+    {                                                                                                        \
+        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),         \
+                                                 [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),           \
+                                                 [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),           \
+                                                 [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)};      \
+        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                          \
+            ways[r->way][tq_isa()](r, acc, out, n);                                                          \
+            return;                                                                                          \
+        }                                                                                                    \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                               \
+    }                                                                                                        \
+    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)              \
+    {                                                                                                        \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                           \
     }
-    if (r->all && r->how->seeds_from_input) {
-        reduce_all(r, in, out);
+STORE_CODES(i8, int8_t)
+STORE_CODES(u8, uint8_t)
+STORE_CODES(i16, int16_t)
+
+/* ---- the table: what an operator does with a type ---- */
+
+#define REDUCER(name, in, acc, out, seeds, store) \
+    {in, acc, out, seeds, TQ_ISA_FUNCTIONS(name##_row), TQ_ISA_FUNCTIONS(name##_run), store}
+
+typedef struct row {
+    int32_t code, type;
+    tq_reducer how;
+    bool codes; /* a quantized result, with a multiplier */
+    double init;
+} row;
+
+static const row rows[] = {
+#define ROW(op, type, name, in, acc, out, seeds, store, codes, init) \
+    {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(name, in, acc, out, seeds, store), codes, init},
+    ROW(MEAN, FLOAT32, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0)
+    ROW(MEAN, INT32, wide_i32, 4, 8, 4, false, store_mean_i32, false, 0)
+    ROW(MEAN, INT64, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0)
+    ROW(MEAN, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
+    ROW(MEAN, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0)
+    ROW(MEAN, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
+    ROW(SUM, FLOAT32, sum_f32, 4, 4, 4, true, store_32, false, 0)
+    ROW(SUM, INT32, sum_i32, 4, 4, 4, true, store_32, false, 0)
+    ROW(SUM, INT64, sum_i64, 8, 8, 8, true, store_64, false, 0)
+    ROW(SUM, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
+    ROW(SUM, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0)
+    ROW(SUM, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
+    ROW(SUM, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_PROD, FLOAT32, prod_f32, 4, 4, 4, true, store_32, false, 1)
+    ROW(REDUCE_PROD, INT32, prod_i32, 4, 4, 4, true, store_32, false, 1)
+    ROW(REDUCE_PROD, INT64, prod_i64, 8, 8, 8, true, store_64, false, 1)
+    ROW(REDUCE_PROD, INT8, codes_i8, 1, 8, 1, false, store_codes_i8, true, -0x1p63)
+    ROW(REDUCE_PROD, UINT8, codes_u8, 1, 8, 1, false, store_codes_u8, true, -0x1p63)
+    ROW(REDUCE_PROD, INT16, codes_i16, 2, 8, 2, false, store_codes_i16, true, -0x1p63)
+    ROW(REDUCE_PROD, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+    ROW(REDUCE_MAX, FLOAT32, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX)
+    ROW(REDUCE_MAX, INT32, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN)
+    ROW(REDUCE_MAX, INT64, max_i64, 8, 8, 8, true, store_64, false, -0x1p63)
+    ROW(REDUCE_MAX, INT8, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN)
+    ROW(REDUCE_MAX, UINT8, max_u8, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_MAX, INT16, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN)
+    ROW(REDUCE_MAX, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_MIN, FLOAT32, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX)
+    ROW(REDUCE_MIN, INT32, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX)
+    ROW(REDUCE_MIN, INT64, min_i64, 8, 8, 8, true, store_64, false, 0x1p63)
+    ROW(REDUCE_MIN, INT8, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX)
+    ROW(REDUCE_MIN, UINT8, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX)
+    ROW(REDUCE_MIN, INT16, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX)
+    ROW(REDUCE_MIN, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+    ROW(REDUCE_ANY, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+    ROW(REDUCE_ALL, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+#undef ROW
+};
+
+/* Products of codes without a scale are products of integers. */
+static const row plain_products[] = {
+    {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT8, REDUCER(prod_i8, 1, 1, 1, true, store_8), false, 1},
+    {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_UINT8, REDUCER(prod_u8, 1, 1, 1, true, store_8), false, 1},
+    {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT16, REDUCER(prod_i16, 2, 2, 2, true, store_16), false, 1},
+};
+
+static const row *find_row(const row *table, size_t count, int64_t code, int32_t type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table[i].code == code && table[i].type == type)
+            return &table[i];
+    return NULL;
+}
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+static const row *row_of(const tq_node *node)
+{
+    const tq_tensor *in = node->in[0];
+    const row *plain = in->quantization.count == 0
+                           ? find_row(plain_products, COUNT(plain_products), node->row.code, in->type)
+                           : NULL;
+    return plain ? plain : find_row(rows, COUNT(rows), node->row.code, in->type);
+}
+
+/* XNNPACK's largest and least float of none is an infinity. */
+static uint64_t float_init(const tq_node *node, const row *how)
+{
+    uint64_t bits = 0;
+    float real = (float)how->init;
+    if (node->numerics == TQ_NUMERICS_XNNPACK && fabsf(real) == FLT_MAX)
+        real = copysignf(INFINITY, real);
+    memcpy(&bits, &real, sizeof real);
+    return bits;
+}
+
+/* The bits of the accumulator that a reduction begins with.  An integer of 2^63 stands for the greatest int64. */
+static uint64_t init_of(const tq_node *node, const row *how)
+{
+    if (how->type == TQ_TensorType_FLOAT32)
+        return float_init(node, how);
+    return how->init >= 0x1p63 ? (uint64_t)INT64_MAX : (uint64_t)(int64_t)how->init;
+}
+
+/* ---- preparing ---- */
+
+typedef struct reduce_state {
+    tq_reduction reduction;
+    size_t batches, in_bytes, out_bytes; /* so many reductions, that many bytes from one to the next */
+    const row *row;
+} reduce_state;
+
+/* The multiplier of a mean of n: tdiv(m * 2^t, n), e - t. */
+static void divide_multiplier(tq_reduction *r)
+{
+    uint64_t n = r->each;
+    int shift = 0;
+    while (shift < 32 && n >> (shift + 1))
+        shift++;
+    shift = shift < 31 + r->shift ? shift : 31 + r->shift;
+    if (n == 0 || shift < 0)
         return;
+    r->multiplier = (int32_t)(((int64_t)r->multiplier << shift) / (int64_t)n);
+    r->shift -= shift;
+}
+
+static void find_even(const tq_node *node, tq_reduction *r)
+{
+    r->way = TQ_REDUCE_EVEN;
+    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    if (node->row.code == TQ_BuiltinOperator_MEAN)
+        r->by *= 1.0f / (float)r->each;
+    r->offset = (float)r->out_zero_point - (float)WRAP32(r->each, *, r->in_zero_point) * r->by;
+}
+
+static void find_away(const tq_node *node, tq_reduction *r)
+{
+    r->way = TQ_REDUCE_AWAY;
+    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    r->offset = (float)-r->in_zero_point * r->by * (float)r->each;
+}
+
+/* The optimized MEAN. */
+static void find_blocks(const tq_node *node, tq_reduction *r)
+{
+    const float in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
+    int shift = 0;
+    tq_quantize_multiplier((double)(in / ((float)r->each * out)), &r->multiplier, &shift);
+    r->shift = shift;
+    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
+    zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
+    int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
+    r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
+    r->way = TQ_REDUCE_BLOCKS;
+    const tq_fixed by = {r->multiplier, r->shift};
+    r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
+    r->lanes = tq_lane_of(by);
+    r->lanes.fix = 0; /* ties go up */
+}
+
+static void find_multiplier(const tq_node *node, tq_reduction *r)
+{
+    double in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
+    bool product = node->row.code == TQ_BuiltinOperator_REDUCE_PROD;
+    double real = product ? (r->each ? in / pow(out, 1.0 / (double)r->each) : 0) : in / out;
+    int shift = 0;
+    tq_quantize_multiplier(real, &r->multiplier, &shift);
+    r->shift = shift;
+    r->in_zero_point = tq_zero_point_at(node->in[0], 0);
+    r->out_zero_point = tq_zero_point_at(node->out[0], 0);
+    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    if (node->row.code == TQ_BuiltinOperator_MEAN)
+        divide_multiplier(r);
+    /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
+    tq_fixed by = {r->multiplier, r->shift};
+    r->way = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
+    r->lanes = tq_lane_of(by);
+    if (!product && node->numerics == TQ_NUMERICS_XNNPACK)
+        find_even(node, r);
+    else if (node->row.code == TQ_BuiltinOperator_SUM && node->numerics == TQ_NUMERICS_OPTIMIZED)
+        find_away(node, r);
+}
+
+/* Bits of the dimensions that the axes name. */
+static tq_status read_axes(const tq_node *node, uint32_t *out, tq_error *error)
+{
+    int rank = node->in[0]->shape.rank;
+    uint32_t axes = 0;
+    for (size_t i = 0; i < tq_tensor_count(node->in[1]) && rank > 0; i++) {
+        int axis = 0;
+        TQ_TRY(tq_check_axis(node, tq_integer_at(node->in[1], i), rank, "axis", &axis, error));
+        axes |= 1u << axis;
     }
-    job j = {r, in, out, r->row ? (r->inner + TQ_REDUCE_ROW - 1) / TQ_REDUCE_ROW : 1};
-    size_t outer = r->outputs / (r->row ? r->inner : 1);
-    bool large = r->outputs * r->each >= THREAD_INPUTS;
-    tq_parallel_for(outer * j.chunks, 1, large ? threads : 1, reduce_part, &j);
+    *out = axes;
+    return TQ_OK;
+}
+
+static bool is_optimized_mean(const tq_node *node, uint32_t axes)
+{
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && node->row.code == TQ_BuiltinOperator_MEAN &&
+           tq_element_bytes(node->in[0]->type) == 1 && node->in[0]->shape.rank == 4 && axes == 6 &&
+           tq_get_int(&node->options.table, TQ_ReducerOptions_keep_dims) && tq_tensor_count(node->in[0]) > 0;
+}
+
+/* One reduction an image: blocks of channels are counted from each image's first. */
+static void plan_images(reduce_state *state, const tq_shape *in)
+{
+    const tq_shape image = {3, {in->dims[1], in->dims[2], in->dims[3]}};
+    tq_reduction_plan(&state->reduction, &state->row->how, &image, 3);
+    state->batches = (size_t)in->dims[0];
+    state->in_bytes = tq_shape_size(&image);
+    state->out_bytes = (size_t)in->dims[3];
+}
+
+static tq_status reduce_shape(tq_node *node, tq_error *error)
+{
+    reduce_state *state = node->state;
+    const tq_shape *in = &node->in[0]->shape;
+    bool keep = tq_get_int(&node->options.table, TQ_ReducerOptions_keep_dims) != 0;
+    uint32_t axes = 0;
+    tq_shape shape = {0, {0}};
+    TQ_TRY(read_axes(node, &axes, error));
+    for (int d = 0; d < in->rank; d++)
+        if (!(axes >> d & 1))
+            shape.dims[shape.rank++] = in->dims[d];
+        else if (keep)
+            shape.dims[shape.rank++] = 1;
+    state->reduction.init = init_of(node, state->row);
+    state->batches = 1;
+    if (is_optimized_mean(node, axes)) {
+        plan_images(state, in);
+        find_blocks(node, &state->reduction);
+        return tq_output_shape(node, 0, &shape, error);
+    }
+    tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
+    if (state->row->codes)
+        find_multiplier(node, &state->reduction);
+    return tq_output_shape(node, 0, &shape, error);
+}
+
+static tq_status eval_reduce(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const reduce_state *state = node->state;
+    for (size_t b = 0; b < state->batches; b++)
+        tq_reduction_run(&state->reduction, (const char *)node->in[0]->data + b * state->in_bytes,
+                         (char *)node->out[0]->data + b * state->out_bytes, node->threads);
+    return TQ_OK;
+}
+
+static unsigned types_of(int64_t code)
+{
+    unsigned types = 0;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (rows[i].code == code)
+            types |= tq_type_set(rows[i].type);
+    return types;
+}
+
+tq_status tq_prepare_reduce(tq_node *node, tq_error *error)
+{
+    reduce_state *state = NULL;
+    TQ_TRY(tq_check_input(node, 0, types_of(node->row.code), error));
+    TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    const row *how = row_of(node);
+    if (how->codes) {
+        TQ_TRY(tq_check_input_scale(node, 0, error));
+        TQ_TRY(tq_check_output_scale(node, 0, error));
+    } else if (QUANTIZED >> node->in[0]->type & 1) {
+        TQ_TRY(tq_check_same_scale(node, 0, 0, error));
+    }
+    TQ_TRY(tq_node_state(node, sizeof *state, &state, error));
+    state->row = how;
+    node->eval = eval_reduce;
+    return tq_shape_from_values(node, 1u << 1, reduce_shape, error);
 }

@@ -26,7 +26,6 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
-#include "ops/movement/movement.h"
 
 /* Columns whose places are worked out at once, on the stack. */
 #define COLUMNS 128

@@ -271,7 +271,7 @@ static int shares_above_0(const state *s, float inverse)
 
 static int32_t log_code(const state *s, float offset, int32_t q)
 {
-    return tq_code_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
+    return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
 }
 
 /* The code that stands at a place among 0 to 255. */

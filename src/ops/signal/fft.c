@@ -32,15 +32,28 @@ static void reverse_bits(tq_complex *x, size_t n)
     }
 }
 
+/* Butterflies of x[k] and x[k + half] for k below `count`. */
+static inline void butterflies(tq_complex *x, size_t half, size_t count, const tq_complex *roots, size_t step)
+{
+    for (size_t k = 0; k < count; k++) {
+        tq_complex w = roots[k * step], a = x[k], b = x[k + half];
+        tq_complex t = {b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
+        x[k] = (tq_complex){a.re + t.re, a.im + t.im};
+        x[k + half] = (tq_complex){a.re - t.re, a.im - t.im};
+    }
+}
+
+/* First chunk by chunk, between which Ctrl-C is heard, as far as butterflies stay in one; then those of several. */
 void tq_fft(tq_complex *x, size_t n, const tq_complex *roots, size_t step)
 {
+    const size_t chunk = n < TQ_CHUNK ? n : TQ_CHUNK;
     reverse_bits(x, n);
-    for (size_t half = 1; half < n; half *= 2)
-        for (size_t at = 0; at < n && (at % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)); at += 2 * half)
-            TQ_EACH(k, half) {
-                tq_complex w = roots[k * (n / (2 * half)) * step], a = x[at + k], b = x[at + k + half];
-                tq_complex t = {b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
-                x[at + k] = (tq_complex){a.re + t.re, a.im + t.im};
-                x[at + k + half] = (tq_complex){a.re - t.re, a.im - t.im};
-            }
+    for (size_t begin = 0; begin < n && !tq_stop_after(chunk); begin += chunk)
+        for (size_t half = 1; half < chunk; half *= 2)
+            for (size_t at = begin; at < begin + chunk; at += 2 * half)
+                butterflies(x + at, half, half, roots, n / (2 * half) * step);
+    for (size_t half = chunk; half < n; half *= 2)
+        for (size_t at = 0; at < n; at += 2 * half)
+            for (size_t k = 0; k < half && !tq_stop_after(chunk); k += chunk)
+                butterflies(x + at + k, half, chunk, roots + k * (n / (2 * half)) * step, n / (2 * half) * step);
 }

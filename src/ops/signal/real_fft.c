@@ -2,8 +2,8 @@
  *
  * Stages and roots of real_fft.h, and its three arithmetics.
  *
- * Fixed point, of numbers below MAX = 2^b - 1 for 1: |a b -+ c d| of a number (a, c) and a root (b, d) is at most sqrt(2) 2^2b, so that
- * the wider type holds it.
+ * Fixed point: MAX = 2^b - 1 stands for 1.  |a b -+ c d| of a value (a, c) and a root (b, d) is at most sqrt(2) 2^2b,
+ * so that the wider type holds it.
  */
 #include "ops/signal/real_fft.h"
 
@@ -26,7 +26,7 @@
 #define COSINE(x) ((float)(x))
 #include "ops/signal/real_fft_body.h"
 
-/* Sums of two 16-bit numbers are taken in 32 bits, and wrap where they are stored. */
+/* 16-bit values are added in 32 bits; the sum wraps when it is stored. */
 static int16_t wrap_16(int32_t x)
 {
     return (int16_t)(uint16_t)(uint32_t)x;
@@ -77,7 +77,7 @@ static int32_t round_31(int64_t x)
 #define COSINE(x) (int32_t) floor(0.5 + INT32_MAX * (x))
 #include "ops/signal/real_fft_body.h"
 
-/* The stages of `n` numbers; false where a prime factor above 5 is left. */
+/* Finds the stages of n complex values; false: n has a prime factor above 5. */
 static bool find_stages(tq_real_fft *fft, int32_t n)
 {
     static const int32_t radixes[] = {4, 2, 3, 5};
@@ -100,9 +100,9 @@ tq_status tq_real_fft_make(tq_node *node, int32_t type, int64_t length, bool inv
     if (!find_stages(&fft, fft.half))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has fft_length %lld; half of it needs to be a product of 2, 3 and 5",
                           (long long)length);
-    size_t number = 2 * tq_element_bytes(type);
-    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half, number, &fft.roots, error));
-    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, number, &fft.twists, error));
+    size_t complex_bytes = 2 * tq_element_bytes(type);
+    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half, complex_bytes, &fft.roots, error));
+    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, complex_bytes, &fft.twists, error));
     if (type == TQ_TensorType_FLOAT32)
         fill_f32(&fft);
     else if (type == TQ_TensorType_INT16)

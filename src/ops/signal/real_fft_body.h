@@ -2,97 +2,97 @@
  *
  * The body of one arithmetic of real_fft.c, which defines
  *   NAME(x), SCALAR
- *   ADD(a, b), SUB(a, b), NEG(a)        numbers that wrap
+ *   ADD(a, b), SUB(a, b), NEG(a)        values that wrap
  *   MUL(a, b)                           a product
  *   MUL_SUB(a, b, c, d), MUL_ADD(...)   a b - c d and a b + c d, rounded once
  *   SHARE(a, p)                         a / p in fixed point, a in float32
  *   HALF(a), HALF_ADD(a, b), HALF_SUB(a, b)
- *   COSINE(x)                           a number of [-1, 1]
+ *   COSINE(x)                           a value in [-1, 1]
  * and finds them undefined afterwards.
  */
-typedef struct NAME(number) {
+typedef struct NAME(complex) {
     SCALAR re, im;
-} NAME(number);
+} NAME(complex);
 
-static NAME(number) NAME(sum)(NAME(number) a, NAME(number) b)
+static NAME(complex) NAME(sum)(NAME(complex) a, NAME(complex) b)
 {
-    return (NAME(number)){ADD(a.re, b.re), ADD(a.im, b.im)};
+    return (NAME(complex)){ADD(a.re, b.re), ADD(a.im, b.im)};
 }
 
-static NAME(number) NAME(difference)(NAME(number) a, NAME(number) b)
+static NAME(complex) NAME(difference)(NAME(complex) a, NAME(complex) b)
 {
-    return (NAME(number)){SUB(a.re, b.re), SUB(a.im, b.im)};
+    return (NAME(complex)){SUB(a.re, b.re), SUB(a.im, b.im)};
 }
 
-static NAME(number) NAME(product)(NAME(number) a, NAME(number) b)
+static NAME(complex) NAME(product)(NAME(complex) a, NAME(complex) b)
 {
-    return (NAME(number)){MUL_SUB(a.re, b.re, a.im, b.im), MUL_ADD(a.re, b.im, a.im, b.re)};
+    return (NAME(complex)){MUL_SUB(a.re, b.re, a.im, b.im), MUL_ADD(a.re, b.im, a.im, b.re)};
 }
 
-static NAME(number) NAME(share)(NAME(number) a, int32_t parts)
+static NAME(complex) NAME(share)(NAME(complex) a, int32_t parts)
 {
     (void)parts;
-    return (NAME(number)){SHARE(a.re, parts), SHARE(a.im, parts)};
+    return (NAME(complex)){SHARE(a.re, parts), SHARE(a.im, parts)};
 }
 
 /* a + b i and a - b i. */
-static NAME(number) NAME(plus_turned)(NAME(number) a, NAME(number) b)
+static NAME(complex) NAME(plus_turned)(NAME(complex) a, NAME(complex) b)
 {
-    return (NAME(number)){SUB(a.re, b.im), ADD(a.im, b.re)};
+    return (NAME(complex)){SUB(a.re, b.im), ADD(a.im, b.re)};
 }
 
-static NAME(number) NAME(minus_turned)(NAME(number) a, NAME(number) b)
+static NAME(complex) NAME(minus_turned)(NAME(complex) a, NAME(complex) b)
 {
-    return (NAME(number)){ADD(a.re, b.im), SUB(a.im, b.re)};
+    return (NAME(complex)){ADD(a.re, b.im), SUB(a.im, b.re)};
 }
 
-static void NAME(by_2)(NAME(number) *x, size_t m, NAME(number) w)
+static void NAME(by_2)(NAME(complex) *x, size_t m, NAME(complex) w)
 {
-    NAME(number) a = NAME(share)(x[0], 2), b = NAME(product)(NAME(share)(x[m], 2), w);
+    NAME(complex) a = NAME(share)(x[0], 2), b = NAME(product)(NAME(share)(x[m], 2), w);
     x[m] = NAME(difference)(a, b);
     x[0] = NAME(sum)(a, b);
 }
 
-static void NAME(by_3)(NAME(number) *x, size_t m, NAME(number) w1, NAME(number) w2, SCALAR sine)
+static void NAME(by_3)(NAME(complex) *x, size_t m, NAME(complex) w1, NAME(complex) w2, SCALAR sine)
 {
-    NAME(number) a = NAME(share)(x[0], 3);
-    NAME(number) b = NAME(product)(NAME(share)(x[m], 3), w1), c = NAME(product)(NAME(share)(x[2 * m], 3), w2);
-    NAME(number) both = NAME(sum)(b, c), apart = NAME(difference)(b, c);
-    NAME(number) rest = {SUB(a.re, HALF(both.re)), SUB(a.im, HALF(both.im))};
-    apart = (NAME(number)){MUL(apart.re, sine), MUL(apart.im, sine)};
+    NAME(complex) a = NAME(share)(x[0], 3);
+    NAME(complex) b = NAME(product)(NAME(share)(x[m], 3), w1), c = NAME(product)(NAME(share)(x[2 * m], 3), w2);
+    NAME(complex) both = NAME(sum)(b, c), apart = NAME(difference)(b, c);
+    NAME(complex) rest = {SUB(a.re, HALF(both.re)), SUB(a.im, HALF(both.im))};
+    apart = (NAME(complex)){MUL(apart.re, sine), MUL(apart.im, sine)};
     x[0] = NAME(sum)(a, both);
     x[2 * m] = NAME(minus_turned)(rest, apart);
     x[m] = NAME(plus_turned)(rest, apart);
 }
 
-static void NAME(by_4)(NAME(number) *x, size_t m, const NAME(number) *w, size_t step, bool inverse)
+static void NAME(by_4)(NAME(complex) *x, size_t m, const NAME(complex) *w, size_t step, bool inverse)
 {
-    NAME(number) a = NAME(share)(x[0], 4), b = NAME(product)(NAME(share)(x[m], 4), w[step]);
-    NAME(number) c = NAME(product)(NAME(share)(x[2 * m], 4), w[2 * step]);
-    NAME(number) d = NAME(product)(NAME(share)(x[3 * m], 4), w[3 * step]);
-    NAME(number) even = NAME(sum)(a, c), odd = NAME(difference)(a, c);
-    NAME(number) both = NAME(sum)(b, d), apart = NAME(difference)(b, d);
-    NAME(number) plus = NAME(plus_turned)(odd, apart), minus = NAME(minus_turned)(odd, apart);
+    NAME(complex) a = NAME(share)(x[0], 4), b = NAME(product)(NAME(share)(x[m], 4), w[step]);
+    NAME(complex) c = NAME(product)(NAME(share)(x[2 * m], 4), w[2 * step]);
+    NAME(complex) d = NAME(product)(NAME(share)(x[3 * m], 4), w[3 * step]);
+    NAME(complex) even = NAME(sum)(a, c), odd = NAME(difference)(a, c);
+    NAME(complex) both = NAME(sum)(b, d), apart = NAME(difference)(b, d);
+    NAME(complex) plus = NAME(plus_turned)(odd, apart), minus = NAME(minus_turned)(odd, apart);
     x[2 * m] = NAME(difference)(even, both);
     x[0] = NAME(sum)(even, both);
     x[m] = inverse ? plus : minus;
     x[3 * m] = inverse ? minus : plus;
 }
 
-static void NAME(by_5)(NAME(number) *x, size_t m, const NAME(number) *w, size_t step, NAME(number) y, NAME(number) z)
+static void NAME(by_5)(NAME(complex) *x, size_t m, const NAME(complex) *w, size_t step, NAME(complex) y, NAME(complex) z)
 {
-    NAME(number) a = NAME(share)(x[0], 5), p[5];
+    NAME(complex) a = NAME(share)(x[0], 5), p[5];
     for (size_t q = 1; q < 5; q++)
         p[q] = NAME(product)(NAME(share)(x[q * m], 5), w[q * step]);
-    NAME(number) outer = NAME(sum)(p[1], p[4]), outer_apart = NAME(difference)(p[1], p[4]);
-    NAME(number) inner = NAME(sum)(p[2], p[3]), inner_apart = NAME(difference)(p[2], p[3]);
-    NAME(number) near = {ADD(ADD(a.re, MUL(outer.re, y.re)), MUL(inner.re, z.re)),
+    NAME(complex) outer = NAME(sum)(p[1], p[4]), outer_apart = NAME(difference)(p[1], p[4]);
+    NAME(complex) inner = NAME(sum)(p[2], p[3]), inner_apart = NAME(difference)(p[2], p[3]);
+    NAME(complex) near = {ADD(ADD(a.re, MUL(outer.re, y.re)), MUL(inner.re, z.re)),
                          ADD(ADD(a.im, MUL(outer.im, y.re)), MUL(inner.im, z.re))};
-    NAME(number) near_turn = {ADD(MUL(outer_apart.im, y.im), MUL(inner_apart.im, z.im)),
+    NAME(complex) near_turn = {ADD(MUL(outer_apart.im, y.im), MUL(inner_apart.im, z.im)),
                               SUB(NEG(MUL(outer_apart.re, y.im)), MUL(inner_apart.re, z.im))};
-    NAME(number) far = {ADD(ADD(a.re, MUL(outer.re, z.re)), MUL(inner.re, y.re)),
+    NAME(complex) far = {ADD(ADD(a.re, MUL(outer.re, z.re)), MUL(inner.re, y.re)),
                         ADD(ADD(a.im, MUL(outer.im, z.re)), MUL(inner.im, y.re))};
-    NAME(number) far_turn = {ADD(NEG(MUL(outer_apart.im, z.im)), MUL(inner_apart.im, y.im)),
+    NAME(complex) far_turn = {ADD(NEG(MUL(outer_apart.im, z.im)), MUL(inner_apart.im, y.im)),
                              SUB(MUL(outer_apart.re, z.im), MUL(inner_apart.re, y.im))};
     x[0] = NAME(sum)(a, NAME(sum)(outer, inner));
     x[m] = NAME(difference)(near, near_turn);
@@ -101,10 +101,10 @@ static void NAME(by_5)(NAME(number) *x, size_t m, const NAME(number) *w, size_t 
     x[3 * m] = NAME(difference)(far, far_turn);
 }
 
-/* The transform of every step-th number from `in`, of stage `stage` on: as many stages deep as there are. */
-static void NAME(transform)(const tq_real_fft *fft, NAME(number) *out, const NAME(number) *in, size_t step, int stage)
+/* Transforms every step-th value from `in`, from stage `stage` on; recursion depth: the number of stages. */
+static void NAME(transform)(const tq_real_fft *fft, NAME(complex) *out, const NAME(complex) *in, size_t step, int stage)
 {
-    const NAME(number) *roots = fft->roots;
+    const NAME(complex) *roots = fft->roots;
     size_t p = (size_t)fft->radix[stage], m = (size_t)fft->span[stage];
     for (size_t q = 0; q < p; q++)
         if (m == 1)
@@ -120,52 +120,52 @@ static void NAME(transform)(const tq_real_fft *fft, NAME(number) *out, const NAM
         }
 }
 
-static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(number) *out, NAME(number) *room)
+static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(complex) *out, NAME(complex) *room)
 {
-    const NAME(number) *twists = fft->twists;
+    const NAME(complex) *twists = fft->twists;
     size_t n = (size_t)fft->half;
-    NAME(transform)(fft, room, (const NAME(number) *)(const void *)signal, 1, 0);
-    NAME(number) first = NAME(share)(room[0], 2);
-    out[0] = (NAME(number)){ADD(first.re, first.im), 0};
-    out[n] = (NAME(number)){SUB(first.re, first.im), 0};
+    NAME(transform)(fft, room, (const NAME(complex) *)(const void *)signal, 1, 0);
+    NAME(complex) first = NAME(share)(room[0], 2);
+    out[0] = (NAME(complex)){ADD(first.re, first.im), 0};
+    out[n] = (NAME(complex)){SUB(first.re, first.im), 0};
     for (size_t k = 1; k <= n / 2; k++) {
-        NAME(number) a = NAME(share)(room[k], 2);
-        NAME(number) b = NAME(share)((NAME(number)){room[n - k].re, NEG(room[n - k].im)}, 2);
-        NAME(number) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), twists[k - 1]);
-        out[k] = (NAME(number)){HALF_ADD(even.re, odd.re), HALF_ADD(even.im, odd.im)};
-        out[n - k] = (NAME(number)){HALF_SUB(even.re, odd.re), HALF_SUB(odd.im, even.im)};
+        NAME(complex) a = NAME(share)(room[k], 2);
+        NAME(complex) b = NAME(share)((NAME(complex)){room[n - k].re, NEG(room[n - k].im)}, 2);
+        NAME(complex) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), twists[k - 1]);
+        out[k] = (NAME(complex)){HALF_ADD(even.re, odd.re), HALF_ADD(even.im, odd.im)};
+        out[n - k] = (NAME(complex)){HALF_SUB(even.re, odd.re), HALF_SUB(odd.im, even.im)};
     }
 }
 
-static void NAME(backward)(const tq_real_fft *fft, const NAME(number) *in, SCALAR *signal, NAME(number) *room)
+static void NAME(backward)(const tq_real_fft *fft, const NAME(complex) *in, SCALAR *signal, NAME(complex) *room)
 {
-    const NAME(number) *twists = fft->twists;
+    const NAME(complex) *twists = fft->twists;
     size_t n = (size_t)fft->half;
-    room[0] = NAME(share)((NAME(number)){ADD(in[0].re, in[n].re), SUB(in[0].re, in[n].re)}, 2);
+    room[0] = NAME(share)((NAME(complex)){ADD(in[0].re, in[n].re), SUB(in[0].re, in[n].re)}, 2);
     for (size_t k = 1; k <= n / 2; k++) {
-        NAME(number) a = NAME(share)(in[k], 2);
-        NAME(number) b = NAME(share)((NAME(number)){in[n - k].re, NEG(in[n - k].im)}, 2);
-        NAME(number) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), twists[k - 1]);
+        NAME(complex) a = NAME(share)(in[k], 2);
+        NAME(complex) b = NAME(share)((NAME(complex)){in[n - k].re, NEG(in[n - k].im)}, 2);
+        NAME(complex) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), twists[k - 1]);
         room[k] = NAME(sum)(even, odd);
         room[n - k] = NAME(difference)(even, odd);
         room[n - k].im = NEG(room[n - k].im);
     }
-    NAME(transform)(fft, (NAME(number) *)(void *)signal, room, 1, 0);
+    NAME(transform)(fft, (NAME(complex) *)(void *)signal, room, 1, 0);
 }
 
 static void NAME(fill)(tq_real_fft *fft)
 {
     const double pi = 3.14159265358979323846;
-    NAME(number) *roots = fft->roots, *twists = fft->twists;
+    NAME(complex) *roots = fft->roots, *twists = fft->twists;
     for (int32_t k = 0; k < fft->half && !tq_stop_after(16); k++) {
         double phase = -2 * pi * k / fft->half;
         phase = fft->inverse ? -phase : phase;
-        roots[k] = (NAME(number)){COSINE(cos(phase)), COSINE(sin(phase))};
+        roots[k] = (NAME(complex)){COSINE(cos(phase)), COSINE(sin(phase))};
     }
     for (int32_t k = 0; k < fft->half / 2 && !tq_stop_after(16); k++) {
         double phase = -pi * ((double)(k + 1) / fft->half + 0.5);
         phase = fft->inverse ? -phase : phase;
-        twists[k] = (NAME(number)){COSINE(cos(phase)), COSINE(sin(phase))};
+        twists[k] = (NAME(complex)){COSINE(cos(phase)), COSINE(sin(phase))};
     }
 }
 
@@ -173,7 +173,7 @@ void NAME(tq_real_fft)(const tq_real_fft *fft, const SCALAR *in, SCALAR *out, SC
 {
     void *numbers = room, *spectrum = out;
     if (fft->inverse)
-        NAME(backward)(fft, (const NAME(number) *)(const void *)in, out, numbers);
+        NAME(backward)(fft, (const NAME(complex) *)(const void *)in, out, numbers);
     else
         NAME(forward)(fft, in, spectrum, numbers);
 }

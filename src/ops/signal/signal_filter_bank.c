@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tflite-micro's audio frontend, from the energies of a spectrum to the logarithms of a filter bank.  Everything is an integer;
- * sums and products wrap in their type.
+ * tflite-micro's audio frontend, from the energies of a spectrum to the logarithms of a filter bank.  All arithmetic is
+ * in integers; sums and products wrap in their type.
  *
- *   SignalFilterBank                      channel k: the sum of weights * energies over its band and of unweights * energies over
- *                                         the band before it, in 64 bits
+ *   SignalFilterBank                      channel k: the sum of weights * energies over its band and of unweights *
+ *                                         energies over the band before it, in 64 bits
  *   SignalFilterBankSquareRoot            round(sqrt(x)) >> scale bits
- *   SignalFilterBankSpectralSubtraction   x less an estimate of the noise, which follows x; never below a share of x
- *   SignalPCAN                            automatic gain control: x times a gain that a table of parabolas gives the noise
+ *   SignalFilterBankSpectralSubtraction   x less an estimate of the noise, a moving average of x; at least a fraction
+ *   of x SignalPCAN                            automatic gain control: x times a gain, which a table of parabolas gives
+ *   for the
+ *                                         noise
  *   SignalFilterBankLog                   min(32767, round(output_scale * ln(x << input_correction_bits)))
  *
  * Source: tflite-micro, signal/micro/kernels and signal/src.
@@ -18,7 +20,7 @@
 #include "ops/check.h"
 #include "ops/custom_options.h"
 
-/* Inputs first to last, of one type, are vectors. */
+/* Checks that inputs first to last are vectors of one type. */
 static tq_status check_vectors(const tq_node *node, int first, int last, unsigned type, tq_error *error)
 {
     for (int i = first; i <= last; i++) {
@@ -28,7 +30,7 @@ static tq_status check_vectors(const tq_node *node, int first, int last, unsigne
     return TQ_OK;
 }
 
-/* The number of the highest bit of x, which is not 0, counted from 1. */
+/* The index of the highest set bit of x > 0, from 1. */
 static int top_bit(uint32_t x)
 {
     int bits = 0;
@@ -54,18 +56,18 @@ static tq_status eval_filter_bank(tq_node *node, tq_error *error)
 {
     const uint32_t *energies = node->in[ENERGIES]->data;
     const int16_t *weights = node->in[WEIGHTS]->data, *unweights = node->in[UNWEIGHTS]->data;
-    const int16_t *bins = node->in[BAND_STARTS]->data, *places = node->in[WEIGHT_STARTS]->data;
+    const int16_t *bins = node->in[BAND_STARTS]->data, *starts = node->in[WEIGHT_STARTS]->data;
     const int16_t *widths = node->in[WIDTHS]->data;
     uint64_t *out = node->out[0]->data, sum = 0, next = 0;
     const size_t bands = tq_tensor_count(node->out[0]);
     for (size_t k = 0; k <= bands && !tq_stop_after((size_t)UINT16_MAX / 8); k++) {
-        TQ_TRY(check_band(node, k, bins[k], places[k], widths[k], error));
+        TQ_TRY(check_band(node, k, bins[k], starts[k], widths[k], error));
         for (int j = 0; j < widths[k]; j++) {
             uint64_t energy = energies[bins[k] + j];
-            sum += (uint64_t)(int64_t)weights[places[k] + j] * energy;
-            next += (uint64_t)(int64_t)unweights[places[k] + j] * energy;
+            sum += (uint64_t)(int64_t)weights[starts[k] + j] * energy;
+            next += (uint64_t)(int64_t)unweights[starts[k] + j] * energy;
         }
-        if (k > 0) /* of the first band only the unweighted half is wanted */
+        if (k > 0) /* the first band has no channel: only its unweighted half counts */
             out[k - 1] = sum;
         sum = next;
         next = 0;
@@ -132,7 +134,7 @@ tq_status tq_prepare_signal_filter_bank_square_root(tq_node *node, tq_error *err
 /* ---- SignalFilterBankSpectralSubtraction ---- */
 
 typedef struct subtraction {
-    uint32_t follow[2], keep[2]; /* of even channels and odd ones: shares of what is new and of what was estimated */
+    uint32_t follow[2], retain[2]; /* of even and odd channels: factors of the new value and of the estimate */
     uint32_t remaining;
     int smoothing_bits, bits;
     bool clamping;
@@ -148,7 +150,7 @@ static tq_status eval_subtraction(tq_node *node, tq_error *error)
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count) {
         uint32_t scaled = x[i] << s->smoothing_bits;
-        uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->keep[i & 1];
+        uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->retain[i & 1];
         uint32_t noise = (uint32_t)(mixed >> s->bits), taken = noise > scaled ? scaled : noise;
         uint32_t least = (uint32_t)((uint64_t)x[i] * s->remaining >> s->bits);
         uint32_t rest = (scaled - taken) >> s->smoothing_bits;
@@ -170,11 +172,11 @@ static tq_status read_subtraction(const tq_node *node, subtraction *s, tq_error 
 {
     static const char *const names[] = {"smoothing", "alternate_smoothing", "one_minus_smoothing",
                                         "alternate_one_minus_smoothing", "min_signal_remaining"};
-    uint32_t *const places[] = {&s->follow[0], &s->follow[1], &s->keep[0], &s->keep[1], &s->remaining};
+    uint32_t *const targets[] = {&s->follow[0], &s->follow[1], &s->retain[0], &s->retain[1], &s->remaining};
     int64_t value = 0, count = node->in[0]->shape.dims[0];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         TQ_TRY(tq_option_within(node, names[i], INT32_MIN, INT32_MAX, &value, error));
-        *places[i] = (uint32_t)value;
+        *targets[i] = (uint32_t)value;
     }
     TQ_TRY(tq_option_within(node, "smoothing_bits", 0, 31, &value, error));
     s->smoothing_bits = (int)value;
@@ -202,13 +204,14 @@ tq_status tq_prepare_signal_filter_bank_spectral_subtraction(tq_node *node, tq_e
 
 /* ---- SignalPCAN ---- */
 
-enum { PARABOLAS = 125 }; /* the first three values, then three numbers and a spare one for each further power of two */
+/* Entries of the table: the first three values, then three entries and a spare one for each further power of two. */
+enum { PARABOLAS = 125 };
 
 typedef struct gain_control {
     int shift;
 } gain_control;
 
-/* Between two powers of two a parabola; f is where, of 1024.  No step leaves 32 bits: |a f / 32 + 32 b| < 2^21. */
+/* A parabola between two powers of two, at f / 1024.  No step overflows 32 bits: |a f / 32 + 32 b| < 2^21. */
 static int16_t gain_of(uint32_t x, const int16_t *table)
 {
     if (x <= 2)
@@ -220,7 +223,7 @@ static int16_t gain_of(uint32_t x, const int16_t *table)
     return (int16_t)(uint16_t)(uint32_t)(((slope * f + (1 << 14)) >> 15) + part[0]);
 }
 
-/* From 12 bits behind the point to 6: x^2 / 4 below 2, else x - 1. */
+/* From 12 fractional bits to 6: x^2 / 4 below 2, else x - 1. */
 static uint32_t shrink(uint32_t x)
 {
     return x < 2u << 12 ? (x * x) >> 20 : (x >> 6) - (1u << 6);
@@ -266,11 +269,11 @@ enum { SEGMENTS = 128 };
 typedef struct logarithm {
     int shift;
     uint32_t scale;
-    int32_t above[SEGMENTS + 1]; /* by how much log2 (1 + i / 128) is above i / 128, with 16 bits behind the point */
+    int32_t above[SEGMENTS + 1]; /* log2(1 + i / 128) - i / 128, with 16 fractional bits */
 } logarithm;
 
-/* log2 x of x > 0, with 16 bits behind the point: a table of 128 places, and 1/128 of the way to the next: f & 511 has 9
-   bits and is taken for one of 16. */
+/* log2 x of x > 0, with 16 fractional bits: a table of 128 entries.  tflite-micro interpolates by 1 / 128 of the way
+   only: it takes f & 511, a fraction of 9 bits, for one of 16. */
 static uint32_t log2_of(const logarithm *s, uint32_t x)
 {
     int whole = top_bit(x) - 1;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tflite-micro's operators that cut a stream of INT16 samples into frames, and put it together again.  They remember samples
- * from one invoke to the next.
+ * tflite-micro's operators that cut a stream of INT16 samples into frames, and join frames to a stream.  They keep
+ * samples from one invoke to the next.
  *
  *   SignalFramer       [..., n * step] to n frames of frame_size, one each step, and whether all were complete
- *   SignalStacker      [channels] to the last left + 1 + right of them, one each stacker_step, and whether there were so many; the first
- *                      is repeated `left` times
+ *   SignalStacker      [channels] to the last left + 1 + right of them, one each stacker_step, and whether there are
+ *   that
+ *                      many; the first is repeated `left` times
  *   SignalDelay        each row delay_length samples later
  *   SignalOverlapAdd   [..., n, frame] to [..., n * step]: frames that overlap are added; INT16 saturates, or FLOAT32
  *
- * What there are not samples enough for is 0; tflite-micro leaves it as it was in memory.
+ * Output elements for which there are no samples yet are 0; tflite-micro leaves their memory as it is.
  * Source: tflite-micro, signal/micro/kernels/{framer,stacker,delay,overlap_add}.cc, signal/src/circular_buffer.cc.
  */
 #include <string.h>
@@ -33,7 +34,7 @@ static tq_status make_queues(tq_node *node, size_t rows, size_t capacity, queues
     return TQ_OK;
 }
 
-/* Appends n samples, which there is room for; NULL: zeros. */
+/* Appends n samples, NULL: zeros; there is room for them. */
 static void push(const queues *q, size_t row, const int16_t *from, size_t n)
 {
     int16_t *to = q->samples + row * q->capacity + q->count[row];
@@ -51,7 +52,7 @@ static void drop(const queues *q, size_t row, size_t n)
     memmove(samples, samples + n, q->count[row] * sizeof *samples);
 }
 
-/* Empties all, but for n zeros. */
+/* Empties all queues, then appends n zeros to each. */
 static void restart(const queues *q, size_t n)
 {
     for (size_t row = 0; row < q->rows; row++) {

@@ -8,7 +8,8 @@
  *   SignalIrfft          back; FLOAT32 is divided by fft_length
  *   SignalEnergy         re^2 + im^2 of bins [start_index, end_index); 0 for the others
  *
- * Source: tflite-micro, signal/micro/kernels and signal/src, which leaves bins that it does not compute as they were in memory.
+ * Source: tflite-micro, signal/micro/kernels and signal/src, which leaves the memory of other
+ * bins as it is.
  */
 #include <string.h>
 
@@ -57,7 +58,7 @@ tq_status tq_prepare_signal_window(tq_node *node, tq_error *error)
 
 /* ---- SignalFftAutoScale ---- */
 
-/* The largest magnitude in 16 bits: that of -32768 is -32768 itself, below all that follow it. */
+/* The greatest magnitude in 16 bits; |-32768| wraps to -32768, which is below all others. */
 static int16_t largest(const int16_t *x, size_t count)
 {
     int16_t most = 0;
@@ -102,7 +103,7 @@ tq_status tq_prepare_signal_fft_auto_scale(tq_node *node, tq_error *error)
 
 typedef struct transform {
     tq_real_fft fft;
-    size_t frames, in, out; /* numbers of a frame */
+    size_t frames, in, out; /* values of a frame */
 } transform;
 
 static void transform_frame(const transform *s, int32_t type, const void *in, void *out, void *room)
@@ -112,10 +113,10 @@ static void transform_frame(const transform *s, int32_t type, const void *in, vo
     } else if (type == TQ_TensorType_INT32) {
         tq_real_fft_i32(&s->fft, in, out, room);
     } else {
-        float *numbers = out;
+        float *values = out;
         tq_real_fft_f32(&s->fft, in, out, room);
         for (size_t i = 0; s->fft.inverse && i < s->out; i++)
-            numbers[i] /= (float)s->out;
+            values[i] /= (float)s->out;
     }
 }
 
@@ -156,7 +157,7 @@ static tq_status prepare_transform(tq_node *node, bool inverse, tq_error *error)
     tq_shape shape = node->in[0]->shape;
     int32_t *last = &shape.dims[shape.rank - 1];
     if (inverse ? *last != length + 2 : *last > length)
-        return tq_input_fail(node, 0, error, "has frames of %d numbers; fft_length %lld needs %s %lld", (int)*last,
+        return tq_input_fail(node, 0, error, "has frames of %d values; fft_length %lld needs %s %lld", (int)*last,
                              (long long)length, inverse ? "" : "at most", (long long)length + (inverse ? 2 : 0));
     s->in = (size_t)*last;
     s->frames = tq_shape_span(&shape, 0, shape.rank - 1);
@@ -202,15 +203,15 @@ tq_status tq_prepare_signal_energy(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(UINT32), error));
-    int32_t numbers = node->in[0]->shape.dims[0];
-    if (numbers % 2)
-        return tq_input_fail(node, 0, error, "has %d numbers; complex ones are pairs", (int)numbers);
-    TQ_TRY(tq_option_within(node, "start_index", 0, numbers / 2, &start, error));
-    TQ_TRY(tq_option_within(node, "end_index", 0, numbers / 2, &end, error));
+    int32_t values = node->in[0]->shape.dims[0];
+    if (values % 2)
+        return tq_input_fail(node, 0, error, "has %d values; it needs pairs of them, complex numbers", (int)values);
+    TQ_TRY(tq_option_within(node, "start_index", 0, values / 2, &start, error));
+    TQ_TRY(tq_option_within(node, "end_index", 0, values / 2, &end, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     s->start = (size_t)start;
     s->end = (size_t)end;
-    tq_shape shape = {1, {numbers / 2}};
+    tq_shape shape = {1, {values / 2}};
     node->eval = eval_energy;
     return tq_output_shape(node, 0, &shape, error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the array functions share: reading keywords, types, arrays, parameters and outputs from Python, with
+ * Helpers of the array functions: reading keywords, types, arrays, parameters and outputs from Python, with
  * errors that name the argument, what was found and what is needed.
  *
  * Functions that can fail return false, or NULL, with an exception set.
@@ -51,7 +51,7 @@ bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, const char *need
 
 /* ---- arrays ---- */
 
-/* The bits that a masked type keeps; 0: all. */
+/* The bits of a byte that a masked type uses; 0: all. */
 static inline uint8_t tq_py_code_mask(const tq_py_type *type)
 {
     return type->masked ? (uint8_t)(type->high - type->low) : 0;
@@ -59,15 +59,15 @@ static inline uint8_t tq_py_code_mask(const tq_py_type *type)
 
 /* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.
 
-   As integers: narrow ml_dtypes integers become int8 or uint8, whose upper bits stay masked where they are codes;
+   As integers: narrow ml_dtypes integers become int8 or uint8, whose upper bits stay masked where they are quantized values;
    Python's integers become int32; other types are a TypeError that says which are `needed`.
    As real numbers: integers and long doubles become float64. */
 PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
 
-/* Where results go.  `array` is C-contiguous and free of harmful overlap; end() copies to what the caller
-   gets where `array` is not itself it. */
+/* The array that gets the results.  `array` is C-contiguous and free of harmful overlap; end() copies to what the
+   caller gets where `array` is not itself it. */
 typedef struct tq_py_output {
     PyArrayObject *array;  /* the kernel's */
     PyObject *result;      /* the caller's, if another */
@@ -79,7 +79,7 @@ typedef struct tq_py_output {
    refused unless it is the very same memory with elements of the same size. */
 bool tq_py_output_begin(tq_py_output *output, PyArrayObject *input, PyObject *out, const tq_py_type *type,
                         PyArray_Descr *descr);
-/* What the caller gets (new reference), or NULL with `error`'s exception where the work failed. */
+/* The result for the caller (new reference), or NULL with `error`'s exception where the work failed. */
 PyObject *tq_py_output_end(tq_py_output *output, PyObject *module, tq_status status, const tq_error *error);
 
 /* ---- parameters ---- */
@@ -118,7 +118,7 @@ typedef struct tq_py_column {
 
 bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p);
 bool tq_py_multipliers(tq_py_column *c, PyObject *object, const tq_py_parameters *p, bool float32);
-/* NULL stands for 0.  Values must be in [low, high], the codes of `of`. */
+/* NULL stands for 0.  Values must be in [low, high], the range of the type that `of` names. */
 bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, const tq_py_parameters *p,
                        int32_t low, int32_t high, const char *of);
 void tq_py_column_free(tq_py_column *c);

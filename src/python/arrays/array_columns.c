@@ -2,7 +2,7 @@
  *
  * Scales, multipliers and zero points: one, or an array of them, each checked against its rule.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
 #include "kernels/arrays/parameter_checks.h"
 

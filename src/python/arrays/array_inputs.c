@@ -2,9 +2,9 @@
  *
  * What is given as an array, as kernels read it: contiguous, aligned, in native byte order, of a type that tq has.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
-#include "kernels/arrays/narrow_codes.h"
+#include "kernels/arrays/narrow_values.h"
 #include "python/arrays/operands.h"
 
 static PyArrayObject *refuse_input(PyArrayObject *array, const char *argument, const char *needed)
@@ -48,7 +48,7 @@ static PyArrayObject *unmask(PyArrayObject *array, tq_py_type *type)
     PyArrayObject *wide = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(array), PyArray_DIMS(array),
                                                              tq_py_element_number(type->element));
     if (wide) {
-        tq_extend_codes(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_code_mask(type), type->low < 0,
+        tq_extend_values(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_code_mask(type), type->low < 0,
                         PyArray_DATA(wide));
         type->masked = false;
     }

@@ -2,7 +2,7 @@
  *
  * Where parameters lie along an array (per tensor, per axis, in blocks), and arrays of them.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Where results go: a new array or the caller's `out`, and memory in between where kernels cannot write that.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
 #include "python/errors.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between NumPy's and ml_dtypes' dtypes and the types of codes and numbers that tq has.
+ * Between NumPy's and ml_dtypes' dtypes and the types of quantized and real values that tq has.
  */
-#include "python/arrays/array_parts.h"
+#include "python/arrays/array_internal.h"
 
 #include <string.h>
 
 static const tq_py_type code_types[] = {
-#define CODE(name, element, low, high) {#name, TQ_##element, low, high, false},
-#include "quant/codes.def"
-#undef CODE
+#define INTEGER(name, element, low, high) {#name, TQ_##element, low, high, false},
+#include "quant/integers.def"
+#undef INTEGER
 };
 
 static const tq_py_type float_types[] = {

@@ -71,7 +71,7 @@ static PyObject *fit_scales(PyObject *module, PyObject *args, PyObject *kwargs)
     return made;
 }
 
-/* The context is a bool: whether codes are int64. */
+/* The context is a bool: whether quantized values are int64. */
 static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
 {
     bool is_wide = *(const bool *)context;
@@ -82,7 +82,7 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
                                          *(const double *)(data[2] + i * strides[2]), &scale, error);
         if (status)
             return status;
-        int64_t code = tq_bias_code(b, scale, is_wide ? INT64_MAX : INT32_MAX);
+        int64_t code = tq_bias_value(b, scale, is_wide ? INT64_MAX : INT32_MAX);
         if (is_wide)
             *(int64_t *)(data[3] + i * strides[3]) = code;
         else
@@ -93,7 +93,7 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
 
 PyDoc_STRVAR(quantize_bias_doc,
 "quantize_bias(b, input_scale, weight_scale, dtype='int32')\n--\n\n"
-"The codes of a bias: b times the float32 reciprocal of its scale (bias_quantization_params), rounded ties away from\n"
+"The quantized values of a bias: b times the float32 reciprocal of its scale (bias_quantization_params), rounded ties away from\n"
 "zero, within plus or minus the highest code; 0 where the scale is 0, and for NaN.\n\n"
 "b, input_scale, weight_scale: numbers or arrays, broadcast, read as float32. dtype: 'int32', or 'int64' for int16\n"
 "activations. Returns an array of that type, of the shape that the arguments broadcast to, or a scalar. ValueError: a\n"

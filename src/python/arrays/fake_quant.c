@@ -103,7 +103,7 @@ done:
 
 PyDoc_STRVAR(fake_quant_doc,
 "fake_quant(x, min, max, num_bits=8, narrow_range=False, axis=None, *, rule='tflite', num_threads=None)\n--\n\n"
-"x moved to the nearest of the 2^num_bits values that codes between min and max stand for, as float32.\n\n"
+"x moved to the nearest of the 2^num_bits values that quantized values between min and max stand for, as float32.\n\n"
 "x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a code; numbers, or with\n"
 "axis one a channel, in one dimension or as keepdims=True leaves them; min < max, or both 0, which gives zeros.\n"
 "num_bits: 2 to 16. narrow_range: the lowest code is not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic,\n"

@@ -207,20 +207,20 @@ static PyObject *requantize_steps(PyObject *module, PyObject *args)
     PyObject *multiplier_value, *rounding, *dtype;
     tq_multiplier multiplier;
     tq_requantize_steps steps;
-    tq_code code;
+    tq_integer_type code;
     if (!PyArg_ParseTuple(args, "iOiOO:_requantize_steps", &acc, &multiplier_value, &zero_point, &rounding, &dtype))
         return NULL;
     int rule = rounding_of(rounding);
     if (rule < 0 || tq_py_code(dtype, &code) < 0 ||
         multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
         return NULL;
-    tq_code_range range = tq_code_range_of(code, false);
+    tq_value_range range = tq_value_range_of(code, false);
     if (zero_point < range.low || zero_point > range.high)
         return PyErr_Format(PyExc_ValueError, "zero_point is %d; %s needs one from %d to %d", zero_point,
-                            tq_code_name(code), (int)range.low, (int)range.high);
+                            tq_integer_name(code), (int)range.low, (int)range.high);
     tq_requantize_explain(acc, &multiplier, (tq_requantize_rule)rule, zero_point, range.low, range.high, &steps);
     PyObject *dict = steps_dict(&steps, (tq_requantize_rule)rule);
-    return dict ? Py_BuildValue("Nsii", dict, tq_code_name(code), (int)range.low, (int)range.high) : NULL;
+    return dict ? Py_BuildValue("Nsii", dict, tq_integer_name(code), (int)range.low, (int)range.high) : NULL;
 }
 
 static PyMethodDef functions[] = {

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "python/arrays/array_args.h"
-#include "quant/numbers.h"
+#include "quant/real_values.h"
 
-/* Whether NumPy makes an array of it by a way of its own.  What speaks DLPack and is only a sequence or number besides is
-   not: tensors of other libraries pretend to be those too, and come by DLPack. */
+/* Whether NumPy makes an array of it by a way of its own.  What speaks DLPack and is only a sequence or number besides
+   is not: tensors of other libraries pretend to be those too, and come by DLPack. */
 static bool is_numpys(PyObject *value)
 {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyList_CheckExact(value) ||
@@ -190,7 +190,7 @@ static PyArrayObject *reals_of(PyObject *value, const char *name)
     return array && !is_real(array) ? wrong_type(array, name, "real numbers") : array;
 }
 
-tq_number tq_py_number(PyArrayObject *array)
+tq_real_type tq_py_number(PyArrayObject *array)
 {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT: return TQ_NUMBER_F32;
@@ -214,11 +214,11 @@ tq_number tq_py_number(PyArrayObject *array)
 }
 
 /* float32 or float64, dense.  NumPy would do it too, and warn of overflow and of signalling NaN. */
-static void convert_reals(PyArrayObject *from, tq_number number, PyArrayObject *to)
+static void convert_reals(PyArrayObject *from, tq_real_type number, PyArrayObject *to)
 {
     enum { PART = 512 };
     double part[PART];
-    tq_number_loader load = tq_number_loader_of(number);
+    tq_real_loader load = tq_real_loader_of(number);
     npy_intp count = PyArray_SIZE(from), size = PyArray_ITEMSIZE(from);
     for (npy_intp i = 0; i < count; i += PART) {
         npy_intp n = count - i < PART ? count - i : PART;
@@ -235,7 +235,7 @@ static void convert_reals(PyArrayObject *from, tq_number number, PyArrayObject *
 static PyArrayObject *dense_of(PyArrayObject *array, int type)
 {
     const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY;
-    tq_number number = tq_py_number(array);
+    tq_real_type number = tq_py_number(array);
     if (PyArray_TYPE(array) == type || number == TQ_NUMBERS)
         return cast(array, type, NPY_ARRAY_C_CONTIGUOUS);
     PyArrayObject *from = (PyArrayObject *)PyArray_FromArray(array, PyArray_DescrFromType(PyArray_TYPE(array)), flags);
@@ -340,15 +340,15 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
     return -1;
 }
 
-int tq_py_code(PyObject *value, tq_code *code)
+int tq_py_code(PyObject *value, tq_integer_type *code)
 {
     tq_py_type type;
     PyArray_Descr *descr;
     if (!tq_py_type_of_dtype(value, "int8", TQ_PY_CODE_TYPES, &type, &descr))
         return -1;
     Py_DECREF(descr);
-    for (*code = 0; strcmp(tq_code_name(*code), type.name) != 0;)
-        ++*code; /* both walk the rows of codes.def */
+    for (*code = 0; strcmp(tq_integer_name(*code), type.name) != 0;)
+        ++*code; /* both walk the rows of integers.def */
     return 0;
 }
 

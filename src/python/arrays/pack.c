@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack() and unpack(): codes narrower than a byte, as TFLite stores them.
+ * pack() and unpack(): quantized values narrower than a byte, as TFLite stores them.
  */
 #include "python/arrays/array_args.h"
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
 #include "quant/packing.h"
 
@@ -117,7 +117,7 @@ PyObject *tq_py_pack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
     npy_intp size = (npy_intp)tq_packed_size(count, bits);
     PyObject *packed = PyArray_SimpleNew(1, &size, NPY_UINT8);
     if (packed)
-        tq_pack_codes(PyArray_DATA(codes), count, bits, PyArray_DATA((PyArrayObject *)packed));
+        tq_pack_values(PyArray_DATA(codes), count, bits, PyArray_DATA((PyArrayObject *)packed));
     Py_DECREF(codes);
     return packed;
 }
@@ -176,7 +176,7 @@ static PyObject *unpack(PyArrayObject *bytes, PyArray_Dims *dims, const tq_py_ty
     }
     PyObject *result = PyArray_NewFromDescr(&PyArray_Type, descr, dims->len, dims->ptr, NULL, NULL, 0, NULL);
     if (result) /* ml_dtypes keeps the upper bits zero: nothing to extend */
-        tq_unpack_codes(PyArray_DATA(bytes), count, bits, type->masked ? 0 : type->low,
+        tq_unpack_values(PyArray_DATA(bytes), count, bits, type->masked ? 0 : type->low,
                         PyArray_DATA((PyArrayObject *)result));
     return result;
 }

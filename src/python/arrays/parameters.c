@@ -82,7 +82,7 @@ PyDoc_STRVAR(choose_doc,
 "and 'power-of-two', as there: such parameters stand for zeros alone.\n\n"
 "Returns float32 and int32: scalars, or arrays of the shape that min and max broadcast to. ValueError: min or max is\n"
 "not finite, min exceeds max, or the range is so wide that the scale is infinite; an unknown rule. TypeError: no real\n"
-"numbers, or no dtype of codes.\n\n"
+"numbers, or no dtype of quantized values.\n\n"
 ">>> choose_quantization_params(-1.0, 3.0, 'uint8')\n"
 "tq.QuantizationParams(scale=np.float32(0.015686275), zero_point=np.int32(64))");
 

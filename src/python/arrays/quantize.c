@@ -3,13 +3,13 @@
  * quantize() and dequantize().
  */
 #include "python/arrays/array_args.h"
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
 
 const char tq_py_quantize_doc[] =
     "quantize(x, scale, zero_point=0, *, dtype='int8', axis=None, block_size=None, narrow_range=False,\n"
     "         rounding='away', out=None, num_threads=None)\n--\n\n"
-    "Real numbers to integer codes: clamp(round(x / scale) + zero_point), as TensorFlow Lite does it.\n\n"
+    "Real values to quantized values: clamp(round(x / scale) + zero_point), as TensorFlow Lite does it.\n\n"
     "x: anything that NumPy takes for an array, of any shape, strides and byte order. float32, float16 and\n"
     "    bfloat16 are exact; float64 and integers are first rounded to float32, which is what a TFLite\n"
     "    model receives. A masked array's mask is not looked at, as by numpy.asarray.\n"
@@ -35,7 +35,7 @@ const char tq_py_quantize_doc[] =
 const char tq_py_dequantize_doc[] =
     "dequantize(q, scale, zero_point=0, *, axis=None, block_size=None, dtype='float32', out=None,\n"
     "           num_threads=None)\n--\n\n"
-    "Integer codes to real numbers: f32(q - zero_point) * scale, the difference exact and the product one\n"
+    "Quantized values to real values: f32(q - zero_point) * scale, the difference exact and the product one\n"
     "float32 multiplication, as in TensorFlow Lite's reference DEQUANTIZE\n"
     "(tflite/kernels/internal/reference/dequantize.h).\n\n"
     "q: int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2; lists of integers are int32.\n"
@@ -51,7 +51,7 @@ struct conversion {
     PyArray_Descr *descr;
     tq_py_type in, out;
     const tq_py_type *codes; /* one of the two */
-    int32_t low, high;       /* of the codes */
+    int32_t low, high;       /* of the quantized values */
     int rule;                /* a tq_quantize_rule; -1: dequantize */
     int threads;
     PyObject *scale, *zero_point, *axis, *block_size, *array; /* arguments; array: `out` */

@@ -4,17 +4,17 @@
  */
 #include "python/arrays/requantize.h"
 
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
 
 const char tq_py_requantize_doc[] =
     "requantize(q, multiplier, zero_point=0, *, input_zero_point=0, dtype='int8', axis=None,\n"
     "           rounding='double', out=None, num_threads=None)\n--\n\n"
-    "Integers to codes of another scale: clamp(round((q - input_zero_point) * multiplier) + zero_point).\n\n"
+    "Integers to quantized values of another scale: clamp(round((q - input_zero_point) * multiplier) + zero_point).\n\n"
     "q: int8, uint8, int16, or int32 (accumulators), of any shape, strides and byte order.\n"
     "multiplier: input scale / output scale (for an accumulator, input scale * weight scale / output\n"
     "    scale), finite and not negative. One, or with axis one a channel.\n"
-    "zero_point, input_zero_point: codes of dtype and of q's type; one, or one a channel.\n"
+    "zero_point, input_zero_point: quantized values of dtype and of q's type; one, or one a channel.\n"
     "dtype: int8, uint8, int16 or int32.\n"
     "rounding, with acc = q - input_zero_point (saturating), M the multiplier, z the zero point, and M as\n"
     "    m * 2**(e - 31), 2**30 <= m < 2**31:\n"
@@ -31,7 +31,7 @@ static const char needed[] = "int8, uint8, int16 or int32";
 
 static bool is_requantizable(const tq_py_type *type)
 {
-    return !type->masked && tq_kernel_find(TQ_OP_requantize_double, type->element, type->element) != NULL &&
+    return !type->masked && tq_kernel_find(TQ_KERNEL_requantize_double, type->element, type->element) != NULL &&
            type->low == tq_element_low(type->element);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What requantize() and Requantization have in common.
+ * The arguments that requantize() and Requantization have in common.
  */
 #ifndef TQ_PYTHON_ARRAYS_REQUANTIZE_H
 #define TQ_PYTHON_ARRAYS_REQUANTIZE_H
@@ -24,7 +24,7 @@ enum {
     TQ_RQ_ARGUMENTS
 };
 
-/* What they say, but where results go. */
+/* All of them but `out`, as the core takes them. */
 typedef struct tq_py_requantization {
     PyArrayObject *input;
     PyArray_Descr *descr; /* of out */

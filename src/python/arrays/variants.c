@@ -4,7 +4,7 @@
  */
 #include "kernels/depthwise/depthwise.h"
 #include "python/arrays/array_args.h"
-#include "python/arrays/arrays.h"
+#include "python/arrays/functions.h"
 
 const char tq_py_kernel_variants_doc[] =
     "kernel_variants()\n--\n\n"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/half.h"
-#include "kernels/arrays/weight_codes.h"
+#include "kernels/arrays/quantize_weights.h"
 #include "python/arrays/array_args.h"
 #include "python/errors.h"
 #include "python/arrays/operands.h"
@@ -28,7 +28,7 @@ static PyStructSequence_Field weights_fields[] = {
 
 static PyStructSequence_Desc weights_desc = {
     "tq.QuantizedWeights",
-    "(codes, scale): the real value of a code q is scale * (q - zero_point), and the zero point 0 but for rule 'toco'.",
+    "(codes, scale): the real value of a quantized value q is scale * (q - zero_point), and the zero point 0 but for rule 'toco'.",
     weights_fields,
     2,
 };
@@ -37,9 +37,9 @@ static PyStructSequence_Desc weights_desc = {
 
 static tq_weight_rule usual_rule(const tq_weight_target *target)
 {
-    if (target->code == TQ_CODE_uint8)
+    if (target->code == TQ_INTEGER_uint8)
         return TQ_WEIGHTS_TOCO;
-    return target->code == TQ_CODE_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
+    return target->code == TQ_INTEGER_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
 }
 
 /* Blocks of `size` elements along dimension `at` of w, which `view` is seen around. */
@@ -59,7 +59,7 @@ static int plan_blocks(PyArrayObject *w, int at, const tq_axis_view *view, long 
     return 0;
 }
 
-int tq_py_weight_plan_of(PyArrayObject *w, tq_code code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan)
+int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan)
 {
     tq_axis_view view;
     bool blocks;
@@ -81,7 +81,7 @@ int tq_py_weight_plan_of(PyArrayObject *w, tq_code code, PyObject *axis, PyObjec
     return 0;
 }
 
-/* ---- codes and scales ---- */
+/* ---- quantized values and scales ---- */
 
 /* What quantize_weights was asked for, and the memory that it fills. */
 typedef struct weights_job {
@@ -99,7 +99,7 @@ typedef struct weights_job {
 
 static bool is_wide(const weights_job *job)
 {
-    return job->plan.target.code == TQ_CODE_int16;
+    return job->plan.target.code == TQ_INTEGER_int16;
 }
 
 /* What a scale that is given must be, and is not; NULL: it is a scale. */
@@ -134,7 +134,7 @@ static tq_status quantize_symmetric(weights_job *job, tq_error *error)
     if (!status && job->given)
         status = use_given(job, count, error);
     if (!status)
-        tq_weight_codes(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
+        tq_quantize_weights(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
                         is_wide(job) ? job->codes : NULL);
     return status;
 }
@@ -173,7 +173,7 @@ static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObje
 
 static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject *w)
 {
-    int type = is_wide(job) ? NPY_INT16 : tq_code_is_signed(job->plan.target.code) ? NPY_INT8 : NPY_UINT8;
+    int type = is_wide(job) ? NPY_INT16 : tq_integer_is_signed(job->plan.target.code) ? NPY_INT8 : NPY_UINT8;
     PyArrayObject *codes = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
     PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(job->plan.rank, job->plan.shape, NPY_FLOAT32);
     float *bounds = PyMem_RawMalloc(tq_weight_scale_count(&job->plan.layout) * sizeof *bounds + 1);
@@ -211,7 +211,7 @@ PyDoc_STRVAR(quantize_weights_doc,
 "old models hold; 'ai-edge-quantizer', as that package writes, for others and for blocks.\n"
 "block_size: elements along axis (None: the last) that share a scale; it divides the length. scale then has w's\n"
 "shape with that axis counting blocks, and values that float16 holds exactly, as TFLite's BlockwiseQuantization\n"
-"stores them; a block whose scale float16 rounds to 0 has the codes 0, or the extremes for weights other than 0.\n"
+"stores them; a block whose scale float16 rounds to 0 has values 0, or the extremes for weights other than 0.\n"
 "scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over 0;\n"
 "of blocks, values of float16.\n"
 "min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the weights'\n"
@@ -294,7 +294,7 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     PyArrayObject *given = NULL;
     weights_job job = {.given = NULL};
     PyObject *narrow = NULL;
-    tq_code code;
+    tq_integer_type code;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
         !tq_py_flag(narrow, "narrow_range", &job.narrow) ||

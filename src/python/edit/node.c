@@ -7,38 +7,7 @@
 #include "python/convert.h"
 #include "python/model/data.h"
 
-PyObject *tq_py_node(TreeObject *tree, tq_node *node)
-{
-    PyTypeObject *type = (PyTypeObject *)tq_state_of((PyObject *)tree)->Node;
-    NodeObject *self = (NodeObject *)type->tp_alloc(type, 0);
-    if (self) {
-        self->tree = (TreeObject *)Py_NewRef(tree);
-        self->node = node;
-    }
-    return (PyObject *)self;
-}
-
-static const char *table_name(const tq_node *node)
-{
-    return node->id == TQ_TABLE_NONE ? "of unknown type" : tq_tables[node->id].name;
-}
-
 /* ---- getting ---- */
-
-const tq_field *tq_py_node_field(NodeObject *self, PyObject *name)
-{
-    tq_table_id id = self->node->id;
-    if (!PyUnicode_Check(name))
-        return PyErr_Format(PyExc_TypeError, "a field's name is a str, not %.100s", Py_TYPE(name)->tp_name), NULL;
-    const tq_field *found = id == TQ_TABLE_NONE ? NULL : tq_py_find_field(id, name);
-    if (found)
-        return found;
-    PyErr_Format(PyExc_KeyError, "the schema's table %s has no field %R", table_name(self->node), name);
-    return NULL;
-}
-
-const int tq_py_vector_types[TQ_SCALAR_COUNT] = {NPY_BOOL,   NPY_INT8,  NPY_UINT8,  NPY_INT16,   NPY_UINT16, NPY_INT32,
-                                                  NPY_UINT32, NPY_INT64, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
 
 /* A read-only array: of bytes a view, of wider elements a copy. */
 static PyObject *vector_object(TreeObject *tree, const tq_field *field, tq_bytes bytes, uint32_t count)
@@ -102,13 +71,13 @@ static PyObject *cell_object(TreeObject *tree, const tq_field *field, const tq_c
 
 /* The cell that holds a field's value.  It may be another slot's: a buffer's bytes and custom options may stand outside
    the flatbuffer. */
-static tq_cell *cell_of(const tq_node *node, const tq_field *field)
+static tq_cell *cell_of(const tq_tree_node *node, const tq_field *field)
 {
-    tq_cell *cell = tq_node_cell(node, field->slot), *outside = NULL;
+    tq_cell *cell = tq_tree_node_cell(node, field->slot), *outside = NULL;
     if (tq_py_field_id(field) == TQ_Buffer_data)
         return tq_buffer_node_cell(node);
     if (tq_py_field_id(field) == TQ_Operator_custom_options)
-        outside = tq_node_field(node, TQ_Operator_large_custom_options_offset);
+        outside = tq_tree_node_field(node, TQ_Operator_large_custom_options_offset);
     return outside && outside->kind == TQ_CELL_OUTSIDE && !cell ? outside : cell;
 }
 
@@ -118,7 +87,7 @@ static PyObject *get(NodeObject *self, PyObject *name)
     if (!field)
         return NULL;
     if (field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM)
-        return tq_py_scalar(field, tq_node_scalar(self->node, tq_py_field_id(field)));
+        return tq_py_scalar(field, tq_tree_node_scalar(self->node, tq_py_field_id(field)));
     tq_cell *cell = cell_of(self->node, field);
     if (!cell)
         Py_RETURN_NONE;
@@ -162,7 +131,7 @@ static PyObject *unknown_slots(NodeObject *self, PyObject *unused)
 static PyObject *length_of(NodeObject *self, PyObject *name)
 {
     const tq_field *field = tq_py_node_field(self, name);
-    const tq_cell *cell = field ? tq_node_cell(self->node, field->slot) : NULL;
+    const tq_cell *cell = field ? tq_tree_node_cell(self->node, field->slot) : NULL;
     if (!field)
         return NULL;
     return PyLong_FromUnsignedLong(cell && cell->kind != TQ_CELL_INLINE ? cell->count : 0);
@@ -174,7 +143,7 @@ static PyObject *numbers(NodeObject *self, PyObject *name)
     const tq_field *field = tq_py_node_field(self, name);
     if (!field)
         return NULL;
-    const tq_cell *cell = tq_node_cell(self->node, field->slot);
+    const tq_cell *cell = tq_tree_node_cell(self->node, field->slot);
     if (field->shape != TQ_SHAPE_VEC_SCALAR || !tq_py_is_integer(field) || !cell || cell->kind != TQ_CELL_VECTOR ||
         cell->is_made)
         return PyTuple_New(0);
@@ -228,7 +197,7 @@ static Py_hash_t hash(PyObject *self)
 
 static PyObject *repr(NodeObject *self)
 {
-    return PyUnicode_FromFormat("<tq._core._Node %s: %u fields>", table_name(self->node), self->node->count);
+    return PyUnicode_FromFormat("<tq._core._Node %s: %u fields>", tq_py_table_name(self->node), self->node->count);
 }
 
 static void dealloc(NodeObject *self)

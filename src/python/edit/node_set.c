@@ -37,14 +37,14 @@ static int set_scalar(NodeObject *self, const tq_field *field, PyObject *value)
         }
     }
     tq_error error;
-    tq_status status = tq_node_set_scalar(&self->tree->tree, self->node, tq_py_field_id(field), bytes, &error);
+    tq_status status = tq_tree_node_set_scalar(&self->tree->tree, self->node, tq_py_field_id(field), bytes, &error);
     return tq_py_tree_result(self->tree, status, &error);
 }
 
 static int put_cell(NodeObject *self, const tq_cell *cell)
 {
     tq_error error;
-    return tq_py_tree_result(self->tree, tq_node_put(&self->tree->tree, self->node, cell, &error), &error);
+    return tq_py_tree_result(self->tree, tq_tree_node_put(&self->tree->tree, self->node, cell, &error), &error);
 }
 
 static int set_vector(NodeObject *self, const tq_field *field, PyObject *value)
@@ -153,7 +153,7 @@ static int store_number(NodeObject *self, const tq_field *field, PyObject *value
         bytes[0] = value == Py_True;
     else if (!tq_py_is_integer(field) || !plain_integer(field, value, bytes))
         return 0;
-    tq_status status = tq_node_set_scalar(&self->tree->tree, self->node, tq_py_field_id(field), bytes, &error);
+    tq_status status = tq_tree_node_set_scalar(&self->tree->tree, self->node, tq_py_field_id(field), bytes, &error);
     return tq_py_tree_result(self->tree, status, &error) < 0 ? -1 : 1;
 }
 
@@ -180,7 +180,7 @@ PyObject *tq_py_node_store(NodeObject *self, PyObject *const *args, Py_ssize_t c
 }
 
 /* The node of a value that must be one of this tree and, but for NONE, of that table. */
-static tq_node *node_of(NodeObject *self, const char *what, PyObject *value, tq_table_id id)
+static tq_tree_node *node_of(NodeObject *self, const char *what, PyObject *value, tq_table_id id)
 {
     PyObject *type = tq_state_of((PyObject *)self)->Node;
     if (!PyObject_TypeCheck(value, (PyTypeObject *)type)) {
@@ -205,7 +205,7 @@ static int set_tables(NodeObject *self, const tq_field *field, PyObject *value)
     if (!items)
         return -1;
     Py_ssize_t count = PyTuple_GET_SIZE(items);
-    tq_node **tables;
+    tq_tree_node **tables;
     tq_error error;
     tq_status status = tq_region_get(&self->tree->tree.region, (uint64_t)count, sizeof *tables, &tables, &error);
     int result = tq_py_tree_result(self->tree, status, &error);
@@ -232,7 +232,7 @@ static uint8_t union_type(tq_union_id which, tq_table_id id)
 static int set_table(NodeObject *self, const tq_field *field, PyObject *value)
 {
     bool is_union = field->shape == TQ_SHAPE_UNION;
-    tq_node *node = node_of(self, field->name, value, is_union ? TQ_TABLE_NONE : field->detail);
+    tq_tree_node *node = node_of(self, field->name, value, is_union ? TQ_TABLE_NONE : field->detail);
     if (!node)
         return -1;
     if (is_union) {
@@ -255,16 +255,16 @@ static int set_table(NodeObject *self, const tq_field *field, PyObject *value)
 /* Takes a field away; with a union its type, with outside bytes where they are. */
 static void drop(NodeObject *self, const tq_field *field)
 {
-    tq_node_drop(self->node, field->slot);
+    tq_tree_node_drop(self->node, field->slot);
     if (field->shape == TQ_SHAPE_UNION)
-        tq_node_drop(self->node, field->slot - 1u);
+        tq_tree_node_drop(self->node, field->slot - 1u);
     if (tq_py_field_id(field) == TQ_Buffer_data) {
-        tq_node_drop(self->node, tq_fields[TQ_Buffer_offset].slot);
-        tq_node_drop(self->node, tq_fields[TQ_Buffer_size].slot);
+        tq_tree_node_drop(self->node, tq_fields[TQ_Buffer_offset].slot);
+        tq_tree_node_drop(self->node, tq_fields[TQ_Buffer_size].slot);
     }
     if (tq_py_field_id(field) == TQ_Operator_custom_options) {
-        tq_node_drop(self->node, tq_fields[TQ_Operator_large_custom_options_offset].slot);
-        tq_node_drop(self->node, tq_fields[TQ_Operator_large_custom_options_size].slot);
+        tq_tree_node_drop(self->node, tq_fields[TQ_Operator_large_custom_options_offset].slot);
+        tq_tree_node_drop(self->node, tq_fields[TQ_Operator_large_custom_options_size].slot);
     }
 }
 

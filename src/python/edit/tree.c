@@ -3,93 +3,13 @@
  * tq._core._Tree: the tables of a model, to be changed and written; _Node is one of them (node.c).  Internal: what
  * users see is made of them in tq/editor.py, and values are turned into the schema's kinds in tq/fields.py.
  */
-#include "python/edit/tree_objects.h"
+#include "python/edit/tree.h"
 
 #include "base/pages.h"
+#include "python/edit/tree_objects.h"
 #include "python/model/data.h"
 #include "python/errors.h"
-#include "python/model/model.h"
-
-enum { COPIED = 4096 }; /* bytes; what is larger is borrowed from its owner */
-
-/* ---- what _Node needs of it ---- */
-
-int tq_py_tree_result(TreeObject *tree, tq_status status, const tq_error *error)
-{
-    if (status == TQ_OK)
-        return 0;
-    tq_py_raise(tq_state_of((PyObject *)tree), error, NULL);
-    return -1;
-}
-
-int tq_py_tree_may_allocate(TreeObject *tree)
-{
-    if (!tree->is_busy)
-        return 0;
-    PyErr_SetString(PyExc_RuntimeError, "another thread is writing this model");
-    return -1;
-}
-
-int tq_py_tree_begin_change(TreeObject *tree)
-{
-    tree->changes++;
-    return tq_py_tree_may_allocate(tree);
-}
-
-int tq_py_tree_take_bytes(TreeObject *tree, PyObject *object, tq_bytes *out)
-{
-    PyObject *memory = PyMemoryView_FromObject(object);
-    if (!memory)
-        return -1;
-    const Py_buffer *view = PyMemoryView_GET_BUFFER(memory);
-    if (!PyBuffer_IsContiguous(view, 'C')) {
-        PyErr_SetString(PyExc_ValueError, "bytes must be C-contiguous");
-        Py_DECREF(memory);
-        return -1;
-    }
-    tq_error error;
-    tq_status status = TQ_OK;
-    int failed = 0;
-    *out = (tq_bytes){view->buf, (size_t)view->len};
-    if (view->len <= COPIED) {
-        uint8_t *copy;
-        status = tq_region_get(&tree->tree.region, (uint64_t)view->len, 1, &copy, &error);
-        if (status == TQ_OK) {
-            if (view->len)
-                memcpy(copy, view->buf, (size_t)view->len);
-            out->data = copy;
-        }
-    } else {
-        failed = PyList_Append(tree->borrowed, memory);
-    }
-    Py_DECREF(memory);
-    return failed < 0 ? -1 : tq_py_tree_result(tree, status, &error);
-}
-
-tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_node **node)
-{
-    NodeObject *self = (NodeObject *)object;
-    if (!PyObject_TypeCheck(object, (PyTypeObject *)state->Node) || self->node->id == TQ_TABLE_NONE ||
-        strcmp(tq_tables[self->node->id].name, table) != 0) {
-        PyErr_Format(PyExc_TypeError, "a table %s is needed", table);
-        return NULL;
-    }
-    *node = self->node;
-    return tq_py_tree_begin_change(self->tree) < 0 ? NULL : &self->tree->tree;
-}
-
-PyObject *tq_py_tree_of(tq_state *state, PyObject *object)
-{
-    bool is_node = object && PyObject_TypeCheck(object, (PyTypeObject *)state->Node);
-    return is_node ? (PyObject *)((NodeObject *)object)->tree : NULL;
-}
-
-int tq_py_keep_for_node(PyObject *object, PyObject *owner)
-{
-    return PyList_Append(((NodeObject *)object)->tree->borrowed, owner);
-}
-
-/* ---- its own ---- */
+#include "python/model/model_object.h"
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -139,13 +59,13 @@ static void dealloc(TreeObject *self)
 
 static PyObject *make_node(TreeObject *self, PyObject *name)
 {
-    tq_node *node;
+    tq_tree_node *node;
     tq_error error;
     for (unsigned id = 0; PyUnicode_Check(name) && id < TQ_TABLE_COUNT; id++) {
         if (PyUnicode_CompareWithASCIIString(name, tq_tables[id].name) != 0)
             continue;
         if (tq_py_tree_may_allocate(self) < 0 ||
-            tq_py_tree_result(self, tq_node_make(&self->tree, id, &node, &error), &error) < 0)
+            tq_py_tree_result(self, tq_tree_node_make(&self->tree, id, &node, &error), &error) < 0)
             return NULL;
         return tq_py_node(self, node);
     }
@@ -155,7 +75,7 @@ static PyObject *make_node(TreeObject *self, PyObject *name)
 static PyObject *copy_node(TreeObject *self, PyObject *value)
 {
     PyObject *type = tq_state_of((PyObject *)self)->Node;
-    tq_node *node;
+    tq_tree_node *node;
     tq_error error;
     if (!PyObject_TypeCheck(value, (PyTypeObject *)type))
         return PyErr_Format(PyExc_TypeError, "a table is needed, not %.100s", Py_TYPE(value)->tp_name);
@@ -164,7 +84,7 @@ static PyObject *copy_node(TreeObject *self, PyObject *value)
         return PyErr_Format(PyExc_ValueError, "the table belongs to another model");
     if (tq_py_tree_may_allocate(self) < 0)
         return NULL;
-    if (tq_py_tree_result(self, tq_node_copy(&self->tree, from->node, &node, &error), &error) < 0)
+    if (tq_py_tree_result(self, tq_tree_node_copy(&self->tree, from->node, &node, &error), &error) < 0)
         return NULL;
     return tq_py_node(self, node);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tree.c, node.c and node_set.c share: the objects, and how they fail.
+ * The objects of this folder, and the helpers that its files share.
  */
 #ifndef TQ_PYTHON_EDIT_TREE_OBJECTS_H
 #define TQ_PYTHON_EDIT_TREE_OBJECTS_H
 
-#include "python/edit/tree.h" /* Python.h comes first */
+#include "python/state.h" /* Python.h comes first */
 
 #include "model/rewrite.h"
 
@@ -17,16 +17,16 @@ typedef struct {
     uint64_t end;       /* of the bytes that the tree borrows from the model's file */
     uint64_t changes;   /* how often something was set */
     PyObject *model;    /* whose bytes the tree borrows, or NULL */
-    PyObject *borrowed; /* list of memoryviews: what else it borrows from */
+    PyObject *borrowed; /* list of memoryviews: the other memory that it borrows from */
 } TreeObject;
 
 typedef struct {
     PyObject_HEAD
     TreeObject *tree;
-    tq_node *node;
+    tq_tree_node *node;
 } NodeObject;
 
-PyObject *tq_py_node(TreeObject *tree, tq_node *node);
+PyObject *tq_py_node(TreeObject *tree, tq_tree_node *node);
 
 /* 0, or -1 with the exception that a status stands for. */
 int tq_py_tree_result(TreeObject *tree, tq_status status, const tq_error *error);
@@ -39,6 +39,19 @@ int tq_py_tree_begin_change(TreeObject *tree);
 
 /* Bytes of an object with a buffer, which live as long as the tree. */
 int tq_py_tree_take_bytes(TreeObject *tree, PyObject *object, tq_bytes *out);
+
+/* The tree of a _Node that is about to be changed, and its node, which must be a table of that name.  NULL: an
+   exception is set. */
+tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table, tq_tree_node **node);
+
+/* The _Tree that a _Node belongs to, borrowed; NULL, without an exception, for anything else. */
+PyObject *tq_py_tree_of(tq_state *state, PyObject *object);
+
+/* Keeps `owner` alive as long as the tree of a _Node.  0, or -1 with an exception. */
+int tq_py_keep_for_node(PyObject *object, PyObject *owner);
+
+/* "Tensor" of a node; "of unknown type" where the rows do not know its table. */
+const char *tq_py_table_name(const tq_tree_node *node);
 
 /* A field of the node's table by its name; NULL: TypeError, it is no str, or KeyError. */
 const tq_field *tq_py_node_field(NodeObject *self, PyObject *name);

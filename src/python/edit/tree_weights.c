@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant weights of a model that is being changed: codes and halves in place of floats, which are made when the model
+ * Constant weights of a model that is being changed: quantized values and float16 in place of float32, made when the model
  * is written (convert/weights.h).  Only tq/editor.py calls these functions.
  */
 #include "python/edit/tree_weights.h"
@@ -13,15 +13,15 @@
 #include "model/rewrite.h"
 #include "python/errors.h"
 #include "python/arrays/operands.h"
-#include "python/edit/tree.h"
+#include "python/edit/tree_objects.h"
 #include "python/arrays/weights.h"
 
-/* Gives `node`, a Buffer's, the codes of w, and returns the shape of their scales. */
-static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
+/* Gives `node`, a Buffer's, the quantized values of w, and returns the shape of their scales. */
+static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
                            PyObject *block_size, const char *label)
 {
     tq_py_weight_plan plan;
-    tq_code code;
+    tq_integer_type code;
     tq_error error;
     if (tq_py_code(dtype, &code) < 0 || tq_py_weight_plan_of(w, code, axis, block_size, &plan) < 0)
         return NULL;
@@ -34,7 +34,7 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_node *node, PyArra
 
 /* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.
 
-   Gives the node of a Buffer the packed codes of the array w.  They are those that quantize_weights makes by its usual
+   Gives the node of a Buffer the packed quantized values of the array w.  They are the values that quantize_weights makes by its usual
    rule, but that no scale is 0, and they are made when the model is written.  Until then w must not change: where it is
    dense it is not copied, and the tree keeps it alive.  If w is itself a view of that tree, the two keep each other, and
    neither is freed. */
@@ -43,7 +43,7 @@ static PyObject *codes_into(PyObject *module, PyObject *args)
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *value, *axis, *dtype, *block_size, *made = NULL;
     const char *label;
-    tq_node *node;
+    tq_tree_node *node;
     if (!PyArg_ParseTuple(args, "OOOOOs:_codes_into", &object, &value, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
@@ -55,8 +55,8 @@ static PyObject *codes_into(PyObject *module, PyObject *args)
 }
 
 /* The tree that both nodes belong to: `object`, of that table, and `buffer`, of a Buffer. */
-static tq_tree *change_both(tq_state *state, PyObject *object, const char *table, tq_node **node, PyObject *buffer,
-                            tq_node **codes)
+static tq_tree *change_both(tq_state *state, PyObject *object, const char *table, tq_tree_node **node, PyObject *buffer,
+                            tq_tree_node **codes)
 {
     tq_tree *tree = tq_py_change_node(state, object, table, node);
     tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", codes) : NULL;
@@ -66,9 +66,10 @@ static tq_tree *change_both(tq_state *state, PyObject *object, const char *table
     return NULL;
 }
 
-/* The bytes of a Buffer as an array of floats of that shape, which must not outlive the tree.  NULL without an exception
-   where the bytes cannot be read as such floats in place: their number is another, or they are not aligned. */
-static PyArrayObject *floats_of(const tq_node *buffer, PyObject *shape)
+/* The bytes of a Buffer as an array of floats of that shape, which must not outlive the tree.  NULL without an
+   exception where the bytes cannot be read as such floats in place: their number is another, or they are not aligned.
+   */
+static PyArrayObject *floats_of(const tq_tree_node *buffer, PyObject *shape)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
     PyArray_Dims dims = {NULL, 0};
@@ -96,7 +97,7 @@ static PyObject *codes_from(PyObject *module, PyObject *args)
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *source, *shape, *axis, *dtype, *block_size;
     const char *label;
-    tq_node *node, *floats;
+    tq_tree_node *node, *floats;
     if (!PyArg_ParseTuple(args, "OOOOOOs:_codes_from", &object, &source, &shape, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = change_both(state, object, "Buffer", &node, source, &floats);
@@ -115,7 +116,7 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *source, *shape;
-    tq_node *node, *floats;
+    tq_tree_node *node, *floats;
     tq_error error;
     if (!PyArg_ParseTuple(args, "OOO:_halves_from", &object, &source, &shape))
         return NULL;
@@ -130,12 +131,12 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
 
 /* _become_codes(tensor, buffer, index, type, axis) -> None.
 
-   Makes the node of a Tensor one of codes: those that _codes_into gave `buffer`, which is the model's index-th. */
+   Makes the node of a Tensor one of quantized values: those that _codes_into gave `buffer`, which is the model's index-th. */
 static PyObject *become_codes(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *buffer;
-    tq_node *node, *codes;
+    tq_tree_node *node, *codes;
     tq_error error;
     unsigned index;
     unsigned char type;
@@ -150,11 +151,11 @@ static PyObject *become_codes(PyObject *module, PyObject *args)
     return tq_py_raise(state, &error, NULL);
 }
 
-/* _scales_of(buffer) -> a flat array of the scales of the codes that _codes_into gave it. */
+/* _scales_of(buffer) -> a flat array of the scales of the quantized values that _codes_into gave it. */
 static PyObject *scales_of(PyObject *module, PyObject *buffer)
 {
     tq_state *state = PyModule_GetState(module);
-    tq_node *codes;
+    tq_tree_node *codes;
     tq_error error;
     const float *scales;
     size_t found;

@@ -4,27 +4,10 @@
  */
 #include "python/interpreter/interpreter.h"
 
-#include "ops/ops.h"
+#include "runtime/operators.h"
 #include "python/errors.h"
+#include "python/interpreter/interpreter_methods.h"
 #include "python/model/file.h"
-
-/* ---- one thread at a time ---- */
-
-int tq_py_enter(InterpreterObject *self)
-{
-    if (tq_py_lock_take((PyObject *)self, &self->lock) < 0)
-        return -1;
-    if (self->run)
-        return 0;
-    tq_py_lock_give(&self->lock);
-    PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
-    return -1;
-}
-
-void tq_py_leave(InterpreterObject *self)
-{
-    tq_py_lock_give(&self->lock);
-}
 
 /* ---- what the runtime asks ---- */
 
@@ -38,20 +21,30 @@ static bool interrupted(void *context)
     return stop;
 }
 
+/* The bytes of a side file, which the model keeps open; false where it cannot be opened. */
+static bool external_file(InterpreterObject *self, int64_t group, tq_bytes *out)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *file = tq_py_model_external_file(self->model, group);
+    if (file)
+        *out = ((FileObject *)file)->file.bytes;
+    else
+        PyErr_Clear();
+    Py_XDECREF(file);
+    PyGILState_Release(gil);
+    return file != NULL;
+}
+
 static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *error)
 {
-    InterpreterObject *self = context; /* called while the interpreter opens, with the GIL */
+    InterpreterObject *self = context;
     tq_table buffer = tq_model_external_buffer(&self->model->model, id);
     if (!buffer.at)
         return tq_fail(error, TQ_DATA_RANGE, TQ_NO_OFFSET, "external buffer %lld is not in the model", (long long)id);
-    PyObject *file = tq_py_model_external_file(self->model, tq_get_int(&buffer, TQ_ExternalBuffer_group));
-    if (!file) {
-        PyErr_Clear();
+    tq_bytes all;
+    if (!external_file(self, tq_get_int(&buffer, TQ_ExternalBuffer_group), &all))
         return tq_fail(error, TQ_EXTERNAL_FILE, TQ_NO_OFFSET, "the file that holds external buffer %lld cannot be opened",
                        (long long)id);
-    }
-    tq_bytes all = ((FileObject *)file)->file.bytes;
-    Py_DECREF(file); /* the model keeps it */
     uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset), length = tq_get_u64(&buffer, TQ_ExternalBuffer_length);
     if (!tq_bytes_hold(all, offset, length))
         return tq_fail(error, TQ_DATA_RANGE, TQ_NO_OFFSET, "%llu bytes at byte %llu of a side file that has %llu",
@@ -115,7 +108,11 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     options.max_multiply_adds = max_multiply_adds;
     Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
     Py_XSETREF(self->registered, Py_NewRef(registered));
-    status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &self->run, &error);
+    tq_run *run = NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
+    Py_END_ALLOW_THREADS
+    self->run = run; /* NULL where it failed */
     if (status != TQ_OK)
         raise_run(self, &error);
     tq_py_leave(self);
@@ -180,32 +177,6 @@ static PyObject *raise_allocate(InterpreterObject *self, const tq_error *error)
     Py_XDECREF(code);
     Py_XDECREF(exception);
     Py_XDECREF(text);
-    return NULL;
-}
-
-void tq_py_keep_exception(InterpreterObject *self)
-{
-    if (self->raised[0])
-        PyErr_Clear(); /* the first one tells */
-    else
-        PyErr_Fetch(&self->raised[0], &self->raised[1], &self->raised[2]);
-}
-
-tq_graph_run *tq_py_graph(InterpreterObject *self, Py_ssize_t subgraph)
-{
-    if (subgraph >= 0 && (size_t)subgraph < self->run->graph_count)
-        return &self->run->graphs[subgraph];
-    PyErr_Format(PyExc_ValueError, "Invalid subgraph index %zd exceeds max subgraph index %zd", subgraph,
-                 (Py_ssize_t)self->run->graph_count);
-    return NULL;
-}
-
-tq_tensor *tq_py_tensor_at(tq_graph_run *graph, Py_ssize_t index)
-{
-    if (index >= 0 && (size_t)index < graph->tensor_count)
-        return &graph->tensors[index];
-    PyErr_Format(PyExc_ValueError, "Invalid tensor index %zd exceeds max tensor index %zd", index,
-                 (Py_ssize_t)graph->tensor_count);
     return NULL;
 }
 

@@ -5,7 +5,7 @@
  */
 #include "ops/check.h"
 #include "python/convert.h"
-#include "python/interpreter/interpreter.h"
+#include "python/interpreter/interpreter_methods.h"
 
 /* Python hears Ctrl-C itself; tq's functions that it calls are no part of the run, and must not leave garbage. */
 static const tq_listener deaf = {NULL, false};
@@ -191,9 +191,8 @@ static tq_status eval(tq_node *node, tq_error *error)
 
 /* ---- finding ---- */
 
-const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name)
+static const tq_op *find_op(InterpreterObject *self, tq_bytes name)
 {
-    InterpreterObject *self = interpreter; /* called while the interpreter opens, with the GIL */
     PyObject *key = PyUnicode_DecodeUTF8(name.data ? (const char *)name.data : "", (Py_ssize_t)name.size, "replace");
     PyObject *pair = key ? PyDict_GetItemWithError(self->registered, key) : NULL; /* borrowed */
     PyErr_Clear();
@@ -218,6 +217,14 @@ const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name)
     row->next = self->custom;
     self->custom = row;
     return &row->op;
+}
+
+const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    const tq_op *op = find_op(interpreter, name);
+    PyGILState_Release(gil);
+    return op;
 }
 
 void tq_py_custom_clear(InterpreterObject *self)

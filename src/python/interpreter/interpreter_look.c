@@ -2,7 +2,7 @@
  *
  * What an interpreter can be asked about itself: shapes, memory, time.
  */
-#include "python/interpreter/interpreter.h"
+#include "python/interpreter/interpreter_methods.h"
 
 #include "python/convert.h"
 
@@ -82,14 +82,14 @@ PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
         if (slot->in_arena)
             failed = tq_py_append(placed, Py_BuildValue("(IKKii)", i, (unsigned long long)slot->offset,
                                                   (unsigned long long)graph->tensors[i].bytes, slot->first, slot->last)) < 0;
-        else if (slot->block)
-            failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)slot->block->size)) < 0;
+        else if (graph->tensors[i].block)
+            failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)graph->tensors[i].block->size)) < 0;
     }
     for (uint32_t k = 0; !failed && k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
-        if (step->phase == TQ_NODE_READY && step->scratch_bytes)
+        if (step->phase == TQ_NODE_READY && step->node.request.scratch_bytes)
             failed = tq_py_append(scratch, Py_BuildValue("(IKK)", k, (unsigned long long)step->scratch_offset,
-                                                   (unsigned long long)step->scratch_bytes)) < 0;
+                                                   (unsigned long long)step->node.request.scratch_bytes)) < 0;
     }
     unsigned long long arena = graph->arena_bytes;
     tq_py_leave(self);
@@ -176,7 +176,7 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
         const tq_step *step = &graph->steps[k];
         if (tq_py_hears(k) < 0 ||
             tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
-                                             tq_step_fault(graph, step))) < 0)
+                                             tq_step_litert_failure(graph, step))) < 0)
             Py_CLEAR(list);
     }
     tq_py_leave(self);

@@ -7,8 +7,8 @@
 #include "ops/check.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
-#include "python/interpreter/interpreter.h"
-#include "python/model/part.h"
+#include "python/interpreter/interpreter_methods.h"
+#include "python/model/item.h"
 
 /* ---- arguments ---- */
 
@@ -164,7 +164,7 @@ static int check_type(InterpreterObject *self, const tq_tensor *tensor, PyArrayO
     return fits ? 0 : refuse_type(self, tensor, value);
 }
 
-/* 4-bit and 2-bit codes come as bytes, which can hold values that are no such codes. */
+/* 4-bit and 2-bit values come as bytes, which can hold values out of their range. */
 static int check_codes(const tq_tensor *tensor, PyArrayObject *value)
 {
     const tq_type_row *row = tq_type(tensor->type);
@@ -228,7 +228,7 @@ static int assign_strings(tq_graph_run *graph, tq_tensor *tensor, PyArrayObject 
     int result = -1;
     if (size > INT32_MAX)
         PyErr_SetString(PyExc_ValueError, "Cannot set tensor: a string tensor holds less than 2 GB");
-    else if (tq_slot_allocate(graph, tensor->index, size, NULL) != TQ_OK)
+    else if (tq_tensor_allocate(tensor, graph->run->pool, size, NULL) != TQ_OK)
         PyErr_NoMemory();
     else {
         int32_t *words = tensor->data;
@@ -394,11 +394,11 @@ static PyObject *copy_stored(InterpreterObject *self, const tq_graph_run *graph,
 {
     tq_state *state = tq_state_of((PyObject *)self);
     PyObject *class = tq_py_details_class(state, tensor->type);
-    PyObject *part = class ? tq_py_part(state->Tensor, self->model, graph->index, tensor->index) : NULL;
-    PyObject *data = part ? PyObject_GetAttrString(part, "data") : NULL;
+    PyObject *tensor_item = class ? tq_py_item(state->Tensor, self->model, graph->index, tensor->index) : NULL;
+    PyObject *data = tensor_item ? PyObject_GetAttrString(tensor_item, "data") : NULL;
     PyObject *copy = data ? PyObject_CallMethod(data, "astype", "O", class) : NULL;
     Py_XDECREF(data);
-    Py_XDECREF(part);
+    Py_XDECREF(tensor_item);
     return copy;
 }
 
@@ -447,8 +447,7 @@ static void release_block(PyObject *capsule)
 /* What keeps a tensor's memory while a view of it lives: its block, or the model. */
 static PyObject *keeper(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
 {
-    const tq_slot *slot = &graph->slots[tensor->index];
-    tq_block *block = slot->in_arena ? graph->arena : slot->block;
+    tq_block *block = graph->slots[tensor->index].in_arena ? graph->arena : tensor->block;
     if (!block)
         return Py_NewRef(self->model);
     PyObject *capsule = PyCapsule_New(tq_block_retain(block), "tq.block", release_block);

@@ -6,10 +6,10 @@
 
 #include "python/model/data.h"
 #include "python/errors.h"
-#include "python/model/part.h"
+#include "python/model/item.h"
 
 /* 0, or -1 with ModelError. */
-static int bytes_of(PartObject *self, tq_bytes *bytes)
+static int bytes_of(ItemObject *self, tq_bytes *bytes)
 {
     tq_error error;
     if (tq_model_buffer(&self->model->model, self->index, bytes, &error) == TQ_OK)
@@ -18,14 +18,14 @@ static int bytes_of(PartObject *self, tq_bytes *bytes)
     return -1;
 }
 
-static PyObject *get_nbytes(PartObject *self, void *closure)
+static PyObject *get_nbytes(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_bytes bytes;
     return bytes_of(self, &bytes) < 0 ? NULL : PyLong_FromSize_t(bytes.data ? bytes.size : 0);
 }
 
-static PyObject *get_offset(PartObject *self, void *closure)
+static PyObject *get_offset(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_bytes bytes;
@@ -36,7 +36,7 @@ static PyObject *get_offset(PartObject *self, void *closure)
     return PyLong_FromSize_t((size_t)(bytes.data - self->model->model.file.data));
 }
 
-static PyObject *get_data(PartObject *self, void *closure)
+static PyObject *get_data(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_bytes bytes;
@@ -51,14 +51,14 @@ static PyObject *get_data(PartObject *self, void *closure)
     return array;
 }
 
-static PyObject *get_is_inline(PartObject *self, void *closure)
+static PyObject *get_is_inline(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_table table = tq_vector_table(&self->model->model.buffers, self->index);
     return PyBool_FromLong(tq_get_vector(&table, TQ_Buffer_data).at != 0);
 }
 
-static PyObject *repr(PartObject *self)
+static PyObject *repr(ItemObject *self)
 {
     tq_bytes bytes;
     if (tq_model_buffer(&self->model->model, self->index, &bytes, NULL) != TQ_OK)
@@ -67,8 +67,8 @@ static PyObject *repr(PartObject *self)
 }
 
 static PyGetSetDef properties[] = {
-    {"model", tq_py_part_model, NULL, "The model that it belongs to.", NULL},
-    {"index", tq_py_part_index, NULL, "Its place among the model's buffers.", NULL},
+    {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
+    {"index", tq_py_item_index, NULL, "Its place among the model's buffers.", NULL},
     {"nbytes", (getter)get_nbytes, NULL, "How many bytes it has.  ModelError: they lie outside the file.", NULL},
     {"offset", (getter)get_offset, NULL, "Of its first byte in the file, or None without data.", NULL},
     {"data", (getter)get_data, NULL, "Its bytes as a read-only uint8 array, a view, or None without data.", NULL},
@@ -79,7 +79,7 @@ static PyGetSetDef properties[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "Raw bytes of a model, which tensors and metadata refer to by index."},
-    TQ_PART_SLOTS,
+    TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
     {0, NULL},
@@ -87,7 +87,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tq._core.Buffer",
-    .basicsize = sizeof(PartObject),
+    .basicsize = sizeof(ItemObject),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };

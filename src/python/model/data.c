@@ -10,11 +10,10 @@
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/model/file.h"
-#include "python/model/tensor.h"
 
-PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error)
+PyObject *tq_py_raise_at(ItemObject *tensor, tq_error *error)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_bytes name = tq_get_string(&view, TQ_Tensor_name);
     int shown = name.size > 80 ? 80 : (int)name.size;
     char text[sizeof error->text];
@@ -25,7 +24,7 @@ PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error)
     return tq_py_raise(tq_state_of((PyObject *)tensor), error, NULL);
 }
 
-static int external_bytes(PartObject *tensor, int64_t id, tq_bytes *bytes, PyObject **owner)
+static int external_bytes(ItemObject *tensor, int64_t id, tq_bytes *bytes, PyObject **owner)
 {
     tq_error error;
     tq_table buffer = tq_model_external_buffer(&tensor->model->model, id);
@@ -55,9 +54,9 @@ static int external_bytes(PartObject *tensor, int64_t id, tq_bytes *bytes, PyObj
 /* The stored bytes of a tensor, and the object that keeps them (a new reference): the model, or the
    file of an external buffer.  bytes.data NULL, and no owner: the tensor is no constant.
    0, or -1 with ModelError or OSError. */
-static int stored_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
+static int stored_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     int64_t external = tq_get_int(&view, TQ_Tensor_external_buffer);
     tq_error error;
     *owner = NULL;
@@ -79,9 +78,9 @@ static int stored_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
 enum { MAX_RANK = 32 }; /* what every NumPy holds */
 
 /* A tensor's shape for NumPy; the rank, or -1 with ModelError for one that NumPy cannot hold. */
-static int shape_of(PartObject *tensor, npy_intp shape[MAX_RANK])
+static int shape_of(ItemObject *tensor, npy_intp shape[MAX_RANK])
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_vector dims = tq_get_vector(&view, TQ_Tensor_shape);
     tq_error error;
     uint64_t count;
@@ -112,7 +111,7 @@ PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_i
 
 /* ---- the stored forms ---- */
 
-/* 4- and 2-bit codes, one to a byte. */
+/* 4- and 2-bit quantized values, one to a byte. */
 static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, int rank, const npy_intp *shape)
 {
     Py_INCREF(dtype);
@@ -129,7 +128,7 @@ static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *d
 }
 
 /* An object array of bytes: in the tensor's shape where that has as many elements, else flat. */
-static PyObject *string_array(PartObject *tensor, tq_bytes bytes)
+static PyObject *string_array(ItemObject *tensor, tq_bytes bytes)
 {
     npy_intp shape[MAX_RANK];
     tq_strings strings;
@@ -158,9 +157,9 @@ static PyObject *string_array(PartObject *tensor, tq_bytes bytes)
 }
 
 /* Bytes of a dense tensor of fixed-size elements. */
-static PyObject *dense_array(PartObject *tensor, tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, PyObject *owner)
+static PyObject *dense_array(ItemObject *tensor, tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, PyObject *owner)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     npy_intp shape[MAX_RANK];
     tq_error error;
     uint64_t needed;
@@ -190,9 +189,9 @@ static PyObject *sparse_values(tq_bytes bytes, const tq_type_row *row, PyArray_D
     return tq_py_view(bytes, dtype, 1, &count, Py_NewRef(owner));
 }
 
-static PyObject *make_data(PartObject *tensor, tq_bytes bytes, PyObject *owner)
+static PyObject *make_data(ItemObject *tensor, tq_bytes bytes, PyObject *owner)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
     const tq_type_row *row = tq_type(type);
     tq_error error;
@@ -210,7 +209,7 @@ static PyObject *make_data(PartObject *tensor, tq_bytes bytes, PyObject *owner)
     return dense_array(tensor, bytes, row, dtype, owner);
 }
 
-PyObject *tq_py_tensor_data(PartObject *tensor)
+PyObject *tq_py_tensor_data(ItemObject *tensor)
 {
     tq_bytes bytes;
     PyObject *owner;
@@ -223,9 +222,9 @@ PyObject *tq_py_tensor_data(PartObject *tensor)
 
 /* ---- derived arrays ---- */
 
-static PyObject *densify_bytes(PartObject *tensor, tq_bytes bytes)
+static PyObject *densify_bytes(ItemObject *tensor, tq_bytes bytes)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
     npy_intp shape[MAX_RANK];
     tq_sparsity sparsity;
@@ -258,7 +257,7 @@ static PyObject *densify_bytes(PartObject *tensor, tq_bytes bytes)
 }
 
 /* The stored bytes of what must be a constant, and their owner; 0, or -1 with an exception. */
-static int constant_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
+static int constant_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
     tq_error error;
     if (stored_bytes(tensor, bytes, owner) < 0)
@@ -270,9 +269,9 @@ static int constant_bytes(PartObject *tensor, tq_bytes *bytes, PyObject **owner)
     return -1;
 }
 
-PyObject *tq_py_tensor_densify(PartObject *tensor)
+PyObject *tq_py_tensor_densify(ItemObject *tensor)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_bytes bytes;
     PyObject *owner;
     if (constant_bytes(tensor, &bytes, &owner) < 0)

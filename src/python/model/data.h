@@ -3,21 +3,21 @@
 #define TQ_PYTHON_MODEL_DATA_H
 
 #include "base/bytes.h"
-#include "python/model/part.h"
+#include "python/model/item.h"
 
-/* What Tensor.data gives: a read-only view where the stored form allows one. */
-PyObject *tq_py_tensor_data(PartObject *tensor);
+/* Tensor.data: a read-only view where the stored form allows one, else a new array. */
+PyObject *tq_py_tensor_data(ItemObject *tensor);
 
 /* Tensor.densify(): a sparse constant in its full shape; Tensor.data where it is not sparse. */
-PyObject *tq_py_tensor_densify(PartObject *tensor);
+PyObject *tq_py_tensor_densify(ItemObject *tensor);
 
 /* Tensor.dequantized(): float32 in the tensor's shape. */
-PyObject *tq_py_tensor_dequantized(PartObject *tensor);
+PyObject *tq_py_tensor_dequantized(ItemObject *tensor);
 
 /* Raises `error` with the tensor named in front of its text; returns NULL. */
-PyObject *tq_py_raise_at(PartObject *tensor, tq_error *error);
+PyObject *tq_py_raise_at(ItemObject *tensor, tq_error *error);
 
-/* A read-only array over bytes that `owner` keeps (consumed). */
+/* A read-only array over `bytes`, which live as long as `owner` (consumed). */
 PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_intp *shape, PyObject *owner);
 
 #endif

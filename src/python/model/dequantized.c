@@ -7,7 +7,6 @@
 #include "python/model/data.h"
 #include "python/errors.h"
 #include "python/model/parameter_values.h"
-#include "python/model/tensor.h"
 #include "quant/dequantize.h"
 
 /* Everything that the dequantizer needs, held as contiguous arrays. */
@@ -60,14 +59,14 @@ static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dim
     case TQ_QUANTIZATION_MULTI_AXIS:
         return map_axes(rank, dims, q, map, error);
     default:
-        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "its codes have no scale");
+        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "its quantized values have no scale");
     }
 }
 
 /* Fills `p`, which release() ends; 0, or -1 with an exception. */
-static int find_parameters(PartObject *tensor, int rank, const npy_intp *shape, parameters *p)
+static int find_parameters(ItemObject *tensor, int rank, const npy_intp *shape, parameters *p)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     int64_t dims[TQ_SCALE_MAP_MAX_RANK];
     tq_error error;
@@ -126,7 +125,7 @@ static bool layout_of(const tq_scale_map *map, tq_layout *out)
     return d == map->rank;
 }
 
-/* The kernels' way, for codes of up to 16 bits: those of more they round twice.  False: not possible. */
+/* By kernels, for quantized values of up to 16 bits: they round wider values twice.  False: not possible. */
 static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, const int64_t *zero_point, uint64_t zeros,
                        float *out)
 {
@@ -144,7 +143,7 @@ static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, c
     return tq_dequantize_array(&job, scale, zero_points, NULL) == TQ_OK;
 }
 
-static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_type_row *row)
+static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_type_row *row)
 {
     parameters p = {NULL, NULL, {0}};
     int rank = PyArray_NDIM(codes);
@@ -159,7 +158,7 @@ static PyObject *from_codes(PartObject *tensor, PyArrayObject *codes, const tq_t
         const void *data = PyArray_DATA(codes);
         Py_BEGIN_ALLOW_THREADS
         if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
-            tq_dequantize_codes(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
+            tq_dequantize_values(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
         Py_END_ALLOW_THREADS
     }
     release(&p);
@@ -175,9 +174,9 @@ static PyObject *in_native_order(PyArrayObject *codes)
     return native ? PyArray_FromArray(codes, native, NPY_ARRAY_C_CONTIGUOUS) : NULL;
 }
 
-PyObject *tq_py_tensor_dequantized(PartObject *tensor)
+PyObject *tq_py_tensor_dequantized(ItemObject *tensor)
 {
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     const tq_type_row *row = tq_type(tq_get_int(&view, TQ_Tensor_type));
     tq_error error;
     if (!row || (row->kind != TQ_KIND_INTEGER && row->kind != TQ_KIND_FLOAT)) {

@@ -83,7 +83,7 @@ enum { LARGEST_ZEROS = 1 << 20 };
 
 /* LiteRT takes the parameter tensor's bytes for `item`-byte numbers of `type`, whatever its own type
    is, and one that has no data yet for zeros. */
-static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, size_t item)
+static PyObject *parameter_bytes(ItemObject *tensor, int64_t index, int type, size_t item)
 {
     tq_subgraph subgraph = tq_py_subgraph_of(tensor);
     tq_table other = tq_vector_table(&subgraph.tensors, index < 0 ? SIZE_MAX : (size_t)index);
@@ -105,7 +105,7 @@ static PyObject *parameter_bytes(PartObject *tensor, int64_t index, int type, si
 }
 
 /* (scales, zero_points, range_min, range_max) of blocks, which stand in tensors of their own. */
-static PyObject *block_arrays(PartObject *tensor, int64_t type, const tq_quantization *q)
+static PyObject *block_arrays(ItemObject *tensor, int64_t type, const tq_quantization *q)
 {
     PyObject *scale, *zero_point, *range_min, *range_max;
     if (tq_py_tensor_scales(tensor, q, &scale, &zero_point) < 0)
@@ -121,7 +121,7 @@ static PyObject *block_arrays(PartObject *tensor, int64_t type, const tq_quantiz
 
 /* A few bytes can make each of many tensors name the same large one, so those that do share the arrays:
    `shared` keeps them by type, scales and zero points. */
-static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, PartObject *tensor, int64_t type,
+static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, ItemObject *tensor, int64_t type,
                          const tq_quantization *q)
 {
     PyObject *key = Py_BuildValue("(Lii)", (long long)type, q->scales_tensor, q->zero_points_tensor);
@@ -141,7 +141,7 @@ static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, Part
     return failed;
 }
 
-static int set_quantized(PartObject *tensor, PyObject *dict, PyObject *shared, const tq_table *view, const tq_quantization *q)
+static int set_quantized(ItemObject *tensor, PyObject *dict, PyObject *shared, const tq_table *view, const tq_quantization *q)
 {
     tq_state *state = tq_state_of((PyObject *)tensor);
     int64_t type = tq_get_int(view, TQ_Tensor_type);
@@ -167,7 +167,7 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shar
     bool shown = q->kind == TQ_QUANTIZATION_PER_TENSOR || q->kind == TQ_QUANTIZATION_PER_AXIS ||
                  q->kind == TQ_QUANTIZATION_BLOCKWISE;
     if (!failed && shown)
-        failed |= set_quantized((PartObject *)tensor, dict, shared, view, q);
+        failed |= set_quantized((ItemObject *)tensor, dict, shared, view, q);
     if (failed)
         Py_CLEAR(dict);
     return dict;
@@ -177,7 +177,7 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shar
 
 static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view)
 {
-    const tq_model *model = &((PartObject *)tensor)->model->model;
+    const tq_model *model = &((ItemObject *)tensor)->model->model;
     tq_vector shape = tq_get_vector(view, TQ_Tensor_shape);
     tq_quantization q = tq_tensor_quantization(view);
     bool sparse = tq_get_table(view, TQ_Tensor_sparsity).at && tq_tensor_is_constant(model, view);
@@ -185,7 +185,7 @@ static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared,
     if (!dict)
         return NULL;
     int failed = tq_py_set(dict, state->key.name, name_of(view));
-    failed |= tq_py_set(dict, state->key.index, PyLong_FromUnsignedLong(((PartObject *)tensor)->index));
+    failed |= tq_py_set(dict, state->key.index, PyLong_FromUnsignedLong(((ItemObject *)tensor)->index));
     failed |= tq_py_set(dict, state->key.shape, tq_py_array_i32(&shape));
     failed |= tq_py_set(dict, state->key.shape_signature, signature_of(model, view, &shape));
     failed |= tq_py_set(dict, state->key.dtype, Py_XNewRef(tq_py_details_class(state, tq_get_int(view, TQ_Tensor_type))));
@@ -203,21 +203,21 @@ PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of wh
     tq_subgraph view = tq_model_subgraph(&model->model, subgraph);
     const tq_vector *chosen = what == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
     uint32_t count = what == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
-    PyObject *list = PyList_New(0), *part = tq_py_part(state->Tensor, model, subgraph, 0), *shared = PyDict_New();
-    for (uint32_t i = 0; list && part && shared && i < count; i++) {
+    PyObject *list = PyList_New(0), *item = tq_py_item(state->Tensor, model, subgraph, 0), *shared = PyDict_New();
+    for (uint32_t i = 0; list && item && shared && i < count; i++) {
         int64_t index = what == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
         if (index < 0 || index >= view.tensors.count)
             continue;
-        ((PartObject *)part)->index = (uint32_t)index; /* one object serves all: nobody else sees it */
+        ((ItemObject *)item)->index = (uint32_t)index; /* one object serves all: nobody else sees it */
         tq_table tensor = tq_vector_table(&view.tensors, (size_t)index);
-        PyObject *dict = details_of(state, part, shared, &tensor);
+        PyObject *dict = details_of(state, item, shared, &tensor);
         if (!dict || PyList_Append(list, dict) < 0 || tq_py_hears(i) < 0)
             Py_CLEAR(list);
         Py_XDECREF(dict);
     }
-    if (!part || !shared)
+    if (!item || !shared)
         Py_CLEAR(list);
-    Py_XDECREF(part);
+    Py_XDECREF(item);
     Py_XDECREF(shared);
     return list;
 }

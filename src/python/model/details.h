@@ -2,7 +2,7 @@
 #ifndef TQ_PYTHON_MODEL_DETAILS_H
 #define TQ_PYTHON_MODEL_DETAILS_H
 
-#include "python/model/model.h"
+#include "python/model/model_object.h"
 
 typedef enum { TQ_PY_ALL_TENSORS, TQ_PY_INPUTS, TQ_PY_OUTPUTS } tq_py_details_of;
 

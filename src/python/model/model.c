@@ -4,19 +4,16 @@
  */
 #include "python/model/model.h"
 
-#include "python/model/buffer.h"
 #include "python/convert.h"
 #include "python/model/data.h"
 #include "python/model/details_list.h"
 #include "python/errors.h"
 #include "python/model/file.h"
-#include "python/model/operator.h"
-#include "python/model/part.h"
+#include "python/model/item.h"
+#include "python/model/model_object.h"
 #include "python/model/problems.h"
 #include "python/model/records.h"
 #include "python/model/sequence.h"
-#include "python/model/subgraph.h"
-#include "python/model/tensor.h"
 
 /* ---- opening and closing ---- */
 
@@ -99,64 +96,6 @@ static void dealloc(ModelObject *self)
     Py_DECREF(type);
 }
 
-/* ---- what parts share ---- */
-
-static tq_status build_graph(ModelObject *self, size_t subgraph, tq_error *error)
-{
-    tq_status status = TQ_OK;
-    if (!self->graphs)
-        status = tq_allocate(&tq_default_allocator, self->model.subgraphs.count, sizeof *self->graphs, &self->graphs, error);
-    if (status != TQ_OK || self->graphs[subgraph].producers)
-        return status;
-    tq_subgraph view = tq_model_subgraph(&self->model, subgraph);
-    return tq_graph_build(&view, &tq_default_allocator, &self->graphs[subgraph], error);
-}
-
-const tq_graph *tq_py_model_graph(ModelObject *self, size_t subgraph)
-{
-    tq_error error;
-    tq_status status;
-    TQ_HOLD(self)
-    status = build_graph(self, subgraph, &error);
-    TQ_LET_GO()
-    if (status != TQ_OK) {
-        tq_py_raise(tq_state_of((PyObject *)self), &error, NULL);
-        return NULL;
-    }
-    return &self->graphs[subgraph];
-}
-
-/* Maps the file of an external buffer group. */
-static PyObject *open_external_file(ModelObject *self, int64_t group)
-{
-    tq_table row = tq_vector_table(&self->model.external_groups, (size_t)group);
-    PyObject *name = tq_py_text(tq_get_string(&row, TQ_ExternalBufferGroup_name));
-    PyObject *pair = name ? PyTuple_Pack(2, self->path, name) : NULL;
-    PyObject *path = pair ? tq_py_call("tq.external", "side_file", pair) : NULL;
-    PyObject *file = path ? tq_py_file(tq_state_of((PyObject *)self), path) : NULL;
-    Py_XDECREF(path);
-    Py_XDECREF(pair);
-    Py_XDECREF(name);
-    return file;
-}
-
-PyObject *tq_py_model_external_file(ModelObject *self, int64_t group)
-{
-    PyObject *files = self->external_files, *key = PyLong_FromLongLong(group), *file = NULL;
-    if (!files)
-        files = tq_py_publish(&self->external_files, PyDict_New());
-    if (key && files)
-        file = Py_XNewRef(PyDict_GetItemWithError(files, key)); /* what is in there stays */
-    if (key && files && !file && !PyErr_Occurred()) {
-        /* Another thread may open it meanwhile: the first stays, since interpreters read it without a reference. */
-        PyObject *made = open_external_file(self, group);
-        file = made ? Py_XNewRef(PyDict_SetDefault(files, key, made)) : NULL;
-        Py_XDECREF(made);
-    }
-    Py_XDECREF(key);
-    return file;
-}
-
 /* ---- properties ---- */
 
 static PyObject *get_path(ModelObject *self, void *closure)
@@ -221,7 +160,7 @@ static PyObject *get_operator_codes(ModelObject *self, void *closure)
 
 static PyObject *make_subgraph(PyObject *owner, size_t index)
 {
-    return tq_py_part(tq_state_of(owner)->Subgraph, (ModelObject *)owner, index, index);
+    return tq_py_item(tq_state_of(owner)->Subgraph, (ModelObject *)owner, index, index);
 }
 
 static PyObject *subgraph_name(PyObject *owner, size_t index)
@@ -268,7 +207,7 @@ static PyObject *get_signatures(ModelObject *self, void *closure)
 
 static PyObject *make_buffer(PyObject *owner, size_t index)
 {
-    return tq_py_part(tq_state_of(owner)->Buffer, (ModelObject *)owner, 0, index);
+    return tq_py_item(tq_state_of(owner)->Buffer, (ModelObject *)owner, 0, index);
 }
 
 static PyObject *get_buffers(ModelObject *self, void *closure)
@@ -449,7 +388,7 @@ static PyObject *repr(ModelObject *self)
     "for anything but one scale), quantization_parameters and sparsity_parameters (dicts).\n" \
     "quantization_parameters holds scales (float32; blockwise: float16), zero_points (int32),\n" \
     "quantized_dimension and block_size, and what LiteRT drops: min and max as the file stores them\n" \
-    "(float32, empty where it stores none), range_min and range_max, which the codes can represent\n" \
+    "(float32, empty where it stores none), range_min and range_max, which the quantized values can represent\n" \
     "(scale * (lowest or highest code - zero_point), one a scale).\n\n" \
     "ValueError: there is no such subgraph."
 

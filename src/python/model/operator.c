@@ -9,54 +9,54 @@
 #include "python/convert.h"
 #include "python/errors.h"
 #include "python/model/flex.h"
-#include "python/model/part.h"
+#include "python/model/item.h"
 #include "python/model/records.h"
 
-static tq_operator view_of(PartObject *self)
+static tq_operator view_of(ItemObject *self)
 {
     tq_subgraph subgraph = tq_py_subgraph_of(self);
     return tq_model_operator(&self->model->model, &subgraph, self->index);
 }
 
-static PyObject *get_name(PartObject *self, void *closure)
+static PyObject *get_name(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_operator op = view_of(self);
     return tq_py_operator_name(&op);
 }
 
-static PyObject *get_code(PartObject *self, void *closure)
+static PyObject *get_code(ItemObject *self, void *closure)
 {
     (void)closure;
     return tq_py_enum_member(tq_state_of((PyObject *)self), TQ_ENUM_BuiltinOperator, view_of(self).code);
 }
 
-static PyObject *get_version(PartObject *self, void *closure)
+static PyObject *get_version(ItemObject *self, void *closure)
 {
     (void)closure;
     return PyLong_FromLong(view_of(self).version);
 }
 
 /* Tensors and tensor indices of the field whose id is the closure. */
-static tq_vector indices_of(PartObject *self, void *closure)
+static tq_vector indices_of(ItemObject *self, void *closure)
 {
     tq_operator op = view_of(self);
     return tq_get_vector(&op.table, (tq_field_id)(intptr_t)closure);
 }
 
-static PyObject *get_tensors(PartObject *self, void *closure)
+static PyObject *get_tensors(ItemObject *self, void *closure)
 {
     tq_vector indices = indices_of(self, closure);
     return tq_py_tensor_list(self->model, self->subgraph, &indices);
 }
 
-static PyObject *get_indices(PartObject *self, void *closure)
+static PyObject *get_indices(ItemObject *self, void *closure)
 {
     tq_vector indices = indices_of(self, closure);
     return tq_py_tuple_i32(&indices);
 }
 
-static PyObject *get_mutating(PartObject *self, void *closure)
+static PyObject *get_mutating(ItemObject *self, void *closure)
 {
     tq_vector flags = indices_of(self, closure);
     PyObject *list = PyList_New(flags.count);
@@ -66,7 +66,7 @@ static PyObject *get_mutating(PartObject *self, void *closure)
 }
 
 /* The custom options, or data NULL; 0, or -1 with an exception. */
-static int custom_bytes(PartObject *self, tq_bytes *out)
+static int custom_bytes(ItemObject *self, tq_bytes *out)
 {
     tq_operator op = view_of(self);
     tq_error error;
@@ -76,7 +76,7 @@ static int custom_bytes(PartObject *self, tq_bytes *out)
     return -1;
 }
 
-static PyObject *get_custom_options(PartObject *self, void *closure)
+static PyObject *get_custom_options(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_bytes bytes;
@@ -91,7 +91,7 @@ static tq_bytes flex_options(const tq_operator *op)
     return custom && bytes.data && tq_flex_is_options(bytes) ? bytes : (tq_bytes){NULL, 0};
 }
 
-static PyObject *get_options(PartObject *self, void *closure)
+static PyObject *get_options(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_operator op = view_of(self);
@@ -104,7 +104,7 @@ static PyObject *get_options(PartObject *self, void *closure)
     return tq_py_table(tq_state_of((PyObject *)self), options.id, &options.table);
 }
 
-static PyObject *get_options_type(PartObject *self, void *closure)
+static PyObject *get_options_type(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_operator op = view_of(self);
@@ -116,14 +116,14 @@ static PyObject *get_options_type(PartObject *self, void *closure)
     return PyUnicode_FromString(tq_tables[options.id].name);
 }
 
-static PyObject *get_debug_metadata_index(PartObject *self, void *closure)
+static PyObject *get_debug_metadata_index(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_operator op = view_of(self);
     return PyLong_FromLongLong(tq_get_int(&op.table, TQ_Operator_debug_metadata_index));
 }
 
-static PyObject *get_multiply_adds(PartObject *self, void *closure)
+static PyObject *get_multiply_adds(ItemObject *self, void *closure)
 {
     (void)closure;
     tq_subgraph subgraph = tq_py_subgraph_of(self);
@@ -134,7 +134,7 @@ static PyObject *get_multiply_adds(PartObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(count);
 }
 
-static PyObject *repr(PartObject *self)
+static PyObject *repr(ItemObject *self)
 {
     PyObject *name = get_name(self, NULL);
     PyObject *inputs = get_indices(self, (void *)TQ_Operator_inputs);
@@ -156,9 +156,9 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
 
 #define OF(field) ((void *)TQ_Operator_##field)
 static PyGetSetDef properties[] = {
-    {"model", tq_py_part_model, NULL, "The model that it belongs to.", NULL},
-    {"subgraph", tq_py_part_subgraph, NULL, "The subgraph that it belongs to.", NULL},
-    {"index", tq_py_part_index, NULL, "Its place in the subgraph's execution order.", NULL},
+    {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
+    {"subgraph", tq_py_item_subgraph, NULL, "The subgraph that it belongs to.", NULL},
+    {"index", tq_py_item_index, NULL, "Its place in the subgraph's execution order.", NULL},
     {"name", (getter)get_name, NULL, "'CONV_2D', or a custom operator's own name.", NULL},
     {"code", (getter)get_code, NULL,
      "BuiltinOperator; the number where the schema does not know it, -1 without an operator code.", NULL},
@@ -195,7 +195,7 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "One operator of a subgraph."},
-    TQ_PART_SLOTS,
+    TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
@@ -204,7 +204,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tq._core.Operator",
-    .basicsize = sizeof(PartObject),
+    .basicsize = sizeof(ItemObject),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };

@@ -6,7 +6,6 @@
 
 #include "python/convert.h"
 #include "python/model/data.h"
-#include "python/model/tensor.h"
 
 PyObject *tq_py_empty_array(int type)
 {
@@ -16,14 +15,14 @@ PyObject *tq_py_empty_array(int type)
 
 /* The data of another tensor of the subgraph that holds parameters, or None where `index` is no tensor, or
    one without usable data; NULL with an exception that is not the file's fault. */
-static PyObject *parameter_data(PartObject *tensor, int64_t index)
+static PyObject *parameter_data(ItemObject *tensor, int64_t index)
 {
     tq_subgraph subgraph = tq_py_subgraph_of(tensor);
     if (index < 0 || index >= subgraph.tensors.count)
         return Py_NewRef(Py_None);
     tq_state *state = tq_state_of((PyObject *)tensor);
-    PyObject *other = tq_py_part(state->Tensor, tensor->model, tensor->subgraph, (size_t)index);
-    PyObject *data = other ? tq_py_tensor_data((PartObject *)other) : NULL;
+    PyObject *other = tq_py_item(state->Tensor, tensor->model, tensor->subgraph, (size_t)index);
+    PyObject *data = other ? tq_py_tensor_data((ItemObject *)other) : NULL;
     Py_XDECREF(other);
     if (!data && (PyErr_ExceptionMatches(state->ModelError) || PyErr_ExceptionMatches(PyExc_OSError))) {
         PyErr_Clear();
@@ -34,7 +33,7 @@ static PyObject *parameter_data(PartObject *tensor, int64_t index)
     return data;
 }
 
-PyObject *tq_py_parameter_values(PartObject *tensor, int64_t index, int type)
+PyObject *tq_py_parameter_values(ItemObject *tensor, int64_t index, int type)
 {
     PyObject *data = parameter_data(tensor, index);
     PyObject *values = !data || data == Py_None ? data ? tq_py_empty_array(type) : NULL
@@ -44,7 +43,7 @@ PyObject *tq_py_parameter_values(PartObject *tensor, int64_t index, int type)
 }
 
 /* The same in their own shape, as `type`; one without dimensions has one of 1. */
-static PyObject *values_as(PartObject *tensor, int64_t index, int type)
+static PyObject *values_as(ItemObject *tensor, int64_t index, int type)
 {
     PyObject *data = parameter_data(tensor, index);
     if (data && data != Py_None && PyArray_NDIM((PyArrayObject *)data) == 0)
@@ -57,7 +56,7 @@ static PyObject *values_as(PartObject *tensor, int64_t index, int type)
     return values;
 }
 
-int tq_py_tensor_scales(PartObject *tensor, const tq_quantization *q, PyObject **scale, PyObject **zero_point)
+int tq_py_tensor_scales(ItemObject *tensor, const tq_quantization *q, PyObject **scale, PyObject **zero_point)
 {
     if (q->scales_tensor >= 0 || q->kind == TQ_QUANTIZATION_BLOCKWISE || q->kind == TQ_QUANTIZATION_MULTI_AXIS) {
         *scale = values_as(tensor, q->scales_tensor, NPY_FLOAT32);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq.Quantization: how a tensor's codes stand for real numbers.
+ * tq.Quantization: how a tensor's quantized values stand for real numbers.
  */
 #include "python/model/quantization.h"
 
 #include "python/convert.h"
+#include "python/dtypes.h"
 #include "python/model/netron.h"
 #include "python/model/parameter_values.h"
 #include "python/model/quantization_object.h"
-#include "python/model/tensor.h"
 
 #include <structmember.h>
 
@@ -18,19 +18,10 @@ static PyObject *details_of(tq_state *state, const tq_quantization *q)
     return tq_py_union(state, TQ_UNION_QuantizationDetails, &details);
 }
 
-PyObject *tq_py_codes_name(int64_t type)
-{
-    const tq_type_row *row = tq_type(type);
-    if (!row || row->kind != TQ_KIND_INTEGER)
-        return Py_NewRef(Py_None);
-    const char *dot = strchr(row->dtype, '.');
-    return PyUnicode_FromString(dot ? dot + 1 : row->dtype);
-}
-
-PyObject *tq_py_quantization(PartObject *tensor)
+PyObject *tq_py_quantization(ItemObject *tensor)
 {
     tq_state *state = tq_state_of((PyObject *)tensor);
-    tq_table view = tq_py_tensor_view(tensor);
+    tq_table view = tq_py_tensor_table(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     int64_t codes = tq_get_int(&view, TQ_Tensor_type);
     PyTypeObject *type = (PyTypeObject *)state->Quantization;
@@ -43,7 +34,7 @@ PyObject *tq_py_quantization(PartObject *tensor)
     self->min = tq_py_array_f32(&q.min);
     self->max = tq_py_array_f32(&q.max);
     self->details = details_of(state, &q);
-    self->dtype = tq_py_codes_name(codes);
+    self->dtype = tq_py_integer_name(codes);
     self->tensor = Py_NewRef(tensor);
     if (!self->min || !self->max || !self->details || !self->dtype ||
         tq_py_tensor_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
@@ -77,7 +68,7 @@ static PyObject *get_kind(QuantizationObject *self, void *closure)
 /* Netron reads the table's own vectors, also where the details say that scales stand elsewhere. */
 static PyObject *stored_line(QuantizationObject *self)
 {
-    tq_table view = tq_py_tensor_view((PartObject *)self->tensor);
+    tq_table view = tq_py_tensor_table((ItemObject *)self->tensor);
     tq_quantization q = tq_tensor_quantization(&view);
     PyObject *scale = tq_py_array_f32(&q.scale), *zero_point = tq_py_array_i64(&q.zero_point);
     PyObject *line = scale && zero_point ? tq_py_netron_line(scale, zero_point, self->min, self->max) : NULL;
@@ -122,13 +113,13 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
 #define MEMBER_OF(name, text) {#name, T_OBJECT_EX, offsetof(QuantizationObject, name), READONLY, text}
 static PyMemberDef members[] = {
     MEMBER_OF(scale, "float32 array: one scale, or one an index or block; empty: none.  Blockwise: the scale tensor's shape."),
-    MEMBER_OF(zero_point, "int64 array as stored: the codes of real 0; empty where none is stored, which means 0."),
+    MEMBER_OF(zero_point, "int64 array as stored: the quantized value of real 0; empty where none is stored, which means 0."),
     MEMBER_OF(min, "float32 array: the least values seen, as stored; empty where the file stores none."),
     MEMBER_OF(max, "float32 array: the greatest values seen, as stored; empty where the file stores none."),
-    MEMBER_OF(range_min, "float32 array: the least value that codes can stand for, one a scale."),
-    MEMBER_OF(range_max, "float32 array: the greatest value that codes can stand for, one a scale."),
+    MEMBER_OF(range_min, "float32 array: the least real value of the type, one a scale."),
+    MEMBER_OF(range_max, "float32 array: the greatest real value of the type, one a scale."),
     MEMBER_OF(details, "dict of the details union's fields and its table's name under 'type', or None."),
-    MEMBER_OF(dtype, "str: the type of its codes, such as 'int8' or 'int4'; None where elements are no codes."),
+    MEMBER_OF(dtype, "str: the type of its quantized values, such as 'int8' or 'int4'; None where its elements are not quantized."),
     {"quantized_dimension", T_INT, offsetof(QuantizationObject, quantized_dimension), READONLY,
      "Which dimension per-axis scales belong to."},
     {"block_size", T_INT, offsetof(QuantizationObject, block_size), READONLY, "Elements that share a scale; 0: no blocks."},
@@ -147,7 +138,7 @@ static PyMethodDef methods[] = {
     {"dequantize", (PyCFunction)(void (*)(void))tq_py_quantization_dequantize, METH_VARARGS | METH_KEYWORDS,
      "dequantize($self, q, /, *, dtype='float32', out=None, num_threads=None)\n--\n\n"
      "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension).  TypeError: an array of\n"
-     "the other sign than the codes', such as uint8 where they are int8, which are other numbers in the same bytes."},
+     "the other sign than the quantized values', such as uint8 for int8: the same bytes mean other values."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {"__reduce__", (PyCFunction)tq_py_quantization_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -155,14 +146,14 @@ static PyMethodDef methods[] = {
 
 PyDoc_STRVAR(doc,
 "Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, block_size=0, min=None, max=None)\n--\n\n"
-"How a tensor's codes stand for real numbers: real = scale * (code - zero_point).\n\n"
+"How a tensor's quantized values stand for real numbers: real = scale * (q - zero_point).\n\n"
 "str() is Netron's line, character for character: '-1.5 ≤ 0.0125 * (q - 3) ≤ 1.5', one line a channel.\n"
 "The stored range (min, max) and the representable one (range_min, range_max) are different facts, and\n"
 "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
 "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
 "arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
 "in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a\n"
-"dtype that has no codes; TypeError: scales that are no real numbers, zero points that are no integers.\n\n"
+"dtype that has no quantized values; TypeError: scales that are no real numbers, zero points that are no integers.\n\n"
 "It can be copied and pickled; a tensor's too, without its file, if it has a dtype and no details: else TypeError.");
 
 static PyType_Slot slots[] = {

@@ -87,7 +87,7 @@ static int check_kind(const QuantizationObject *self, bool quantizing)
     }
     if (!quantizing || self->dtype != Py_None)
         return 0;
-    PyErr_SetString(PyExc_TypeError, "the tensor's elements are no codes, so that its quantization says no dtype: "
+    PyErr_SetString(PyExc_TypeError, "the tensor's elements are no quantized values, so that its quantization says no dtype: "
                                      "call tq.quantize with one");
     return -1;
 }
@@ -105,7 +105,7 @@ static int check_sign(const QuantizationObject *self, PyObject *q)
     const size_t size = (size_t)(strtol(bits, NULL, 10) + 7) / 8;
     if (tq_element_size(found.element) != size || (found.low == 0) == (*name == 'u'))
         return 0;
-    PyErr_Format(PyExc_TypeError, "q has dtype %R: this quantization is of %s codes (tq.dequantize takes any)",
+    PyErr_Format(PyExc_TypeError, "q has dtype %R: this quantization is of %s quantized values (tq.dequantize takes any)",
                  (PyObject *)PyArray_DESCR((PyArrayObject *)q), name);
     return -1;
 }

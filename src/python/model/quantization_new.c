@@ -7,10 +7,11 @@
 
 #include "python/arrays/array_args.h"
 #include "python/convert.h"
+#include "python/dtypes.h"
 #include "python/arrays/operands.h"
 #include "python/model/parameter_values.h"
 
-/* The TensorType whose codes a dtype argument means; -1 with an exception. */
+/* The TensorType whose quantized values a dtype argument means; -1 with an exception. */
 static int64_t codes_of(PyObject *dtype)
 {
     PyObject *name = NULL;
@@ -26,7 +27,7 @@ static int64_t codes_of(PyObject *dtype)
         Py_DECREF(descr);
     }
     for (int64_t type = 0; name && type < TQ_TYPE_COUNT; type++) {
-        PyObject *candidate = tq_py_codes_name(type);
+        PyObject *candidate = tq_py_integer_name(type);
         int equal = candidate && candidate != Py_None && PyUnicode_Compare(candidate, name) == 0;
         Py_XDECREF(candidate);
         if (equal) {
@@ -104,7 +105,7 @@ PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *k
     self->quantized_dimension = (int)dimension;
     self->block_size = (int)block;
     self->details = Py_NewRef(Py_None);
-    self->dtype = tq_py_codes_name(codes);
+    self->dtype = tq_py_integer_name(codes);
     self->scale = own_reals(scale, "scale", block > 0);
     self->zero_point = self->scale ? own_integers(zero_point, "zero_point", block > 0) : NULL;
     self->min = self->zero_point ? own_reals(min, "min", false) : NULL;
@@ -128,7 +129,7 @@ PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused)
     if (self->details != Py_None || self->dtype == Py_None)
         return PyErr_Format(PyExc_TypeError,
                             "a Quantization is copied by its scale, zero_point and dtype: this one has %s",
-                            self->dtype == Py_None ? "no dtype, since its tensor's elements are no codes"
+                            self->dtype == Py_None ? "no dtype, since its tensor's elements are no quantized values"
                                                    : "details, which stand for more in its file");
     if (!counts_fit(self))
         return NULL;

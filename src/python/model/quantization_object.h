@@ -13,13 +13,10 @@ typedef struct QuantizationObject {
     PyObject_HEAD
     PyObject *scale, *zero_point, *min, *max, *range_min, *range_max, *details;
     PyObject *tensor;  /* whose it is; NULL for one made in Python */
-    PyObject *dtype;   /* str, of the codes; None where they are none */
+    PyObject *dtype;   /* str: the type of the quantized values; None where the tensor has none */
     int quantized_dimension, block_size;
     tq_quantization_kind kind;
 } QuantizationObject;
-
-/* "int4" of a TensorType whose elements are codes, a new str; None of any other. */
-PyObject *tq_py_codes_name(int64_t type);
 
 /* ---- quantization_new.c ---- */
 

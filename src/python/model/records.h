@@ -13,7 +13,8 @@ PyObject *tq_py_operator_code(tq_state *state, const tq_table *operator_code);
 PyObject *tq_py_signature(tq_state *state, const tq_table *signature);
 PyObject *tq_py_external_buffer(tq_state *state, const tq_model *model, const tq_table *buffer);
 
-/* "CONV_2D", a custom operator's own name, "BUILTIN_250" for a code not known, "?" without a code. */
+/* "CONV_2D", a custom operator's own name, "BUILTIN_250" for an operator that the schema does not know, "?" without a
+   code. */
 PyObject *tq_py_operator_name(const tq_operator *op);
 
 int tq_py_add_records(PyObject *module, tq_state *state);

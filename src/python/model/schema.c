@@ -3,8 +3,7 @@
  * The rows of schema/, of base/status.def and of the tables of model/ as Python sees them: the enums of tq are built
  * from these, and the tests hold them against an upstream schema.
  *
- * Rows become the lines of one text, words between tabs, and are read from there: to make each by a call of its own
- * took 80 KB of code.
+ * Rows become the lines of one text, with tabs between columns.  A call for each row took 80 KB of code.
  */
 #include "python/model/schema.h"
 
@@ -41,16 +40,16 @@ static const char status_lines[] =
     ;
 
 static const char callee_lines[] =
-#define CALLEE(op, table, field, inputs, outputs) #op "\t" #table "\t" #field "\n"
+#define CALLEE(op, table, field, inputs, outputs) #op "\t" #table "\t" #field "\t" #inputs "\t" #outputs "\n"
 #include "model/callees.def"
 #undef CALLEE
     ;
 
-/* The next words of a line as a tuple; word `number` is an int, -1: none is. */
-static PyObject *row_of(const char *line, int words, int number)
+/* The next columns of a line as a tuple; column `number` is an int, -1: none is. */
+static PyObject *row_of(const char *line, int columns, int number)
 {
-    PyObject *row = PyTuple_New(words);
-    for (int i = 0; row && i < words; i++) {
+    PyObject *row = PyTuple_New(columns);
+    for (int i = 0; row && i < columns; i++) {
         size_t size = strcspn(line, "\t\n");
         PyObject *word = i == number ? PyLong_FromLongLong(strtoll(line, NULL, 10))
                                      : PyUnicode_FromStringAndSize(line, (Py_ssize_t)size);
@@ -63,17 +62,17 @@ static PyObject *row_of(const char *line, int words, int number)
     return row;
 }
 
-static PyObject *listed(const char *lines, int words)
+static PyObject *listed(const char *lines, int columns)
 {
     PyObject *list = PyList_New(0);
     for (; list && *lines; lines += strcspn(lines, "\n") + 1)
-        if (tq_py_append(list, row_of(lines, words, -1)) < 0)
+        if (tq_py_append(list, row_of(lines, columns, -1)) < 0)
             Py_CLEAR(list);
     return list;
 }
 
-/* {first word: [(the words behind it)]}; a line of one word has an empty list. */
-static PyObject *grouped(const char *lines, int words, int number)
+/* {first column: [(the columns behind it)]}; a line of one column has an empty list. */
+static PyObject *grouped(const char *lines, int columns, int number)
 {
     PyObject *dict = PyDict_New();
     for (; dict && *lines; lines += strcspn(lines, "\n") + 1) {
@@ -82,7 +81,7 @@ static PyObject *grouped(const char *lines, int words, int number)
         PyObject *group = key && empty ? PyDict_SetDefault(dict, key, empty) : NULL;
         Py_XDECREF(key);
         Py_XDECREF(empty);
-        if (!group || (lines[size] == '\t' && tq_py_append(group, row_of(lines + size + 1, words, number)) < 0))
+        if (!group || (lines[size] == '\t' && tq_py_append(group, row_of(lines + size + 1, columns, number)) < 0))
             Py_CLEAR(dict);
     }
     return dict;
@@ -134,7 +133,7 @@ static PyObject *callees(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    return listed(callee_lines, 3);
+    return listed(callee_lines, 5);
 }
 
 static PyObject *tensor_types(PyObject *module, PyObject *unused)
@@ -157,7 +156,8 @@ static PyMethodDef functions[] = {
     {"schema_builtins", schema_builtins, METH_NOARGS, "[(name, code, options table or None)], the rows of schema/builtins.def."},
     {"statuses", statuses, METH_NOARGS, "[(name, exception, text)]: every way in which the core can fail."},
     {"callees", callees, METH_NOARGS,
-     "[(operator, options table, field)], the rows of model/callees.def: options that name subgraphs."},
+     "[(operator, options table, field, inputs, outputs)], the rows of model/callees.def: options that name subgraphs, and how\n"
+     "many tensors those take and give: SAME as the operator, ALL_BUT_ONE, NO, ONE or ANY."},
     {"tensor_types", tensor_types, METH_NOARGS,
      "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},
     {NULL, NULL, 0, NULL},

@@ -118,7 +118,7 @@ static PyObject *repr(SequenceObject *self)
 }
 
 PyDoc_STRVAR(doc,
-"A read-only sequence of a model's parts, made when asked for.\n\n"
+"A read-only sequence of a model's tensors, operators or other items, made when asked for.\n\n"
 "s[i] and s[i:j] as in a list; s['name'] is the first item of that name (KeyError if there is none).");
 
 static PyType_Slot slots[] = {

@@ -4,7 +4,7 @@
 
 #include "python/state.h"
 
-/* What a Sequence is a sequence of: how to make item `index` of `owner`, and (NULL: items have no
+/* The kind of items of a Sequence: how to make item `index` of `owner`, and (NULL: items have no
    names) how to read its name without making it. */
 typedef struct tq_py_items {
     const char *what; /* "tensors", for repr and errors */

@@ -4,6 +4,7 @@
  */
 #include "python/model/tensor.h"
 
+#include "model/same.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"
 #include "python/convert.h"
@@ -13,46 +14,40 @@
 #include "python/model/quantization.h"
 #include "python/model/records.h"
 
-tq_table tq_py_tensor_view(PartObject *tensor)
-{
-    tq_subgraph subgraph = tq_py_subgraph_of(tensor);
-    return tq_vector_table(&subgraph.tensors, tensor->index);
-}
-
-static PyObject *get_name(PartObject *self, void *closure)
+static PyObject *get_name(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return tq_py_text(tq_get_string(&view, TQ_Tensor_name));
 }
 
-static PyObject *get_shape(PartObject *self, void *closure)
+static PyObject *get_shape(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     tq_vector shape = tq_get_vector(&view, TQ_Tensor_shape);
     return tq_py_tuple_i32(&shape);
 }
 
-static PyObject *get_shape_signature(PartObject *self, void *closure)
+static PyObject *get_shape_signature(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     tq_vector signature = tq_get_vector(&view, TQ_Tensor_shape_signature);
     return signature.count ? tq_py_tuple_i32(&signature) : get_shape(self, NULL);
 }
 
-static PyObject *get_type(PartObject *self, void *closure)
+static PyObject *get_type(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return tq_py_enum_member(tq_state_of((PyObject *)self), TQ_ENUM_TensorType, tq_get_int(&view, TQ_Tensor_type));
 }
 
-static PyObject *get_dtype(PartObject *self, void *closure)
+static PyObject *get_dtype(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     int64_t type = tq_get_int(&view, TQ_Tensor_type);
     if (!tq_type(type))
         Py_RETURN_NONE;
@@ -60,31 +55,31 @@ static PyObject *get_dtype(PartObject *self, void *closure)
 }
 
 /* A bool or unsigned field, whose id is the closure. */
-static PyObject *get_bool(PartObject *self, void *closure)
+static PyObject *get_bool(ItemObject *self, void *closure)
 {
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return PyBool_FromLong(tq_get_int(&view, (tq_field_id)(intptr_t)closure) != 0);
 }
 
-static PyObject *get_buffer(PartObject *self, void *closure)
+static PyObject *get_buffer(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return PyLong_FromLongLong(tq_get_int(&view, TQ_Tensor_buffer));
 }
 
-static PyObject *get_is_constant(PartObject *self, void *closure)
+static PyObject *get_is_constant(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return PyBool_FromLong(tq_tensor_is_constant(&self->model->model, &view) ||
                            tq_get_int(&view, TQ_Tensor_external_buffer) != 0);
 }
 
-static PyObject *get_external_buffer(PartObject *self, void *closure)
+static PyObject *get_external_buffer(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     int64_t id = tq_get_int(&view, TQ_Tensor_external_buffer);
     tq_table buffer = tq_model_external_buffer(&self->model->model, id);
     if (!id || !buffer.at)
@@ -92,10 +87,10 @@ static PyObject *get_external_buffer(PartObject *self, void *closure)
     return tq_py_external_buffer(tq_state_of((PyObject *)self), &self->model->model, &buffer);
 }
 
-static PyObject *get_nbytes(PartObject *self, void *closure)
+static PyObject *get_nbytes(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     uint64_t size = 0;
     tq_bytes bytes = {NULL, 0};
     if (tq_tensor_size(&view, &size, NULL) != TQ_OK && tq_tensor_bytes(&self->model->model, &view, &bytes, NULL) == TQ_OK)
@@ -103,18 +98,18 @@ static PyObject *get_nbytes(PartObject *self, void *closure)
     return PyLong_FromUnsignedLongLong(size);
 }
 
-static PyObject *stored(PartObject *self, PyObject *name)
+static PyObject *stored(ItemObject *self, PyObject *name)
 {
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "field must be a str, not %s", Py_TYPE(name)->tp_name);
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     return tq_py_stored(tq_state_of((PyObject *)self), TQ_TABLE_Tensor, &view, name);
 }
 
 static PyObject *get_quantization(PyObject *self, void *closure)
 {
     (void)closure;
-    return tq_py_quantization((PartObject *)self);
+    return tq_py_quantization((ItemObject *)self);
 }
 
 /* ---- sparsity ---- */
@@ -180,19 +175,19 @@ PyObject *tq_py_sparsity(tq_state *state, const tq_table *tensor)
     return dict;
 }
 
-static PyObject *get_sparsity(PartObject *self, void *closure)
+static PyObject *get_sparsity(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     if (!tq_get_table(&view, TQ_Tensor_sparsity).at)
         Py_RETURN_NONE;
     return tq_py_sparsity(tq_state_of((PyObject *)self), &view);
 }
 
-static PyObject *get_variant_tensors(PartObject *self, void *closure)
+static PyObject *get_variant_tensors(ItemObject *self, void *closure)
 {
     (void)closure;
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     tq_vector variants = tq_get_vector(&view, TQ_Tensor_variant_tensors);
     PyObject *list = PyList_New(variants.count);
     for (uint32_t i = 0; list && i < variants.count; i++) {
@@ -208,12 +203,12 @@ static PyObject *get_variant_tensors(PartObject *self, void *closure)
 
 /* ---- neighbours ---- */
 
-static PyObject *operator_part(PartObject *self, size_t index)
+static PyObject *operator_part(ItemObject *self, size_t index)
 {
-    return tq_py_part(tq_state_of((PyObject *)self)->Operator, self->model, self->subgraph, index);
+    return tq_py_item(tq_state_of((PyObject *)self)->Operator, self->model, self->subgraph, index);
 }
 
-static PyObject *get_producer(PartObject *self, void *closure)
+static PyObject *get_producer(ItemObject *self, void *closure)
 {
     (void)closure;
     const tq_graph *graph = tq_py_model_graph(self->model, self->subgraph);
@@ -225,7 +220,7 @@ static PyObject *get_producer(PartObject *self, void *closure)
     return operator_part(self, (size_t)producer);
 }
 
-static PyObject *get_consumers(PartObject *self, void *closure)
+static PyObject *get_consumers(ItemObject *self, void *closure)
 {
     (void)closure;
     const tq_graph *graph = tq_py_model_graph(self->model, self->subgraph);
@@ -249,19 +244,28 @@ static PyObject *get_consumers(PartObject *self, void *closure)
 static PyObject *get_data(PyObject *self, void *closure)
 {
     (void)closure;
-    return tq_py_tensor_data((PartObject *)self);
+    return tq_py_tensor_data((ItemObject *)self);
 }
 
 static PyObject *dequantized(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_tensor_dequantized((PartObject *)self);
+    return tq_py_tensor_dequantized((ItemObject *)self);
 }
 
 static PyObject *densify(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_tensor_densify((PartObject *)self);
+    return tq_py_tensor_densify((ItemObject *)self);
+}
+
+/* _is_same(other) -> whether both surely say the same */
+static PyObject *is_same(PyObject *self, PyObject *other)
+{
+    if (Py_TYPE(other) != Py_TYPE(self))
+        return PyErr_Format(PyExc_TypeError, "other must be a Tensor, not %.100s", Py_TYPE(other)->tp_name);
+    const tq_table a = tq_py_tensor_table((ItemObject *)self), b = tq_py_tensor_table((ItemObject *)other);
+    return PyBool_FromLong(tq_tensor_is_same(&((ItemObject *)self)->model->model, &a, &((ItemObject *)other)->model->model, &b));
 }
 
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -284,9 +288,9 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
     return tq_py_call("tq.notebook", "tensor_html", self);
 }
 
-static PyObject *repr(PartObject *self)
+static PyObject *repr(ItemObject *self)
 {
-    tq_table view = tq_py_tensor_view(self);
+    tq_table view = tq_py_tensor_table(self);
     const tq_type_row *row = tq_type(tq_get_int(&view, TQ_Tensor_type));
     PyObject *name = get_name(self, NULL), *shape = get_shape_signature(self, NULL), *text = NULL;
     if (name && shape)
@@ -297,9 +301,9 @@ static PyObject *repr(PartObject *self)
 }
 
 static PyGetSetDef properties[] = {
-    {"model", tq_py_part_model, NULL, "The model that it belongs to.", NULL},
-    {"subgraph", tq_py_part_subgraph, NULL, "The subgraph that it belongs to.", NULL},
-    {"index", tq_py_part_index, NULL, "Its place among the subgraph's tensors.", NULL},
+    {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
+    {"subgraph", tq_py_item_subgraph, NULL, "The subgraph that it belongs to.", NULL},
+    {"index", tq_py_item_index, NULL, "Its place among the subgraph's tensors.", NULL},
     {"name", (getter)get_name, NULL, "str; '' where the file gives none.", NULL},
     {"shape", (getter)get_shape, NULL, "tuple of int; () for a scalar and for a shape not stored.", NULL},
     {"shape_signature", (getter)get_shape_signature, NULL,
@@ -337,7 +341,7 @@ static PyMethodDef methods[] = {
      "float32(scale * (code - zero_point)) with the scale of the tensor, of the index along quantized_dimension, or of\n"
      "the block along the last dimension; floating-point types without scales are converted; sparse ones are\n"
      "densified first.\n\n"
-     "ModelError: no constant, codes without scales, or parameters that do not fit the shape."},
+     "ModelError: no constant, quantized values without scales, or parameters that do not fit the shape."},
     {"densify", densify, METH_NOARGS,
      "densify($self, /)\n--\n\n"
      "A sparse constant's values in its full shape, zero where none is stored; `data` for a dense one.\n\n"
@@ -350,13 +354,14 @@ static PyMethodDef methods[] = {
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
      "plot($self, /, ax=None, **kwargs)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the Axes."},
+    {"_is_same", is_same, METH_O, NULL},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, "A value of a subgraph: an input, a constant, or what an operator computes."},
-    TQ_PART_SLOTS,
+    TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
     {Py_tp_methods, methods},
@@ -365,7 +370,7 @@ static PyType_Slot slots[] = {
 
 static PyType_Spec spec = {
     .name = "tq._core.Tensor",
-    .basicsize = sizeof(PartObject),
+    .basicsize = sizeof(ItemObject),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = slots,
 };

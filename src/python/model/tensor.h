@@ -2,9 +2,7 @@
 #ifndef TQ_PYTHON_MODEL_TENSOR_H
 #define TQ_PYTHON_MODEL_TENSOR_H
 
-#include "python/model/part.h"
-
-tq_table tq_py_tensor_view(PartObject *tensor);
+#include "python/model/item.h"
 
 /* {} for a dense tensor; else traversal_order, block_map (where stored) and dim_metadata as
    get_tensor_details gives them. */

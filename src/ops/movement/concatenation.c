@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CONCATENATION joins tensors along a dimension that all have; PACK, along a new one.
+ *
+ * UINT8 inputs of CONCATENATION may have other scales than the output.  Their quantized values q become
+ *     clamp(int(away(f32(q * k) + b)) + z_o),   k = f32(s_i * f32(1 / s_o)), b = f32(-z_i * k)
+ * Source: LiteRT f6745779, tflite/kernels/{concatenation,pack}.cc and
+ * internal/reference/concatenation.h.
+ */
+#include "ops/check.h"
+#include "ops/movement/axis_part.h"
+#include "quant/rounding.h"
+
+static void move_into(tq_move *move, tq_axis_part p, size_t bytes)
+{
+    tq_strided_begin(&move->copy, bytes);
+    tq_strided_dim(&move->copy, p.outer, (ptrdiff_t)p.span, (ptrdiff_t)p.whole);
+    tq_strided_dim(&move->copy, p.span / bytes, (ptrdiff_t)bytes, (ptrdiff_t)bytes);
+    tq_strided_end(&move->copy);
+    move->copy.to_at = (ptrdiff_t)p.at;
+}
+
+/* ---- CONCATENATION ---- */
+
+/* Beside the moves: for UINT8 inputs of other parameters than the output's, what each code becomes. */
+typedef struct rescaled {
+    tq_axis_part part;
+    bool used;
+    uint8_t values[256];
+} rescaled;
+
+/* The moves come first, so that they are the node's state to those who make them. */
+static rescaled *rescaled_of(tq_moves *moves)
+{
+    return (rescaled *)(void *)&moves->items[moves->count];
+}
+
+static void rescale_codes(const tq_tensor *in, const tq_tensor *out, uint8_t *values)
+{
+    float inverse = 1.0f / tq_scale_at(out, 0);
+    float scale = tq_scale_at(in, 0) * inverse;
+    float bias = (float)-(int64_t)tq_zero_point_at(in, 0) * scale;
+    for (int q = 0; q < 256; q++)
+        values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
+}
+
+static tq_status eval_rescaled(tq_node *node, tq_error *error)
+{
+    size_t work = 0;
+    (void)error;
+    tq_moves *moves = node->state;
+    const rescaled *all = rescaled_of(moves);
+    for (int i = 0; i < moves->count; i++) {
+        const uint8_t *from = node->in[i]->data;
+        uint8_t *to = node->out[0]->data;
+        if (!all[i].used)
+            tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
+        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_count(&work, 1); r++)
+            TQ_EACH(c, all[i].part.span)
+                to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
+    }
+    return TQ_OK;
+}
+
+/* Types and parameters of one input against the output's; sets *other where they are to be rescaled. */
+static tq_status check_joined(const tq_node *node, int i, bool *other, tq_error *error)
+{
+    const tq_tensor *in = node->in[i], *out = node->out[0];
+    TQ_TRY(tq_check_input_like(node, i, 0, error));
+    *other = false;
+    if (in->type == TQ_TensorType_INT8)
+        return tq_check_same_scale(node, i, 0, error);
+    if (in->type == TQ_TensorType_INT16 && (tq_zero_point_at(in, 0) != 0 || tq_zero_point_at(out, 0) != 0))
+        return tq_input_fail(node, i, error, "or the output has a zero point, which INT16 may not have here");
+    if (in->type == TQ_TensorType_UINT8 && (tq_scale_at(in, 0) != tq_scale_at(out, 0) ||
+                                            tq_zero_point_at(in, 0) != tq_zero_point_at(out, 0))) {
+        TQ_TRY(tq_check_input_scale(node, i, error));
+        TQ_TRY(tq_check_output_scale(node, 0, error));
+        *other = true;
+    }
+    return TQ_OK;
+}
+
+/* The output's shape: that of input 0, with all inputs' dimensions `axis` added up. */
+static tq_status joined_shape(const tq_node *node, int axis, tq_shape *out, tq_error *error)
+{
+    const tq_tensor *first = node->in[0];
+    int64_t sum = 0;
+    tq_shape shape = first->shape;
+    for (int i = 0; i < node->in_count; i++) {
+        TQ_TRY(tq_check_rank(node, i, shape.rank, shape.rank, error));
+        for (int d = 0; d < shape.rank; d++)
+            if (d != axis && node->in[i]->shape.dims[d] != shape.dims[d])
+                return tq_input_fail(node, i, error, "has %d elements in dimension %d, where input 0 has %d",
+                                     (int)node->in[i]->shape.dims[d], d, (int)shape.dims[d]);
+        sum += shape.rank == 0 ? 1 : node->in[i]->shape.dims[axis];
+    }
+    shape.rank = shape.rank == 0 ? 1 : shape.rank; /* scalars join to a vector */
+    TQ_TRY(tq_dim_of(node, sum, &shape.dims[axis], error));
+    *out = shape;
+    return TQ_OK;
+}
+
+tq_status tq_prepare_concatenation(tq_node *node, tq_error *error)
+{
+    const tq_table *options = &node->options.table;
+    int axis = 0, rank = node->in[0]->shape.rank;
+    TQ_TRY(tq_check_axis(node, tq_get_int(options, TQ_ConcatenationOptions_axis), rank ? rank : 1, "axis", &axis,
+                         error));
+    if (tq_get_int(options, TQ_ConcatenationOptions_fused_activation_function) != 0)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has a fused activation, which it does not take");
+    tq_shape shape;
+    TQ_TRY(joined_shape(node, axis, &shape, error));
+    TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    size_t each = sizeof(tq_move) + sizeof(rescaled), bytes = tq_element_bytes(node->in[0]->type);
+    tq_moves *moves = NULL;
+    if (bytes == 0)
+        return tq_input_fail(node, 0, error, "is %s, which is not joined", tq_type_name(node->in[0]->type));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)node->in_count * each, &moves, error));
+    moves->count = node->in_count;
+    node->eval = tq_eval_moves;
+    int64_t at = 0;
+    for (int i = 0; i < node->in_count; i++) {
+        rescaled *own = &rescaled_of(moves)[i];
+        TQ_TRY(check_joined(node, i, &own->used, error));
+        int64_t count = rank == 0 ? 1 : node->in[i]->shape.dims[axis];
+        own->part = tq_axis_part_of(&shape, axis, bytes, at, count);
+        move_into(&moves->items[i], own->part, bytes);
+        moves->items[i].input = i;
+        at += count;
+        if (own->used) {
+            rescale_codes(node->in[i], node->out[0], own->values);
+            node->eval = eval_rescaled;
+        }
+    }
+    return TQ_OK;
+}
+
+/* ---- PACK ---- */
+
+tq_status tq_prepare_pack(tq_node *node, tq_error *error)
+{
+    tq_moves *moves = NULL;
+    int64_t count = tq_get_int(&node->options.table, TQ_PackOptions_values_count);
+    if (count != node->in_count)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d inputs, and values_count %lld", node->in_count,
+                          (long long)count);
+    TQ_TRY(tq_check_rank(node, 0, 0, TQ_DIMS - 1, error));
+    tq_shape in = node->in[0]->shape, shape = {in.rank + 1, {0}};
+    int axis = 0;
+    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_PackOptions_axis), shape.rank, "axis", &axis,
+                         error));
+    for (int d = 0; d < shape.rank; d++)
+        shape.dims[d] = d < axis ? in.dims[d] : d == axis ? node->in_count : in.dims[d - 1];
+    TQ_TRY(tq_moves_new(node, node->in_count, 0, &moves, error));
+    TQ_TRY(tq_moves_shape(node, &shape, error));
+    size_t bytes = tq_move_bytes(node->in[0]);
+    for (int i = 0; i < node->in_count; i++) {
+        TQ_TRY(tq_check_input_like(node, i, 0, error));
+        TQ_TRY(tq_check_same_scale(node, i, 0, error));
+        if (!tq_shape_equal(&node->in[i]->shape, &in))
+            return tq_input_fail(node, i, error, "has another shape than input 0");
+        move_into(&moves->items[i], tq_axis_part_of(&shape, axis, bytes, i, 1), bytes);
+        moves->items[i].input = i;
+    }
+    return TQ_OK;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A stream of random 32-bit values: Philox with key = seed, counter = seed2 * 2^64.
+ *
+ * The stream goes on from one invoke to the next and begins again when its operator is prepared.  Of a seed the lower 32 bits
+ * count.  Two seeds of 0 stand for any: the stream is another one each time.
+ * Source: LiteRT f6745779, tflite/kernels/random_ops.cc, and XLA,
+ * xla/tsl/lib/random/{philox_random,random_distributions_utils}.h.
+ */
+#ifndef TQ_OPS_RANDOM_STREAM_H
+#define TQ_OPS_RANDOM_STREAM_H
+
+#include "ops/op.h"
+
+typedef struct tq_stream {
+    uint32_t key[2], counter[4];
+} tq_stream;
+
+/* Starts the stream of a node with RandomOptions. */
+void tq_stream_start(const tq_node *node, tq_stream *s);
+
+/* The next four values. */
+void tq_stream_draw(tq_stream *s, uint32_t out[4]);
+
+/* Passes over `count` times four values. */
+void tq_stream_skip(tq_stream *s, uint64_t count);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ops/recurrent/lstm_integer_common.h"
+
+#include "kernels/arrays/fixed_16.h"
+#include "ops/check.h"
+#include "quant/fixed_math.h"
+#include "quant/fixed_math_16.h"
+
+tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error)
+{
+    if (!(scale >= 0 && scale <= 3.40282347e38f))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales lead to a multiplier of %g for %s", (double)scale,
+                          what);
+    *out = tq_fixed_of((double)scale);
+    return TQ_OK;
+}
+
+tq_status tq_lstm_intermediate(tq_node *node, size_t i, float *scale, int32_t *zero_point, tq_error *error)
+{
+    tq_vector indices = tq_get_vector(&node->row.table, TQ_Operator_intermediates);
+    const tq_tensor *tensor = tq_node_tensor(node, tq_vector_i32(&indices, i));
+    if (!tensor || tensor->quantization.count == 0 || !(tensor->quantization.scale[0] > 0))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "intermediate tensor %zu has no scale", i);
+    *scale = tq_scale_at(tensor, 0);
+    *zero_point = tq_zero_point_at(tensor, 0);
+    return TQ_OK;
+}
+
+tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *bias, int32_t scalar, int32_t **out,
+                       tq_error *error)
+{
+    size_t rows = (size_t)matrix->shape.dims[0], cols = (size_t)matrix->shape.dims[1];
+    if (!tq_is_constant(matrix) || (bias && !tq_is_constant(bias)))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "weights and biases of integers must be constant");
+    int32_t *sums;
+    TQ_TRY(tq_node_memory(node, rows, sizeof *sums, &sums, error));
+    tq_row_sums(matrix->data, rows, cols, sums);
+    for (size_t r = 0; r < rows; r++)
+        sums[r] = tq_wrap_i32((int64_t)sums[r] * scalar + (bias ? ((const int32_t *)bias->data)[r] : 0));
+    *out = sums;
+    return TQ_OK;
+}
+
+int32_t tq_lstm_clip_quantized(float clip, float scale, float most)
+{
+    float q = clip > 0 ? clip / scale : 0;
+    return (int32_t)(q < most ? q : most);
+}
+
+void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates)
+{
+    size_t size = l->batches * l->cells;
+    const int16_t *forget = gates + TQ_GATE_FORGET * size, *input = gates + TQ_GATE_INPUT * size;
+    const int16_t *modulation = gates + TQ_GATE_MODULATION * size;
+    int16_t *c = l->cell_state->data;
+    for (size_t i = 0; i < size; i++) {
+        int16_t share = l->cifg ? tq_q16_wrap(INT16_MAX - forget[i]) : input[i];
+        int16_t retained = tq_q16_wrap(tq_rounding_divide_by_pot(forget[i] * c[i], 15));
+        int16_t added = tq_q16_wrap(tq_rounding_divide_by_pot(share * modulation[i], 30 + l->cell_shift));
+        c[i] = (int16_t)tq_lstm_clipped(tq_q16_saturate(retained + added), l->cell_clip_q);
+    }
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk of reductions.  See reduce_walk.h.
+ */
+#include "ops/reductions/reduce_walk.h"
+
+#include <string.h>
+
+#include "base/threads.h"
+
+/* Inputs for which a thread is worth waking. */
+#define THREAD_INPUTS ((size_t)1 << 15)
+
+void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes)
+{
+    size_t dims[TQ_DIMS];
+    bool cut[TQ_DIMS];
+    int rank = 0, reduced = 0;
+    r->how = how;
+    r->fold_row = how->fold_row[tq_isa()];
+    r->fold_run = how->fold_run[tq_isa()];
+    r->outputs = r->each = 1;
+    for (int d = 0; d < shape->rank; d++) {
+        bool is_cut = axes >> d & 1;
+        size_t dim = (size_t)shape->dims[d];
+        reduced += is_cut;
+        *(is_cut ? &r->each : &r->outputs) *= dim;
+        if (dim == 1)
+            continue;
+        if (rank > 0 && cut[rank - 1] == is_cut) {
+            dims[rank - 1] *= dim;
+            continue;
+        }
+        dims[rank] = dim;
+        cut[rank++] = is_cut;
+    }
+    r->all = reduced == shape->rank;
+    r->row = rank > 0 && !cut[rank - 1];
+    r->inner = rank > 0 ? dims[rank - 1] : 1;
+    r->kept_rank = r->cut_rank = 0;
+    size_t step = r->inner;
+    for (int d = rank - 2; d >= 0; step *= dims[d], d--) {
+        /* outermost last, for now: the walks below count from the innermost */
+        int *count = cut[d] ? &r->cut_rank : &r->kept_rank;
+        (cut[d] ? r->cut : r->kept)[*count] = dims[d];
+        (cut[d] ? r->cut_step : r->kept_step)[(*count)++] = step;
+    }
+}
+
+/* Folds all that the outputs at `in` reduce: n of them, if rows are folded, else one. */
+static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
+{
+    size_t work = 0;
+    size_t at[TQ_DIMS] = {0}, bytes = r->how->in_bytes;
+    for (int d = 0; d < r->cut_rank && !tq_stop_count(&work, r->row ? n : r->inner);) {
+        if (r->row)
+            r->fold_row(r, acc, in, n);
+        else
+            r->fold_run(r, acc, in, r->inner);
+        for (d = 0; d < r->cut_rank; d++) {
+            in += r->cut_step[d] * bytes;
+            if (++at[d] < r->cut[d])
+                break;
+            in -= r->cut[d] * r->cut_step[d] * bytes;
+            at[d] = 0;
+        }
+    }
+}
+
+typedef struct job {
+    const tq_reduction *r;
+    const unsigned char *in;
+    unsigned char *out;
+    size_t chunks; /* of a row */
+} job;
+
+static void start(const tq_reduction *r, unsigned char *acc, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy(acc + i * r->how->acc_bytes, &r->init, r->how->acc_bytes);
+}
+
+static void reduce_part(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const job *j = context;
+    const tq_reduction *r = j->r;
+    const tq_reducer *how = r->how;
+    uint64_t acc[TQ_REDUCE_ROW];
+    for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
+        size_t outer = unit / j->chunks, chunk = unit % j->chunks * TQ_REDUCE_ROW;
+        size_t width = r->row ? r->inner : 1, n = width - chunk < TQ_REDUCE_ROW ? width - chunk : TQ_REDUCE_ROW;
+        size_t from = chunk, rest = outer;
+        for (int d = 0; d < r->kept_rank; d++) {
+            from += rest % r->kept[d] * r->kept_step[d];
+            rest /= r->kept[d];
+        }
+        start(r, (unsigned char *)acc, n);
+        /* With no reduced dimension outside the innermost, one fold is all. */
+        if (r->cut_rank > 0)
+            fold(r, acc, j->in + from * how->in_bytes, n);
+        else if (r->row)
+            r->fold_row(r, acc, j->in + from * how->in_bytes, n);
+        else
+            r->fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
+        how->store(r, acc, j->out + (outer * width + chunk) * how->out_bytes, n);
+    }
+}
+
+/* Everything to one value, which starts as the first element. */
+static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out)
+{
+    uint64_t acc = 0;
+    memcpy(&acc, in, r->how->in_bytes);
+    if (r->each > 1)
+        r->fold_run(r, &acc, in + r->how->in_bytes, r->each - 1);
+    r->how->store(r, &acc, out, 1);
+}
+
+/* Outputs of nothing. */
+static void reduce_none(const tq_reduction *r, unsigned char *out)
+{
+    uint64_t acc = r->init;
+    TQ_EACH(i, r->outputs)
+        r->how->store(r, &acc, out + i * r->how->out_bytes, 1);
+}
+
+void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int threads)
+{
+    if (r->outputs == 0)
+        return;
+    if (r->each == 0) {
+        reduce_none(r, out);
+        return;
+    }
+    if (r->all && r->how->seeds_from_input) {
+        reduce_all(r, in, out);
+        return;
+    }
+    job j = {r, in, out, r->row ? (r->inner + TQ_REDUCE_ROW - 1) / TQ_REDUCE_ROW : 1};
+    size_t outer = r->outputs / (r->row ? r->inner : 1);
+    bool large = r->outputs * r->each >= THREAD_INPUTS;
+    tq_parallel_for(outer * j.chunks, 1, large ? threads : 1, reduce_part, &j);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * AudioSpectrogram, a custom operator: [samples, channels] to [channels, frames, bins]: the power, or its square root, of
+ * the frames of window_size samples, `stride` apart, under a periodic Hann window, padded with 0 to the next power of two.
+ * In double precision.
+ * Source: LiteRT f6745779, tflite/kernels/audio_spectrogram.cc, internal/spectrogram.cc.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ops/check.h"
+#include "ops/custom_options.h"
+#include "ops/signal/fft.h"
+
+typedef struct spectrogram {
+    size_t window_size, stride, length, frames;
+    bool squared;
+    double *window;
+    tq_complex *roots;
+} spectrogram;
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const spectrogram *s = node->state;
+    size_t channels = (size_t)node->in[0]->shape.dims[1], bins = s->length / 2 + 1;
+    tq_complex *frame = node->scratch;
+    float *to = node->out[0]->data;
+    for (size_t c = 0; c < channels; c++)
+        for (size_t f = 0; f < s->frames && !tq_stop_after(4 * s->length); f++, to += bins) {
+            const float *from = (const float *)node->in[0]->data + f * s->stride * channels + c;
+            memset(frame, 0, s->length * sizeof *frame);
+            for (size_t i = 0; i < s->window_size; i++)
+                frame[i].re = (double)from[i * channels] * s->window[i];
+            tq_fft(frame, s->length, s->roots, 1);
+            for (size_t b = 0; b < bins; b++) {
+                float power = (float)(frame[b].re * frame[b].re + frame[b].im * frame[b].im);
+                to[b] = s->squared ? power : sqrtf(power);
+            }
+        }
+    return TQ_OK;
+}
+
+static tq_status make_window(tq_node *node, spectrogram *s, tq_error *error)
+{
+    const double pi = 3.14159265358979323846;
+    TQ_TRY(tq_node_memory(node, s->window_size, sizeof *s->window, &s->window, error));
+    TQ_TRY(tq_node_memory(node, s->length / 2, sizeof *s->roots, &s->roots, error));
+    TQ_EACH(i, s->window_size)
+        s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
+    tq_fft_roots(s->roots, s->length);
+    return tq_node_scratch(node, s->length * sizeof(tq_complex), error);
+}
+
+tq_status tq_prepare_audio_spectrogram(tq_node *node, tq_error *error)
+{
+    spectrogram *s = NULL;
+    int64_t size = 0, stride = 0, squared = 0;
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_output_like(node, 0, 0, error));
+    TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
+    TQ_TRY(tq_option_int(node, "window_size", 0, &size, error));
+    TQ_TRY(tq_option_int(node, "stride", 0, &stride, error));
+    TQ_TRY(tq_option_int(node, "magnitude_squared", 0, &squared, error));
+    if (size < 2 || stride < 1 || size > 1 << 24 || stride > INT32_MAX)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "has window_size %lld and stride %lld; it needs 2 to 2^24, and at least 1", (long long)size,
+                          (long long)stride);
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    s->window_size = (size_t)size;
+    s->stride = (size_t)stride;
+    s->squared = squared != 0;
+    for (s->length = 2; s->length < s->window_size;)
+        s->length *= 2;
+    int64_t spare = node->in[0]->shape.dims[0] - size;
+    s->frames = spare < 0 ? 0 : (size_t)(1 + spare / stride);
+    tq_shape shape = {3, {node->in[0]->shape.dims[1], (int32_t)s->frames, (int32_t)(s->length / 2 + 1)}};
+    TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    TQ_TRY(make_window(node, s, error));
+    node->eval = eval;
+    return TQ_OK;
+}

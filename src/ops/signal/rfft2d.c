@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * RFFT2D: the first w / 2 + 1 columns of the transform of each h x w matrix, whose rows and columns are cut or padded with
+ * 0 to h and w, input 1.  In double precision.
+ * Source: LiteRT f6745779, tflite/kernels/rfft2d.cc.
+ */
+#include "ops/check.h"
+#include "ops/movement/movement.h"
+#include "ops/signal/fft.h"
+
+typedef struct rfft {
+    size_t height, width;
+    size_t largest;    /* of height and width */
+    tq_complex *roots; /* of `largest`; NULL: computed by each eval, in scratch */
+} rfft;
+
+static bool is_power_of_two(int64_t n)
+{
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+/* Scratch: height * width for the matrix, height for a column. */
+static void transform_matrix(const rfft *s, const tq_complex *roots, tq_complex *matrix)
+{
+    tq_complex *column = matrix + s->height * s->width;
+    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
+        tq_fft(matrix + y * s->width, s->width, roots, s->largest / s->width);
+    for (size_t x = 0; x <= s->width / 2 && x < s->width && !tq_stop_after(4 * s->height); x++) {
+        for (size_t y = 0; y < s->height; y++)
+            column[y] = matrix[y * s->width + x];
+        tq_fft(column, s->height, roots, s->largest / s->height);
+        for (size_t y = 0; y < s->height; y++)
+            matrix[y * s->width + x] = column[y];
+    }
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const rfft *s = node->state;
+    const tq_shape *in = &node->in[0]->shape;
+    size_t rows = (size_t)in->dims[in->rank - 2], columns = (size_t)in->dims[in->rank - 1];
+    size_t matrices = tq_shape_span(in, 0, in->rank - 2), bins = s->width / 2 + 1;
+    tq_complex *matrix = node->scratch, *roots = s->roots;
+    float *to = node->out[0]->data;
+    if (roots == NULL) {
+        roots = matrix + s->height * s->width + s->height;
+        tq_fft_roots(roots, s->largest);
+    }
+    for (size_t m = 0; m < matrices; m++) {
+        const float *from = (const float *)node->in[0]->data + m * rows * columns;
+        for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
+            for (size_t x = 0; x < s->width; x++)
+                matrix[y * s->width + x] =
+                    (tq_complex){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
+        transform_matrix(s, roots, matrix);
+        for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
+            for (size_t x = 0; x < bins; x++, to += 2) {
+                to[0] = (float)matrix[y * s->width + x].re;
+                to[1] = (float)matrix[y * s->width + x].im;
+            }
+    }
+    return TQ_OK;
+}
+
+static tq_status rfft2d_shape(tq_node *node, tq_error *error)
+{
+    rfft *s = node->state;
+    int64_t height = tq_integer_at(node->in[1], 0), width = tq_integer_at(node->in[1], 1);
+    if (!is_power_of_two(height) || !is_power_of_two(width) || height > INT32_MAX || width > INT32_MAX)
+        return tq_input_fail(node, 1, error, "has %lld and %lld; it needs powers of two",
+                             (long long)height, (long long)width);
+    tq_shape shape = node->in[0]->shape;
+    shape.dims[shape.rank - 2] = (int32_t)height;
+    shape.dims[shape.rank - 1] = (int32_t)(width / 2 + 1);
+    TQ_TRY(tq_output_shape(node, 0, &shape, error));
+    s->height = (size_t)height;
+    s->width = (size_t)width;
+    s->largest = s->height > s->width ? s->height : s->width;
+    size_t roots = tq_is_constant(node->in[1]) ? 0 : s->largest / 2;
+    return tq_node_scratch(node, (s->height * s->width + s->height + roots) * sizeof(tq_complex), error);
+}
+
+tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)
+{
+    rfft *s = NULL;
+    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
+    TQ_TRY(tq_check_rank(node, 0, 2, TQ_DIMS, error));
+    TQ_TRY(tq_check_list(node, 1, 2, error));
+    TQ_TRY(tq_check_output(node, 0, TQ_T(COMPLEX64), error));
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    node->eval = eval;
+    TQ_TRY(tq_shape_from_values(node, 1u << 1, rfft2d_shape, error));
+    if (!tq_is_constant(node->in[1]))
+        return TQ_OK;
+    TQ_TRY(tq_node_memory(node, s->largest / 2, sizeof *s->roots, &s->roots, error));
+    tq_fft_roots(s->roots, s->largest);
+    return TQ_OK;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every operator that tq runs.
+ */
+#ifndef TQ_RUNTIME_OPERATORS_H
+#define TQ_RUNTIME_OPERATORS_H
+
+#include "ops/op.h"
+
+/* The row of a builtin operator, by TQ_BuiltinOperator_x; NULL: tq has none. */
+const tq_op *tq_op_find(int64_t code);
+
+/* That of a custom operator that tq knows, by its name in files; NULL: tq has none. */
+const tq_op *tq_custom_op_find(tq_bytes name);
+
+/* Row i of all, builtin operators first; NULL past the end. */
+const tq_op *tq_op_row(size_t i, bool *is_custom);
+
+#endif

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors, often of several subgraphs, that are integers of one type with the same parameters, or all float.
+
+Variable      READ_VARIABLE and ASSIGN_VARIABLE copy bytes: all operators that touch a variable do so in the same
+              parameters, by the range of all tensors that are assigned to it or read from it.
+ControlFlow   IF, WHILE and STABLEHLO_CASE copy bytes into the subgraphs that they call and back.  Such an end is an
+              integer where little is lost by that: all branches read it with integer operators, or write it with such;
+              a loop's body writes it with one; and with 8 bits none of them has a much smaller range.
+
+STABLEHLO_COMPOSITE has no constraint: its name and its float tensors are its promise to other runtimes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tq.edit_graph import SubgraphPart
+from tq.edit_operator import OperatorPart
+from tq.edit_tensor import TensorPart
+from tq.quantization.choice import Choice
+from tq.quantization.integer import CALLING, VARIABLES
+from tq.quantization.ranges import Parameters
+from tq.quantization.view import End, Key, Owner, is_float, range_of_constant, tensor_at
+
+Choices = Mapping[SubgraphPart, Choice]
+
+# The range of all, over that of one of them, which is still worth it where quantized values have 8 bits: 3.5 dB.
+_MOST_WIDER = 1.5
+
+
+class Constraint:
+    """key: ("variable", container, name) or ("control flow", number)."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+
+    def graphs(self) -> set[SubgraphPart]:
+        raise NotImplementedError
+
+    def holds(self, choices: Choices) -> bool:
+        """Whether all of its tensors can be integers."""
+        raise NotImplementedError
+
+    def values(self, choices: Choices) -> list[tuple[Choice, TensorPart]]:
+        """Its tensors, each with the choice of its subgraph."""
+        raise NotImplementedError
+
+    def costs_much(self, choices: Choices) -> bool:
+        """Whether one range for all loses too much."""
+        return False
+
+    def ranges(self, choices: Choices) -> tuple[list[Parameters], list[tuple[float, float]]]:
+        """The parameters of its activations, and the ranges of its constants."""
+        values = self.values(choices)
+        parameters = [choice.of(value) for choice, value in values if choice.is_integer(value)]
+        return parameters, [range_of_constant(value) for _, value in values if value.is_constant]
+
+    def common(self, choices: Choices) -> Parameters | tuple[float, float]:
+        """The parameters of all of its tensors, or the range that all of them need, where these differ yet."""
+        parameters, constants = self.ranges(choices)
+        first = parameters[0]
+        agree = all((p.scale, p.zero_point) == (first.scale, first.zero_point) for p in parameters)
+        if agree and all(first.low <= low and high <= first.high for low, high in constants):
+            return first
+        return _span(parameters, constants)
+
+
+def _span(parameters: Iterable[Parameters], constants: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    ranges = [*((p.low, p.high) for p in parameters), *constants]
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+# ---- variables ----
+
+
+class Variable(Constraint):
+    """operators: all that touch the variable."""
+
+    def __init__(self, key: Key, operators: Sequence[OperatorPart]) -> None:
+        super().__init__(key)
+        self.operators = operators
+
+    def graphs(self) -> set[SubgraphPart]:
+        return {op.subgraph for op in self.operators}
+
+    def holds(self, choices: Choices) -> bool:
+        chosen = [op for op in self.operators if op in choices[op.subgraph].operators]
+        is_computed = any(not value.is_constant for op in chosen if (value := _value_of(op)) is not None)
+        types = {choices[op.subgraph].type for op in chosen}
+        return len(chosen) == len(self.operators) and is_computed and len(types) == 1
+
+    def values(self, choices: Choices) -> list[tuple[Choice, TensorPart]]:
+        return [(choices[op.subgraph], value) for op in self.operators if (value := _value_of(op)) is not None]
+
+
+def _value_of(op: OperatorPart) -> TensorPart | None:
+    """The tensor that is assigned or read."""
+    side, place = VARIABLES[op.builtin_name or ""]
+    tensors = op.inputs if side == "inputs" else op.outputs
+    return tensors[place] if place < len(tensors) else None
+
+
+def find_variables(graphs: Iterable[SubgraphPart]) -> list[Variable]:
+    """One for each variable; none where a handle's variable cannot be told."""
+    found: dict[Key, list[OperatorPart]] = {}
+    for graph in graphs:
+        touching = [op for op in graph.operators if op.builtin_name in VARIABLES]
+        handles = _handles(graph) if touching else {}
+        for op in touching:
+            handle = op.inputs[0] if op.inputs else None
+            if handle is None or handle not in handles:
+                return []
+            found.setdefault(handles[handle], []).append(op)
+    return [Variable(key, operators) for key, operators in found.items()]
+
+
+def _handles(graph: SubgraphPart) -> dict[TensorPart, Key]:
+    """The variable that each handle is of."""
+    found: dict[TensorPart, Key] = {}
+    for op in graph.operators:
+        if op.builtin_name == "VAR_HANDLE":
+            key = ("variable", _text(op.options.get("container")), _text(op.options.get("shared_name")))
+            found.update((tensor, key) for tensor in op.outputs if tensor is not None)
+    return found
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value or "")
+
+
+# ---- control flow ----
+
+# Other operators that name subgraphs, whose ends are float.
+_OTHERS = """CALL CALL_ONCE STABLEHLO_COMPOSITE STABLEHLO_REDUCE STABLEHLO_REDUCE_WINDOW STABLEHLO_SCATTER
+    STABLEHLO_SORT STABLEHLO_WHILE"""
+_NAMING = frozenset((*CALLING, *_OTHERS.split()))
+
+
+class Place(NamedTuple):
+    """An input or an output, of an operator or of a subgraph."""
+
+    owner: Owner
+    end: End
+
+    @property
+    def graph(self) -> SubgraphPart:
+        return self.owner.subgraph if isinstance(self.owner, OperatorPart) else self.owner
+
+    @property
+    def tensor(self) -> TensorPart | None:
+        return tensor_at(self.owner, self.end)
+
+
+class ControlFlow(Constraint):
+    """places: all at which the same value is handed on."""
+
+    def __init__(self, key: Key, places: Sequence[Place], is_loop: bool) -> None:
+        super().__init__(key)
+        self.places = places
+        self.is_loop = is_loop
+
+    def graphs(self) -> set[SubgraphPart]:
+        return {place.graph for place in self.places}
+
+    def holds(self, choices: Choices) -> bool:
+        if len({choices[place.graph].type for place in self.places}) != 1:
+            return False
+        readers = 0
+        for place in self.places:
+            if not self._holds_at(place, choices[place.graph]):
+                return False
+            if place.owner == place.graph and place.end[0] == "inputs" and (tensor := place.tensor) is not None:
+                readers += len(choices[place.graph].view.readers.get(tensor, []))
+        return self.is_loop or readers > 0 or any(place.end[0] == "outputs" for place in self.places)
+
+    def _holds_at(self, place: Place, choice: Choice) -> bool:
+        tensor = place.tensor
+        if tensor is None:
+            return False
+        if isinstance(place.owner, OperatorPart):
+            return place.owner in choice.operators
+        if place.end[0] == "outputs":
+            return choice.writes(tensor) or tensor in choice.view.graph_ends("inputs")
+        if self.is_loop and tensor not in place.owner.outputs:
+            return True
+        return all(choice.reads(op, tensor) for op in choice.view.readers.get(tensor, []))
+
+    def costs_much(self, choices: Choices) -> bool:
+        """Whether one range for all is much wider than that of an input or output of a branch, or an output of a body:
+        8 bits then have too few quantized values in the latter."""
+        if self.values(choices)[0][0].type != "int8":
+            return False
+        low, high = _span(*self.ranges(choices))
+        own = []
+        for place in self.places:
+            tensor, choice = place.tensor, choices[place.graph]
+            is_inside = place.owner == place.graph and (place.end[0] == "outputs" or not self.is_loop)
+            if tensor is not None and is_inside and choice.is_integer(tensor):
+                own.append(choice.of(tensor))
+        return any(high - low > _MOST_WIDER * (p.high - p.low) for p in own)
+
+    def values(self, choices: Choices) -> list[tuple[Choice, TensorPart]]:
+        return [(choices[place.graph], t) for place in self.places if (t := place.tensor) is not None]
+
+
+class _Places:
+    """Places that are tied to each other."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Place, Place] = {}
+
+    def root(self, place: Place) -> Place:
+        while self._parents.setdefault(place, place) != place:
+            place = self._parents[place]
+        return place
+
+    def tie(self, *places: Place) -> None:
+        for place in places[1:]:
+            self._parents[self.root(place)] = self.root(places[0])
+
+    def groups(self) -> dict[Place, list[Place]]:
+        found: dict[Place, list[Place]] = {}
+        for place in list(self._parents):
+            found.setdefault(self.root(place), []).append(place)
+        return found
+
+
+def find_control_flow(graphs: Sequence[SubgraphPart], entries: Iterable[int]) -> list[ControlFlow]:
+    """One for each value that is handed on.  entries: subgraphs that a caller of the model runs, whose ends are not to
+    change."""
+    if len(graphs) < 2:
+        return []
+    places, loops = _Places(), set[Place]()
+    fixed = {graphs[place] for place in entries if 0 <= place < len(graphs)}
+    for graph in graphs:
+        for op in graph.operators:
+            callees = _callees(op, graphs)
+            if op.builtin_name not in CALLING or not _fits(op, callees):
+                fixed.update(callees)
+            else:
+                _tie_ends(places, loops, op, callees)
+    looping = {places.root(place) for place in loops}
+    return [
+        ControlFlow(("control flow", str(number)), found, root in looping)
+        for number, (root, found) in enumerate(places.groups().items())
+        if all(_can_be_integer(place) and place.owner not in fixed for place in found)
+    ]
+
+
+def _tie_ends(places: _Places, loops: set[Place], op: OperatorPart, callees: Sequence[SubgraphPart]) -> None:
+    """Ties the ends of an operator to those of its callees; `loops` gets the ends of a loop."""
+    is_loop, first = op.builtin_name == "WHILE", CALLING[op.builtin_name or ""][1]
+    for index in range(first, len(op.inputs)):
+        inner = [Place(callee, ("inputs", index - first)) for callee in callees]
+        places.tie(Place(op, ("inputs", index)), *inner)
+    givers = callees[1:] if is_loop else callees
+    for index in range(len(op.outputs)):
+        end = ("outputs", index)
+        places.tie(Place(op, end), *(Place(callee, end) for callee in givers))
+        if is_loop:
+            places.tie(Place(op, ("inputs", index)), Place(op, end))
+            loops.add(Place(op, end))
+
+
+def _callees(op: OperatorPart, graphs: Sequence[SubgraphPart]) -> list[SubgraphPart]:
+    """Every subgraph that an operator's options name, in their order."""
+    found = []
+    for name in op.options if op.builtin_name in _NAMING else ():
+        if not name.endswith(("subgraph_index", "subgraph_indices")) and name != "subgraph":
+            continue
+        value = op.options.get(name)
+        for item in np.atleast_1d(np.asarray([] if value is None else value)).tolist():
+            if 0 <= int(item) < len(graphs):
+                found.append(graphs[int(item)])
+    return found
+
+
+def _fits(op: OperatorPart, callees: Sequence[SubgraphPart]) -> bool:
+    """Whether it has as many callees, inputs and outputs as it should."""
+    names, first = CALLING[op.builtin_name or ""]
+    is_loop = op.builtin_name == "WHILE"
+    if len(callees) < len(names) or any(len(callee.inputs) != len(op.inputs) - first for callee in callees):
+        return False
+    givers = callees[1:] if is_loop else callees
+    if any(len(callee.outputs) != len(op.outputs) for callee in givers):
+        return False
+    return not is_loop or (len(op.inputs) == len(op.outputs) and callees[0] != callees[1])
+
+
+def _can_be_integer(place: Place) -> bool:
+    tensor = place.tensor
+    if tensor is None or not is_float(tensor) or tensor.is_variable or tensor.is_sparse:
+        return False
+    return not tensor.is_constant or (isinstance(place.owner, OperatorPart) and place.end[0] == "inputs")

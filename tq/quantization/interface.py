@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option `io` of tq.quantize_model: integer inputs and outputs in place of float32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tq._core import Model
+from tq.bodies import callees
+from tq.edit_graph import SubgraphPart
+from tq.edit_tensor import TensorPart
+from tq.editor import Editor
+from tq.io_types import set_io_types
+
+
+def set_io(editor: Editor, model: Model, io: str) -> bool:
+    """Changes those inputs and outputs of the first subgraph, and of subgraphs that signatures run, that the model
+    quantizes or dequantizes.  A subgraph that operators call keeps its ends.  False: there are none.
+
+    model: the editor's source."""
+    if io == "float32":
+        return False
+    called = {place for graph in model.subgraphs for op in graph.operators for place in callees(model, op)}
+    places = dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)])
+    graphs = [editor.subgraphs[i] for i in places if i not in called and 0 <= i < len(editor.subgraphs)]
+    return any([_set_graph_io(graph, io) for graph in graphs])
+
+
+def _set_graph_io(graph: SubgraphPart, io: str) -> bool:
+    inputs: dict[TensorPart, str] = {}
+    outputs: dict[TensorPart, str] = {}
+    for tensor in graph.inputs:
+        readers = tensor.consumers if tensor is not None else []
+        if tensor is not None and readers and all(op.name == "QUANTIZE" for op in readers):
+            inside = [item for op in readers for item in op.outputs if item is not None]
+            inputs[tensor] = _io_type("input", tensor, inside, io)
+            if tensor in graph.outputs:  # handed through
+                outputs[tensor] = inputs[tensor]
+    for tensor in graph.outputs:
+        producer = tensor.producer if tensor is not None else None
+        if tensor is not None and producer is not None and producer.name == "DEQUANTIZE":
+            inside = [item for item in producer.inputs if item is not None]
+            outputs[tensor] = _io_type("output", tensor, inside, io)
+    set_io_types(graph, inputs, outputs)
+    return bool(inputs or outputs)
+
+
+def _io_type(what: str, tensor: TensorPart, inside: Sequence[TensorPart], io: str) -> str:
+    types = {item.type_name.lower() for item in inside}
+    if types != ({"int16"} if io == "int16" else {"int8"}):
+        raise ValueError(f"io is {io!r}, but {what} {tensor.name!r} is {' and '.join(sorted(types))} inside")
+    return io

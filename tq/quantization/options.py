@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tq.quantize_model is asked for, as one record that is checked once: nothing that a user says is ignored.
+
+A default that is given explicitly is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tq.calibration import Calibration
+from tq.limits import NONE, Limits
+from tq.quantization.ranges import Override
+from tq.recipes import DEQUANTIZED, HYBRID, STATIC, Recipe, Rule, find
+
+_IO_TYPES = ("float32", "int8", "uint8", "int16")
+_BLOCK_SIZES = (32, 64, 128, 256)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of tq.quantize_model, which tells what they mean."""
+
+    recipe: Recipe
+    calibration: Calibration | Iterable[Any] | None = None
+    observer: str | None = None
+    percentile: float = 99.99
+    io: str = "float32"
+    per_axis: bool = True
+    rules: tuple[Rule, ...] = ()
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+    min_elements: int = 1024
+    block_size: int = 32
+    equalize: bool = False
+    bias_correction: bool = False
+    target_sqnr: float | None = None
+    fallback: str = "float"
+    samples: Iterable[Any] | Mapping[str, Any] | None = None
+    limits: Limits = NONE  # of each run
+    # tq's own.  Beside own_rules, which take operators away, the caller's options need not have an effect.
+    own_rules: tuple[Rule, ...] = ()
+    own_overrides: Mapping[str, Override] = field(default_factory=dict)
+
+    @property
+    def all_rules(self) -> tuple[Rule, ...]:
+        """The last that holds for an operator is taken."""
+        return (*self.rules, *self.own_rules)
+
+    @property
+    def all_overrides(self) -> dict[str, Override]:
+        return {**self.own_overrides, **self.overrides}
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """All recipes that operators may get."""
+        return [self.recipe, *(find(rule.recipe) for rule in self.all_rules)]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether operators may get integer activations."""
+        return any(recipe.form == STATIC for recipe in self.recipes)
+
+    @property
+    def runs_samples(self) -> bool:
+        """Whether equalization, bias correction or fallback is asked for."""
+        return bool(self.equalize or self.bias_correction or self.target_sqnr is not None)
+
+
+def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
+    """Whether tq.quantize_model with these arguments looks at samples."""
+    names = ("rules", "equalize", "bias_correction", "target_sqnr")
+    some = {name: given[name] for name in names if name in given}
+    some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
+    options = Options(find(recipe), **some)
+    return options.runs_samples or options.is_static
+
+
+def check(options: Options) -> Options:
+    """The options.  TypeError, ValueError: one is no value of its kind, or has no effect beside the others."""
+    for rule in options.rules:
+        if not isinstance(rule, Rule):
+            raise TypeError(f"rules must be tq.recipes.Rule objects, not {rule!r}")
+    if options.block_size not in _BLOCK_SIZES:
+        raise ValueError(f"block_size is {options.block_size}; TFLite's kernels take 32, 64, 128 and 256")
+    if options.min_elements < 0:
+        raise ValueError(f"min_elements is {options.min_elements}; it must not be negative")
+    if options.io not in _IO_TYPES:
+        raise ValueError(f"io is {options.io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
+    for row in _rows(options):
+        if row.is_idle:
+            raise ValueError(f"{row.option} is given and has no effect: {row.why}")
+    return options
+
+
+class _Row(NamedTuple):
+    """An option, whether it is given and has no effect, and why."""
+
+    option: str
+    is_idle: bool
+    why: str
+
+
+def _rows(options: Options) -> list[_Row]:
+    used = options.recipes
+    if options.target_sqnr is not None:
+        used.append(find(options.fallback))
+    names = " and ".join(dict.fromkeys(repr(item.name) for item in used))
+    is_static = any(item.form == STATIC for item in used)
+    has_integers = any(item.form in (HYBRID, DEQUANTIZED) and item.weights != "float16" for item in used)
+    floats = f"recipe {names} leaves activations float32"
+    no_ranges = f"{floats}, and needs no ranges"
+    chooses_observer = options.observer not in (None, "minmax")
+    sets_least = options.min_elements not in (0, 1, 1024)  # 0 and 1 leave no weights float, which holds
+    return [
+        _Row("io", options.io != "float32" and not is_static, f"{floats}, and so inputs and outputs"),
+        _Row("overrides", bool(options.overrides) and not is_static, no_ranges),
+        _Row("observer", chooses_observer and not is_static, no_ranges),
+        _Row("per_axis", not options.per_axis and not (is_static or has_integers), f"recipe {names} makes no scales"),
+        _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
+        _Row(
+            "block_size",
+            options.block_size != 32 and not any(item.in_blocks for item in used),
+            f"recipe {names} makes no blocks, as 'blockwise_int4' does",
+        ),
+        *_sample_rows(options, is_static, no_ranges),
+        *_fallback_rows(options),
+    ]
+
+
+def _sample_rows(options: Options, is_static: bool, no_ranges: str) -> list[_Row]:
+    runs, is_saved = options.runs_samples, isinstance(options.calibration, Calibration)
+    has_calibration, has_samples = options.calibration is not None, options.samples is not None
+    chooses_observer = options.observer not in (None, "minmax")
+    return [
+        _Row("calibration", has_calibration and not is_static and (is_saved or not runs), no_ranges),
+        _Row(
+            "samples",
+            has_samples and not runs,
+            "only equalize, bias_correction and target_sqnr run samples; calibration= takes those for ranges",
+        ),
+        _Row(
+            "observer",
+            chooses_observer and not has_calibration and not has_samples,
+            "it finds ranges in a calibration, which is not given",
+        ),
+        _Row(
+            "percentile",
+            options.percentile != 99.99 and options.observer != "percentile",
+            "only observer 'percentile' has one",
+        ),
+    ]
+
+
+def _fallback_rows(options: Options) -> list[_Row]:
+    fallback, has_target = options.fallback, options.target_sqnr is not None
+    return [
+        _Row("fallback", fallback != "float" and not has_target, "operators fall back to reach a target_sqnr"),
+        _Row("fallback", has_target and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
+    ]

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scales and zero points: of groups of activations, and of constants that are quantized like activations.
+
+A group's range is that of all its tensors; or the operator that writes it demands the parameters; or the caller gives
+them.  A kernel's limit may widen it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tq import _core
+from tq.edit_operator import OperatorPart
+from tq.edit_tensor import TensorPart
+from tq.quantization import clipping
+from tq.quantization.groups import SHARING, Groups
+from tq.quantization.integer import FREE, READS, Scales
+from tq.quantization.ranges import Parameters
+from tq.quantization.view import Key, View, range_of_constant
+
+Spans = Mapping[Key, tuple[float, float]]  # the range that all tensors under a constraint need
+
+# Constants of these operators are bounds: one beyond the computed values saturates, and bounds nothing.
+_BOUNDING = ("MINIMUM", "MAXIMUM")
+# With this range the quantized values of a constant are the steps in which comparisons compare.
+_LEAST_COMPARED = 255 / 256
+_MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
+_JUST_OVER = 1.0001  # float32 rounds the scale
+
+
+def of_range(type: str, low: float, high: float, centered: bool = False) -> Parameters:
+    made = _core.choose_quantization_params(low, high, type, symmetric=centered, narrow_range=centered, rule="mlir")
+    return Parameters(np.float32(made.scale), int(made.zero_point), low, high)
+
+
+def of_scale(limits: tuple[int, int], scale: float, zero_point: int) -> Parameters:
+    least, most = limits
+    return Parameters(np.float32(scale), zero_point, scale * (least - zero_point), scale * (most - zero_point))
+
+
+@dataclass(frozen=True)
+class GroupParameters:
+    """The parameters of all groups of a subgraph.  agreed: those under each constraint that holds."""
+
+    view: View
+    groups: Groups
+    by_root: Mapping[TensorPart, Parameters]
+    agreed: Mapping[Key, Parameters]
+
+    def of(self, tensor: TensorPart) -> Parameters:
+        return self.by_root[self.groups.roots[tensor]]
+
+    def of_constant(self, op: OperatorPart, place: int, tensor: TensorPart) -> Parameters:
+        """Of a constant that an operator reads like an activation."""
+        view = self.view
+        if op in view.variables:
+            return self.agreed[view.variables[op]]
+        if op in view.ends:
+            return self.agreed[view.ends[op]["inputs", place]]
+        rule = view.rule(op)
+        if rule in SHARING:
+            return self.of(view.activations(op)[0])
+        low, high = range_of_constant(tensor)
+        if view.row(op).narrow == place:
+            return of_range("int8", low, high)
+        if rule == READS:
+            high = max(high, low + _LEAST_COMPARED)
+        return of_range(view.type, low, high)
+
+    def scales(self, op: OperatorPart) -> Scales:
+        """The scales that the operator's kernel gets."""
+        view, read, outputs = self.view, self.view.read(op), self.view.outputs(op)
+        found = [self.of_constant(op, place, t) if t.is_constant else self.of(t) for place, t in read]
+        ends = [float(p.scale) * (view.limits[0] - p.zero_point) for p in found]
+        beta = op.options.get("beta")
+        return Scales(
+            view.type,
+            tuple(float(p.scale) for p in found),
+            tuple(t.is_constant for _, t in read),
+            tuple(self._least(t, end) for (_, t), end in zip(read, ends, strict=True)),
+            tuple(ends),
+            float(self.of(outputs[0]).scale) if outputs else 0.0,
+            1.0 if beta is None else float(beta),
+            self._weights_scale(op, float(found[0].scale)),
+        )
+
+    def _least(self, tensor: TensorPart, end: float) -> float:
+        if tensor.is_constant:
+            return range_of_constant(tensor)[0]
+        return self.view.ranges.of(tensor)[0] if self.view.ranges.knows(tensor) else end
+
+    def _weights_scale(self, op: OperatorPart, input_scale: float) -> float:
+        """The greatest, which grows where the bias would not fit."""
+        view, weights, bias = self.view, self.view.weights(op), self.view.bias(op)
+        if weights is None:
+            return 0.0
+        if weights.is_constant:
+            scale = view.magnitude(weights) / 127
+        elif view.type == "int8":
+            scale = float(self.of(weights).scale)
+        else:
+            scale = max(map(abs, view.ranges.of(weights))) / 127
+        return scale if bias is None else max(scale, view.magnitude(bias) * 2.0**-30 / input_scale)
+
+
+def choose(view: View, operators: Collection[OperatorPart], groups: Groups, spans: Spans) -> GroupParameters:
+    """The parameters of the groups of integer operators."""
+    passing = clipping.passing(view.graph, {op: op.builtin_name or "" for op in operators})
+    chooser = _Chooser(view, frozenset(operators), groups, spans, passing)
+    constants = _shared_constants(view, operators, groups)
+    members = groups.members()
+    given = {root: p for root, tensors in members.items() if (p := _given(view, tensors)) is not None}
+    found = {
+        root: given.get(root) or chooser.parameters(root, tensors, constants.get(root, ()))
+        for root, tensors in members.items()
+    }
+    made = GroupParameters(view, groups, found, {})
+    for _ in range(_MOST_SWEEPS):
+        is_wider = False
+        for op in operators:
+            wider = _wider(made, op, given)
+            if wider is not None:
+                is_wider, found[wider[0]] = True, wider[1]
+        if not is_wider:
+            break
+    return made
+
+
+def _shared_constants(
+    view: View, operators: Iterable[OperatorPart], groups: Groups
+) -> dict[TensorPart, list[TensorPart]]:
+    """The constants that must have the parameters of a group, by its root."""
+    found: dict[TensorPart, list[TensorPart]] = {}
+    for op in operators:
+        tensors = view.activations(op)
+        if view.rule(op) in SHARING and op.builtin_name not in _BOUNDING and tensors:
+            constants = [tensor for _, tensor in view.read(op) if tensor.is_constant]
+            found.setdefault(groups.roots[tensors[0]], []).extend(constants)
+    return found
+
+
+def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
+    """The caller's parameters; ValueError: tensors that must have equal ones get different ones."""
+    found: dict[tuple[float, int], TensorPart] = {}
+    for tensor in tensors:
+        given = view.ranges.fixed(tensor)
+        if given is not None:
+            found.setdefault((float(given.scale), int(given.zero_point)), tensor)
+    if len(found) > 1:
+        names = " and ".join(repr(tensor.name) for tensor in list(found.values())[:2])
+        raise ValueError(f"overrides: tensors {names} must have the same parameters, and get different ones")
+    least, most = view.limits
+    for (scale, zero), tensor in found.items():
+        if not least <= zero <= most or (view.type == "int16" and zero):
+            needed = "0" if view.type == "int16" else f"{least} to {most}"
+            raise ValueError(f"overrides: the zero point of {tensor.name!r} is {zero}; {view.type} needs {needed}")
+        return of_scale(view.limits, scale, zero)
+    return None
+
+
+def _wider(
+    made: GroupParameters, op: OperatorPart, given: Mapping[TensorPart, Parameters]
+) -> tuple[TensorPart, Parameters] | None:
+    """The group of an operator's output with the scale that the kernel needs; None: it has it, or is the caller's."""
+    least = _least_scale(made, op)
+    if not least:
+        return None
+    view = made.view
+    root = made.groups.roots[view.outputs(op)[0]]
+    have = made.by_root[root]
+    if have.scale >= least or root in given:
+        return None
+    least *= _JUST_OVER
+    low, high = min(have.low, view.limits[0] * least), max(have.high, view.limits[1] * least)
+    return root, of_range(view.type, low, high, root in made.groups.centered)
+
+
+def _least_scale(made: GroupParameters, op: OperatorPart) -> float:
+    """Of an output: the kernel's limit; and LiteRT refuses 2^31 steps or more to a fused activation's end, which int16
+    would have where all values in calibration were 0, since its ranges are not widened."""
+    limit = made.view.row(op).limit
+    _, end = clipping.BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), clipping.ALL)
+    least = limit.least(made.scales(op)) if limit is not None and limit.least is not None else 0.0
+    return max(least, end * 2.0**-30) if math.isfinite(end) else least
+
+
+@dataclass(frozen=True)
+class _Chooser:
+    """Chooses the parameters of one group after another."""
+
+    view: View
+    operators: frozenset[OperatorPart]
+    groups: Groups
+    spans: Spans
+    passing: Mapping[TensorPart, clipping.Interval]
+
+    def parameters(
+        self, root: TensorPart, tensors: Sequence[TensorPart], constants: Sequence[TensorPart]
+    ) -> Parameters:
+        view, centered = self.view, root in self.groups.centered
+        spans = [self.spans[key] for key in self.groups.constraints.get(root, ()) if key in self.spans]
+        demanded, is_free = self._demanded(tensors)
+        if len(demanded) == 1 and not (is_free or constants or centered or spans):
+            made = of_scale(view.limits, *demanded[0])
+            if not self._is_exceeded(made, tensors):
+                return made
+        ranges = [self._needed(tensor) for tensor in tensors if view.ranges.knows(tensor)]
+        ranges += [*spans, *(range_of_constant(tensor) for tensor in constants)]
+        ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
+        low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+        if centered and view.type == "int8":
+            high = max(abs(low), abs(high))
+            low = -high
+        return of_range(view.type, low, high, centered)
+
+    def _demanded(self, tensors: Sequence[TensorPart]) -> tuple[list[tuple[float, int]], bool]:
+        """The parameters that kernels demand of what they write, and whether other tensors are written freely."""
+        demanded, is_free = set(), False
+        for tensor in tensors:
+            producer = self.view.producers.get(tensor)
+            rule = self.view.rule(producer) if producer is not None and producer in self.operators else FREE
+            if isinstance(rule, tuple):
+                demanded.add(rule)
+            elif rule not in SHARING:
+                is_free = True
+        return list(demanded), is_free
+
+    def _is_exceeded(self, made: Parameters, tensors: Sequence[TensorPart]) -> bool:
+        """Whether a bound, whose value is no reason for a range, was the result, and has no quantized value."""
+        writers = ((tensor, self.view.producers.get(tensor)) for tensor in tensors)
+        outputs = [t for t, op in writers if op is not None and op.builtin_name in _BOUNDING]
+        needed = [self._needed(tensor) for tensor in outputs if self.view.ranges.knows(tensor)]
+        return any(low < made.low - made.scale or high > made.high + made.scale for low, high in needed)
+
+    def _needed(self, tensor: TensorPart) -> tuple[float, float]:
+        """The range that must have quantized values."""
+        found, passing = self.view.ranges.of(tensor), self.passing.get(tensor, clipping.ALL)
+        return clipping.cut(found, passing) if self.view.ranges.was_measured(tensor) else found

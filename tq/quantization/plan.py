@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tq.plan_quantization gives: every decision of tq.quantize_model as plain records, which print as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+_MOST_TENSORS = 4  # of a group that a table names
+_WIDTH = 60  # of a table's column
+
+
+@dataclass(frozen=True)
+class PlannedOperator:
+    """becomes: "int8" or "int16", the type of its activations; what its weights become; or "float32".
+    why: the reason for which it stays float32, or is written as another operator."""
+
+    subgraph: int
+    index: int
+    name: str
+    recipe: str
+    becomes: str
+    why: str
+
+
+@dataclass(frozen=True)
+class PlannedGroup:
+    """Activations that share their parameters.  source: where the range comes from: "calibration", "FAKE_QUANT",
+    "stored", "override", or "kernel", which demands the parameters."""
+
+    subgraph: int
+    tensors: tuple[str, ...]
+    type: str
+    scale: float
+    zero_point: int
+    low: float
+    high: float
+    source: str
+
+
+@dataclass(frozen=True)
+class PlannedConstraint:
+    """A variable, or a value that control flow hands on.  becomes: the type of all of its tensors."""
+
+    name: str
+    becomes: str
+
+
+@dataclass(frozen=True)
+class PlannedConstant:
+    """A constant, as the operators at `readers` read it."""
+
+    subgraph: int
+    name: str
+    becomes: str
+    readers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PlannedConversion:
+    """A QUANTIZE behind a tensor that is float32, or a DEQUANTIZE behind one that is not."""
+
+    subgraph: int
+    operator: str
+    tensor: str
+
+
+Row = PlannedOperator | PlannedGroup | PlannedConstraint | PlannedConstant | PlannedConversion
+
+
+@dataclass(frozen=True, repr=False)
+class QuantizationPlan:
+    """What tq.quantize_model makes of a model.  `str()` is tables; a notebook shows them."""
+
+    recipe: str
+    operators: tuple[PlannedOperator, ...]
+    groups: tuple[PlannedGroup, ...]
+    constraints: tuple[PlannedConstraint, ...]
+    constants: tuple[PlannedConstant, ...]
+    conversions: tuple[PlannedConversion, ...]
+
+    @property
+    def floats(self) -> tuple[PlannedOperator, ...]:
+        """The operators that stay float32, with the reason."""
+        return tuple(row for row in self.operators if row.becomes == "float32")
+
+    def _tables(self) -> list[tuple[str, Sequence[Row]]]:
+        found: list[tuple[str, Sequence[Row]]] = [
+            ("operators", self.operators),
+            ("groups", self.groups),
+            ("constraints", self.constraints),
+            ("constants", self.constants),
+            ("conversions", self.conversions),
+        ]
+        return [(name, rows) for name, rows in found if rows]
+
+    def __repr__(self) -> str:
+        count = len(self.operators) - len(self.floats)
+        return f"<tq quantization plan: {self.recipe}, {count} of {len(self.operators)} operators quantized>"
+
+    def __str__(self) -> str:
+        parts = [repr(self)[4:-1]]
+        for name, rows in self._tables():
+            cells = [_heads(rows[0]), *map(_cells, rows)]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+            parts.append("\n".join([f"{name}:", *(f"  {line}" for line in lines)]))
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        from tq.notebook_html import count, fold, page, table, words
+
+        body = []
+        for name, rows in self._tables():
+            cells = [[words(cell) for cell in _cells(row)] for row in rows]
+            body.append(fold(name, count(len(rows), "row"), table(_heads(rows[0]), cells, len(rows), len(rows)), True))
+        return page("quantization plan", words(self.recipe), [], body)
+
+
+def _heads(row: Row) -> list[str]:
+    return [item.name.replace("_", " ") for item in fields(row)]
+
+
+def _cells(row: Row) -> list[str]:
+    return [_cell(getattr(row, item.name)) for item in fields(row)]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    if isinstance(value, tuple):
+        rest = f" and {len(value) - _MOST_TENSORS} more" if len(value) > _MOST_TENSORS else ""
+        return ", ".join(_cell(item) for item in value[:_MOST_TENSORS]) + rest
+    text = str(value)
+    return "".join(c if c.isprintable() else "." for c in text[: _WIDTH if " " not in text else 200])

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which tells what it would do.
+
+tq.quantize_model("float.tflite", "dynamic_int8", output="int8.tflite")
+print(tq.plan_quantization("float.tflite", "int8", calibration=samples))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tq import recipes, saving
+from tq._core import QuantizationParams
+from tq.calibration import Calibration
+from tq.limits import Limits
+from tq.quantization import build, improve
+from tq.quantization.options import Options, check
+from tq.quantization.plan import QuantizationPlan
+from tq.recipes import Rule
+from tq.sources import Source, kept
+
+
+def quantize_model(
+    model: Source,
+    recipe: str = "int8",
+    *,
+    calibration: Calibration | Iterable[Any] | None = None,
+    observer: str | None = None,
+    percentile: float = 99.99,
+    io: str = "float32",
+    per_axis: bool = True,
+    rules: Iterable[Rule] = (),
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
+    min_elements: int = 1024,
+    block_size: int = 32,
+    output: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+    equalize: bool = False,
+    bias_correction: bool = False,
+    target_sqnr: float | None = None,
+    fallback: str = "float",
+    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
+) -> bytes:
+    """A float model, quantized.
+
+    model: a path, bytes or a tq.Model, which stays as it is.
+    recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
+        operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
+        them).  The other recipes leave activations float32
+        and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
+        activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
+        weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
+        DEQUANTIZE (for float16, all float constants of two values and more).
+    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators go, and
+        their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
+    observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
+        "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
+    io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
+        those are int8, "int16" where they are int16.
+    per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
+    rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
+    overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
+        parameters, tq.QuantizationParams((scale, zero_point)).  A name that the first subgraph lacks is looked for in
+        the others.  Tensors that must have equal parameters get them too.
+    min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
+    block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
+    output: a path to write the model to as well; the file appears whole or not at all.
+    in_place: `output` may be the path of `model`.
+    equalize: scale channels first so that they quantize better: see tq.equalize.
+    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
+        most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
+    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
+
+    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
+    (but no scale of a block is 0).
+    Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
+    ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
+    a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
+    that does not exist, or that contradict each other; an io that an input or output is not inside; a rule, an override
+    or an option that has no effect.  OSError: output is the model's own path, an input, no regular file, or read-only.
+    """
+    model = kept(model)
+    options = Options(
+        recipes.find(recipe),
+        calibration=calibration,
+        observer=observer,
+        percentile=percentile,
+        io=io,
+        per_axis=bool(per_axis),
+        rules=tuple(rules),
+        overrides=dict(overrides or {}),
+        min_elements=min_elements,
+        block_size=block_size,
+        equalize=equalize,
+        bias_correction=bias_correction,
+        target_sqnr=target_sqnr,
+        fallback=fallback,
+        samples=samples,
+        limits=Limits(max_memory, max_multiply_adds),
+    )
+    goal = saving.target(output, calibration, samples, model=model, in_place=in_place)
+    result = (improve.build if check(options).runs_samples else build.build)(model, options)
+    if goal is not None:
+        goal.save(result)
+    return result
+
+
+def plan_quantization(
+    model: Source,
+    recipe: str = "int8",
+    *,
+    calibration: Calibration | Iterable[Any] | None = None,
+    observer: str | None = None,
+    percentile: float = 99.99,
+    io: str = "float32",
+    per_axis: bool = True,
+    rules: Iterable[Rule] = (),
+    overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
+    min_elements: int = 1024,
+    block_size: int = 32,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
+) -> QuantizationPlan:
+    """What tq.quantize_model of these arguments does, decision by decision; nothing is written.
+
+    Of each operator: its recipe, its type, and why it stays float32 where it does; of groups of activations that share
+    parameters: these, their range and its source; of variables and control flow: whether they
+    hold integers; of constants: what they become; where QUANTIZE and DEQUANTIZE stand.
+
+    print() shows tables, a notebook too.  ValueError: as tq.quantize_model.
+    """
+    options = Options(
+        recipes.find(recipe),
+        calibration=calibration,
+        observer=observer,
+        percentile=percentile,
+        io=io,
+        per_axis=bool(per_axis),
+        rules=tuple(rules),
+        overrides=dict(overrides or {}),
+        min_elements=min_elements,
+        block_size=block_size,
+        limits=Limits(max_memory, max_multiply_adds),
+    )
+    return build.plan(kept(model), check(options))

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the ranges of a subgraph's float tensors come from, the first that there is:
+
+overrides     what the caller gives by a tensor's name: a range, or the parameters themselves
+FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/preparation.py)
+calibration   the values of the runs
+stored        min and max in the file, beside a tensor that has no scale
+
+So toco takes them, which knows no calibration (tflite/toco/graph_transformations/hardcode_min_max.cc and
+quantize.cc of TensorFlow 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from tq._core import QuantizationParams
+from tq.bodies import key_of, place_of
+from tq.calibration import Calibration
+from tq.edit_graph import SubgraphPart
+from tq.edit_tensor import TensorPart
+from tq.nearest import hint
+
+Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
+
+
+class Parameters(NamedTuple):
+    """Of a group of tensors."""
+
+    scale: np.float32
+    zero_point: int
+    low: float
+    high: float
+
+
+def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
+    """The overrides of each subgraph.  Those of the first subgraph are not for the others.
+
+    ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters.
+    """
+    if not given:
+        return [{} for _ in graphs]
+    checked = _checked(given)
+    known = [{tensor.name for tensor in graph.tensors} for graph in graphs]
+    for name in checked:
+        if not any(name in found for found in known):
+            raise ValueError(f"overrides: the model has no tensor {name!r}{hint(name, set().union(*known))}")
+    rest = {name: value for name, value in checked.items() if name not in known[0]}
+    return [checked, *([rest] * (len(known) - 1))]
+
+
+def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
+    made: dict[str, Override] = {}
+    for name, value in given.items():
+        if isinstance(value, QuantizationParams):
+            scale = float(value.scale)
+            if not (scale > 0 and math.isfinite(scale)):
+                raise ValueError(f"overrides: the scale of {name!r} is {scale}; it must be finite and over 0")
+            made[name] = value
+            continue
+        try:
+            low, high = (float(item) for item in value)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"overrides: {name!r} gets {value!r}; a range is (low, high), parameters are tq.QuantizationParams"
+            ) from None
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise ValueError(
+                f"overrides: the range of {name!r} is {low} to {high}; low <= high, both finite, is needed"
+            )
+        made[name] = (low, high)
+    return made
+
+
+def main_ran(calibration: Calibration | None) -> bool:
+    """Whether the first subgraph ran, or nothing did."""
+    observers = calibration.observers.items() if calibration is not None else ()
+    seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+    return 0 in seen or not seen
+
+
+class Ranges:
+    """Of the tensors of a subgraph as it was opened; `alias` tells about tensors that are put in later."""
+
+    def __init__(self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None) -> None:
+        given = dict(overrides or {})
+        self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
+        self._override_names = {tensor: tensor.name for tensor in self._overrides}
+        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
+        self._trained: dict[TensorPart, tuple[float, float]] = {}
+        self._calibration: Calibration | None = None
+        self._main_ran = False  # and not other signatures alone
+        self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
+        self._aliases: dict[TensorPart, TensorPart] = {}
+
+    def names(self) -> list[str]:
+        """Of the tensors whose ranges are known, without constants."""
+        return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
+
+    def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
+        self._calibration = calibration
+        self._main_ran = main_ran
+
+    def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
+        """Ranges that training chose: those of FAKE_QUANT operators."""
+        self._trained.update(ranges)
+
+    def alias(self, made: TensorPart, tensor: TensorPart) -> None:
+        """A tensor that holds the real values of another."""
+        self._aliases[made] = tensor
+
+    def __bool__(self) -> bool:
+        return bool(self._trained or self._stored or self._overrides or self._calibration)
+
+    def knows(self, tensor: TensorPart) -> bool:
+        return self._chosen(tensor) is not None or self._was_seen(tensor)
+
+    def of(self, tensor: TensorPart) -> tuple[float, float]:
+        """ValueError: a calibration without a finite value of the tensor.  KeyError: no range is known."""
+        found = self._chosen(tensor)
+        if isinstance(found, tuple):
+            return found
+        tensor = self._aliases.get(tensor, tensor)
+        if self._calibration is not None and self._was_seen(tensor):
+            return self._calibration.range(self._keys[tensor])
+        return self._stored[tensor]
+
+    def source(self, tensor: TensorPart) -> str:
+        """Where the range comes from: a word of the table above; "" where none is known."""
+        tensor = self._aliases.get(tensor, tensor)
+        if tensor in self._overrides:
+            return "override"
+        if tensor in self._trained:
+            return "FAKE_QUANT"
+        if self._was_seen(tensor):
+            return "calibration"
+        return "stored" if tensor in self._stored else ""
+
+    def was_measured(self, tensor: TensorPart) -> bool:
+        """Whether the range is a calibration's; others were chosen, by the caller or in training."""
+        return self._chosen(tensor) is None
+
+    def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
+        """The parameters that the caller gives."""
+        found = self._overrides.get(self._aliases.get(tensor, tensor))
+        return found if isinstance(found, QuantizationParams) else None
+
+    def override_name(self, tensor: TensorPart) -> str | None:
+        """The name under which the caller gives the tensor's range; None where he does not."""
+        return self._override_names.get(self._aliases.get(tensor, tensor))
+
+    def _was_seen(self, tensor: TensorPart) -> bool:
+        key = self._keys.get(self._aliases.get(tensor, tensor))
+        if self._calibration is None or key is None or key not in self._calibration.observers:
+            return False
+        observer = self._calibration.observers[key]
+        # a branch that never ran, or a signature without samples, has min > max
+        return bool(observer.min <= observer.max) or (place_of(key)[0] == 0 and self._main_ran)
+
+    def _chosen(self, tensor: TensorPart) -> tuple[float, float] | None:
+        """The range unless it is a calibration's."""
+        tensor = self._aliases.get(tensor, tensor)
+        found = self._overrides.get(tensor)
+        if found is not None and not isinstance(found, QuantizationParams):
+            return found
+        if tensor in self._trained:
+            return self._trained[tensor]
+        return None if self._was_seen(tensor) else self._stored.get(tensor)
+
+
+def _stored(tensor: TensorPart) -> tuple[float, float] | None:
+    """The range in the file, of a float tensor without a scale."""
+    parameters = tensor.node.get("quantization")
+    if parameters is None or not parameters.length("min") or int(tensor.type) != 0:
+        return None
+    stored = tensor.quantization
+    if len(stored.min) != 1 or len(stored.max) != 1 or len(stored.scale):
+        return None
+    low, high = float(stored.min[0]), float(stored.max[0])
+    return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None

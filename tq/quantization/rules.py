@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which recipe an operator gets, and whether all rules and overrides have an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from tq.edit_graph import SubgraphPart
+from tq.edit_operator import OperatorPart
+from tq.nearest import hint, pattern_hint
+from tq.quantization.options import Options
+from tq.recipes import Recipe, Rule, find
+
+
+class Ruled(NamedTuple):
+    """An operator, as rules see it."""
+
+    subgraph: int
+    place: int
+    name: str
+    tensors: Sequence[str]  # the names of its outputs and constant inputs
+    can: Callable[[Recipe], bool]  # whether a recipe changes it
+
+
+class Ruling:
+    """The recipe of each operator.  It is made of the model as it was: places are those that a rule's `index` means."""
+
+    def __init__(self, graphs: Iterable[SubgraphPart], options: Options) -> None:
+        self._recipe, self._rules = options.recipe, options.all_rules
+        counts = any(rule.index is not None for rule in self._rules)
+        self._places: Mapping[OperatorPart, int] = (
+            {op: place for graph in graphs for place, op in enumerate(graph.operators)} if counts else {}
+        )
+
+    def recipe(self, operator: OperatorPart, subgraph: int) -> Recipe:
+        if not self._rules:
+            return self._recipe
+        names, found = tensor_names(operator), self._recipe
+        for rule in self._rules:
+            if rule.holds(operator.name, subgraph, names, self._places.get(operator)):
+                found = find(rule.recipe)
+        return found
+
+    def place(self, operator: OperatorPart, now: int) -> int:
+        """The operator's place in the model as it was; `now` where no rule asks for places."""
+        return self._places.get(operator, now)
+
+
+def tensor_names(operator: OperatorPart) -> list[str]:
+    """The names that a rule's `tensor` is searched for in."""
+    tensors = [*operator.outputs, *(tensor for tensor in operator.inputs if tensor and tensor.is_constant)]
+    return [tensor.name for tensor in tensors if tensor is not None]
+
+
+def check_rules(recipe: Recipe, rules: Sequence[Rule], operators: Sequence[Ruled]) -> None:
+    """ValueError: a rule that holds for no operator, for none that later rules leave to it, or for none that recipes
+    change."""
+    held = [[rule.holds(op.name, op.subgraph, op.tensors, op.place) for rule in rules] for op in operators]
+    for place, rule in enumerate(rules):
+        own = [(op, row) for op, row in zip(operators, held, strict=True) if row[place]]
+        if not own:
+            raise ValueError(f"{_text(rule)} holds for no operator: {_missing(rule, operators)}")
+        _check_indices(rule, {op.place for op, _row in own})
+        own = [(op, row) for op, row in own if not any(row[place + 1 :])]
+        if not own:
+            raise ValueError(f"{_text(rule)} has no effect: later rules hold for all of its operators")
+        new = find(rule.recipe)
+        changes = [(op, old) for op, row in own if (old := _before(recipe, rules, row, place)) != new]
+        if changes and not any(op.can(new) or op.can(old) for op, old in changes):
+            names = ", ".join(dict.fromkeys(op.name for op, _old in changes))
+            others = " and ".join(dict.fromkeys(repr(old.name) for _op, old in changes))
+            raise ValueError(f"{_text(rule)} has no effect: neither {rule.recipe!r} nor {others} changes {names} here")
+
+
+def _before(recipe: Recipe, rules: Sequence[Rule], row: Sequence[bool], place: int) -> Recipe:
+    """The recipe of an operator without the rule at `place`."""
+    return next((find(rules[i].recipe) for i in range(place - 1, -1, -1) if row[i]), recipe)
+
+
+def _text(rule: Rule) -> str:
+    fields = ("operator", "tensor", "subgraph", "index")
+    given = [f"{name} {value!r}" for name in fields if (value := getattr(rule, name)) is not None]
+    return f"the rule of recipe {rule.recipe!r} for {', '.join(given) or 'all operators'}"
+
+
+def _check_indices(rule: Rule, found: set[int]) -> None:
+    wanted = rule.index if isinstance(rule.index, tuple) else ()
+    missing = [index for index in wanted if index not in found]
+    if missing:
+        raise ValueError(f"{_text(rule)} holds for no operator {missing[0]}")
+
+
+def _missing(rule: Rule, operators: Sequence[Ruled]) -> str:
+    """Which of a rule's conditions no operator meets."""
+    names = {op.name for op in operators}
+    if rule.operator is not None and rule.operator not in names:
+        kinds = sorted(names)
+        listed = f"; there are: {', '.join(kinds)}" if len(kinds) <= 20 else ""
+        return f"the model has no operator {rule.operator!r}{hint(rule.operator, kinds) or listed}"
+    if rule.tensor is not None and not any(
+        Rule("float", tensor=rule.tensor).holds("", 0, op.tensors) for op in operators
+    ):
+        known = dict.fromkeys(name for op in operators for name in op.tensors)
+        return f"no output or constant has a name that {rule.tensor!r} is found in{pattern_hint(rule.tensor, known)}"
+    graphs = {op.subgraph for op in operators}
+    if rule.subgraph is not None and rule.subgraph not in graphs:
+        return f"the subgraphs with operators are {', '.join(map(str, sorted(graphs)))}"
+    last = max((op.place for op in operators if rule.subgraph in (None, op.subgraph)), default=-1)
+    indices = rule.index if isinstance(rule.index, tuple) else () if rule.index is None else (rule.index,)
+    if not any(0 <= index <= last for index in indices) and rule.index is not None:
+        return f"the last operator is {last}"
+    return "each of its conditions holds for some operator, but not all for one"
+
+
+def check_overrides(overrides: Iterable[str], used: Iterable[str], activations: Iterable[str]) -> None:
+    """ValueError: the name of a tensor whose given range nothing uses: a constant, or a tensor that stays float32."""
+    found = set(used)
+    for name in overrides:
+        if name not in found:
+            raise ValueError(
+                f"overrides: the range of {name!r} has no effect: no integer operator reads or writes this "
+                f"tensor as an activation{hint(name, (item for item in activations if item != name))}"
+            )
