@@ -66,7 +66,7 @@ static bool holds(session *s, tq_status status, const tq_error *error)
 static void fill_strings(tq_graph_run *graph, tq_tensor *tensor)
 {
     const uint64_t count = tq_tensor_count(tensor), head = 4 * (count + 2);
-    if (count > MEMORY / 8 || tq_slot_allocate(graph, tensor->index, head + count, NULL) != TQ_OK)
+    if (count > MEMORY / 8 || tq_tensor_allocate(tensor, graph->run->pool, head + count, NULL) != TQ_OK)
         return;
     int32_t *words = tensor->data;
     *words++ = (int32_t)count;
