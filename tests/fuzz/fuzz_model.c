@@ -7,6 +7,7 @@
  * abort() reports the promises that they cannot see.
  */
 #include "fuzz_model.h"
+#include "flatbuffer/writer.h"
 #include "model/problems/problems.h"
 
 static bool count_problem(void *context, const tq_problem *problem)
