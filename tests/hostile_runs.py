@@ -252,7 +252,7 @@ def quantizing(data, random):
         data,
         name,
         calibration=samples if static else None,
-        min_elements=int(random.integers(1, 5)),
+        min_elements=int(random.integers(2)),  # which no recipe refuses as one without effect
         equalize=balanced,
         samples=samples if balanced else None,
         max_memory=MEMORY,

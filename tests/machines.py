@@ -36,12 +36,12 @@ OF_THE_LIBRARY = frozenset(
         "NON_MAX_SUPPRESSION_V5",
         "PARTITION",
         "POW",
+        "RANDOM_STANDARD_NORMAL",
         "REDUCE_PROD",
         "RFFT2D",
         "SIN",
         "SOFTMAX",
         "TANH",
-        "UNIDIRECTIONAL_SEQUENCE_LSTM",
     ]
 )
 

@@ -7,7 +7,7 @@ static const tq_kernel rows[] = {
 #define KERNEL(operation, in, out, isa)            \
     {#operation "_" #in "_" #out,                  \
      #isa,                                         \
-     TQ_KERNEL_##operation,                            \
+     TQ_KERNEL_##operation,                        \
      TQ_##in,                                      \
      TQ_##out,                                     \
      feature_##isa,                                \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounding to whole numbers: tq's own (base/round.h), and that of the C library, on which results rest, too.
+ * Rounding to whole numbers: tq's own (base/round.h), and that of the C library, on which results rest, too; fmaf, which
+ * rounds once.
  */
 #include <math.h>
 #include <stdint.h>
@@ -59,8 +60,24 @@ static void try_around(double x)
     }
 }
 
+/* x * y + z, each of which is chosen so that the sum lies beside a tie of floats, and a double does not show it. */
+static void test_fused(void)
+{
+    float (*const volatile fused)(float, float, float) = fmaf;
+    const float near = 1 + 0x1p-12f, tie = 1 + 0x1p-11f;
+    CHECK(fused(near, near, 0x1p-80f) == tie + 0x1p-23f);
+    CHECK(fused(near, near, -0x1p-80f) == tie);
+    CHECK(fused(-near, near, -0x1p-80f) == -tie - 0x1p-23f);
+    CHECK(fused(near, near, 0) == tie);
+    CHECK(fused(0x1p-75f, 0x1p-75f, 0x1.8p-148f) == 0x1p-147f && fused(0x1p-100f, 0x1p-100f, 0x1p-149f) == 0x1p-149f);
+    CHECK(fused(0x1.8p-75f, 0x1p-75f, 0x1p-149f) == 0x1p-148f && fused(0x1p-75f, 0x1p-75f, 0) == 0);
+    CHECK(fused(0x1p100f, 0x1p100f, -INFINITY) == -INFINITY && isnan(fused(INFINITY, 0, 1)) && fused(2, 3, -6) == 0);
+    CHECK(signbit(fused(-1, 0, -0.0f)) && !signbit(fused(1, 1, -1)));
+}
+
 void test_rounding(void)
 {
+    test_fused();
     wrong = 0;
     for (int e = -2; e < 64; e++)
         for (double more = 0; more < 4; more += 0.25)

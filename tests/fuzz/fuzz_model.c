@@ -8,6 +8,7 @@
  */
 #include "flatbuffer/writer.h"
 #include "fuzz_model.h"
+#include "flatbuffer/writer.h"
 #include "model/problems/problems.h"
 
 static bool count_problem(void *context, const tq_problem *problem)

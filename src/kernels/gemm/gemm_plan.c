@@ -45,7 +45,7 @@ bool tq_gemm_variant(size_t i, tq_variant *row)
 
 /* ---- the plan ---- */
 
-/* Elements of a row, and its taps and their depth: one of them may be 0.  A row has less than a 16th of all addresses. */
+/* Elements of a row, and its taps and their depth: one of them may be 0.  Its bytes are less than an eighth of all. */
 #define MOST (SIZE_MAX > UINT32_MAX ? UINT32_MAX * (uint64_t)64 : SIZE_MAX / 32)
 
 static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)

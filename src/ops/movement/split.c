@@ -15,6 +15,13 @@ static void move_out(tq_move *move, tq_axis_part p, size_t bytes)
     move->copy.from_at = (ptrdiff_t)p.at;
 }
 
+static tq_status check_elements(const tq_node *node, int from, tq_error *error)
+{
+    if (tq_element_bytes(node->in[from]->type) == 0)
+        return tq_input_fail(node, from, error, "is %s, which is not split", tq_type_name(node->in[from]->type));
+    return TQ_OK;
+}
+
 /* ---- UNPACK ---- */
 
 tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
@@ -30,6 +37,7 @@ tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
                              (int)in.dims[axis], axis, node->out_count);
     for (int d = 0; d < shape.rank; d++)
         shape.dims[d] = in.dims[d < axis ? d : d + 1];
+    TQ_TRY(check_elements(node, 0, error));
     TQ_TRY(tq_moves_new(node, node->out_count, 0, &moves, error));
     size_t bytes = tq_move_bytes(node->in[0]);
     for (int i = 0; i < node->out_count; i++) {
@@ -73,8 +81,7 @@ static tq_status split_new(tq_node *node, int from, tq_error *error)
 {
     tq_moves *moves = NULL;
     size_t each = sizeof(tq_move) + sizeof(int64_t);
-    if (tq_element_bytes(node->in[from]->type) == 0)
-        return tq_input_fail(node, from, error, "is %s, which is not split", tq_type_name(node->in[from]->type));
+    TQ_TRY(check_elements(node, from, error));
     for (int i = 0; i < node->out_count; i++)
         TQ_TRY(tq_check_output_like(node, i, from, error));
     TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)node->out_count * each, &moves, error));
