@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 SOURCES = [
     *sorted((ROOT / "src/kernels").rglob("*.c")),
     *(ROOT / "src" / f"quant/{name}.c" for name in ("integers", "packing", "params", "weights")),
-    *(ROOT / "src" / f"base/{name}.c" for name in ("alloc", "cpu", "fma", "pages", "processors", "status", "threads")),
+    *sorted((ROOT / "src/base").glob("*.c")),
 ]
 PROGRAMS = ("variants", "products")
 
