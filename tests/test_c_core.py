@@ -39,7 +39,7 @@ def compiler_with_sanitizers(name, folder):
 
 def own_sources():
     others = ("threads.c", "run_threads.c", "variants.c", "products.c", "models.c")  # programs of their own
-    return [path for path in sorted((ROOT / "tests" / "c").glob("*.c")) if path.name not in others]
+    return [path for path in sorted((ROOT / "tests" / "c").rglob("*.c")) if path.name not in others]
 
 
 @pytest.mark.parametrize("name", ["gcc", "clang"])

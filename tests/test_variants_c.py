@@ -12,11 +12,8 @@ import pytest
 from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parent.parent
-SOURCES = [
-    *sorted((ROOT / "src/kernels").rglob("*.c")),
-    *(ROOT / "src" / f"quant/{name}.c" for name in ("integers", "packing", "params", "weights")),
-    *sorted((ROOT / "src/base").glob("*.c")),
-]
+BASE = sorted((ROOT / "src/base").rglob("*.c"))
+SOURCES = [*sorted((ROOT / "src/kernels").rglob("*.c")), *sorted((ROOT / "src/quant").rglob("*.c")), *BASE]
 PROGRAMS = ("variants", "products")
 
 
@@ -57,7 +54,6 @@ def test_threads_under_a_race_detector(compiler, tmp_path):
         pytest.skip(f"no {compiler}")
     program = tmp_path / "threads"
     flags = ["-std=c11", "-O1", "-g", "-fsanitize=thread", f"-I{ROOT / 'src'}", "-pthread"]
-    base = ("threads.c", "processors.c", "shared.c", "alloc.c", "pages.c", "status.c")
-    sources = [str(ROOT / "tests/c/threads.c"), *(str(ROOT / "src/base" / name) for name in base)]
+    sources = [str(ROOT / "tests/c/threads.c"), *map(str, BASE)]
     subprocess.run([compiler, *flags, *sources, "-o", str(program)], check=True)
     assert run(str(program)) == 400

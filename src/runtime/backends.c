@@ -6,8 +6,8 @@
 #include "ops/check.h"
 #include "runtime/run.h"
 
-/* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads them, so
-   that their values never reach the memory that the caller reads. */
+/* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads
+   them, so that their values never reach the memory that the caller reads. */
 static void note_unwritten(tq_graph_run *graph)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {

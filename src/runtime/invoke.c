@@ -2,15 +2,12 @@
  *
  * Running a graph: its operators in their order.
  */
-#include <string.h>
-
 #include "base/clock.h"
-#include "base/denormals.h"
 #include "base/stop.h"
 #include "ops/check.h"
 #include "runtime/run.h"
 
-/* That a step counts as, beside what it counts itself: in element operations. */
+/* Element operations that a step counts for, besides those that it counts itself. */
 enum { STEP_WORK = 1 << 12 };
 
 static tq_status spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error)

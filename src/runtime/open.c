@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "delegate/chains.h"
 #include "model/quantization.h"
 #include "model/sparsity.h"
 #include "model/tensor.h"

@@ -186,8 +186,8 @@ void tq_graph_end(tq_graph_run *graph);
 /* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
-/* TQ_INTERRUPTED in place of `status`, which means nothing then, where something has heard that the caller wants a
-   stop. */
+/* tq_run_heard: TQ_INTERRUPTED in place of `status`, which means nothing then, where the run has heard that the caller
+   wants a stop. */
 tq_status tq_run_interrupted(tq_error *error);
 static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
 {

@@ -6,6 +6,7 @@
  * and leaves the model alone, or gives a model all of which can be read.  Sanitizers watch the reads;
  * abort() reports the promises that they cannot see.
  */
+#include "flatbuffer/writer.h"
 #include "fuzz_model.h"
 #include "flatbuffer/writer.h"
 #include "model/problems/problems.h"
