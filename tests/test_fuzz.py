@@ -22,9 +22,8 @@ CORE = [path for path in sorted((ROOT / "src").rglob("*.c")) if "python" not in 
 def sources(*names):
     """The fuzzer's own files, and the core's files of the rooms that it includes."""
     rooms = {"base", "flatbuffer", "model"}
-    return [ROOT / "tests" / "fuzz" / name for name in names] + [
-        path for path in CORE if path.relative_to(ROOT / "src").parts[0] in rooms
-    ]
+    core = [path for path in CORE if path.relative_to(ROOT / "src").parts[0] in rooms]
+    return [ROOT / "tests" / "fuzz" / name for name in names] + core
 
 
 def compile_with(compiler, flags, files, objects, out):

@@ -212,5 +212,5 @@ def test_no_strings_do_not_become_more_than_can_be_counted(constants):
 def test_strings_are_not_split():
     """One output took them: a single string, whatever the shape, and none of no strings."""
     made = model("UNPACK", [([1, 3], "STRING")], [([3], "STRING")], {"num": 1, "axis": 0})
-    with pytest.raises(tq.Error, match="in0.*STRING, which is not split"):
+    with pytest.raises(tq.Error, match=r"in0.*STRING, which is not split"):
         tq.Interpreter(model_content=made).allocate_tensors()

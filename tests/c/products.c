@@ -26,6 +26,14 @@ static size_t between(size_t low, size_t high)
     return low + random32() % (high - low + 1);
 }
 
+#ifdef _WIN32
+#include <malloc.h>
+#define aligned_alloc(alignment, bytes) _aligned_malloc(bytes, alignment)
+#define free_aligned _aligned_free
+#else
+#define free_aligned free
+#endif
+
 /* Exactly as many bytes as asked for, so that a sanitizer sees one too many. */
 static void *make(size_t bytes)
 {
@@ -269,8 +277,8 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
     const bool plain = tq_scan_is_plain(&p->scan) && random32() % 2;
     tq_gemm_rows in = {p->data, rows, p->depth * p->groups, plain ? NULL : &p->scan};
     tq_gemm_run(&gemm, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
-    free(packed);
-    free(scratch);
+    free_aligned(packed);
+    free_aligned(scratch);
 }
 
 static void compute_depthwise(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
@@ -284,8 +292,8 @@ static void compute_depthwise(struct product *p, const tq_gemm_weights *weights,
     tq_depthwise_pack(&d, weights, packed);
     tq_gemm_rows in = {p->data, rows, p->groups, &p->scan};
     tq_depthwise_run(&d, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
-    free(packed);
-    free(scratch);
+    free_aligned(packed);
+    free_aligned(scratch);
 }
 
 static double real_at(const void *real, size_t channel)
@@ -307,7 +315,7 @@ static void *compute(struct product *p, size_t rows)
     if (p->out != TQ_i32 && p->out != TQ_f32)
         tq_gemm_store_make(&p->store, p->channels, real_at, p->real, columns);
     (p->depthwise ? compute_depthwise : compute_product)(p, &weights, rows, out);
-    free(columns);
+    free_aligned(columns);
     return out;
 }
 
