@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C core on the machines of tests/machines.py: it works there, reads the same, and runs models to the same bits."""
 
-import runpy
 import shutil
 import subprocess
-import types
+import sys
 
 import pytest
 import zoo
@@ -130,13 +129,17 @@ def test_compilers_without_the_arithmetic_are_refused(compiler, flags, said):
     assert said in done.stderr
 
 
-def test_microsofts_compiler_is_refused(monkeypatch):
-    setuptools = pytest.importorskip("setuptools")
-    said = {}
-    monkeypatch.setattr(setuptools, "setup", lambda **given: said.update(given))
-    monkeypatch.chdir(ROOT)
-    runpy.run_path(str(ROOT / "setup.py"))
-    command = said["cmdclass"]["build_ext"](setuptools.Distribution())
-    command.compiler = types.SimpleNamespace(compiler_type="msvc")
-    with pytest.raises(SystemExit, match="mingw-w64"):
-        command.build_extensions()
+def test_microsofts_compiler_is_refused():
+    """In a process of its own: setuptools must come before whatever imports distutils."""
+    pytest.importorskip("setuptools")
+    program = """
+import runpy, types, setuptools
+said = {}
+setuptools.setup = lambda **given: said.update(given)
+runpy.run_path("setup.py")
+command = said["cmdclass"]["build_ext"](setuptools.Distribution())
+command.compiler = types.SimpleNamespace(compiler_type="msvc")
+command.build_extensions()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1 and "mingw-w64" in done.stderr

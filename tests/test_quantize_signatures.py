@@ -16,8 +16,10 @@ import tq
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("dask") is None, reason="dask is not installed")
 
 
-def model():
-    """ "encode": subgraph 0, "decode": subgraph 1 which calls 2 in an IF, "score": subgraph 3, of two inputs."""
+def model(layers=1):
+    """ "encode": subgraph 0, "decode": subgraph 1 which calls 2 in an IF, "score": subgraph 3, of two inputs.
+
+    layers: of "encode"."""
     b = tq.ModelBuilder()
 
     def dense(graph, x, seed, name="y"):
@@ -27,6 +29,8 @@ def model():
 
     x = b.input("x", [1, 8])
     y = dense(b.graph, x, 1)
+    for layer in range(1, layers):
+        y = dense(b.graph, y, 10 + layer, f"y{layer}")
     b.output(y)
     decode, branch, score = (b.subgraph(name) for name in ("decode", "branch", "score"))
     z, up, m = decode.input("z", [1, 8]), decode.input("up", [1], "bool"), decode.tensor("m", [1, 8])
@@ -215,7 +219,8 @@ def test_overrides_of_another_subgraph():
 
 
 def test_options_that_run_samples_keep_those_of_other_signatures():
-    data = tq.quantize_model(model(), "int8", calibration=list(samples()), bias_correction=True, equalize=True)
+    made = model(layers=2)  # equalization scales one through the other
+    data = tq.quantize_model(made, "int8", calibration=list(samples()), bias_correction=True, equalize=True)
     assert all(any(op.name == "QUANTIZE" for op in tq.Model(data).subgraphs[place].operators) for place in (0, 3))
 
 
