@@ -101,7 +101,8 @@ def test_the_next_invoke_is_right(numerics):
     made = tq.Interpreter(model_content=data, num_threads=2, numerics=numerics)
     made.allocate_tensors()
     x = np.random.default_rng(0).normal(size=(1500, 1500)).astype(np.float32)
-    with ended_by_ctrl_c(0.05):
+    with ended_by_ctrl_c(0.05, start=False) as start:
+        start()
         for _ in range(1000):
             made.invoke()
     for index in (0, 1):
@@ -149,7 +150,8 @@ def test_ctrl_c_while_packing_is_not_kept():
         made = tq.Interpreter(model=model)
         made.allocate_tensors()
         made.set_tensor(0, x)
-        with ended_by_ctrl_c(0.002):
+        with ended_by_ctrl_c(0.002, start=False) as start:
+            start()
             for _ in range(100_000):
                 made.invoke()
         made.invoke()

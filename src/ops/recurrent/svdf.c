@@ -43,12 +43,19 @@ static size_t newest(const svdf *s, size_t b, size_t f)
     return (b * s->filters + f) * s->memory + s->memory - 1;
 }
 
-/* Moves the whole state back by one element; the caller overwrites the newest steps. */
+enum { PIECE = 1 << 20 }; /* bytes that move between two looks */
+
+/* Moves the whole state back by one element, in pieces between which Ctrl-C is heard; the caller overwrites the newest
+   steps. */
 static void move_back(const svdf *s, tq_tensor *state, size_t size)
 {
-    size_t count = s->batches * s->filters * s->memory;
-    if (count > 1)
-        memmove(state->data, (char *)state->data + size, (count - 1) * size);
+    const size_t count = s->batches * s->filters * s->memory, bytes = count > 1 ? (count - 1) * size : 0;
+    char *to = state->data;
+    size_t work = 0;
+    for (size_t at = 0; at < bytes && !tq_stop_count(&work, PIECE / 16); at += PIECE) {
+        const size_t n = bytes - at < PIECE ? bytes - at : PIECE;
+        memmove(to + at, to + at + size, n);
+    }
 }
 
 static const tq_tensor *bias_of(const tq_node *node)
