@@ -79,6 +79,7 @@ class ParallelBuild(build_ext):
         installed for whoever runs Python in the checkout."""
         super().run()
         if not self.inplace:
+            self.force = True  # times count whole seconds: an extension of the same second would stay
             with contextlib.suppress(OSError, FileError):
                 self.copy_extensions_to_source()
 

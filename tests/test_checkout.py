@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -96,6 +97,9 @@ def build(folder, kind, **changes):
 @pytest.mark.skipif(sys.platform == "win32", reason="the flags are a POSIX compiler's")
 def test_building_leaves_the_extension_beside_the_sources_and_once_in_what_is_shipped(tmp_path):
     copy_to(tmp_path, whole=False)
+    earlier = tmp_path / "tq" / EXTENSION
+    earlier.write_bytes(b"of another build")
+    os.utime(earlier, (time.time() + 60,) * 2)  # no older than the new one
     first = build(tmp_path, "wheel")
     assert [path.name for path in (tmp_path / "tq").glob("_core.*") if path.suffix != ".pyi"] == [EXTENSION]
     again = build(tmp_path, "wheel")  # now that it lies there

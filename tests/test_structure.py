@@ -54,7 +54,8 @@ def committed():
         if listed.returncode == 0:
             return [ROOT / item for item in listed.stdout.split("\0") if item and (ROOT / item).is_file()]
     folders = ("src", "schema", "tq", "tests", "benchmarks")
-    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*"))
+    return [path for path in found if path.is_file() and path.suffix not in (".so", ".pyd", ".pyc")]
 
 
 def room_of(path):
