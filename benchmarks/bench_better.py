@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import tq
-from tq import measuring
+from tq.accuracy import measuring
 
 OBSERVERS = ("minmax", "mse", "percentile", "entropy", "moving_average")
 FALLBACK = 6.0  # dB above plain rounding, for the column of target_sqnr

@@ -39,7 +39,7 @@ import impossible
 import walk
 
 import tq
-from tq.recipes import RECIPES
+from tq.quantization.recipes import RECIPES
 
 EXTREMES = [
     0,

@@ -23,7 +23,8 @@ import differential
 import generators
 
 import tq
-from tq import _core, fields
+from tq import _core
+from tq.editing import fields
 
 A_DRAW = 16  # models that are made of one drawn model
 INTEGERS = [0, 1, 2, 3, 4, 5, 7, 8, 64, 127, 128, 255, 256, 65535, 65536, 2**20, 2**24, 2**30, 2**31 - 1]

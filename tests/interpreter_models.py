@@ -4,7 +4,7 @@
 import numpy as np
 from models import build_model, make_model, operator, pack, signature, subgraph, tensor
 
-from tq.interpreter import Interpreter
+from tq.running.interpreter import Interpreter
 
 
 def permute(**kwargs):

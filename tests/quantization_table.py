@@ -3,15 +3,15 @@
 
     python tests/quantization_table.py > docs/quantization.md
 
-The operators and their rules are the rows of tq/quantization/integer.py and tq/recipes.py; the kernels are those that
-the tests compare with LiteRT (tests/generators).
+The operators and their rules are the rows of tq/quantization/integer.py and tq/quantization/recipes.py; the kernels
+are those that the tests compare with LiteRT (tests/generators).
 """
 
 import built  # noqa: F401
 import generators
 
 from tq.quantization.integer import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
-from tq.recipes import WEIGHTS
+from tq.quantization.recipes import WEIGHTS
 
 HEAD = """# What quantization makes of each operator
 

@@ -13,7 +13,7 @@ import pytest
 from generators.draft import Draft
 
 import tq
-from tq import cli
+from tq.cli import arguments as cli
 
 DEFINITIONS = (Path(__file__).parents[1] / "src" / "delegate" / "backends.def").read_text(encoding="utf-8")
 DEFINITIONS = re.sub(r'"\s+"', "", DEFINITIONS)

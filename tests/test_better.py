@@ -14,12 +14,13 @@ from test_quantize_model import normal
 from test_quantize_static import draws
 
 import tq
-from tq import demo_float, measuring
-from tq.cli import main
+from tq.accuracy import measuring
+from tq.cli import demo_float
+from tq.cli.arguments import main
 from tq.quantization import bias_correction, equalization
 from tq.quantization.bias_correction import correct_biases
-from tq.recipes import Rule
-from tq.report_page import kind_of
+from tq.quantization.recipes import Rule
+from tq.reports.page import kind_of
 
 FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(10)[0])

@@ -11,6 +11,7 @@ from models import build_model, tensor
 from test_writer import upstream
 
 import tq
+from tq.editing import fields
 
 
 def ask(what, *questions):
@@ -226,7 +227,7 @@ def test_store_takes_what_stored_gives(name):
     parts["Tensor"] = [tensor for graph in e.subgraphs for tensor in graph.tensors]
     parts["Operator"] = [item for graph in e.subgraphs for item in graph.operators]
     for table, items in parts.items():
-        for field in set(tq.fields.rows(table)) - {"subgraphs", "buffers", "tensors", "operators"}:
+        for field in set(fields.rows(table)) - {"subgraphs", "buffers", "tensors", "operators"}:
             for part in items:
                 part.store(field, part.stored(field))
     assert upstream(e.to_bytes()) == upstream(data)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_calibration import network, samples
 
 import tq
-from tq.samples import Reservoir, chosen
+from tq.calibration.samples import Reservoir, chosen
 
 NAMES = ["minmax", "moving_average", "histogram", "percentile", "mse", "entropy"]
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("dask") is None, reason="dask is not installed")

@@ -10,7 +10,7 @@ from interrupts import ended_by_ctrl_c
 from models import make_model, operator, pack, subgraph, tensor
 
 import tq
-from tq.parts import Part
+from tq.editing.parts import Part
 
 DEPTH = 32  # TQ_CALL_DEPTH in src/runtime/run.h
 SMALL_STACK = 256 << 10

@@ -14,8 +14,8 @@ import pytest
 from models import build_model, make_model, operator, pack, tensor
 
 import tq
-from tq import jsonable
-from tq.listing import listing
+from tq.inspection import jsonable
+from tq.inspection.listing import listing
 
 DEMO = Path(tq.__file__).with_name("demo.tflite")
 TQ = [sys.executable, "-m", "tq"]
@@ -324,7 +324,7 @@ def test_bad_use(run):
 
 
 def test_main_returns_the_code(capsys):
-    from tq.cli import main
+    from tq.cli.arguments import main
 
     assert main(["show", str(DEMO)]) == 0
     assert main(["show"]) == 2
@@ -419,7 +419,7 @@ def test_an_interrupt_is_quiet(tmp_path):
         "import signal, sys, time, tq.cli\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
         "def demo(args): print('ready', file=sys.stderr, flush=True); time.sleep(60)\n"
-        "tq.commands_quantize.demo = demo\n"
+        "tq.cli.quantize.demo = demo\n"
         "sys.exit(tq.cli.main(['demo']))\n"
     )
     process = subprocess.Popen(

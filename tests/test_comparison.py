@@ -8,8 +8,8 @@ import pytest
 from generators.draft import Draft
 
 import tq
-from tq.comparison import feed
-from tq.difference_steps import _ACCUMULATORS, _accumulate, _explain, _Node
+from tq.running.comparison import feed
+from tq.running.difference_steps import _ACCUMULATORS, _accumulate, _explain, _Node
 
 PAIR = ("reference", "xnnpack")
 CODES = ("int8", "uint8", "channel", "per_channel")

@@ -7,8 +7,8 @@ from interpreter_models import X, allocated, custom
 from models import build_model, operator, tensor
 
 import tq
-from tq import interpreter as interpreter_module
-from tq.interpreter import Interpreter
+from tq.running import interpreter as interpreter_module
+from tq.running.interpreter import Interpreter
 
 
 @pytest.fixture

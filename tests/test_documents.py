@@ -13,7 +13,7 @@ import tq
 
 def program(document):
     """The document as one Python program that prints the number of each block; its commands go through tq.cli."""
-    lines = ["import shlex", "from tq.cli import main"]
+    lines = ["import shlex", "from tq.cli.arguments import main"]
     for number, (language, text) in enumerate(blocks(document)):
         if language == "python":
             lines.append(text)

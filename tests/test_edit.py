@@ -19,6 +19,7 @@ from test_hostile import damaged
 from test_writer import assert_equal_models, upstream
 
 import tq
+from tq.editing import fields
 
 
 def changes(before, after):
@@ -385,7 +386,7 @@ def test_every_operator_of_the_schema_can_be_added_with_its_options():
     for name, _code, table in tq._core.schema_builtins():
         with tq.edit(build_model([tensor("x", [1])])) as e:
             made = e.main.add_operator(name, [0], [0])
-            for field, kind in tq.fields.rows(table).items() if table else ():
+            for field, kind in fields.rows(table).items() if table else ():
                 given = {"STRING": "a", "F32": 0.5, "BOOL": True}.get(kind, [1] if kind.startswith("VEC") else 1)
                 if "(" in kind and "ENUM" not in kind:
                     continue

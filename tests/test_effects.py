@@ -6,10 +6,10 @@ import pytest
 from test_cli import failed, fine, run  # noqa: F401
 
 import tq
-from tq import demo_float
+from tq.cli import demo_float
 from tq.nearest import builtin_hint, hint, nearest, pattern_hint
 from tq.quantization.options import Options, check
-from tq.recipes import RECIPES, Rule
+from tq.quantization.recipes import RECIPES, Rule
 
 FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(4)[0])

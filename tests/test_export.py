@@ -164,7 +164,7 @@ def test_external_buffers(tmp_path):
 
 
 def test_a_shared_buffer_cannot_fill_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("tq.export._SLACK", 0)
+    monkeypatch.setattr("tq.inspection.export._SLACK", 0)
     tensors = [tensor(f"t{i}", [1 << 16], "INT8", buffer=1) for i in range(200)]
     data = build_model(tensors, buffers=[bytes(1 << 16)])
     arrays, skipped = export(data, tmp_path / "t.npz")

@@ -14,7 +14,7 @@ from interpreter_models import X, allocated, permute, relu_chain, strings
 from models import build_model, tensor
 
 import tq
-from tq.interpreter import Interpreter, OpResolverType
+from tq.running.interpreter import Interpreter, OpResolverType
 
 # ---- construction ----
 

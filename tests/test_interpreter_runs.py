@@ -8,7 +8,7 @@ from interrupts import ended_by_ctrl_c
 from models import build_model, make_model, operator, pack, subgraph, tensor
 
 import tq
-from tq.interpreter import Interpreter
+from tq.running.interpreter import Interpreter
 
 # ---- what cannot run ----
 

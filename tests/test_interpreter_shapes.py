@@ -9,7 +9,7 @@ import pytest
 from interpreter_models import X, allocated, permute, relu_chain, two_signatures
 from models import build_model, operator, tensor
 
-from tq.interpreter import Interpreter, SignatureRunner
+from tq.running.interpreter import Interpreter, SignatureRunner
 
 # ---- resizing ----
 

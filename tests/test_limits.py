@@ -8,7 +8,7 @@ import pytest
 from models import build_model, operator, subgraph, tensor
 
 import tq
-from tq.cli import main
+from tq.cli.arguments import main
 
 FIRST = np.linspace(-1, 1, 70, dtype=np.float32).reshape(7, 10)
 X = np.ones((4, 10), np.float32)

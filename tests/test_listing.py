@@ -11,7 +11,7 @@ import pytest
 from models import build_model, make_model, operator, pack, signature, subgraph, tensor
 
 import tq
-from tq.listing import listing, preview, printable
+from tq.inspection.listing import listing, preview, printable
 
 # ---- comparing with the analyzer ----
 
@@ -408,12 +408,12 @@ def test_a_listing_that_would_grow_too_long_ends_with_a_note(monkeypatch):
     model = chain(100)
     whole = str(model)
     for limit in (0, 50, 1000, len(whole) - 1):
-        monkeypatch.setattr("tq.listing.LIMIT_SLACK", limit)
-        monkeypatch.setattr("tq.listing.LIMIT_GROWTH", 0)
+        monkeypatch.setattr("tq.inspection.listing.LIMIT_SLACK", limit)
+        monkeypatch.setattr("tq.inspection.listing.LIMIT_GROWTH", 0)
         text, note = str(model).rsplit("\n", 1)
         assert note.startswith("The rest is left out")
         assert whole.startswith(text.rstrip("\n")) and len(text) <= limit + 1
-    monkeypatch.setattr("tq.listing.LIMIT_SLACK", len(whole) + 1)
+    monkeypatch.setattr("tq.inspection.listing.LIMIT_SLACK", len(whole) + 1)
     assert str(model) == whole
 
 

@@ -10,7 +10,10 @@ import pytest
 from models import build_model, operator, signature, subgraph, tensor
 
 import tq
-from tq import notebook, notebook_html, notebook_style, notebook_svg
+from tq.inspection import notebook
+from tq.pages import html as notebook_html
+from tq.pages import style as notebook_style
+from tq.pages import svg as notebook_svg
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -6,7 +6,7 @@ import pytest
 from models import build_model, operator, signature, tensor
 
 import tq
-from tq.difference_steps import explain_element
+from tq.running.difference_steps import explain_element
 
 
 def sum_model(type="INT64", **quantization):

@@ -12,7 +12,7 @@ from test_calibration import network as two_inputs
 from test_cli import TQ, environment
 
 import tq
-from tq.recipes import FLOAT, RECIPES
+from tq.quantization.recipes import FLOAT, RECIPES
 
 ALL = [name for name, recipe in RECIPES.items() if recipe.form != FLOAT]
 linux = pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="only files without names leave nothing when killed")

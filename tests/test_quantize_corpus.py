@@ -6,7 +6,7 @@ import oracle
 import pytest
 
 import tq
-from tq.recipes import FLOAT, RECIPES, STATIC
+from tq.quantization.recipes import FLOAT, RECIPES, STATIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.corpus]
 MOST = 1 << 20  # bytes of a file

@@ -11,9 +11,9 @@ import pytest
 from test_cli import TQ, environment
 
 import tq
-from tq import recipes
-from tq.cli import RECIPE_NAMES
-from tq.recipes import RECIPES, WEIGHTS, Rule
+from tq.cli.arguments import RECIPE_NAMES
+from tq.quantization import recipes
+from tq.quantization.recipes import RECIPES, WEIGHTS, Rule
 
 QUANTIZING = [name for name, recipe in RECIPES.items() if recipe.form not in (recipes.FLOAT, recipes.STATIC)]
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"]

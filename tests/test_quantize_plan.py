@@ -7,8 +7,8 @@ from test_quantize_model import normal
 from test_quantize_static import draws, variable
 
 import tq
-from tq.edit_graph import SubgraphPart
-from tq.editor import Editor
+from tq.editing.editor import Editor
+from tq.editing.graph import SubgraphPart
 from tq.quantization.agreement import choose_all
 from tq.quantization.boundaries import boundaries
 from tq.quantization.choice import start
@@ -17,8 +17,8 @@ from tq.quantization.groups import group
 from tq.quantization.options import Options, check
 from tq.quantization.parameters import choose
 from tq.quantization.ranges import Ranges, main_ran
+from tq.quantization.recipes import RECIPES, Rule
 from tq.quantization.view import View
-from tq.recipes import RECIPES, Rule
 
 SHAPE = (1, 4, 4, 8)
 

@@ -16,9 +16,10 @@ import pytest
 from test_cli import failed, fine, run  # noqa: F401
 
 import tq
-from tq import demo_float, report_svg
-from tq.matching import match
-from tq.reporting import _folded
+from tq.accuracy.matching import match
+from tq.cli import demo_float
+from tq.reports import svg as report_svg
+from tq.reports.report import _folded
 
 FLOAT = demo_float.float_model()
 PICTURES = demo_float.pictures(12)[0]

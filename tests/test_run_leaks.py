@@ -7,7 +7,7 @@ import pytest
 from test_leaks import assert_no_leak, pytestmark  # noqa: F401
 
 import tq
-from tq import interpreter as interpreter_module
+from tq.running import interpreter as interpreter_module
 
 X = np.arange(64, dtype=np.float32)
 

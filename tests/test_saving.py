@@ -15,8 +15,9 @@ import pytest
 from test_cli import DEMO, environment, failed, fine, run  # noqa: F401
 
 import tq
-from tq import demo_float, saving
-from tq.export import write_npz
+from tq import saving
+from tq.cli import demo_float
+from tq.inspection.export import write_npz
 from tq.saving import Target
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX's files")

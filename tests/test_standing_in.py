@@ -10,9 +10,9 @@ from interpreter_models import X, allocated, permute
 from models import build_model, operator, tensor
 
 import tq
-from tq import interpreter as interpreter_module
-from tq.interpreter import Interpreter
 from tq.pytest_plugin import tq_stand_in  # noqa: F401
+from tq.running import interpreter as interpreter_module
+from tq.running.interpreter import Interpreter
 
 
 def test_stand_in():

@@ -152,7 +152,7 @@ def test_the_table_of_operators_names_their_files():
     )
 
 
-PACKAGES = [ROOT / "tq", ROOT / "tq" / "quantization"]
+PACKAGES = [ROOT / "tq", *sorted(path.parent for path in (ROOT / "tq").glob("*/__init__.py"))]
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=name)
@@ -167,8 +167,7 @@ def parsed(path):
 
 
 QUANTIZER = sorted((ROOT / "tq" / "quantization").glob("*.py"))
-EDITOR = [ROOT / "tq" / f"{name}.py" for name in ["editor", "edit_graph", "edit_names", "edit_operator", "edit_tensor"]]
-EDITOR += [ROOT / "tq" / f"{name}.py" for name in ["builder", "extraction", "io_types", "parts"]]
+EDITOR = sorted((ROOT / "tq" / "editing").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", [*QUANTIZER, *EDITOR], ids=name)
@@ -178,7 +177,7 @@ def test_the_quantizer_and_the_editor_use_public_names_of_other_modules(path):
     own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     own |= {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")}
-    named = {"_asdict", "_replace", "_fields"}  # NamedTuple's
+    named = {"_asdict", "_replace", "_fields", "_file"}  # NamedTuple's, and the core's for the editor
     used = {node.attr for node in attributes if re.match(r"_[a-z]", node.attr)} - own - named
     core = {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "_core"}
     assert used - core == set()
@@ -190,6 +189,32 @@ def test_the_quantizer_needs_no_ignored_type_and_no_late_import_of_its_own(path)
     inside = [item for item in ast.walk(parsed(path)) if isinstance(item, ast.FunctionDef)]
     late = [node.module for item in inside for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
     assert [module for module in late if module.startswith("tq.quantization")] == []
+
+
+def imported(path):
+    """The modules of tq that a module imports, also late and for types."""
+    found = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.ImportFrom)]
+    for node in found:
+        if node.module == "tq":
+            yield from (f"tq.{alias.name}" for alias in node.names)
+        elif node.module and node.module.startswith("tq."):
+            yield node.module
+
+
+def test_packages_import_only_packages_above_them():
+    """In the order of the table in tq/README.md; what stands in tq itself imports none of them."""
+    order = re.findall(r"^\| `(\w+)` \|", text_of(ROOT / "tq" / "README.md"), re.MULTILINE)
+    assert sorted(order) == [folder.name for folder in PACKAGES[1:]]
+    doors = {"__init__.py", "__main__.py", "pytest_plugin.py", "observers.py", "recipes.py", "explain.py"}
+    wrong = []
+    for path in sorted((ROOT / "tq").rglob("*.py")):
+        parts = path.relative_to(ROOT / "tq").parts
+        if len(parts) == 1 and path.name in doors:
+            continue
+        above = order[: order.index(parts[0]) + 1] if len(parts) > 1 else []
+        packages = [module.split(".")[1] for module in imported(path)]
+        wrong += [f"{name(path)} imports {package}" for package in packages if package in order and package not in above]
+    assert wrong == []
 
 
 def test_the_quantizers_modules_import_only_modules_above_them():

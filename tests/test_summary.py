@@ -12,7 +12,7 @@ from models import build_model, make_model, operator, pack, subgraph, tensor
 
 import tq
 from tq._core import counted_operators
-from tq.summary import GroupSummary
+from tq.inspection.summary import GroupSummary
 
 
 def one(name, inputs, output, options=None):

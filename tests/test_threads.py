@@ -18,7 +18,7 @@ from interrupts import ended_by_ctrl_c
 
 import tq
 from tq import _core
-from tq import interpreter as interpreter_module
+from tq.running import interpreter as interpreter_module
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 needs_tasks = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")

@@ -15,7 +15,8 @@ from models import build_model, operator, tensor
 from zoo import small_table, vector_of, with_tensor_fields
 
 import tq
-from tq import _core, fields
+from tq import _core
+from tq.editing import fields
 
 
 def rewritten(source, **arguments):

@@ -3,7 +3,7 @@
 
 import sys
 
-from tq.cli import main
+from tq.cli.arguments import main
 
 if __name__ == "__main__":
     sys.exit(main())

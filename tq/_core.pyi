@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Buffer as _SupportsBuffer
 
-from tq.plots import Axes
-from tq.summary import Summary
+from tq.inspection.plots import Axes
+from tq.inspection.summary import Summary
 
 _T = TypeVar("_T", covariant=True)
 _TensorFacts = TypeVar("_TensorFacts")
@@ -259,7 +259,7 @@ def schema_builtins() -> list[tuple[str, int, str | None]]: ...  # name, code, o
 def problem_kinds() -> list[tuple[str, str, str]]: ...  # code, severity, text
 def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
 
-# ---- a model's tables, to be changed and written; tq/fields.py and tq/editor.py ----
+# ---- a model's tables, to be changed and written; tq/editing/fields.py and tq/editing/editor.py ----
 
 class _Node:
     """A table."""
@@ -404,7 +404,7 @@ def mse(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int
 def max_error(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
 def cosine(x: ArrayLike, y: ArrayLike, axis: int | None = None, *, num_threads: int | None = None) -> Any: ...
 
-# ---- observers' array work; tq/observers.py ----
+# ---- observers' array work; tq/calibration/observers.py ----
 
 _LEAST_BINS: int
 _MOST_BINS: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tq.standing_in import StandIn
+    from tq.running.compat import StandIn
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
 from tq.quantization.choice import Choice, settle, start
 from tq.quantization.constraints import Constraint, find_control_flow, find_variables
 from tq.quantization.ranges import Parameters, Ranges

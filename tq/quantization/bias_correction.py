@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model, Operator
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
-from tq.editor import Editor
-from tq.interpreter import Interpreter
-from tq.limits import NONE, Limits
-from tq.matching import constant_of, match
-from tq.measuring import Samples, real
+from tq.accuracy.matching import constant_of, match
+from tq.accuracy.measuring import Samples, real
+from tq.editing.editor import Editor
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
+from tq.running.interpreter import Interpreter
+from tq.running.limits import NONE, Limits
 from tq.saving import target
 from tq.sources import Source, opened
 

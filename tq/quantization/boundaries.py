@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.choice import Choice
 from tq.quantization.ranges import Parameters
 

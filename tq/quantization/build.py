@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from tq import versions
 from tq._core import Model
-from tq.bodies import place_of
-from tq.calibration import Calibration, calibrate
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.editor import Editor
+from tq.calibration.calibrate import Calibration, calibrate
+from tq.editing import versions
+from tq.editing.editor import Editor
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
 from tq.quantization import write_activations, write_weights
 from tq.quantization.agreement import choose_all
 from tq.quantization.choice import Choice, start
@@ -32,11 +31,12 @@ from tq.quantization.options import Options
 from tq.quantization.plan import QuantizationPlan
 from tq.quantization.preparation import FOLDED, fold_constants, fold_fake_quant, split_sums
 from tq.quantization.ranges import Ranges, main_ran, overrides_of
+from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
 from tq.quantization.rules import Ruled, Ruling, check_overrides, check_rules, tensor_names
 from tq.quantization.view import View
 from tq.quantization.weights import can_change, find_uses
-from tq.recipes import FLOAT, STATIC
+from tq.running.watching import place_of
 
 # The operators of a subgraph that may get integer activations, by the type of these.
 Wanted = Mapping[str, Sequence[OperatorPart]]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.eligible import reason_against
 from tq.quantization.groups import SHARING, Groups, group
 from tq.quantization.integer import CALLING, READS, RELATIVE, VARIABLES

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 
 Interval = tuple[float, float]
 ALL = (-math.inf, math.inf)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice
 from tq.quantization.integer import INSTEAD
@@ -23,10 +23,10 @@ from tq.quantization.plan import (
     PlannedOperator,
     QuantizationPlan,
 )
+from tq.quantization.recipes import FLOAT, STATIC, Recipe
 from tq.quantization.rules import Ruling
 from tq.quantization.view import Key
 from tq.quantization.weights import Use
-from tq.recipes import FLOAT, STATIC, Recipe
 
 _NO_WEIGHTS = "it has no weights that the recipe quantizes"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent
 from tq.quantization.integer import CALLING, FLOAT, INSTEAD, NOT_INT16, READS, VARIABLES
 from tq.quantization.view import View, is_constant_float, is_float

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
-from tq.editor import Editor
-from tq.limits import Limits
+from tq.editing.editor import Editor
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.preparation import fold_constants
+from tq.running.limits import Limits
 from tq.saving import target
 from tq.sources import Source, kept
 
@@ -252,8 +252,8 @@ def _takes(op: OperatorPart, channels: int, flat: bool) -> bool:
 
 def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Limits) -> dict[int, Array]:
     """{index of a first layer's output: the greatest magnitude of each channel over the samples}."""
-    from tq.interpreter import Interpreter
-    from tq.measuring import Samples
+    from tq.accuracy.measuring import Samples
+    from tq.running.interpreter import Interpreter
 
     wanted = {pair.between.index: np.zeros(pair.channels) for pair in found}
     if not wanted:

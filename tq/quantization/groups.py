@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.integer import CENTERED, SAME
 from tq.quantization.view import Key, Owner, View, tensor_at
 

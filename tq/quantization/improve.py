@@ -12,18 +12,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tq import measuring
 from tq._core import Model, QuantizationParams, choose_quantization_params
-from tq.calibration import Calibration, calibrate
-from tq.limits import Limits
-from tq.matching import is_computed
-from tq.measuring import Samples
+from tq.accuracy import measuring
+from tq.accuracy.sensitivities import measure
+from tq.accuracy.matching import is_computed
+from tq.accuracy.measuring import Samples
+from tq.calibration.calibrate import Calibration, calibrate
 from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.options import Options
-from tq.recipes import STATIC, Rule, find
-from tq.sensitivities import measure
+from tq.quantization.recipes import STATIC, Rule, find
+from tq.running.limits import Limits
 
 _MOST = 8  # samples that the ranking of operators looks at
 

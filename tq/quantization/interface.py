@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tq._core import Model
-from tq.bodies import callees
-from tq.edit_graph import SubgraphPart
-from tq.edit_tensor import TensorPart
-from tq.editor import Editor
-from tq.io_types import set_io_types
+from tq.editing.editor import Editor
+from tq.editing.graph import SubgraphPart
+from tq.editing.io_types import set_io_types
+from tq.editing.tensor import TensorPart
+from tq.running.watching import callees
 
 
 def set_io(editor: Editor, model: Model, io: str) -> bool:

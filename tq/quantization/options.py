@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tq.calibration import Calibration
-from tq.limits import NONE, Limits
+from tq.calibration.calibrate import Calibration
 from tq.quantization.ranges import Override
-from tq.recipes import DEQUANTIZED, HYBRID, STATIC, Recipe, Rule, find
+from tq.quantization.recipes import DEQUANTIZED, HYBRID, STATIC, Recipe, Rule, find
+from tq.running.limits import NONE, Limits
 
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
 _BLOCK_SIZES = (32, 64, 128, 256)
@@ -81,7 +81,7 @@ def check(options: Options) -> Options:
     """The options.  TypeError, ValueError: one is no value of its kind, or has no effect beside the others."""
     for rule in options.rules:
         if not isinstance(rule, Rule):
-            raise TypeError(f"rules must be tq.recipes.Rule objects, not {rule!r}")
+            raise TypeError(f"rules must be tq.Rule objects, not {rule!r}")
     if options.block_size not in _BLOCK_SIZES:
         raise ValueError(f"block_size is {options.block_size}; TFLite's kernels take 32, 64, 128 and 256")
     if options.min_elements < 0:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq import _core
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization import clipping
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.integer import FREE, READS, Scales

@@ -108,7 +108,7 @@ class QuantizationPlan:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        from tq.notebook_html import count, fold, page, table, words
+        from tq.pages.html import count, fold, page, table, words
 
         body = []
         for name, rows in self._tables():

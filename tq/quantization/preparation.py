@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from tq import _core
 from tq._core import Model
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.ranges import Ranges
 from tq.quantization.view import is_float, is_infinite
 

@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tq import recipes, saving
+from tq import saving
 from tq._core import QuantizationParams
-from tq.calibration import Calibration
-from tq.limits import Limits
-from tq.quantization import build, improve
+from tq.calibration.calibrate import Calibration
+from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
-from tq.recipes import Rule
+from tq.quantization.recipes import Rule
+from tq.running.limits import Limits
 from tq.sources import Source, kept
 
 

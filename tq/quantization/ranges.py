@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from tq._core import QuantizationParams
-from tq.bodies import key_of, place_of
-from tq.calibration import Calibration
-from tq.edit_graph import SubgraphPart
-from tq.edit_tensor import TensorPart
+from tq.calibration.calibrate import Calibration
+from tq.editing.graph import SubgraphPart
+from tq.editing.tensor import TensorPart
 from tq.nearest import hint
+from tq.running.watching import key_of, place_of
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.ranges import Parameters, Ranges
 from tq.quantization.view import is_float
-from tq.recurrent import (
+from tq.running.recurrent import (
     BIAS,
     CELL_STATE,
     FEATURES,

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
 from tq.nearest import hint, pattern_hint
 from tq.quantization.options import Options
-from tq.recipes import Recipe, Rule, find
+from tq.quantization.recipes import Recipe, Rule, find
 
 
 class Ruled(NamedTuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.sensitivity: quantizes a model, and ranks its parts (tq/sensitivities.py)."""
+"""tq.sensitivity: quantizes a model, and ranks its parts (tq/accuracy/sensitivities.py)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tq._core import Model
-from tq.calibration import Calibration
-from tq.limits import Limits
-from tq.measuring import Samples
+from tq.accuracy.sensitivities import WAYS, Sensitivity, measure
+from tq.accuracy.measuring import Samples
+from tq.calibration.calibrate import Calibration
 from tq.quantization.options import needs_samples
 from tq.quantization.quantize import quantize_model
-from tq.sensitivities import WAYS, Sensitivity, measure
+from tq.running.limits import Limits
 from tq.sources import Source, opened
 
 Array = NDArray[Any]

@@ -10,9 +10,9 @@ from typing import Union
 
 import numpy as np
 
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization.integer import CALLING, INTEGER, LIMITS, Integer, Output
 from tq.quantization.ranges import Ranges
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from tq import _core, recipes
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq import _core
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
+from tq.quantization import recipes
 from tq.quantization.integer import FLOAT as STAYS_FLOAT
 from tq.quantization.options import Options
+from tq.quantization.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
 from tq.quantization.view import is_constant_float
-from tq.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe
 
 
 class Target(NamedTuple):

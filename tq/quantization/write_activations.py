@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice

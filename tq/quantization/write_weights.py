@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import versions
-from tq.edit_graph import SubgraphPart
-from tq.edit_operator import OperatorPart
-from tq.edit_tensor import TensorPart
-from tq.editor import Editor
+from tq.editing import versions
+from tq.editing.editor import Editor
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
+from tq.quantization.recipes import DEQUANTIZED, WEIGHTS
 from tq.quantization.weights import Target, Use
-from tq.recipes import DEQUANTIZED, WEIGHTS
 
 INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 

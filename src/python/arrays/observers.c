@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The array work of tq's observers, whose state (NumPy arrays) tq/observers.py keeps.
+ * The array work of tq's observers, whose state (NumPy arrays) tq/calibration/observers.py keeps.
  *
  * These functions are tq's own: they check what keeps memory safe, and no more.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tq._core._Tree: the tables of a model, to be changed and written; _Node is one of them (node.c).  Internal: what
- * users see is made of them in tq/editor.py, and values are turned into the schema's kinds in tq/fields.py.
+ * users see is made of them in tq/editing/editor.py, and values are turned into the schema's kinds in tq/editing/fields.py.
  */
 #include "python/edit/tree.h"
 

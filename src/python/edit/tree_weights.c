@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Constant weights of a model that is being changed: quantized values and float16 in place of float32, made when the model
- * is written (convert/weights.h).  Only tq/editor.py calls these functions.
+ * is written (convert/weights.h).  Only tq/editing/editor.py calls these functions.
  */
 #include "python/edit/tree_weights.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq._core.Interpreter: what tq.Interpreter (tq/interpreter.py) stands on.
+ * tq._core.Interpreter: what tq.Interpreter (tq/running/interpreter.py) stands on.
  */
 #include "python/interpreter/interpreter.h"
 

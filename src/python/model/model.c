@@ -360,18 +360,18 @@ static PyObject *get_output_details(ModelObject *self, PyObject *args, PyObject 
 static PyObject *summary(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_call("tq.summary", "summary", self);
+    return tq_py_call("tq.inspection.summary", "summary", self);
 }
 
 static PyObject *repr_html(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_call("tq.notebook", "model_html", self);
+    return tq_py_call("tq.inspection.notebook", "model_html", self);
 }
 
 static PyObject *str(PyObject *self)
 {
-    return tq_py_call("tq.listing", "listing", self);
+    return tq_py_call("tq.inspection.listing", "listing", self);
 }
 
 static PyObject *repr(ModelObject *self)

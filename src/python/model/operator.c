@@ -151,7 +151,7 @@ static PyObject *repr(ItemObject *self)
 static PyObject *repr_html(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_call("tq.notebook", "operator_html", self);
+    return tq_py_call("tq.inspection.notebook", "operator_html", self);
 }
 
 #define OF(field) ((void *)TQ_Operator_##field)

@@ -107,7 +107,7 @@ static int is_true(QuantizationObject *self)
 static PyObject *repr_html(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_call("tq.notebook", "quantization_html", self);
+    return tq_py_call("tq.inspection.notebook", "quantization_html", self);
 }
 
 #define MEMBER_OF(name, text) {#name, T_OBJECT_EX, offsetof(QuantizationObject, name), READONLY, text}

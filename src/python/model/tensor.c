@@ -270,7 +270,7 @@ static PyObject *is_same(PyObject *self, PyObject *other)
 
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    PyObject *module = PyImport_ImportModule("tq.plots");
+    PyObject *module = PyImport_ImportModule("tq.inspection.plots");
     PyObject *function = module ? PyObject_GetAttrString(module, "plot_tensor") : NULL;
     PyObject *first = function ? PyTuple_Pack(1, self) : NULL;
     PyObject *all = first ? PySequence_Concat(first, args) : NULL;
@@ -285,7 +285,7 @@ static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
 static PyObject *repr_html(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return tq_py_call("tq.notebook", "tensor_html", self);
+    return tq_py_call("tq.inspection.notebook", "tensor_html", self);
 }
 
 static PyObject *repr(ItemObject *self)

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a model on calibration data: in this thread, in several, in an executor's workers, or in Dask's.
+
+What comes back from each is a list of parts, in the order of the samples, that merge to the same whole however the work
+was split.  Observers to whom the order of batches matters come one a sample; of others, all that a worker saw is one
+part.
+"""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple, Union
+
+from numpy.typing import NDArray
+
+from tq import _core
+from tq._core import Model, RunError
+from tq.calibration.samples import Calls, Progress, Reservoir, Values
+from tq.running import recurrent
+from tq.running import watching as bodies
+from tq.running.interpreter import Interpreter
+from tq.running.limits import NONE, Limits
+
+_MOST_MEMORY = 1 << 30  # of the model's bytes, once for each interpreter, whose activations grow with them
+_MOST_CHUNK = 32  # samples that a worker gets at once
+# Operators whose state outlasts a run, and is not reset as variables are.
+_STATEFUL = {"ASSIGN_VARIABLE", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"}
+
+Payload = Union[str, bytes]  # noqa: UP007 - evaluated on Python 3.10 too
+Numbered = tuple[str, int, Values]  # what errors call a sample, the subgraph that it is for, and its arrays
+
+
+class Part(NamedTuple):
+    """What observers saw of some samples."""
+
+    observers: dict[int, Any]
+    samples: int
+
+
+class Task(NamedTuple):
+    """What a worker needs to know.  It can be pickled where the observer can."""
+
+    model: Payload
+    observer: Callable[[], Any]
+    by_order: bool  # whether the order of batches matters to the observer
+    signature: str | None
+    resets: bool = True  # variables, before each sample
+    limits: Limits = NONE  # of each run
+
+
+def task_of(model: Model, observer: Callable[[], Any], signature: str | None, resets: bool, limits: Limits) -> Task:
+    by_order = bool(getattr(type(observer()), "by_order", True))
+    payload: Payload = bytes(model._file) if model.path is None or not len(model.external_buffers) else model.path
+    return Task(payload, observer, by_order, signature, resets, limits)
+
+
+def observed_tensors(model: Model) -> dict[int, str]:
+    """{key: name} of the float32 inputs and operators' outputs of the first subgraph, of those that signatures run and
+    of those that their operators call, and of tensors under which the inner numbers of recurrent operators are kept
+    (tq/running/recurrent.py).
+
+    key: the tensor's index; of the others, see tq/running/watching.py.
+    """
+    if not model.subgraphs:
+        raise ValueError("the model has no subgraphs")
+    found: dict[int, str] = {}
+    for place in bodies.reached(model):
+        graph = model.subgraphs[place]
+        tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
+        indices = [tensor.index for tensor in tensors if tensor is not None and bodies.is_float32(tensor)]
+        indices += [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
+        found |= {bodies.key_of(place, index): graph.tensors[index].name for index in indices}
+    return found
+
+
+class _Runner:
+    """An interpreter, and observers that see what its operators write."""
+
+    def __init__(self, model: Model, task: Task) -> None:
+        self._model = model
+        self._by_order = task.by_order
+        self._make = task.observer
+        self._resets = task.resets
+        self._limits = task.limits
+        self._names = observed_tensors(model)
+        self._is_stateful = task.resets and any(code.name in _STATEFUL for code in model.operator_codes)
+        self._interpreter: Interpreter | None = None
+        self._bodies: bodies.Bodies | None = None
+        self._shapes: dict[int, dict[int, tuple[int, ...]]] = {}  # by subgraph
+        self._seen = Part(self._observers(), 0)
+
+    def _observers(self) -> dict[int, Any]:
+        return {index: self._make() for index in self._names}
+
+    def run(self, where: str, subgraph: int, values: Values) -> Part | None:
+        """One sample.  A part where the order matters; else it is kept: see seen."""
+        observers = self._observers() if self._by_order else self._seen.observers
+        try:
+            self._observe(self._fed(subgraph, values), subgraph, observers)
+        except RunError as error:
+            refused = RunError(f"{where}: {error}")
+            refused.code, refused.offset = error.code, error.offset
+            raise refused from error
+        if self._by_order:
+            return Part(observers, 1)
+        self._seen = self._seen._replace(samples=self._seen.samples + 1)
+        return None
+
+    def seen(self) -> list[Part]:
+        """What is kept."""
+        return [] if self._by_order else [self._seen]
+
+    def _fed(self, subgraph: int, values: Values) -> Interpreter:
+        shapes = {index: value.shape for index, value in values.items()}
+        if self._interpreter is None or self._is_stateful:
+            self._interpreter = Interpreter(model=self._model, numerics="reference", **self._limits._asdict())
+            self._shapes = {}
+            self._bodies = bodies.Bodies(self._model, self._limits)
+        interpreter = self._interpreter
+        if shapes != self._shapes.get(subgraph):
+            for index, shape in shapes.items():
+                interpreter._resize(index, shape, subgraph)
+            interpreter._allocate(subgraph)
+            self._shapes[subgraph] = shapes
+        if self._resets:
+            interpreter.reset_all_variables()
+        for index, value in values.items():
+            interpreter.set_tensor(index, value, subgraph)
+        return interpreter
+
+    def _observe(self, interpreter: Interpreter, subgraph: int, observers: Mapping[int, Any]) -> None:
+        def update(subgraph: int, index: int, values: NDArray[Any]) -> None:
+            observer = observers.get(bodies.key_of(subgraph, index))
+            if observer is not None:
+                observer.update(values, num_threads=1)
+
+        assert self._bodies is not None
+        self._bodies.watch(interpreter, subgraph, update)
+
+
+# ---- on this machine ----
+
+
+def in_threads(
+    model: Model, task: Task, samples: Iterable[Numbered], wanted: int | None, bar: Progress
+) -> Iterable[Part]:
+    """The parts, by several interpreters of one model.  `samples` is read in the caller's thread alone."""
+    if wanted is None:
+        wanted = min(_core._default_threads(), max(1, _MOST_MEMORY // max(1, model.nbytes)))
+    wanted = wanted if task.resets else 1
+    if wanted < 1:
+        raise ValueError(f"num_threads is {wanted}; it must be at least 1")
+    return _in_turn(model, task, samples, bar) if wanted == 1 else _Pool(model, task, bar).run(samples, wanted)
+
+
+def _in_turn(model: Model, task: Task, samples: Iterable[Numbered], bar: Progress) -> Iterator[Part]:
+    runner = _Runner(model, task)
+    for where, subgraph, values in samples:
+        part = runner.run(where, subgraph, values)
+        bar.add()
+        if part is not None:
+            yield part
+    yield from runner.seen()
+
+
+class _Pool:
+    """Threads with a runner each, which take samples from a short queue."""
+
+    def __init__(self, model: Model, task: Task, bar: Progress) -> None:
+        self._model, self._task, self._bar = model, task, bar
+        self._lock = threading.Lock()
+        self._parts: dict[int, Part] = {}  # by number of the sample
+        self._rest: list[Part] = []
+        self._failed: dict[int, BaseException] = {}
+
+    def run(self, samples: Iterable[Numbered], count: int) -> list[Part]:
+        line: queue.Queue[tuple[int, Numbered] | None] = queue.Queue(2 * count)
+        threads: list[threading.Thread] = []
+        try:
+            for number, sample in enumerate(samples):
+                if self._failed:
+                    break
+                if len(threads) < count:
+                    threads.append(threading.Thread(target=self._work, args=(line,), daemon=True))
+                    threads[-1].start()
+                line.put((number, sample))
+        except BaseException as error:
+            self._failed[sys.maxsize] = error  # an earlier sample may fail yet
+        finally:
+            for _ in threads:
+                line.put(None)
+            for thread in threads:
+                thread.join()
+        if self._failed:
+            raise self._failed[min(self._failed)]
+        return [*(part for _number, part in sorted(self._parts.items())), *self._rest]
+
+    def _work(self, line: queue.Queue[tuple[int, Numbered] | None]) -> None:
+        runner = _Runner(self._model, self._task)
+        while (item := line.get()) is not None:
+            number, (where, subgraph, values) = item
+            if self._failed and min(self._failed) < number:  # taken from the queue, so that it never stays full
+                continue
+            try:
+                part = runner.run(where, subgraph, values)
+            except BaseException as error:
+                self._failed[number] = error
+                continue
+            with self._lock:
+                self._bar.add()
+                if part is not None:
+                    self._parts[number] = part
+        with self._lock:
+            self._rest += runner.seen()
+
+
+# ---- elsewhere ----
+
+
+def run_chunk(task: Task, samples: Iterable[Numbered]) -> list[Part]:
+    """What a worker of an executor does."""
+    model = Model(task.model)
+    return list(_in_turn(model, task, samples, Progress(False, None)))
+
+
+def in_executor(
+    executor: Any, task: Task, samples: Iterable[Numbered], total: int | None, bar: Progress
+) -> Iterator[Part]:
+    """The parts, by any concurrent.futures.Executor.  Only as many samples are read ahead as keep its workers busy."""
+    workers = int(getattr(executor, "_max_workers", 0) or _core._default_threads())
+    size = 8 if total is None else max(1, min(_MOST_CHUNK, -(-total // (2 * workers))))
+    rest, waiting = iter(samples), deque[tuple[Any, int]]()
+    try:
+        while chunk := list(islice(rest, size)):
+            waiting.append((executor.submit(run_chunk, task, chunk), len(chunk)))
+            if len(waiting) > 2 * workers:
+                yield from _result(waiting, bar)
+        while waiting:
+            yield from _result(waiting, bar)
+    finally:
+        for future, _count in waiting:
+            future.cancel()
+
+
+def _result(waiting: deque[tuple[Any, int]], bar: Progress) -> list[Part]:
+    future, count = waiting.popleft()
+    parts: list[Part] = future.result()
+    bar.add(count)
+    return parts
+
+
+def is_delayed(data: Any) -> bool:
+    """Whether it is Dask's: a bag, a delayed value, or a list of delayed ones."""
+    if hasattr(type(data), "__dask_graph__"):
+        return True
+    return isinstance(data, (list, tuple)) and bool(data) and all(is_delayed(item) for item in data)
+
+
+def in_dask(task: Task, data: Any, most: int | None, seed: int) -> list[Part]:
+    """The parts of a bag, of a delayed list of samples, or of a list of delayed samples, by Dask's scheduler."""
+    dask: Any = importlib.import_module("dask")
+    one_each = isinstance(data, (list, tuple))
+    partitions = list(data) if one_each else list(data.to_delayed()) if hasattr(type(data), "to_delayed") else [data]
+    kept: list[frozenset[int] | None] = [None] * len(partitions)
+    if most is not None:
+        jobs = [] if one_each else [dask.delayed(_count)(partition, task) for partition in partitions]
+        kept = list(_kept([1] * len(partitions) if one_each else dask.compute(*jobs), most, seed))
+    shared = dask.delayed(task, pure=False)
+    jobs = [
+        dask.delayed(run_partition)(shared, partition, number, one_each, keep)
+        for number, (partition, keep) in enumerate(zip(partitions, kept, strict=True))
+        if keep is None or keep
+    ]
+    return [part for parts in dask.compute(*jobs) for part in parts]
+
+
+def _samples(task: Task, partition: Any, number: int, is_one: bool) -> Iterator[Numbered]:
+    calls = Calls(Model(task.model), task.signature)
+    if is_one:
+        where = f"calibration sample {number}"
+        inputs, sample = calls.one(partition, where)
+        yield where, inputs.subgraph, inputs.values(sample, where)
+        return
+    for place, (inputs, sample) in enumerate(calls.each(partition)):
+        where = f"calibration sample {place} of partition {number}"
+        yield where, inputs.subgraph, inputs.values(sample, where)
+
+
+def run_partition(task: Task, partition: Any, number: int, is_one: bool, keep: frozenset[int] | None) -> list[Part]:
+    """What a worker of Dask's does.  keep: the places of the samples that count; None: all."""
+    samples = _samples(task, partition, number, is_one)
+    return run_chunk(task, (item for place, item in enumerate(samples) if keep is None or place in keep))
+
+
+def _count(partition: Any, task: Task) -> int:
+    return sum(1 for _ in Calls(Model(task.model), task.signature).each(partition))
+
+
+def _kept(counts: Iterable[int], most: int, seed: int) -> Iterator[frozenset[int]]:
+    """For each partition the places that a choice among the samples of all keeps."""
+    counts = list(counts)
+    reservoir, places = Reservoir(most, seed), {}
+    for number in range(sum(counts)):
+        place = reservoir.place()
+        if place is not None:
+            places[place] = number
+    first, kept = 0, set(places.values())
+    for count in counts:
+        yield frozenset(number - first for number in kept if first <= number < first + count)
+        first += count

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: tq, and python -m tq.
+
+Exit codes: 0 fine; 1 problems or differences found; 2 bad use, or a file that cannot be read or written, with one
+line on stderr; 130 interrupted.  A reader that closes the pipe early is no error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from tq.cli import commands
+from tq.cli import quantize as commands_quantize
+from tq.cli.commands import FINE, Failure, Result, complain
+
+# Those of tq.quantization.recipes, which is imported when it is needed; a test holds the two against each other.
+RECIPE_NAMES = (
+    "int8",
+    "int16x8",
+    "dynamic_int8",
+    "dynamic_int4",
+    "blockwise_int4",
+    "weight_only_int8",
+    "weight_only_int4",
+    "float16",
+    "float",
+)
+IO_TYPES = ("float32", "int8", "uint8", "int16")
+NUMERICS = ("reference", "optimized", "xnnpack")
+BAD, INTERRUPTED = 2, 130
+
+
+class _Exit(Exception):
+    """argparse is done: its text, already printed, and an exit code."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, where argparse would add its usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Failure(f"{message} (see '{self.prog} --help')")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise _Exit(status)
+
+
+# ---- arguments ----
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+_count.__name__ = "number"  # argparse's word for it in errors
+
+
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+_some.__name__ = "number of 1 or more"
+
+
+def _limit(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 2**64:
+        raise ValueError
+    return number
+
+
+_limit.__name__ = "number from 1"
+
+
+def _two_names(text: str) -> tuple[str, str]:
+    one, two = text.split(",")
+    if not {one, two} <= set(NUMERICS):
+        raise ValueError
+    return one, two
+
+
+_two_names.__name__ = "pair, as reference,xnnpack"
+
+
+def _rule(text: str) -> tuple[str, str]:
+    """What stands before the last = and behind it."""
+    what, equals, recipe = text.rpartition("=")
+    if not (equals and what and recipe):
+        raise ValueError
+    return what, recipe
+
+
+_rule.__name__ = "rule, as CONV_2D=float"
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, ends = text.rpartition("=")
+    low, comma, high = ends.partition(",")
+    if not (equals and name and comma):
+        raise ValueError
+    return name, (float(low), float(high))
+
+
+_range.__name__ = "range, as conv1/relu=-1,6"
+
+
+_WRITES = "the file to write; -: standard output"
+
+
+def _file(text: str) -> str:
+    """A file to be written."""
+    return "/dev/stdout" if text == "-" else text
+
+
+def _out(parser: _Parser) -> None:
+    parser.add_argument("out", metavar="OUT", nargs="?", type=_file, help=_WRITES)
+    parser.add_argument("--in-place", action="store_true", help="write over FILE itself")
+
+
+def _json(parser: _Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+
+
+def _samples(parser: _Parser, use: str = "", *more: str, required: bool = False) -> None:
+    parser.add_argument(
+        "--samples",
+        *more,
+        action="append",
+        required=required,
+        metavar="X",
+        help=f"{use}an .npz of arrays by input name, or an .npy; KEY=X: of a signature; any number of them",
+    )
+
+
+def _inputs(parser: _Parser) -> None:
+    parser.add_argument(
+        "--input",
+        action="append",
+        metavar="X",
+        help="what one run reads: an .npy for each input, or one .npz of arrays by input name (random)",
+    )
+    parser.add_argument("--seed", type=_count, metavar="N", help="of random inputs (0)")
+    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+
+
+def _limits(parser: _Parser) -> None:
+    parser.add_argument("--max-memory", type=_limit, metavar="BYTES", help="that a run may take (the machine's)")
+    parser.add_argument("--max-multiply-adds", type=_limit, metavar="N", help="that a run may take (no limit)")
+
+
+def _numerics(parser: _Parser, default: str | None = None) -> None:
+    text = "whose arithmetic" if default is None else f"whose arithmetic ({default})"
+    parser.add_argument("--numerics", choices=NUMERICS, default=default, help=text)
+
+
+# ---- commands ----
+
+_Add = Callable[..., _Parser]  # a command: the function that runs it and is named like it, its help, its files
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="tq", description="Reads, checks, explains, runs and quantizes TensorFlow Lite models.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    found = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+
+    def add(run: Callable[[argparse.Namespace], Result], text: str, *files: str) -> _Parser:
+        about = text[0].upper() + text[1:] + "."
+        made = found.add_parser(run.__name__, help=text, description=about, allow_abbrev=False)
+        made.set_defaults(run=run)
+        for file in files:
+            made.add_argument(file.lower(), metavar=file, help="a .tflite file")
+        return made
+
+    _add_looking(add)
+    _add_running(add)
+    _add_quantizing(add)
+    return parser
+
+
+def _add_looking(add: _Add) -> None:
+    show = add(commands.show, "list subgraphs, operators, tensors, signatures and sizes", "FILE")
+    show.add_argument("--tensors", action="store_true", help="only the tensors")
+    show.add_argument("--ops", action="store_true", help="only the operators")
+    _json(show)
+    details = add(commands.details, "what get_tensor_details() returns, min and max included", "FILE")
+    details.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
+    _json(details)
+    _json(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
+    _json(add(commands.problems, "say what is wrong with a file; exit code 1 if anything is", "FILE"))
+    export = add(commands.export, "write all constants to an .npz file", "FILE")
+    export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
+    export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
+    diff = add(commands.diff, "say what differs between two models; exit code 1 if anything does", "A", "B")
+    diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
+    _json(diff)
+
+
+def _add_running(add: _Add) -> None:
+    run = add(commands.run, "run a model and print or save its outputs", "FILE")
+    _inputs(run)
+    _limits(run)
+    _numerics(run)
+    run.add_argument("-o", "--output", type=_file, metavar="OUT.npz", help=_WRITES)
+    run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
+    compare = add(commands.compare, "run two models on the same inputs, tensor by tensor", "A")
+    compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
+    compare.add_argument(
+        "--numerics",
+        type=_two_names,
+        metavar="X,Y",
+        help="whose arithmetic A and B run with: reference, optimized or xnnpack",
+    )
+    _inputs(compare)
+    _limits(compare)
+    profile = add(commands.profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
+    _inputs(profile)
+    _limits(profile)
+    _numerics(profile)
+    profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
+    backends = add(commands.backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
+    _numerics(backends, "xnnpack")
+    backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
+    _json(backends)
+
+
+def _add_quantizing(add: _Add) -> None:
+    quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
+    _out(quantize)
+    quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
+    _samples(quantize, "for int8, int16x8: ")
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
+    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
+    quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
+    quantize.add_argument(
+        "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
+    )
+    quantize.add_argument(
+        "--tensor",
+        action="append",
+        type=_rule,
+        metavar="REGEX=RECIPE",
+        help="another recipe for operators whose constants or outputs have such a name",
+    )
+    quantize.add_argument(
+        "--range", action="append", type=_range, metavar="NAME=LOW,HIGH", help="for int8, int16x8: of an activation"
+    )
+    quantize.add_argument(
+        "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"
+    )
+    quantize.add_argument(
+        "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
+    )
+    quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
+    quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
+    quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
+    quantize.add_argument(
+        "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
+    )
+    quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
+    quantize.add_argument(
+        "--plan", action="store_true", help="print what becomes of each operator, and why; OUT is not needed"
+    )
+    _limits(quantize)
+    equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
+    _out(equalize)
+    _samples(equalize, "for ranges: ")
+    equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
+    sensitivity = add(commands_quantize.sensitivity, "rank operators by what quantizing each alone costs", "FILE")
+    sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
+    _samples(sensitivity, required=True)
+    sensitivity.add_argument("--by", choices=("operator", "tensor"), default="operator", help="what to rank")
+    sensitivity.add_argument("--max-samples", type=_count, default=4, metavar="N", help="samples to run (4; 0: all)")
+    report = add(commands_quantize.report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
+    report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
+    _samples(report, "", "--inputs", required=True)
+    report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
+    report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
+    report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+    _limits(report)
+    demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
+    demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
+
+
+# ---- running them ----
+
+
+def _discard_stdout() -> None:
+    """Sends what is still to be written nowhere, so that the interpreter's last flush does not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def _write(text: str) -> None:
+    """Writes to stdout, which may be closed, end early, or know fewer characters than the text has."""
+    if sys.stdout is None:
+        return
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        if text:
+            sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_stdout()
+    except OSError as error:
+        _discard_stdout()
+        raise Failure(f"cannot write: {error.strerror or error}") from error
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _parser()
+    args = parser.parse_args(argv)
+    if args.version:
+        import tq
+
+        _write(f"tq {tq.__version__}")
+        return FINE
+    if not hasattr(args, "run"):
+        raise Failure("a command is needed (see 'tq --help')")
+    from tq import Error
+
+    try:
+        text: str
+        code: int
+        text, code = args.run(args)
+    except Error as error:  # a part of the model that cannot be read
+        raise Failure(str(error)) from error
+    _write(text)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `tq` with `argv` (sys.argv[1:] without it), and returns its exit code."""
+    try:
+        return _run(argv)
+    except _Exit as done:
+        with contextlib.suppress(Failure):
+            _write("")
+        return int(done.args[0])
+    except Failure as failure:
+        complain(str(failure))
+        return BAD
+    except BrokenPipeError:  # argparse writes --help itself, and lets this through before Python 3.11
+        _discard_stdout()
+        return FINE
+    except MemoryError:
+        complain("out of memory")
+        return BAD
+    except KeyboardInterrupt:
+        _discard_stdout()
+        return INTERRUPTED

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signatures and metadata of a model that is being edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING
+
+from tq._core import _Node
+from tq.editing import fields
+from tq.editing.operator import TensorLike
+from tq.editing.parts import Part
+from tq.editing.tensor import TensorPart
+from tq.nearest import hint
+
+if TYPE_CHECKING:
+    from tq.editing.editor import Editor
+
+
+class SignaturePart(Part):
+    """A signature: names for a subgraph's inputs and outputs."""
+
+    @property
+    def key(self) -> str:
+        return self.node.get("signature_key") or ""
+
+    @key.setter
+    def key(self, value: str) -> None:
+        self.put("signature_key", value)
+
+    @property
+    def subgraph_index(self) -> int:
+        return int(self.node.get("subgraph_index"))
+
+    def _tensor_map(self, field: str) -> dict[str, TensorPart | None]:
+        index = self.subgraph_index
+        graphs = self.editor.subgraphs
+        found = {}
+        for item in self.nodes(field):
+            places = (int(item.get("tensor_index")),)
+            (tensor,) = graphs[index].tensors_at(places) if index < len(graphs) else (None,)
+            found[item.get("name") or ""] = tensor
+        return found
+
+    def _set_map(self, field: str, value: Mapping[str, TensorLike]) -> None:
+        graph = self.editor.subgraphs[self.subgraph_index]
+        self.put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in value.items()])
+
+    @property
+    def inputs(self) -> dict[str, TensorPart | None]:
+        """{name: tensor}; assign a dict to change."""
+        return self._tensor_map("inputs")
+
+    @inputs.setter
+    def inputs(self, value: Mapping[str, TensorLike]) -> None:
+        self._set_map("inputs", value)
+
+    @property
+    def outputs(self) -> dict[str, TensorPart | None]:
+        return self._tensor_map("outputs")
+
+    @outputs.setter
+    def outputs(self, value: Mapping[str, TensorLike]) -> None:
+        self._set_map("outputs", value)
+
+    def __repr__(self) -> str:
+        return f"<tq signature {self.key!r}: {list(self.inputs)} -> {list(self.outputs)}>"
+
+
+class Metadata(MutableMapping[str, bytes]):
+    """The model's metadata: name to bytes."""
+
+    def __init__(self, editor: Editor) -> None:
+        self.editor = editor
+
+    def _entries(self) -> list[_Node]:
+        return self.editor.root_nodes("metadata")
+
+    def __getitem__(self, name: str) -> bytes:
+        entry = self.editor.metadata_entry(name)
+        if entry is None:
+            raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
+        buffer = self.editor.buffer_node(int(entry.get("buffer")))
+        data = buffer.get("data") if buffer else None
+        return b"" if data is None else bytes(data)
+
+    def __setitem__(self, name: str, value: bytes) -> None:
+        content = fields.text(value, f"metadata {name!r}")
+        entry = self.editor.metadata_entry(name)
+        buffer = None if entry is None else self.editor.buffer_node(int(entry.get("buffer")))
+        if entry is not None and buffer is not None and self.editor.buffer_users(int(entry.get("buffer"))) == 1:
+            buffer.set("data", content)
+            return
+        index = self.editor.add_buffer(content)
+        if entry is None:
+            entry = self.editor.tree.make("Metadata")
+            fields.put(entry, "name", name)
+            self.editor.add_metadata(name, entry)
+        fields.put(entry, "buffer", index)
+        self.editor.forget_users()
+
+    def __delitem__(self, name: str) -> None:
+        gone = [item for item in self._entries() if (item.get("name") or "") == name]
+        if not gone:
+            raise KeyError(f"no metadata are named {name!r}{hint(name, self)}")
+        self.editor.set_rows("metadata", [item for item in self._entries() if item not in gone])
+        self.editor.forget_users()
+        for item in gone:
+            self.editor.release_buffer(int(item.get("buffer")))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(item.get("name") or "" for item in self._entries()))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return f"<tq metadata {list(self)}>"

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of a model that is being edited, with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Union
+
+from tq import enums
+from tq._core import _Node
+from tq.editing import fields
+from tq.editing.parts import OnlyPart, as_tuple
+from tq.editing.tensor import TensorPart
+from tq.nearest import builtin_hint, hint
+
+if TYPE_CHECKING:
+    from tq.editing.editor import Editor
+    from tq.editing.graph import SubgraphPart
+
+TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Python 3.10 too
+CUSTOM = "CUSTOM"
+
+
+class Options(MutableMapping[str, Any]):
+    """An operator's builtin options by the schema's names; those that are not stored have their defaults.
+
+    An unknown name is a ValueError that lists those that exist.
+    """
+
+    def __init__(self, operator: OperatorPart) -> None:
+        self._operator = operator
+
+    def node(self) -> _Node | None:
+        for field in ("builtin_options", "builtin_options_2"):
+            node: _Node | None = self._operator.node.get(field)
+            if node is not None:
+                return node
+        return None
+
+    @property
+    def type(self) -> str | None:
+        """The options table's name, whether or not the operator stores it; None: the operator has no options."""
+        return self._table(self.node())
+
+    def _table(self, node: _Node | None) -> str | None:
+        if node is not None:
+            return node.type
+        name = self._operator.builtin_name
+        return None if name is None else fields.options_table(name)
+
+    def _made(self) -> _Node:
+        node = self.node()
+        if node is None:
+            name = self._table(node)
+            if name is None:
+                raise ValueError(f"{self._operator._where()} has no builtin options")
+            node = self._operator.node.tree.make(name)
+            union = "builtin_options" if name in fields.members("BuiltinOptions") else "builtin_options_2"
+            self._operator.node.set(union, node)
+        return node
+
+    def __getitem__(self, name: str) -> Any:
+        node = self.node()
+        table = self._table(node)
+        if table is None or name not in fields.rows(table):
+            raise KeyError(f"{name!r} is no option{hint(name, self)}")
+        return fields.plain(node or self._operator.node.tree.make(table), name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        fields.put(self._made(), name, value)
+
+    def __delitem__(self, name: str) -> None:
+        """Back to its default."""
+        if name not in self:
+            raise KeyError(f"{name!r} is no option{hint(name, self)}")
+        self[name] = None
+
+    def __contains__(self, name: object) -> bool:
+        table = self.type
+        return table is not None and name in fields.rows(table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(fields.rows(self.type) if self.type else ())
+
+    def __len__(self) -> int:
+        return len(fields.rows(self.type)) if self.type else 0
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def check_name(name: str) -> None:
+    """ValueError: no builtin operator has that name, but one has one that is much like it."""
+    builtin = enums.by_name("BuiltinOperator").__members__
+    if name not in builtin and (like := builtin_hint(name, builtin)):
+        raise ValueError(
+            f'the schema has no operator {name!r}{like}  For a custom operator give custom_options, or b""'
+        )
+
+
+class OperatorPart(OnlyPart):
+    """An operator of a model that is being edited."""
+
+    def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:
+        super().__init__(editor, node)
+        self.subgraph = subgraph
+
+    @property
+    def index(self) -> int:
+        """Its place in the order of execution; ValueError once it is removed."""
+        try:
+            return self.subgraph.operators.index(self)
+        except ValueError:
+            raise ValueError("the operator was removed from its subgraph") from None
+
+    def _code(self) -> _Node | None:
+        codes = self.editor.code_nodes()
+        index = int(self.node.get("opcode_index"))
+        return codes[index] if index < len(codes) else None
+
+    @property
+    def builtin_name(self) -> str | None:
+        """The schema's name of its operator code: "CUSTOM" of a custom operator, None where the schema has none."""
+        names, index = self.editor.code_names(), self.node.get("opcode_index")
+        return names[index] if index < len(names) else None
+
+    @property
+    def name(self) -> str:
+        """ "CONV_2D", or a custom operator's own name."""
+        name = self.builtin_name
+        code = self._code() if name == CUSTOM else None
+        if code is not None and code.get("custom_code"):
+            return str(code.get("custom_code"))
+        return name or "(unknown operator)"
+
+    @property
+    def version(self) -> int:
+        code = self._code()
+        return 1 if code is None else int(code.get("version"))
+
+    @version.setter
+    def version(self, value: int) -> None:
+        """Of this operator alone: others that share its operator code keep theirs."""
+        code = self._code()
+        if code is None:
+            raise ValueError(f"{self._where()}: its operator code does not exist, and so has no version")
+        index = int(self.node.get("opcode_index"))
+        if self.editor.code_users(index) == 1:
+            fields.put(code, "version", value)
+            self.editor.forget_versions()
+        else:
+            self.put("opcode_index", self.editor.code_of_version(index, value))
+
+    def share_version(self, value: int) -> None:
+        """The version, by an operator code that all operators of that name and version share.  Editor.prune takes away
+        operator codes that nothing uses any more."""
+        if self._code() is not None and value != self.version:
+            self.put("opcode_index", self.editor.code_of_version(int(self.node.get("opcode_index")), value))
+
+    def become(
+        self, name: str, inputs: Iterable[TensorLike] | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Makes it another builtin operator, of version 1, in the same place.
+
+        inputs: by default those that it has.  options: those left out get their defaults; None: its options stay as
+        they are stored.  ValueError: the schema has no such operator, or no such option."""
+        if name not in enums.by_name("BuiltinOperator").__members__:
+            raise ValueError(f"{self._where()}: the schema has no operator {name!r}")
+        if options is not None:
+            self.write_options(name, options)
+        if inputs is not None:
+            self.inputs = inputs
+        self.put("opcode_index", self.editor.code_of(name, 1))
+
+    @property
+    def input_indices(self) -> tuple[int, ...]:
+        return self.node.numbers("inputs")
+
+    @property
+    def output_indices(self) -> tuple[int, ...]:
+        return self.node.numbers("outputs")
+
+    @property
+    def inputs(self) -> tuple[TensorPart | None, ...]:
+        """None: an optional input that is left out.  Assign tensors, their names or their indices."""
+        return self.subgraph.tensors_at(self.input_indices)
+
+    @inputs.setter
+    def inputs(self, value: Iterable[TensorLike]) -> None:
+        self.put("inputs", self.subgraph.indices_of(value, self._where()))
+
+    def set_input(self, place: int, tensor: TensorLike) -> None:
+        """One input; None leaves it out.  Inputs between the last one and a new one are left out."""
+        if place < 0:
+            raise ValueError(f"{self._where()}: there is no input {place}")
+        indices = list(self.input_indices)
+        indices += [-1] * (place + 1 - len(indices))
+        (indices[place],) = self.subgraph.indices_of([tensor], self._where())
+        self.put("inputs", indices)
+
+    def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
+        """Reads the tensors that are values in place of their keys, wherever it reads these."""
+        indices, tensors = self.input_indices, self.inputs
+        changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
+        if changed != list(indices):
+            self.put("inputs", changed)
+
+    @property
+    def outputs(self) -> tuple[TensorPart | None, ...]:
+        return self.subgraph.tensors_at(self.output_indices)
+
+    @outputs.setter
+    def outputs(self, value: Iterable[TensorLike]) -> None:
+        self.put("outputs", self.subgraph.indices_of(value, self._where()))
+
+    @property
+    def intermediates(self) -> tuple[TensorPart | None, ...]:
+        return self.subgraph.tensors_at(as_tuple(self.node.get("intermediates")))
+
+    @intermediates.setter
+    def intermediates(self, value: Iterable[TensorLike]) -> None:
+        self.put("intermediates", self.subgraph.indices_of(value, self._where()))
+
+    @property
+    def options(self) -> Options:
+        return Options(self)
+
+    @options.setter
+    def options(self, value: Mapping[str, Any] | None) -> None:
+        """All options at once: those left out get their defaults.  None: no table of options is stored."""
+        name = self.builtin_name
+        if name is None:
+            raise ValueError(f"{self._where()}: an operator that the schema does not know has no known options")
+        self.write_options(name, value)
+
+    def write_options(self, name: str, value: Mapping[str, Any] | None) -> None:
+        """The options of a builtin operator of that name; any other has none."""
+        table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
+        if table is None and value:
+            raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
+        made = None
+        if table is not None and value is not None:
+            tree = self.node.tree
+            made = fields.table(tree, table, value, f"operator {name}") if value else tree.make(table)
+        union = "builtin_options" if table in fields.members("BuiltinOptions") else "builtin_options_2"
+        for field in ("builtin_options", "builtin_options_2"):
+            self.node.set(field, made if field == union else None)
+
+    @property
+    def custom_options(self) -> bytes | None:
+        """A custom operator's options as they are stored."""
+        value = self.node.get("custom_options")
+        return None if value is None else bytes(value)
+
+    @custom_options.setter
+    def custom_options(self, value: bytes | None) -> None:
+        self.put("custom_options", value)
+
+    def _where(self) -> str:
+        return f"operator {self.name}"
+
+    def __repr__(self) -> str:
+        return f"<tq operator {self.name}: {list(self.input_indices)} -> {list(self.output_indices)}>"

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the parts of a model that is being edited share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from numpy.typing import NDArray
+
+from tq._core import _Node
+from tq.editing import fields
+from tq.nearest import hint
+
+if TYPE_CHECKING:
+    from tq.editing.editor import Editor
+
+_P = TypeVar("_P", bound="Part")
+
+
+class Part:
+    """A table of the model: what tensors, operators and the others share."""
+
+    def __init__(self, editor: Editor, node: _Node) -> None:
+        self.editor = editor
+        self.node = node
+
+    def stored(self, field: str) -> Any:
+        """A schema field as plain Python values (see Tensor.stored), or None where it is not stored."""
+        fields.kind_of(self.node, field)
+        return fields.plain(self.node, field) if self.node.has(field) else None
+
+    def store(self, field: str, value: Any) -> None:
+        """Stores a schema field as it is given, whatever it means: tables as dicts, that of a union with its table's
+        name under "type", enums by name or number, indices as numbers that nobody checks.  None takes the field away.
+
+        ValueError: the table has no such field, or its kind does not hold the value."""
+        self.put(field, value)
+
+    def _get(self, field: str) -> Any:
+        return fields.get(self.node, field)
+
+    def put(self, field: str, value: Any) -> None:
+        fields.put(self.node, field, value)
+
+    def nodes(self, field: str) -> list[_Node]:
+        found: list[_Node] | None = self.node.get(field)
+        return found or []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Part) and self.node == other.node
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+
+class OnlyPart(Part):
+    """One of the parts of which the editor keeps the only object for their table: it is compared at once."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class Parts(Sequence[_P], Generic[_P]):
+    """Parts by index or by name: read it as a tuple; the editor's methods add and remove."""
+
+    def __init__(self, what: str, items: list[_P], name_of: Callable[[_P], str | None]) -> None:
+        self._what = what
+        self._items = items
+        self._name_of = name_of
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int | str) -> _P: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[_P]: ...
+    def __getitem__(self, index: int | str | slice) -> _P | list[_P]:
+        if isinstance(index, str):
+            for item in self._items:
+                if self._name_of(item) == index:
+                    return item
+            known = [name for item in self._items if (name := self._name_of(item))]
+            raise KeyError(f"no {self._what} is named {index!r}{hint(index, known)}")
+        if isinstance(index, slice):
+            return self._items[index]
+        try:
+            return self._items[index]
+        except IndexError:
+            raise IndexError(f"there is no {self._what} {index}: the model has {len(self._items)}") from None
+
+    def __iter__(self) -> Iterator[_P]:
+        return iter(self._items)
+
+    def index(self, value: Any, *bounds: int) -> int:
+        return self._items.index(value, *bounds)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self._what}s>"
+
+
+def empty_if_parts(
+    node: _Node, field: str, value: Any, lists: Mapping[str, list[Any]], write: Callable[[], None]
+) -> bool:
+    """Whether a field holds parts that have methods of their own, and that therefore only go: then their list is empty
+    now, after `write` has stored what was not stored yet.
+
+    ValueError: another value than None for them."""
+    if field not in lists:
+        return False
+    if value is not None:
+        raise ValueError(f"{node.type}.{field} takes None here; add_{field[:-1]} adds to them")
+    write()
+    lists[field].clear()
+    return True
+
+
+# ---- indices ----
+
+
+def as_tuple(array: NDArray[Any] | None) -> tuple[int, ...]:
+    return () if array is None else tuple(array.tolist())
+
+
+def renumber(node: _Node, field: str, new: Mapping[int, int]) -> None:
+    """Maps a vector's indices; those out of range stay, and a vector that does not change is not touched."""
+    old = node.numbers(field)
+    changed = [new.get(index, index) for index in old]
+    if list(old) != changed:
+        fields.put(node, field, changed)
+
+
+def renumber_one(node: _Node, field: str, new: Mapping[int, int]) -> None:
+    old = int(node.get(field))
+    value = new.get(old, old)
+    if value != old and value >= 0:
+        fields.put(node, field, value)

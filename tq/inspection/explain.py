@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One requantization, step by step: how an int32 accumulator becomes a code."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from math import ldexp
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from tq import _core
+
+
+@dataclass(frozen=True)
+class RequantizeExplanation:
+    """The steps of one requantization, as attributes, as a dict (`as_dict()`, `e["code"]`) and, by `str`, as a table.
+
+    Steps that a rule does not have are None: the rules on floating point ('float64-away', 'float32-even') have no
+    fixed-point multiplier, and 'single' has no high part.
+    """
+
+    __module__ = "tq"  # pickles name it so, wherever it is defined
+
+    acc: int  #: the accumulator, less the input's zero point
+    rounding: str
+    real_multiplier: float  #: as given; rule 'float32-even' rounds it to float32
+    multiplier: int | None  #: real_multiplier = multiplier * 2^(shift - 31), nearly
+    shift: int | None
+    shifted: int | None  #: acc * 2^max(shift, 0), saturated to int32
+    product: int | float  #: shifted * multiplier, 64 bits; or acc * real_multiplier
+    high: int | None  #: product / 2^31 rounded to the nearest, ties up
+    right_shift: int | None  #: the places that the last step drops
+    remainder: int | None  #: what they held: of high, or of product under 'single'
+    scaled: int | float  #: rounded, before the zero point
+    zero_point: int
+    code: int  #: scaled + zero_point, clamped to the dtype
+    dtype: str
+    low: int  #: the dtype's lowest code
+    high_code: int  #: and highest
+
+    @property
+    def result(self) -> int | float:
+        """scaled + zero_point, before it is clamped."""
+        return self.scaled + self.zero_point
+
+    @property
+    def clamped(self) -> bool:
+        """Whether the dtype could not hold the result."""
+        return self.result != self.code
+
+    @property
+    def exact(self) -> float:
+        """What the code would be without any rounding or clamping: acc * real_multiplier + zero_point."""
+        return self.acc * self.real_multiplier + self.zero_point
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every step by its name, with `result`, `clamped` and `exact`."""
+        return asdict(self) | {"result": self.result, "clamped": self.clamped, "exact": self.exact}
+
+    def keys(self) -> list[str]:
+        return [f.name for f in fields(self)] + ["result", "clamped", "exact"]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.as_dict()[name]
+
+    def _rows(self) -> Iterator[tuple[str, Any, str]]:
+        yield "accumulator", self.acc, ""
+        yield "real multiplier", repr(self.real_multiplier), ""
+        if self.multiplier is None or self.shift is None:
+            precision = "float32" if self.rounding == "float32-even" else "float64"
+            yield "product", repr(self.product), f"accumulator * real multiplier in {precision}"
+            ties = "to even" if self.rounding == "float32-even" else "away from zero"
+            yield "rounded", self.scaled, f"to the nearest, ties {ties}"
+        else:
+            yield "multiplier", self.multiplier, "real multiplier * 2^(31 - shift)"
+            yield "shift", self.shift, "left" if self.shift > 0 else "right" if self.shift < 0 else "none"
+            if self.shifted != self.acc:
+                wanted = self.acc << self.shift
+                note = f"accumulator * 2^{self.shift}" + (", saturated" if wanted != self.shifted else "")
+                yield "shifted", self.shifted, note
+            yield "product", self.product, "times the multiplier, 64 bits"
+            if self.high is not None:
+                yield "high part", self.high, "product / 2^31 to the nearest, ties up"
+            of = "the high part" if self.high is not None else "the product"
+            if self.right_shift:
+                half = 1 << (self.right_shift - 1)
+                yield "remainder", self.remainder, f"the low {self.right_shift} bits of {of}; half is {half}"
+            ties = "away from zero" if self.rounding == "double" else "up"
+            yield "rounded", self.scaled, f"{of} / 2^{self.right_shift} to the nearest, ties {ties}"
+        yield "zero point", self.zero_point, "added" if self.zero_point else ""
+        note = f"{self.dtype}: {self.low} to {self.high_code}" + (f"; {self.result} clamped" if self.clamped else "")
+        yield "code", self.code, note
+
+    def __str__(self) -> str:
+        rows = [(name, str(value), note) for name, value, note in self._rows()]
+        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
+        lines = [f"{name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]
+        return "\n".join([f"rounding {self.rounding!r}", *lines])
+
+
+def _integer(value: Any, name: str, low: int, high: int) -> int:
+    try:
+        integer = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+    if not low <= integer <= high:
+        raise ValueError(f"{name} is {integer}; it must be from {low} to {high}")
+    return integer
+
+
+def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
+    if isinstance(value, tuple):
+        if len(value) != 2:
+            raise ValueError(f"multiplier has {len(value)} parts; it must be a number, or (multiplier, shift)")
+        parts = _integer(value[0], "multiplier[0]", 0, _INT32[1]), _integer(value[1], "multiplier[1]", -31, 1024)
+        if rounding == "float32-even" and ldexp(parts[0], parts[1] - 31) >= _FLOAT32_OVERFLOW:
+            raise ValueError(f"multiplier is {value!r}; it must be finite as float32")
+        return parts
+    try:
+        real = float(value) if not isinstance(value, str | bytes | bytearray) else None
+    except OverflowError:
+        real = float("inf")
+    except (TypeError, ValueError):
+        real = None
+    if real is None:
+        raise TypeError(f"multiplier is {value!r}; it must be a number, or (multiplier, shift)")
+    most = _FLOAT32_OVERFLOW if rounding == "float32-even" else float("inf")
+    if not 0 <= real < most:
+        finite = "finite as float32" if rounding == "float32-even" else "finite"
+        raise ValueError(f"multiplier is {real!r}; it must be {finite} and not negative")
+    return real
+
+
+_INT32 = (-(2**31), 2**31 - 1)
+_FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # what rounds to infinity
+_FIXED_POINT_STEPS = ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")
+
+
+def explain_requantize(
+    acc: int,
+    multiplier: float | tuple[int, int],
+    zero_point: int = 0,
+    *,
+    input_zero_point: int = 0,
+    dtype: DTypeLike = "int8",
+    rounding: str = "double",
+) -> RequantizeExplanation:
+    """Each step of requantizing one value: `requantize` and the operators do the same to arrays.
+
+    acc: an int32 accumulator, or a code whose zero point is `input_zero_point`. multiplier: the real multiplier
+    (input scale * weight scale / output scale), finite and not negative, or the pair that quantize_multiplier gives of
+    it. zero_point: the output's, within dtype. dtype: the output's. rounding: a name of tq.rules()["requantize"].
+    TypeError and ValueError name the argument that is no number or does not fit.
+
+    >>> print(explain_requantize(7984, 0.0014402704, 3))
+    rounding 'double'
+    accumulator                7984
+    real multiplier    0.0014402704
+    multiplier           1583594052  real multiplier * 2^(31 - shift)
+    shift                        -9  right
+    product          12643414911168  times the multiplier, 64 bits
+    high part                  5888  product / 2^31 to the nearest, ties up
+    remainder                   256  the low 9 bits of the high part; half is 256
+    rounded                      12  the high part / 2^9 to the nearest, ties away from zero
+    zero point                    3  added
+    code                         15  int8: -128 to 127
+    """
+    acc = _integer(acc, "acc", *_INT32)
+    acc = _integer(acc - _integer(input_zero_point, "input_zero_point", *_INT32), "acc - input_zero_point", *_INT32)
+    zero_point = _integer(zero_point, "zero_point", *_INT32)
+    multiplier = _multiplier(multiplier, rounding)
+    steps, dtype, low, high = _core._requantize_steps(acc, multiplier, zero_point, rounding, dtype)
+    scaled = steps.pop("scaled")
+    is_whole = abs(scaled) < 2**63  # beyond, rules on floating point have nothing to round
+    return RequantizeExplanation(
+        acc=acc,
+        rounding=rounding,
+        scaled=int(scaled) if is_whole else scaled,
+        zero_point=zero_point,
+        dtype=dtype,
+        low=low,
+        high_code=high,
+        **{name: steps.pop(name, None) for name in _FIXED_POINT_STEPS},
+        **steps,
+    )

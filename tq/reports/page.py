@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of a tq.report: one HTML document that links to nothing outside itself.
+
+Names come from files and are made visible and escaped by tq.pages.html.words before they stand here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tq.accuracy.matching import BETWEEN, is_computed, type_kind
+from tq.enums import name_of
+from tq.pages.html import count, shape_words, size_words, words
+from tq.pages.svg import number
+from tq.reports import svg as report_svg
+from tq.reports.style import SCRIPT, style_sheet
+
+if TYPE_CHECKING:
+    from tq._core import Model, Operator
+    from tq.reports.report import Report, TensorReport
+
+OPEN = 12  # tensors whose pictures are shown at once, the worst ones
+PICTURES = 120  # activations that have pictures
+WEIGHTS = 60  # constants that do
+ROWS = 1000  # of a table
+_DASH = "–"
+
+# With this a browser loads nothing from anywhere, whatever the page holds.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+def page(report: Report) -> str:
+    """The document of a report."""
+    names = f"{words(report.float_name)} and {words(report.quantized_name)}"
+    sections = [
+        ("outputs", "Outputs", _outputs(report)),
+        ("network", "Along the network", _network(report)),
+        ("worst", "Worst tensors", _pictures(report)),
+        ("activations", "Activations", _activations(report)),
+        ("constants", "Weights and biases", _constants(report)),
+        ("operators", "Operators", _operators(report)),
+        ("size", "Size", _size(report)),
+    ]
+    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, body in sections if body)
+    body = "".join(f'<section><h2 id="{key}">{title}</h2>{body}</section>' for key, title, body in sections if body)
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="data:,"><title>Quantization report: {names}</title>\n'
+        f"<style>\n{style_sheet()}\n</style></head>\n<body>{_header(report)}<nav><div>{links}</div></nav>"
+        f"<main>{body}{_footer()}</main>\n<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+# ---- words ----
+
+
+def _decibels(value: float) -> str:
+    if math.isnan(value):
+        return _DASH
+    return "exact" if value == math.inf else "none" if value == -math.inf else f"{value:.1f}".replace("-", "−")
+
+
+def _number(value: float) -> str:
+    return number(value) if math.isfinite(value) else _DASH if math.isnan(value) else str(value).replace("-", "−")
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else _number(value)
+
+
+def _percent(part: float) -> str:
+    if math.isnan(part):
+        return _DASH
+    return "0" if part == 0 else "<0.01" if part < 1e-4 else f"{100 * part:.2f}"
+
+
+def _cell(text: str, value: float | None = None, role: str = "num") -> str:
+    shown = "" if value is None else f' data-v="{_plain(value)}"'
+    return f'<td class="{role}"{shown}>{text}</td>'
+
+
+def _plain(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return ("-" if value < 0 else "") + "Infinity" if math.isinf(value) else f"{value:.6g}"
+
+
+def _sqnr_cell(decibels: float) -> str:
+    return _cell(_decibels(decibels), decibels, f"num t-{report_svg.grade(decibels)}")
+
+
+def _table(heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: bool = True) -> str:
+    """Heads start with "#" over numbers, "^" over numbers of which the least come first."""
+    cells = []
+    for head in heads:
+        attributes = ' class="num"' if head[:1] in "#^" else ""
+        attributes += ' data-up="1"' if head[:1] == "^" else ""
+        cells.append(f'<th scope="col"{attributes}>{head.lstrip("#^")}</th>')
+    kind = ' class="sorts"' if sorts else ""
+    return (
+        f'<div class="scroll{" high" if high else ""}"><table{kind}><thead><tr>{"".join(cells)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+# ---- sections ----
+
+
+def _card(what: str, big: str, note: str, role: str = "") -> str:
+    return (
+        f'<div class="card"><div class="what">{what}</div><div class="big{" t-" + role if role else ""}">{big}</div>'
+        f'<div class="note">{note}</div></div>'
+    )
+
+
+def _header(report: Report) -> str:
+    a, b = report.float_model, report.quantized
+    kinds = Counter(kind_of(op) for op in b.subgraphs[0].operators if is_computed(op))
+    total = sum(kinds.values())
+    cards = [
+        _card(
+            "SQNR of the outputs",
+            _decibels(report.sqnr_db) + (" dB" if math.isfinite(report.sqnr_db) else ""),
+            "signal to quantization noise",
+            report_svg.grade(report.sqnr_db),
+        )
+    ]
+    tops = [row.same_top for row in report.outputs if not math.isnan(row.same_top)]
+    if tops:
+        cards.append(_card("Same greatest output", f"{100 * tops[0]:.1f} %", f"of {count(report.samples, 'sample')}"))
+    ratio = a.nbytes / max(b.nbytes, 1)
+    change = f"{ratio:.2f} times smaller" if ratio >= 1 else f"{1 / ratio:.2f} times larger"
+    cards.append(_card("File", size_words(b.nbytes), f"{size_words(a.nbytes)} before; {change}"))
+    if all(report.arena):
+        cards.append(
+            _card("Memory of activations", size_words(report.arena[1]), f"{size_words(report.arena[0])} before")
+        )
+    note = ", ".join(f"{kinds[kind]} {kind}" for kind in ("hybrid", "float") if kinds[kind]) or "all of them"
+    cards.append(_card("Operators on integers", f"{kinds['integer']} of {total}", note))
+    if report.activations:
+        worst = report.worst[0]
+        cards.append(
+            _card("Lowest tensor", f"{_decibels(worst.sqnr_db)} dB", words(worst.operator_name),
+                  report_svg.grade(worst.sqnr_db))
+        )  # fmt: skip
+    return (
+        '<header><div><h1>Quantization report</h1><div class="files muted"><code>'
+        f"{words(report.float_name)}</code> beside <code>{words(report.quantized_name)}</code> on "
+        f'{count(report.samples, "sample")}</div><div class="cards">{"".join(cards)}</div></div></header>'
+    )
+
+
+def _outputs(report: Report) -> str:
+    rows = [
+        f'<tr><td class="name mono">{words(row.name)}</td><td class="fit">{shape_words(row.shape)}</td>'
+        f"<td>{words(row.type)}</td>{_sqnr_cell(row.sqnr_db)}{_cell(_short(row.max_error))}"
+        f"{_cell(_short(row.mean_error))}{_cell(_short(row.cosine))}"
+        f"{_cell(_DASH if math.isnan(row.same_top) else f'{100 * row.same_top:.1f}')}</tr>"
+        for row in report.outputs
+    ]
+    heads = ("Output", "Shape", "Type", "#SQNR dB", "#Largest error", "#Mean error", "#Cosine", "#Same greatest %")
+    return _table(heads, rows, sorts=False, high=False) if rows else ""
+
+
+def _network(report: Report) -> str:
+    pictured = _pictured(report)
+    rows = [
+        (
+            f"{words(row.operator_name)} {words(row.name, 80)}: {_decibels(row.sqnr_db)} dB",
+            row.sqnr_db,
+            f"a{row.index}" if row.index in pictured else "",
+        )
+        for row in report.activations
+    ]
+    legend = "".join(
+        f'<span><i class="g-{kind}"></i>{text}</span>'
+        for kind, text in (("good", "30 dB and more"), ("fair", "20 to 30"), ("warn", "10 to 20"), ("bad", "under 10"))
+    )
+    lost = f" {count(len(report.unmatched), 'tensor')} of the float model have no partner." if report.unmatched else ""
+    return (
+        "<p>Each bar is an activation, in the order of execution: its ratio of signal to noise against the float "
+        f"model, with all errors that came before it. A step down shows where accuracy goes.{lost}</p>"
+        f'{report_svg.along(rows)}<div class="legend">{legend}</div>'
+    )
+
+
+def _pictured(report: Report) -> set[int]:
+    return {row.index for row in report.worst[:PICTURES]}
+
+
+def _pictures(report: Report) -> str:
+    worst = report.worst[:PICTURES]
+    if not worst:
+        return ""
+    legend = (
+        '<div class="legend"><span><i class="tq-values"></i>float values, upwards</span>'
+        '<span><i class="tq-range"></i>codes, as the numbers they stand for, downwards</span>'
+        "<span>bars below: the ranges of both</span>"
+        '<span><i class="tq-stored"></i>errors</span><span>heights are square roots of counts</span></div>'
+    )
+    shown = f'<div class="tensors">{"".join(_picture(row, "a") for row in worst[:OPEN])}</div>'
+    more = worst[OPEN:]
+    rest = (
+        f'<details><summary>{count(len(more), "more tensor")}</summary><div class="tensors">'
+        f"{''.join(_picture(row, 'a') for row in more)}</div></details>"
+        if more
+        else ""
+    )
+    return legend + shown + rest
+
+
+def _picture(row: TensorReport, prefix: str) -> str:
+    place = row.operator_name if row.operator is None else f"{row.operator_name} {row.operator}"
+    line = [f'<span class="t-{report_svg.grade(row.sqnr_db)}">{_decibels(row.sqnr_db)} dB</span>', words(place)]
+    line.append(f"{words(row.type)} {shape_words(row.shape)}")
+    if row.scale is not None:
+        line.append(f"scale {_number(row.scale)}, zero point {row.zero_point}")
+    elif row.scales:
+        line.append(count(row.scales, "scale"))
+    line.append(f"largest error {_short(row.max_error)}")
+    if row.clipped:
+        line.append(f'<span class="t-warn">{_percent(row.clipped)} % clipped</span>')
+    if row.worst_channel is not None:
+        line.append(f"channel {row.worst_channel}: {_decibels(row.worst_channel_db)} dB")
+    ranges = [("values", row.low, row.high, "values"), ("codes", row.range_low, row.range_high, "range")]
+    values = None if row.values is None else (row.values[0].tolist(), row.values[1].tolist())
+    codes = None if row.codes is None else (row.codes[0].tolist(), row.codes[1].tolist())
+    errors = "" if row.errors is None else report_svg.errors((row.errors[0].tolist(), row.errors[1].tolist()))
+    return (
+        f'<article class="tensor" id="{prefix}{row.index}"><h3 class="mono">{words(row.name)}</h3>'
+        f'<div class="line">{"".join(f"<span>{part}</span>" for part in line)}</div>'
+        f"{report_svg.histograms(values, codes, ranges)}{errors}</article>"
+    )
+
+
+def _activations(report: Report) -> str:
+    pictured = _pictured(report)
+    rows = []
+    for row in report.worst[:ROWS]:
+        name = words(row.name) or f"tensor {row.index}"
+        link = f'<a href="#a{row.index}">{name}</a>' if row.index in pictured else name
+        rows.append(
+            f"<tr>{_sqnr_cell(row.sqnr_db)}{_cell('' if row.operator is None else str(row.operator))}"
+            f'<td class="fit">{words(row.operator_name)}</td><td class="name mono"><div>{link}</div></td>'
+            f"<td>{words(row.type)}</td>{_cell(_short(row.max_error), row.max_error)}"
+            f"{_cell(_short(row.mean_error), row.mean_error)}{_range_cell(row)}"
+            f"{_cell(_percent(row.clipped), row.clipped)}{_cell(_percent(row.at_low), row.at_low)}"
+            f"{_cell(_percent(row.at_high), row.at_high)}</tr>"
+        )
+    heads = ("^SQNR dB", "^Op", "Operator", "Tensor", "Type", "#Largest error", "#Mean error", "Values, codes",
+             "#Clipped %", "#Lowest %", "#Highest %")  # fmt: skip
+    cut = _cut(len(report.activations))
+    text = (
+        "<p>Clipped values lie outside what the codes can stand for. Lowest and highest are codes at the ends, "
+        "which are saturated unless an activation function ends there.</p>"
+    )
+    return text + _table(heads, rows) + cut if rows else ""
+
+
+def _range_cell(row: TensorReport) -> str:
+    ends = f"{_short(row.low)} … {_short(row.high)}"
+    if not math.isfinite(row.range_low):
+        return f'<td class="fit">{ends}</td>'
+    title = f"values {ends}; codes {_short(row.range_low)} … {_short(row.range_high)}"
+    picture = report_svg.small_range(row.low, row.high, row.range_low, row.range_high)
+    return f'<td class="fit" title="{title}">{ends}{picture}</td>'
+
+
+def _cut(total: int) -> str:
+    return f'<p class="muted">The worst {ROWS:,} of {total:,} are listed.</p>' if total > ROWS else ""
+
+
+def _constants(report: Report) -> str:
+    worst = sorted(report.constants, key=lambda row: row.sqnr_db)
+    if not worst:
+        return ""
+    pictured = {row.index for row in worst[:WEIGHTS]}
+    rows = []
+    for row in worst[:ROWS]:
+        name = words(row.name) or f"tensor {row.index}"
+        link = f'<a href="#c{row.index}">{name}</a>' if row.index in pictured else name
+        reader = "" if row.operator is None else str(row.operator)
+        channel = "" if row.worst_channel is None else f"{row.worst_channel}: {_decibels(row.worst_channel_db)}"
+        rows.append(
+            f'<tr>{_sqnr_cell(row.sqnr_db)}{_cell(reader)}<td class="fit">{words(row.operator_name)}</td>'
+            f'<td class="name mono"><div>{link}</div></td><td>{words(row.type)}</td>'
+            f'<td class="fit">{shape_words(row.shape)}</td>'
+            f"{_cell(f'{row.scales}')}{_cell(_short(row.max_error), row.max_error)}{_range_cell(row)}"
+            f"{_cell(channel, row.worst_channel_db)}</tr>"
+        )
+    heads = ("^SQNR dB", "^Op", "Read by", "Tensor", "Type", "Shape", "#Scales", "#Largest error", "Values, codes",
+             "^Worst channel")  # fmt: skip
+    pictures = "".join(_picture(row, "c") for row in worst[:WEIGHTS])
+    return (
+        _table(heads, rows)
+        + _cut(len(worst))
+        + f'<details><summary>Pictures</summary><div class="tensors">{pictures}</div></details>'
+    )
+
+
+# ---- operators and size ----
+
+
+def kind_of(operator: Operator) -> str:
+    """ "integer": it reads or writes codes; "hybrid": its weights are codes; "float"; "other": neither numbers."""
+    tensors = [tensor for tensor in (*operator.inputs, *operator.outputs) if tensor is not None]
+    moving = [tensor for tensor in tensors if not tensor.is_constant]
+    if any(type_kind(tensor) in ("i", "u") and len(tensor.quantization.scale) for tensor in moving):
+        return "integer"
+    if not any(type_kind(tensor) == "f" for tensor in moving):
+        return "other"
+    return "hybrid" if any(tensor.is_constant and tensor.quantization for tensor in tensors) else "float"
+
+
+def _operators(report: Report) -> str:
+    before = Counter(op.name for graph in report.float_model.subgraphs for op in graph.operators)
+    after = Counter(op.name for graph in report.quantized.subgraphs for op in graph.operators)
+    kinds: dict[str, Counter[str]] = {}
+    versions: dict[str, set[int]] = {}
+    for graph in report.quantized.subgraphs:
+        for op in graph.operators:
+            kinds.setdefault(op.name, Counter())[kind_of(op)] += 1
+            versions.setdefault(op.name, set()).add(op.version)
+    times = {group.name: group.macs for group in report.float_model.summary().groups}
+    rows = []
+    for name in sorted(before | after, key=lambda name: (-times.get(name, 0), -after[name], name)):
+        found = kinds.get(name, Counter())
+        cells = [before[name], after[name], *(found[kind] for kind in ("integer", "hybrid", "float"))]
+        between = ["", "", *[_DASH] * 3] if name in BETWEEN else [""] * 5
+        numbers = "".join(_cell(dash or str(cell)) for dash, cell in zip(between, cells, strict=True))
+        said = ", ".join(map(str, sorted(versions.get(name, ()))))
+        rows.append(
+            f'<tr><td class="mono">{words(name)}</td>{numbers}<td>{said}</td>'
+            f"{_cell(f'{times.get(name, 0):,}', times.get(name, 0))}</tr>"
+        )
+    heads = ("Operator", "#Before", "#After", "#Integer", "#Hybrid", "#Float", "Versions", "#Multiply-adds")
+    return _table(heads, rows)
+
+
+def _bytes(model: Model) -> Counter[str]:
+    """Bytes of constants by type; a buffer that several tensors share counts once."""
+    found: Counter[str] = Counter()
+    seen: set[int] = set()
+    for graph in model.subgraphs:
+        for tensor in graph.tensors:
+            if tensor.is_constant and tensor.buffer not in seen:
+                seen.add(tensor.buffer)
+                found[name_of(tensor.type)] += tensor.nbytes
+    return found
+
+
+def _size(report: Report) -> str:
+    before, after = _bytes(report.float_model), _bytes(report.quantized)
+    rows = [(f"constants of {words(kind)}", before[kind], after[kind]) for kind in sorted(before | after)]
+    rest = [model.nbytes - sum(sizes.values()) for model, sizes in
+            ((report.float_model, before), (report.quantized, after))]  # fmt: skip
+    if min(rest) >= 0:
+        rows.append(("structure, names, metadata", rest[0], rest[1]))
+    rows.append(("the file", report.float_model.nbytes, report.quantized.nbytes))
+    if all(report.arena):
+        rows.append(("memory of activations when it runs", *report.arena))
+    cells = [
+        f"<tr><td>{what}</td>{_cell(f'{x:,}', x)}{_cell(f'{y:,}', y)}{_cell(f'{y / x:.3f}' if x else _DASH)}</tr>"
+        for what, x, y in rows
+    ]
+    return _table(("Bytes of", "#Before", "#After", "#Ratio"), cells, sorts=False, high=False)
+
+
+def _footer() -> str:
+    from tq import __version__
+
+    return (
+        f"<footer>Made by tq {__version__}. SQNR is 10 log10(Σ float² / Σ (float − quantized)²) over all samples; "
+        "the outputs' is of the mean of their ratios. Both models ran in tq, integers with the bits of TFLite's "
+        "reference kernels.</footer>"
+    )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures of the report: two histograms on one axis, SQNR along the network, a small range.
+
+As with tq.pages.svg: each function returns one `<svg>`, or "" where there is nothing finite to draw; shapes of one
+kind are one path.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from tq.pages.svg import _limits, _open, _text, number, ticks
+
+Counts = tuple[Sequence[float], Sequence[float]]
+
+_WIDTH, _LEFT, _RIGHT = 640, 16, 624
+_HALF = 74  # height of a histogram
+_ROW = 13  # of a range
+_SQNR_WIDTH, _SQNR_HEIGHT, _SQNR_LEFT, _SQNR_TOP = 1120, 190, 46, 60  # pixels, and dB at the top
+_MOST = 2000  # bars that are links
+
+
+def grade(decibels: float) -> str:
+    """The class of a SQNR: what a person may pass over, and what not."""
+    if math.isnan(decibels):
+        return "none"
+    return "good" if decibels >= 30 else "fair" if decibels >= 20 else "warn" if decibels >= 10 else "bad"
+
+
+def _outline(counts: Counts, x_of: Callable[[float], float], axis: float, sign: int) -> str:
+    """Bars from the axis up (sign -1) or down (1), as high as the square root of their counts."""
+    numbers, edges = counts
+    top = math.sqrt(max(numbers, default=0)) or 1
+    parts = []
+    for place, count in enumerate(numbers):
+        if count > 0:
+            left, right = x_of(edges[place]), x_of(edges[place + 1])
+            width = max(right - left - (0.5 if right - left > 3 else 0), 0.7)
+            height = max((_HALF - 8) * math.sqrt(count) / top, 1) * sign
+            parts.append(f"M{left:.1f} {axis:g}v{height:.1f}h{width:.1f}V{axis:g}z")
+    return "".join(parts)
+
+
+def histograms(values: Counts | None, codes: Counts | None, ranges: Sequence[tuple[str, float, float, str]]) -> str:
+    """Float values upwards and codes downwards from one axis; under it each range: its name, ends and role."""
+    ranges = [row for row in ranges if math.isfinite(row[1]) and math.isfinite(row[2])]
+    ends = [end for _name, low, high, _role in ranges for end in (low, high)]
+    for counts in (values, codes):
+        if counts is not None:
+            ends += [counts[1][0], counts[1][-1]]
+    limits = _limits([float(end) for end in ends])
+    if limits is None:
+        return ""
+    low, high = limits
+    scale = (_RIGHT - _LEFT) / (high - low)
+
+    def x_of(value: float) -> float:
+        return _LEFT + (min(max(float(value), low), high) - low) * scale
+
+    axis = 4 + _HALF
+    bottom = axis + (_HALF if codes is not None else 6)
+    spoken = "; ".join(f"{name} {number(a)} to {number(b)}" for name, a, b, _role in ranges)
+    parts = [_open(bottom + _ROW * len(ranges) + 20, f"histograms; {spoken}")]
+    marks = ticks(low, high)
+    lowest = bottom + _ROW * len(ranges)
+    parts.append(f'<path class="tq-grid" d="{"".join(f"M{x_of(t):.1f} 4V{lowest}" for t in marks)}"/>')
+    if values is not None:
+        parts.append(f'<path class="tq-values" d="{_outline(values, x_of, axis, -1)}"/>')
+    if codes is not None:
+        parts.append(f'<path class="tq-range" d="{_outline(codes, x_of, axis, 1)}"/>')
+    parts.append(f'<path class="tq-axis" d="M{_LEFT} {axis}H{_RIGHT}"/>')
+    for place, (_name, first, last, role) in enumerate(ranges):
+        y = bottom + 4 + place * _ROW
+        left, right = x_of(first), x_of(last)
+        parts.append(
+            f'<rect class="tq-{role}" x="{left:.1f}" y="{y}" width="{max(right - left, 1.5):.1f}" height="6"/>'
+        )
+    for mark in marks:
+        x = x_of(mark)
+        anchor = "end" if x > _RIGHT - 24 else "start" if x < _LEFT + 12 else "middle"
+        parts.append(_text(min(max(x, 2), _WIDTH - 2), lowest + 15, number(mark), anchor))
+    return "".join(parts) + "</svg>"
+
+
+def errors(counts: Counts) -> str:
+    """A histogram of errors around zero."""
+    low, high = float(counts[1][0]), float(counts[1][-1])
+    end = max(-low, high)
+    if not 0 < end < math.inf:
+        return ""
+    scale = (_RIGHT - _LEFT) / (2 * end)
+
+    def x_of(value: float) -> float:
+        return _LEFT + (float(value) + end) * scale
+
+    axis = _HALF - 6
+    parts = [_open(axis + 18, f"histogram of errors from {number(low)} to {number(high)}")]
+    parts.append(f'<path class="tq-grid" d="M{x_of(0):.1f} 0V{axis}"/>')
+    parts.append(f'<path class="tq-stored" d="{_outline(counts, x_of, axis, -1)}"/>')
+    parts.append(f'<path class="tq-axis" d="M{_LEFT} {axis}H{_RIGHT}"/>')
+    parts += [_text(2, axis + 14, number(-end)), _text(x_of(0), axis + 14, "0", "middle")]
+    parts.append(_text(_WIDTH - 2, axis + 14, number(end), "end"))
+    return "".join(parts) + "</svg>"
+
+
+def along(rows: Sequence[tuple[str, float, str]]) -> str:
+    """A bar for each tensor as they run: its label (HTML), SQNR in dB, where a click leads ("": no link)."""
+    if not rows:
+        return ""
+    right, bottom = _SQNR_WIDTH - 6, _SQNR_HEIGHT - 20
+    pitch = (right - _SQNR_LEFT) / len(rows)
+
+    def y_of(decibels: float) -> float:
+        return bottom - (bottom - 8) * min(max(decibels, 0.0), _SQNR_TOP) / _SQNR_TOP
+
+    parts = [
+        f'<svg class="along" role="img" aria-label="SQNR of {len(rows)} tensors in the order of execution" '
+        f'viewBox="0 0 {_SQNR_WIDTH} {_SQNR_HEIGHT}">'
+    ]
+    marks = (0, 10, 20, 30, 40, 50, 60)
+    parts.append(f'<path class="tq-grid" d="{"".join(f"M{_SQNR_LEFT} {y_of(m):.1f}H{right}" for m in marks)}"/>')
+    parts += [_text(_SQNR_LEFT - 6, y_of(mark) + 4, f"{mark}", "end") for mark in marks]
+    parts.append(_text(4, 12, "dB"))
+    width = max(pitch - (1 if pitch > 3 else 0), 0.6)
+    for place, (label, decibels, link) in enumerate(rows[:_MOST]):
+        if math.isnan(decibels):
+            continue
+        top = min(y_of(decibels), bottom - 1)
+        x = _SQNR_LEFT + place * pitch
+        shape = f'x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{bottom - top:.1f}"'
+        bar = f'<rect class="g-{grade(decibels)}" {shape}><title>{label}</title></rect>'
+        parts.append(f'<a href="#{link}">{bar}</a>' if link else bar)
+    parts.append(f'<path class="tq-axis" d="M{_SQNR_LEFT} {bottom}H{right}"/>')
+    first, last = (_SQNR_LEFT, bottom + 15), (right, bottom + 15)
+    parts.append(_text(*first, "input") + _text(*last, "output", "end"))
+    return "".join(parts) + "</svg>"
+
+
+def small_range(low: float, high: float, range_low: float, range_high: float) -> str:
+    """What the values use (the thick bar) of what codes can stand for (the thin one)."""
+    limits = _limits([low, high, range_low, range_high])
+    if limits is None or not all(map(math.isfinite, (low, high, range_low, range_high))):
+        return ""
+    scale = 108 / (limits[1] - limits[0])
+    left, right = (1 + (end - limits[0]) * scale for end in (range_low, range_high))
+    first, last = (1 + (end - limits[0]) * scale for end in (low, high))
+    return (
+        '<svg class="small" viewBox="0 0 110 12" aria-hidden="true">'
+        f'<rect class="tq-range" x="{left:.1f}" y="8" width="{max(right - left, 1):.1f}" height="3"/>'
+        f'<rect class="tq-values" x="{first:.1f}" y="1" width="{max(last - first, 1):.1f}" height="5"/></svg>'
+    )

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of TFLite's kernels would compute each operator of a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tq.running.interpreter import Interpreter
+
+
+@dataclass(frozen=True)
+class Backend:
+    """An operator, and whose arithmetic it follows."""
+
+    index: int
+    operator: str
+    numerics: str  #: "reference", "optimized" or "xnnpack"
+    rule: str  #: why
+    litert: str | None  #: what LiteRT does in place of running it; None: it runs it, as far as tq knows
+
+
+class Backends(list[Backend]):
+    """A Backend for each operator of a subgraph, in order.  `str()` is a table."""
+
+    def __str__(self) -> str:
+        lines = ["   # operator                 numerics   rule"]
+        for row in self:
+            lines.append(f"{row.index:4} {row.operator[:24]:24} {row.numerics:10} {row.rule}")
+            if row.litert:
+                lines.append(f"{'':41}{row.litert}")
+        counts = Counter(row.numerics for row in self)
+        lines.append("     " + ", ".join(f"{name}: {count}" for name, count in sorted(counts.items())))
+        return "\n".join(lines)
+
+
+def backends(interpreter: Interpreter, subgraph: int) -> Backends:
+    """See Interpreter.backends."""
+    operators = interpreter.model.subgraphs[subgraph].operators
+    rows = interpreter._backends(subgraph)
+    return Backends(Backend(op.index, op.name, *row) for op, row in zip(operators, rows, strict=True))

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs of the same inputs, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tq.nearest import hint
+from tq.running.limits import NONE, Limits
+from tq.sources import opened
+
+if TYPE_CHECKING:
+    from tq.running.difference_steps import DifferenceSteps
+
+
+@dataclass(frozen=True)
+class TensorComparison:
+    """A tensor of two runs."""
+
+    index: int  # in the first model's subgraph 0
+    index_b: int
+    name: str
+    operator: int | None  # of the first model, that writes it
+    operator_name: str
+    dtype: str
+    shape: tuple[int, ...]
+    equal: bool  # in every bit
+    different: int  # elements
+    max_error: float  # of real values: integer codes times their scale
+    sqnr_db: float  # inf where nothing differs
+    max_codes: int | None  # the largest difference of codes, or of other integers; None for other types
+    is_output: bool  # of the first model's subgraph 0
+
+
+@dataclass
+class Comparison:
+    """Two runs of the same inputs, tensor by tensor in the order of execution.  `str()` is a table."""
+
+    rows: list[TensorComparison]
+    unmatched: list[str]  # names of the first model's tensors that the second does not have, or not in that shape
+    steps: DifferenceSteps | None = None  # of an element of the first tensor that differs, where both models are one
+
+    @property
+    def equal(self) -> bool:
+        """Whether no tensor differs."""
+        return all(row.equal for row in self.rows)
+
+    @property
+    def first_difference(self) -> TensorComparison | None:
+        """The first tensor that differs."""
+        return next((row for row in self.rows if not row.equal), None)
+
+    @property
+    def outputs(self) -> list[TensorComparison]:
+        """The outputs: how far a difference has grown."""
+        return [row for row in self.rows if row.is_output]
+
+    def __str__(self) -> str:
+        lines = ["tensor operator             dtype    different    max error  SQNR dB  name"]
+        for row in self.rows:
+            lines.append(
+                f"{row.index:6} {row.operator_name[:20]:20} {row.dtype:8} {row.different:9} {row.max_error:12.6g}"
+                f" {row.sqnr_db:8.2f}  {row.name[:60]}"
+            )
+        first = self.first_difference
+        if first is None:
+            lines.append(f"all {len(self.rows)} tensors are equal")
+        else:
+            lines.append(
+                f"{sum(not row.equal for row in self.rows)} of {len(self.rows)} tensors differ; the first is "
+                f"{first.index} '{first.name}', of operator {first.operator} ({first.operator_name})"
+            )
+            lines += [f"output {row.index} '{row.name}': {_how_far(row)}" for row in self.outputs]
+        if self.steps is not None:
+            lines.append(str(self.steps))
+        if self.unmatched:
+            lines.append(f"{len(self.unmatched)} tensors have no partner: {', '.join(self.unmatched[:8])}")
+        return "\n".join(lines)
+
+
+def _how_far(row: TensorComparison) -> str:
+    if row.equal:
+        return "equal"
+    codes = "" if row.max_codes is None else f" by up to {row.max_codes} code{'' if row.max_codes == 1 else 's'},"
+    count = int(np.prod(row.shape))
+    return f"{row.different} of {count} elements differ{codes} {row.max_error:.6g}; SQNR {row.sqnr_db:.2f} dB"
+
+
+def _interpreter(source: Any, numerics: str | None, limits: Limits) -> Any:
+    """An interpreter, tq's or one like it, that keeps every tensor."""
+    if hasattr(source, "invoke") and hasattr(source, "get_tensor"):
+        if numerics is not None:
+            raise ValueError(f"numerics={numerics!r} needs a model; {source!r} is an interpreter, which has its own")
+        if limits != NONE:
+            raise ValueError(f"max_memory and max_multiply_adds need a model; {source!r} is an interpreter")
+        return source
+    from tq.running.interpreter import Interpreter
+
+    model = opened(source)
+    return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics, **limits._asdict())
+
+
+def feed(interpreter: Any, inputs: Any) -> None:
+    """Allocates an interpreter for inputs (an array, a list in input order, a dict by name) and sets them.
+
+    ValueError: they do not fit the model.
+    """
+    details = interpreter.get_input_details()
+    if isinstance(inputs, Mapping):
+        by_name = {item["name"]: item for item in details}
+        unknown = [name for name in inputs if name not in by_name]
+        if unknown:
+            raise ValueError(
+                f"no input is called {unknown[0]!r}; the inputs are {', '.join(by_name)}"
+                f"{hint(str(unknown[0]), by_name)}"
+            )
+        pairs = [(by_name[name], value) for name, value in inputs.items()]
+    else:
+        values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+        if len(values) != len(details):
+            raise ValueError(f"{len(values)} inputs are given; the model has {len(details)}")
+        pairs = list(zip(details, values, strict=True))
+    values_of = [(item, np.asarray(value)) for item, value in pairs]
+    for item, value in values_of:
+        if tuple(item["shape"]) != value.shape:
+            interpreter.resize_tensor_input(item["index"], value.shape)
+    interpreter.allocate_tensors()
+    for item, value in values_of:
+        interpreter.set_tensor(item["index"], value)
+
+
+def _value(interpreter: Any, index: int) -> Any:
+    try:
+        return np.asarray(interpreter.get_tensor(index))
+    except ValueError:
+        return None
+
+
+def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
+    """float64 values; codes times their scale where they have one."""
+    if value.dtype.kind not in "iuf" or value.dtype.kind == "f":
+        result: np.ndarray = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+        return result
+    parameters = details["quantization_parameters"]
+    scales, zeros = parameters["scales"], parameters["zero_points"]
+    real: np.ndarray = value.astype(np.float64)
+    if len(scales) == 0:
+        return real
+    shape, axis = [1] * value.ndim, parameters["quantized_dimension"]
+    along = len(scales) > 1
+    if len(zeros) not in (1, len(scales)) or (along and value.shape[axis : axis + 1] != (len(scales),)):
+        return real  # parameters that do not fit: the quantized values themselves are compared
+    if along:
+        shape[axis] = -1
+    with np.errstate(all="ignore"):
+        real = (real - zeros.astype(np.float64).reshape(shape)) * scales.astype(np.float64).reshape(shape)
+    return real
+
+
+def _errors(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+    """Largest absolute error, SQNR in dB of b against a; both ignore elements that are equal, be they not finite."""
+    with np.errstate(all="ignore"):
+        same = (a == b) | ((a != a) & (b != b))
+        error = np.where(same, 0, np.abs(a - b))
+        noise, signal = float(np.sum(error**2)), float(np.sum(np.abs(np.where(np.isfinite(a), a, 0)) ** 2))
+        if noise == 0:
+            return 0.0, float("inf")
+        return float(np.max(error)), float(10 * np.log10(signal / noise)) if signal else float("-inf")
+
+
+def _code_error(x: np.ndarray, y: np.ndarray) -> int | None:
+    if x.dtype.kind not in "iu" or x.dtype != y.dtype or x.size == 0:
+        return None
+    wide = x.dtype.itemsize == 8  # differences of 64 bits are Python's
+    apart = np.abs(x.astype(object) - y.astype(object)) if wide else np.abs(x.astype(np.int64) - y.astype(np.int64))
+    return int(np.max(apart))
+
+
+def _producers(interpreter: Any) -> dict[int, tuple[int, str]]:
+    return {
+        int(tensor): (op["index"], op["op_name"])
+        for op in interpreter._get_ops_details()
+        if op["op_name"] != "DELEGATE"
+        for tensor in op["outputs"]
+    }
+
+
+def compare(
+    a: Any,
+    b: Any = None,
+    inputs: Any = None,
+    *,
+    numerics: Sequence[str] | None = None,
+    max_memory: int | None = None,
+    max_multiply_adds: int | None = None,
+) -> Comparison:
+    """Runs two models on the same inputs, and compares every tensor that both have.
+
+    a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's; make those with
+        experimental_preserve_all_tensors=True, or their intermediate tensors do not count. b may be left out where
+        numerics is given: the same model twice.
+    inputs: an array, a list of arrays in input order, or a dict by input name.
+    numerics: two names, as ("reference", "xnnpack"): whose arithmetic a and b run with (see Interpreter).
+    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them; interpreters have their own.
+
+    Tensors are matched by name (those of one name in their order), and where the first model has the same number of
+    tensors as the second, by index.  Quantized values are compared as codes for equality, and as real numbers for
+    errors, so a float model can stand beside a quantized one.
+    Where both run the same operators, `Comparison.steps` tells, for an element of the first tensor that differs, the
+    accumulator and each run's steps from it to the code.
+    ValueError: the inputs do not fit a model; numerics is not two names.
+    """
+    names: Sequence[str | None] = (None, None) if numerics is None else tuple(numerics)
+    if isinstance(numerics, str) or len(names) != 2:
+        raise ValueError(f"numerics is {numerics!r}; it must be two names, as ('reference', 'xnnpack')")
+    if inputs is None or (b is None and numerics is None):
+        raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics'}")
+    if b is None:
+        b = a = opened(a)
+    limits = Limits(max_memory, max_multiply_adds)
+    one, two = _interpreter(a, names[0], limits), _interpreter(b, names[1], limits)
+    for interpreter in (one, two):
+        feed(interpreter, inputs)
+        interpreter.invoke()
+    return _compare_runs(one, two)
+
+
+def _compare_runs(one: Any, two: Any) -> Comparison:
+    details_a = {item["index"]: item for item in one.get_tensor_details()}
+    details_b = {item["index"]: item for item in two.get_tensor_details()}
+    partners = _partners(details_a, details_b)
+    producers = _producers(one)
+    ends = [item["index"] for item in one.get_input_details()]
+    outputs = {item["index"] for item in one.get_output_details()}
+    order = ends + [index for index in producers if index in details_a]
+    rows, unmatched = [], []
+    for index in order:
+        other = details_b.get(partners.get(index, -1))
+        row = _compare_tensor(one, two, details_a[index], other, producers.get(index), index in outputs)
+        if row is None:
+            unmatched.append(details_a[index]["name"])
+        else:
+            rows.append(row)
+    made = Comparison(rows, unmatched)
+    made.steps = _steps(one, two, made.first_difference)
+    return made
+
+
+def _backend(interpreter: Any, operator: int) -> str | None:
+    """Whose arithmetic an operator of a tq run follows; None: not known."""
+    from tq.running.interpreter import Interpreter
+
+    return interpreter._backends()[operator][0] if isinstance(interpreter, Interpreter) else None
+
+
+def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceSteps | None:
+    """How the first difference arises, where the two runs are of the same operators and at least one is tq's."""
+    from tq.running.interpreter import Interpreter
+
+    known = next((item for item in (one, two) if isinstance(item, Interpreter)), None)
+    if first is None or first.operator is None or first.index != first.index_b or known is None:
+        return None
+    op = known.model.subgraphs[0].operators[first.operator]
+    tensor = known.model.subgraphs[0].tensors[first.index]
+    theirs = two._get_op_details(first.operator) if hasattr(two, "_get_op_details") else None
+    if op.output_indices[:1] != (first.index,) or theirs is None or theirs["op_name"] != op.name:
+        return None
+    reads = [index for index in op.input_indices if index >= 0]
+    if any(_differs(_value(one, index), _value(two, index)) for index in reads):
+        return None
+    from tq.running.difference_steps import explain_element
+
+    values = _value(one, first.index), _value(two, first.index)
+    if any(value.dtype.kind not in "iuf" for value in values):
+        return None
+    return explain_element(known, op, tensor, values, (_backend(one, op.index), _backend(two, op.index)))
+
+
+def _differs(x: Any, y: Any) -> bool:
+    """Whether the operator saw other inputs, or nobody can tell."""
+    return x is None or y is None or x.shape != y.shape or x.tobytes() != y.tobytes()
+
+
+def _partners(a: dict[int, Any], b: dict[int, Any]) -> dict[int, int]:
+    same_layout = [(i, d["name"]) for i, d in a.items()] == [(i, d["name"]) for i, d in b.items()]
+    if same_layout:
+        return {index: index for index in a}
+    places: dict[str, list[int]] = {}
+    for index in reversed(list(b)):
+        places.setdefault(b[index]["name"], []).append(index)
+    return {i: places[d["name"]].pop() for i, d in a.items() if places.get(d["name"])}
+
+
+def _compare_tensor(
+    one: Any, two: Any, details: Any, other: Any, producer: tuple[int, str] | None, is_output: bool
+) -> TensorComparison | None:
+    if other is None:
+        return None
+    x, y = _value(one, details["index"]), _value(two, other["index"])
+    if x is None or y is None or x.shape != y.shape:
+        return None
+    operator, name = producer if producer else (None, "input")
+    equal = x.dtype == y.dtype and (x.tobytes() == y.tobytes() if x.dtype != object else bool(np.all(x == y)))
+    if x.dtype.kind in "OSU" or x.dtype.kind == "V":
+        different, error, sqnr, codes = int(np.sum(x != y)), float("nan"), float("nan"), None
+    else:
+        real_x, real_y = _real(x, details), _real(y, other)
+        left, right = (x, y) if x.dtype == y.dtype else (real_x, real_y)
+        different = int(np.sum(~((left == right) | ((left != left) & (right != right)))))
+        error, sqnr = _errors(real_x, real_y)
+        codes = _code_error(x, y)
+    return TensorComparison(
+        details["index"],
+        other["index"],
+        details["name"],
+        operator,
+        name,
+        str(x.dtype),
+        x.shape,
+        equal,
+        different,
+        error,
+        sqnr,
+        codes,
+        is_output,
+    )
