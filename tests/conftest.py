@@ -10,19 +10,23 @@ ROOT = Path(__file__).parents[1]
 
 CORPUS = Path(os.environ.get("TQ_MODELS") or ROOT.parent / "shared" / "models")
 
+# Tests that the default run leaves out: {option and marker: (the time they take, the tiers that the option runs)}.
+TIERS = {"slow": ("minutes", {"slow"}), "thorough": ("hours", {"slow", "thorough"})}
+
 
 def pytest_addoption(parser):
-    parser.addoption("--slow", action="store_true", help="also run the tests that take minutes")
+    for tier, (time, _) in TIERS.items():
+        parser.addoption(f"--{tier}", action="store_true", help=f"also run the tests that take {time}")
 
 
 def pytest_collection_modifyitems(config, items):
     # The longest test begins first, or one of several processes ends with it alone.
     items.sort(key=lambda item: item.name != "test_kernels[aarch64]")
-    if config.getoption("--slow"):
-        return
+    chosen = {name for tier, (_, names) in TIERS.items() if config.getoption(f"--{tier}") for name in names}
     for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
+        for tier in TIERS.keys() - chosen:
+            if tier in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=f"takes {TIERS[tier][0]}; run with --{tier}"))
 
 
 @pytest.fixture(scope="session")

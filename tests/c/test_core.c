@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tests of the core that need no Python: built with the sanitizers and run by tests/test_c_core.py.
+ * Tests of the core that need no Python: built with the sanitizers and run by tests/whole/test_c_core.py.
  * Prints what failed; exits 1 where anything did.
  */
 #include "check.h"

@@ -11,7 +11,7 @@
  *   replay havoc SEED COUNT FILE...   COUNT copies of each file, each damaged in 2 to 9 places
  *   replay tiny                    short files made of everything interesting
  *   replay stream [FROM]           files from the standard input, each behind its length in 4 bytes: how
- *                                  tests/impossible.py writes them; those before number FROM are passed over
+ *                                  tests/support/impossible.py writes them; those before number FROM are passed over
  *
  * Each case lies in a heap block of exactly its size, so that AddressSanitizer sees an overread of
  * one byte.  A case that takes more than 20 seconds of the processor, or 10 minutes, is a hang.  The last line counts

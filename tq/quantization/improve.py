@@ -14,9 +14,9 @@ from dataclasses import replace
 
 from tq._core import Model, QuantizationParams, choose_quantization_params
 from tq.accuracy import measuring
-from tq.accuracy.sensitivities import measure
 from tq.accuracy.matching import is_computed
 from tq.accuracy.measuring import Samples
+from tq.accuracy.sensitivities import measure
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain

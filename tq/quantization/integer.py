@@ -3,7 +3,7 @@
 
 INTEGER has the operators that tq.quantize_model can make integer operators; FLOAT has those that stay float although
 some kernel takes integers, with the reason.  The passes of this folder, the tests and docs/quantization.md
-(tests/quantization_table.py) walk the rows.
+(tests/support/quantization_table.py) walk the rows.
 
 Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc (shared and fixed parameters) and
 tflite/kernels (types and limits); where those kernels compute something else than the operator means,

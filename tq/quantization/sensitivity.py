@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tq._core import Model
-from tq.accuracy.sensitivities import WAYS, Sensitivity, measure
 from tq.accuracy.measuring import Samples
+from tq.accuracy.sensitivities import WAYS, Sensitivity, measure
 from tq.calibration.calibrate import Calibration
 from tq.quantization.options import needs_samples
 from tq.quantization.quantize import quantize_model

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose loops are compiled for several instruction sets and run on threads give the same bits with each:
+large random models, run with instruction sets masked and on several threads."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from models import build_model, operator, tensor
+from repository import import_path
+
+import tq
+
+FLOATS, CODES = ("float32",), ("int8", "uint8", "int16")
+I32 = np.int32
+
+
+def pool(size, stride):
+    sides = {"stride_w": stride, "stride_h": stride, "filter_width": size, "filter_height": size}
+    return {"padding": "SAME", "fused_activation_function": "RELU", **sides}
+
+
+def cases():
+    """name, input type, input shape, constants, options."""
+    for type in FLOATS + CODES:
+        for shape, size in (([2, 19, 17, 67], 3), ([1, 13, 14, 300], 12), ([1, 40, 40, 1], 2)):
+            for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", *(["L2_POOL_2D"] if type == "float32" else [])):
+                yield name, type, shape, [], pool(size, 2)
+        yield "RESIZE_BILINEAR", type, [2, 9, 11, 37], [I32([140, 33])], {}
+        yield "RESIZE_BILINEAR", type, [1, 30, 31, 3], [I32([61, 200])], {"half_pixel_centers": True}
+        nearest = {"align_corners": True}
+        yield "RESIZE_NEAREST_NEIGHBOR", type, [2, 9, 11, 37], [I32([140, 133])], nearest
+        for axes in ([1, 2], [3], [0, 2], [0, 1, 2, 3]):
+            for name in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
+                yield name, type, [3, 11, 13, 530], [I32(axes)], {"keep_dims": True}
+        for order in ([0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 1, 0]):
+            yield "TRANSPOSE", type, [2, 61, 35, 67], [I32(order)], {}
+        pads = I32([[0, 0], [3, 2], [0, 1], [0, 0]])
+        yield "PAD", type, [1, 90, 91, 33], [pads], {}
+        yield "TILE", type, [3, 5, 71], [I32([7, 2, 50])], {}
+        if type != "int16":
+            yield "ARG_MAX", type, [700, 21], [I32(1)], {"output_type": "INT32"}
+            yield "ARG_MIN", type, [30, 1001], [I32(-1)], {"output_type": "INT64"}
+            yield "ARG_MAX", type, [5, 33, 517], [I32(1)], {"output_type": "INT32"}
+
+
+def digest(threads):
+    """A hash of what all cases compute."""
+    total = hashlib.sha256()
+    for number, (name, type, shape, constants, options) in enumerate(cases()):
+        rng = np.random.default_rng(number)
+        scale = {"scale": 0.05, "zero_point": 0} if type in CODES else {}
+        out = options.get("output_type", type)
+        tensors = [tensor("x", shape, type, **scale)]
+        tensors += [tensor(f"c{k}", list(value.shape), "INT32", value) for k, value in enumerate(constants)]
+        tensors.append(tensor("y", [1] * len(shape), out, **({} if name.startswith("ARG") else scale)))
+        last = len(tensors) - 1
+        item = operator(name, list(range(last)), [last], **options, version=2)
+        interpreter = tq.Interpreter(model_content=build_model(tensors, [item], [0], [last]), num_threads=threads)
+        interpreter.allocate_tensors()
+        if type in CODES:
+            values = rng.integers(np.iinfo(type).min, np.iinfo(type).max, shape, type, endpoint=True)
+        else:
+            values = np.where(rng.random(shape) < 0.02, np.nan, rng.normal(size=shape)).astype(type)
+            values = values if name.startswith(("ARG", "MAX", "REDUCE")) else np.nan_to_num(values)
+        interpreter.set_tensor(0, values)
+        interpreter.invoke()
+        result = interpreter.get_tensor(last)
+        total.update(f"{number} {result.shape} {result.dtype}".encode() + result.tobytes())
+    return total.hexdigest()
+
+
+def digest_with(mask):
+    """The digest on one thread of a process in which these instruction sets are masked."""
+    path = os.pathsep.join(import_path(__file__))
+    code = "import test_movement_variants as t; print(t.digest(1))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TQ_DISABLE_CPU": mask, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def scalar():
+    return digest_with("avx512,avx2,neon")
+
+
+@pytest.mark.parametrize("mask", ["", "avx512"])
+def test_instruction_sets_agree(mask, scalar):
+    assert digest_with(mask) == scalar
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_threads_agree(threads, scalar):
+    assert digest(threads) == scalar

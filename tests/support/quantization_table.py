@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/quantization.md: what tq.quantize_model makes of each operator.
+
+    python tests/support/quantization_table.py > docs/quantization.md
+
+The operators and their rules are the rows of tq/quantization/integer.py and tq/quantization/recipes.py; the kernels
+are those that the tests compare with LiteRT (generators).
+"""
+
+import built  # noqa: F401
+import generators
+
+from tq.quantization.integer import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
+from tq.quantization.recipes import WEIGHTS
+
+HEAD = """# What quantization makes of each operator
+
+`tq.quantize_model` with the recipes `int8` and `int16x8` gives an operator integer inputs and outputs where LiteRT has
+a kernel for them that computes what the operator means; all others stay float32 between DEQUANTIZE and QUANTIZE, and so
+do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), and operators
+that only move data where no other integer operator reads or writes it. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+BIDIRECTIONAL operators have no integer kernels. This file is made by `quantization_table.py`.
+
+Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
+activations, of scale s_input * s_weights, and where a bias would not fit the weights' scale grows. Weights that
+are computed are activations with zero point 0 beside int8, and beside int16 int8 values that a QUANTIZE makes.
+Constants that several operators share are written once for each pair of parameters.
+
+The fused activations TANH and SIGN_BIT stand in the way of nothing: LiteRT's kernels ignore them, of floats as of
+integers, or refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which stay as they are). An SVDF gets
+integers with RELU, an LSTM with TANH: LiteRT's integer kernels have these alone.
+
+READ_VARIABLE and ASSIGN_VARIABLE copy quantized values, where all operators that touch the variable, in whatever
+subgraph, have a range and an integer operator beside them: then all have one type and the same parameters, by the range
+of all of them. Calibration sees a variable's values with `reset_variables=False`, where samples are the steps of a
+stream.
+
+IF, STABLEHLO_CASE and WHILE hand quantized values over, with the same parameters on both sides, where little is lost by
+that: all branches read the values with integer operators, or write them with such; one in a loop's body writes the
+values that the loop hands on; and with 8 bits the range of all is at most 1.5 times that of each of these. Other inputs
+and outputs of them stay float, as do branches that no sample takes. A rule that leaves the operator float leaves all of
+it float.
+Beside float inputs and outputs (loops of 50 steps, 8 and 128 values wide) that took tq 1.1 to 1.9 times less time
+and LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since what the loop begins with and what it makes have one
+range. What STABLEHLO_COMPOSITE calls has float inputs and outputs: these are what the composite's name promises to
+those who run it by that name.
+
+What an output's parameters are:
+
+- free: by its own range, without what those that read it cut off, be they RELU or MINIMUM and MAXIMUM with a constant
+- same: those of the inputs, by the range of all of them
+- centered: the same, with zero point 0, since the kernel writes the quantized value 0 for 0.0
+- fixed: a scale and a zero point that the kernel demands
+- reads: the inputs are quantized; the outputs are indices, truth values or shapes
+- none: the operator stays float
+
+| operator | int8 | int16 | |
+|---|---|---|---|
+"""
+
+INSTEAD_HEAD = """
+## Written as others
+
+| operator | what is written, and why |
+|---|---|
+"""
+
+FLOAT_HEAD = """
+## Stay float although some kernel takes integers
+
+| operator | |
+|---|---|
+"""
+
+WEIGHTS_HEAD = """
+## Weights alone
+
+The recipes that leave activations float quantize the weights of these operators; `dynamic_...` and `blockwise_int4`
+where a kernel multiplies such weights with float activations, the others behind a DEQUANTIZE. Weights that a file keeps
+as float16, or sparse, count as float32.
+
+| operator | inputs | scales | types beside float activations |
+|---|---|---|---|
+"""
+
+PEERS_HEAD = """
+## Beside TFLiteConverter and ai-edge-quantizer
+
+From the same float model and calibration data the scales of int8 weights are TFLiteConverter's, and their values but
+for single ones that differ by one; int4 weights are ai-edge-quantizer's; scales of activations are TFLiteConverter's
+but for the last bits in which the runtimes' float kernels differ (`tests/quantization/test_quantize_converter.py` and
+`tests/quantization/test_quantize_model.py`). What differs:
+
+| what | tq | others |
+|---|---|---|
+"""
+
+PEERS = (
+    (
+        "tensors that share parameters",
+        "the range of all of them",
+        "TFLiteConverter: that of the last, which cuts off what a first one has beyond it; QUANTIZE between with int16",
+    ),
+    (
+        "an operand that TFLite overwrites with the sum",
+        "its own range",
+        "TFLiteConverter's calibrator sees the sum there too",
+    ),
+    (
+        "what only RELU, RELU6, MINIMUM or MAXIMUM with a constant read",
+        "the range of what passes them; the constant widens no range",
+        "TFLiteConverter: the whole range; ai-edge-quantizer: MINIMUM and MAXIMUM in float",
+    ),
+    (
+        "slopes of PRELU beside int8",
+        "from the least to the greatest of them",
+        "TFLiteConverter: as far below 0 as above, with half as many quantized values",
+    ),
+    (
+        "outputs that were always 0",
+        "a scale with which XNNPACK takes the operator",
+        "ranges of 1e-6: LiteRT's default resolver refuses the model",
+    ),
+    (
+        "scales of blocks that float16 rounds to 0",
+        "float16's least number",
+        "ai-edge-quantizer: 0, with which LiteRT's default resolver refuses the model",
+    ),
+    (
+        "versions of int16 operators",
+        "those that brought int16",
+        "TFLiteConverter: those of int8; ai-edge-quantizer: as they were",
+    ),
+    ("biases that pass int32", "the channel's scales grow until they fit", "ai-edge-quantizer: -2^31"),
+    (
+        "NEG, SQUARE, SUM, DIV by a constant",
+        "written as MUL or MEAN",
+        "kernels that compute something else, or float",
+    ),
+    (
+        "masks, and logarithms of small values",
+        "float, with what leads to the logarithm",
+        "integers: what stands beside a mask is lost, and small values are 0",
+    ),
+    (
+        "LOGISTIC",
+        "the scale that LiteRT's kernels ask for",
+        "ai-edge-quantizer: the output's own, which only XNNPACK takes",
+    ),
+)
+
+WORDS = {FREE: "free", SAME: "same", CENTERED: "centered", READS: "reads", None: "none"}
+
+
+def kernels(type_):
+    """The builtin operators that LiteRT runs on integers of a type."""
+    found = set()
+    for operator, kind in generators.rows():
+        if type_ in kind.split("-") and not operator.startswith("Signal") and operator not in generators.GRAPHS:
+            found.add(operator)
+    return found
+
+
+def shown(output):
+    if isinstance(output, tuple):
+        return f"fixed: 1/{round(1 / output[0])}, {output[1]}"
+    return WORDS[output]
+
+
+def remarks(name, row):
+    if name in INSTEAD:
+        return f"written as {INSTEAD[name].split(':')[0]}"
+    found = []
+    if row.limit is not None:
+        found.append(row.limit.why)
+    if row.only is not None:
+        found.append(f"{row.only[0]} {' or '.join(row.only[1])} alone")
+    if name in NOT_INT16:
+        found.append(NOT_INT16[name])
+    if row.recurrent:
+        found.append("states, and values between, by their ranges step by step; int16 cells")
+    if name in CALLING:
+        found.append("what goes in and out, each by its own range, where all subgraphs that it calls agree")
+    if row.narrow is not None:
+        found.append(f"input {row.narrow} is int8 beside int16 too")
+    return "; ".join(found)
+
+
+def document():
+    """The file's text."""
+    text = HEAD
+    for name, row in sorted(INTEGER.items()):
+        text += f"| {name} | {shown(row.int8)} | {shown(row.int16)} | {remarks(name, row)} |\n"
+    text += INSTEAD_HEAD + "".join(f"| {name} | {why} |\n" for name, why in INSTEAD.items())
+    text += FLOAT_HEAD + "".join(f"| {name} | {why} |\n" for name, why in FLOAT.items())
+    text += WEIGHTS_HEAD
+    for name, row in sorted(WEIGHTS.items()):
+        axis = "one" if row.axis is None else f"along axis {row.axis}"
+        hybrid = ", ".join((*row.hybrid, *(["int4 in blocks"] if row.in_blocks else []))) or "none"
+        text += f"| {name} | {', '.join(map(str, row.inputs))} | {axis} | {hybrid} |\n"
+    return text + PEERS_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in PEERS)
+
+
+if __name__ == "__main__":
+    print(document(), end="")
