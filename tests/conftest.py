@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from commands import run  # noqa: F401  (a fixture)
 
 ROOT = Path(__file__).parents[1]
 

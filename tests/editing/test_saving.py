@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import pytest
-from commands import DEMO, environment, failed, fine, run  # noqa: F401
+from commands import DEMO, environment, failed, fine
 
 import tq
 from tq import saving
@@ -57,7 +57,7 @@ OVERWRITING = {
 
 
 @pytest.mark.parametrize("name", OVERWRITING)
-def test_no_command_writes_over_what_it_reads(name, run, folder):  # noqa: F811
+def test_no_command_writes_over_what_it_reads(name, run, folder):
     before = contents(folder)
     failed(run(*OVERWRITING[name]), "would be overwritten")
     assert contents(folder) == before
@@ -65,7 +65,7 @@ def test_no_command_writes_over_what_it_reads(name, run, folder):  # noqa: F811
 
 @posix
 @pytest.mark.parametrize("how", ["relative", "symlink", "hard link", "folder link"])
-def test_an_input_is_a_file_and_not_a_name(how, run, folder):  # noqa: F811
+def test_an_input_is_a_file_and_not_a_name(how, run, folder):
     (folder / "in").symlink_to(".")
     other = {"relative": f"../{folder.name}/{FLOAT}", "folder link": f"in/{FLOAT}"}.get(how, "other.tflite")
     if how == "symlink":
@@ -78,7 +78,7 @@ def test_an_input_is_a_file_and_not_a_name(how, run, folder):  # noqa: F811
     assert contents(folder) == before
 
 
-def test_in_place(run, folder):  # noqa: F811
+def test_in_place(run, folder):
     whole = (folder / FLOAT).read_bytes()
     expected = tq.quantize_model(whole, "dynamic_int8", min_elements=0)
     options = ["--recipe", "dynamic_int8", "--min-elements", "0", "--in-place"]

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from models import build_model, operator, tensor
+from repository import import_path
 
 import tq
 
@@ -181,7 +182,7 @@ def test_instruction_sets_change_nothing(tmp_path):
     script = tmp_path / "run.py"
     script.write_text(
         "import sys, numpy as np\n"
-        f"sys.path[:0] = {[os.path.dirname(__file__), os.path.dirname(os.path.dirname(tq.__file__))]!r}\n"
+        f"sys.path[:0] = {import_path(__file__)!r}\n"
         "import test_run_products as t\n"
         "for name, data in t.CASES.items():\n"
         "    print(name, t.run(data, t.values(data)).tobytes().hex())\n"

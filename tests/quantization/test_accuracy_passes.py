@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 import test_quantize_static
-from commands import failed, fine, run  # noqa: F401
+from commands import failed, fine
 from damage import damaged
 from models import calibrated
 from test_quantize_model import normal
@@ -595,7 +595,7 @@ def test_rules_by_place():
         tq.quantize_model(FLOAT, "int8", calibration=PICTURES, rules=[Rule("float", index=2, operator="MEAN")])
 
 
-def test_command_line(run, tmp_path):  # noqa: F811
+def test_command_line(run, tmp_path):
     demo_float.write(tmp_path)
     files = ["demo_float.tflite", "out.tflite", "--recipe", "int8", "--samples", "demo_samples.npz"]
     fine(run("quantize", *files, "--equalize", "--bias-correction", "--target-sqnr", "50", "--observer", "mse"))

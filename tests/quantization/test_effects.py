@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from commands import failed, fine, run  # noqa: F401
+from commands import failed, fine
 
 import tq
 from tq.cli import demo_float
@@ -44,20 +44,20 @@ IDLE = [
 
 
 @pytest.mark.parametrize(("options", "words"), IDLE, ids=lambda value: " ".join(value)[-40:])
-def test_options_of_quantize_without_effect(options, words, run, tmp_path):  # noqa: F811
+def test_options_of_quantize_without_effect(options, words, run, tmp_path):
     demo_float.write(tmp_path)
     failed(run(*FILES, *options), *words)
     assert not (tmp_path / "out.tflite").exists()
 
 
-def test_defaults_that_are_given_are_no_errors(run, tmp_path):  # noqa: F811
+def test_defaults_that_are_given_are_no_errors(run, tmp_path):
     demo_float.write(tmp_path)
     options = ["--io", "float32", "--percentile", "99.99", "--fallback", "float", "--block-size", "32"]
     fine(run(*FILES, *DYNAMIC, *options, "--observer", "minmax", "--operator", "CONV_2D=dynamic_int8"))
     fine(run(*FILES, *STATIC, *options, "--min-elements", "1024", "--operator", "CONV_2D=int8"))
 
 
-def test_other_commands(run, tmp_path):  # noqa: F811
+def test_other_commands(run, tmp_path):
     demo_float.write(tmp_path)
     np.save(tmp_path / "x.npy", PICTURES[0])
     np.savez(tmp_path / "typo.npz", pictur=PICTURES[0])

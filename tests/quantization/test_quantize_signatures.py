@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import oracle
 import pytest
-from commands import failed, fine, run  # noqa: F401
+from commands import failed, fine
 from test_quantize_model import noise_db, normal
 from test_quantize_static import RESOLVERS
 
@@ -224,7 +224,7 @@ def test_options_that_run_samples_keep_those_of_other_signatures():
     assert all(any(op.name == "QUANTIZE" for op in tq.Model(data).subgraphs[place].operators) for place in (0, 3))
 
 
-def test_command_line(run, tmp_path):  # noqa: F811
+def test_command_line(run, tmp_path):
     """Files of samples, each for its signature; those without a key for the first subgraph, in any number."""
     (tmp_path / "m.tflite").write_bytes(model())
     for key, of in by_key().items():

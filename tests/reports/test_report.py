@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import failed, fine, run  # noqa: F401
+from commands import failed, fine
 
 import tq
 from tq.accuracy.matching import match
@@ -304,7 +304,7 @@ def test_the_browser_would_tell(tmp_path):
 # ---- the command line ----
 
 
-def test_three_commands(run, tmp_path):  # noqa: F811
+def test_three_commands(run, tmp_path):
     """Those that the README gives a newcomer."""
     text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     block = re.search(r"in three commands:\n\n```sh\n(.*?)```", text, re.DOTALL)[1]
@@ -316,7 +316,7 @@ def test_three_commands(run, tmp_path):  # noqa: F811
     Page((tmp_path / "report.html").read_text("utf-8"))
 
 
-def test_command_refusals(run, tmp_path):  # noqa: F811
+def test_command_refusals(run, tmp_path):
     run("demo", "--write", ".")
     failed(run("demo", "--write", "nowhere"), "nowhere")
     arguments = ["report", "demo_float.tflite", "demo_float.tflite", "-o", "r.html", "--samples"]

@@ -10,7 +10,7 @@ HEAD = """# Where tq and TFLite's reference kernels differ
 
 tq's integer results are those of LiteRT's reference kernels (BUILTIN_REF 2.3.0), bit for bit, but for the cases
 below, where these end the process, leave C++'s defined behaviour or do not compute what the operator means. Each row is
-pinned by a test (`tests/ops/test_deviations.py`). This file is made by `deviation_table.py`.
+pinned by a test (`tests/ops/test_deviations.py`). This file is made by `tests/support/deviation_table.py`.
 
 The optimized kernels (BUILTIN_WITHOUT_DEFAULT_DELEGATES) and XNNPACK (BUILTIN) have most of them too, and a few of
 their own: `in` says where.

@@ -13,7 +13,7 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src"
 README = SRC / "ops" / "README.md"
 TABLES = ["ops/ops.def", "runtime/operators.def"]
-BEGIN, END = "<!-- operators: made by operator_files.py -->\n", "<!-- end of operators -->\n"
+BEGIN, END = "<!-- operators: made by tests/support/operator_files.py -->\n", "<!-- end of operators -->\n"
 
 
 def rows():

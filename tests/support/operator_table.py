@@ -16,10 +16,11 @@ HEAD = """# Operators
 
 What `tq.Interpreter` runs: {builtins} builtin operators and {customs} custom ones. The types are those whose random
 models the tests compare with LiteRT, tensor by tensor (those of tflite-micro's audio frontend with tflite-micro, where
-it is installed, and MediaPipe's with their published definitions): `generators` says what each word stands for,
+it is installed, and MediaPipe's with their published definitions): `tests/support/generators` says what each word
+stands for,
 and [deviations.md](deviations.md) where LiteRT does not compute what an operator means. Others that LiteRT's kernels
 take run as well where moving data or plain arithmetic makes no difference between types. This file is made by
-`operator_table.py`.
+`tests/support/operator_table.py`.
 
 | operator | compared on |
 |---|---|

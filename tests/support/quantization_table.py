@@ -19,7 +19,7 @@ HEAD = """# What quantization makes of each operator
 a kernel for them that computes what the operator means; all others stay float32 between DEQUANTIZE and QUANTIZE, and so
 do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), and operators
 that only move data where no other integer operator reads or writes it. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
-BIDIRECTIONAL operators have no integer kernels. This file is made by `quantization_table.py`.
+BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/support/quantization_table.py`.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
 activations, of scale s_input * s_weights, and where a bias would not fit the weights' scale grows. Weights that

@@ -115,7 +115,14 @@ def test_every_family_says_what_it_is():
 
 
 # Where LiteRT's schema classes stand in tests: as an oracle, or for files that tq would not write.
-ORACLES = {"test_builder.py", "test_details.py", "test_netron.py", "test_schema.py", "test_writer.py"}
+ORACLES = {
+    "test_builder.py",
+    "test_details.py",
+    "test_netron.py",
+    "test_schema.py",
+    "test_writer.py",
+    "equal_models.py",
+}
 ODD_FILES = {"test_damaged_files.py", "problem_cases.py", "zoo.py"}
 
 
