@@ -15,7 +15,7 @@
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
- *   prepacked   tq_node_keep: node->kept in eval.  The first run makes it from constants; prepare only counts its bytes.
+ *   prepacked   tq_node_prepack: node->prepacked in eval.  The first run makes it from constants; prepare only counts its bytes.
  *               The interpreters of a model share it: eval only reads it.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
@@ -108,7 +108,7 @@ struct tq_node {
                                      too.  NULL: it remembers nothing, or what no reset undoes */
 
     /* given to eval */
-    void *scratch, *kept; /* aligned to 64 bytes */
+    void *scratch, *prepacked; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
     bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
@@ -136,10 +136,10 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
-/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone from the
+/* `bytes` of node->prepacked for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone from the
    node in the file, its numerics, the values of its constant inputs, and `form`: `count` integers, 0 to TQ_FORM, which hold
    all else that could differ in another interpreter (shapes, machine, caller). */
-tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
+tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */

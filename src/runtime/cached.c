@@ -87,7 +87,7 @@ static void bind(tq_step *step)
     tq_node *node = &step->node;
     step->to_pack = true;
     if (step->phase != TQ_NODE_ONCE) {
-        node->kept = step->cached->data;
+        node->prepacked = step->cached->data;
         return;
     }
     tq_tensor *out = node->out[0];
@@ -198,7 +198,7 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error)
         return TQ_OK;
     if (tq_shared_begin(step->cached, &again)) {
         if (again)
-            memset(step->node.kept, 0, (size_t)step->node.request.prepacked_bytes);
+            memset(step->node.prepacked, 0, (size_t)step->node.request.prepacked_bytes);
         step->node.request.pack(&step->node);
         tq_shared_end(step->cached, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }

@@ -30,7 +30,7 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
             TQ_TRY(tq_tensor_allocate(node->out[i], graph->run->pool, node->out[i]->bytes, error));
     TQ_TRY(tq_block_new(graph->run->pool, node->request.scratch_bytes, &node->own_scratch, error));
     node->scratch = node->own_scratch->data;
-    TQ_TRY(tq_node_memory(node, node->request.prepacked_bytes, 1, &node->kept, error));
+    TQ_TRY(tq_node_memory(node, node->request.prepacked_bytes, 1, &node->prepacked, error));
     TQ_TRY(tq_node_shape_later(node, error));
     if (node->request.pack)
         node->request.pack(node);
@@ -60,7 +60,7 @@ static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
     }
     tq_block_release(node->own_scratch);
     node->own_scratch = NULL;
-    node->scratch = node->kept = NULL;
+    node->scratch = node->prepacked = NULL;
     if (done) {
         tq_blocks_release(&node->memory);
         step->phase = TQ_NODE_FOLDED;

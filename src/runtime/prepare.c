@@ -23,7 +23,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->prepared_shapes = NULL; /* was in step->node.memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
-    step->node.state = step->node.scratch = step->node.kept = NULL;
+    step->node.state = step->node.scratch = step->node.prepacked = NULL;
     step->node.foldable = false;
     step->phase = TQ_NODE_FRESH;
 }

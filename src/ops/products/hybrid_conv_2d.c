@@ -29,7 +29,7 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups]: at the front of node->kept; for weights that are not constant: the node's own, packed by
+    tq_gemm *gemm; /* [groups]: at the front of node->prepacked; for weights that are not constant: the node's own, packed by
                       every eval */
     bool constant;
     uint64_t quantized_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: prepacked */
@@ -61,14 +61,14 @@ static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, c
 static void prepack(tq_node *node)
 {
     const convolution *c = node->state;
-    pack(c, node->in[1], node->kept, (char *)node->kept + c->packed_at);
+    pack(c, node->in[1], node->prepacked, (char *)node->prepacked + c->packed_at);
 }
 
 static tq_status keep(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
 {
     const int64_t form[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
                             (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
-    return tq_node_keep(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Integer sums are stored in the output, and scaled in place. */
@@ -115,7 +115,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (c.out_pixels == 0)
         return TQ_OK;
     if (c.constant)
-        c.gemm = node->kept;
+        c.gemm = node->prepacked;
     else
         pack(&c, node->in[1], c.gemm, tq_scratch_at(node, c.packed_at));
     c.node = node;

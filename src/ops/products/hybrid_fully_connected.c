@@ -64,9 +64,9 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 static void prepack(tq_node *node)
 {
     const product *p = node->state;
-    tq_gemm *gemm = node->kept;
+    tq_gemm *gemm = node->prepacked;
     *gemm = p->gemm;
-    pack(node, gemm, p->cols, (char *)node->kept + p->packed_at);
+    pack(node, gemm, p->cols, (char *)node->prepacked + p->packed_at);
 }
 
 static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
@@ -120,7 +120,7 @@ static void eval_units(product *p)
 {
     const tq_node *node = p->node;
     if (p->constant)
-        p->gemm = *(const tq_gemm *)node->kept;
+        p->gemm = *(const tq_gemm *)node->prepacked;
     else
         pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
     tq_gemm_rows rows = {p->quantized, p->rows, p->cols, NULL};
@@ -279,7 +279,7 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
     const int64_t form[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
     if (p->constant)
-        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, 3, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, 3, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }

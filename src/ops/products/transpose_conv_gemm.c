@@ -18,7 +18,7 @@ struct tq_transpose_conv_phase {
     side y, x;
     tq_gemm gemm;
     tq_scan scan;
-    uint64_t packed_at; /* in node->kept */
+    uint64_t packed_at; /* in node->prepacked */
 };
 
 /* Arguments of spread_rows: copies a phase's pixels to their positions in the output. */
@@ -93,12 +93,12 @@ static void pack_phase(const tq_node *node, const tq_transpose_conv_gemm *t, con
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
     *packed = p->gemm;
-    tq_gemm_pack(packed, &weights, (char *)node->kept + p->packed_at);
+    tq_gemm_pack(packed, &weights, (char *)node->prepacked + p->packed_at);
 }
 
 void tq_transpose_conv_gemm_pack(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
-    tq_gemm *packed = node->kept; /* [count], in front of the weights */
+    tq_gemm *packed = node->prepacked; /* [count], in front of the weights */
     for (size_t i = 0; i < t->count; i++)
         pack_phase(node, t, &t->phases[i], &packed[i]);
 }
@@ -134,7 +134,7 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     /* phases follow from the filter and these */
     const int64_t form[] = {t->y->stride, t->y->pad, t->y->in, t->y->out, t->x->stride, t->x->pad, t->x->in, t->x->out,
                             t->flags, (int64_t)t->batches};
-    return tq_node_keep(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_prepack(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Rows of a phase, counted over all images. */
@@ -155,7 +155,7 @@ static void spread_rows(void *context, size_t begin, size_t end)
 
 void tq_transpose_conv_gemm_eval(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
-    const tq_gemm *packed = node->kept;
+    const tq_gemm *packed = node->prepacked;
     size_t bytes = t->out_channels * tq_element_bytes(node->out[0]->type);
     bool direct = t->y->stride == 1 && t->x->stride == 1;
     char *result = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);

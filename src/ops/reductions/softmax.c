@@ -360,7 +360,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     const tq_tensor *in = node->in[0], *out = node->out[0];
     state *s = node->state;
-    s->points = node->kept;
+    s->points = node->prepacked;
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
     walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type),
               depth * tq_element_bytes(out->type)};
@@ -430,7 +430,7 @@ static tq_status check_softmax_output(const tq_node *node, float scale, int32_t 
 
 static void make_points(tq_node *node)
 {
-    points *p = node->kept;
+    points *p = node->prepacked;
     tq_lookup_points_f64(exp_f64, POINT_STEP * (INT16_MIN - INT16_MAX), POINT_STEP * 0, 2.0 / 65535, p->exponential);
     tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, p->inverse);
 }
@@ -444,7 +444,7 @@ static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *er
     float scaled = tq_scale_at(node->in[0], 0) * beta;
     TQ_TRY(tq_fixed_find(node, scaled / POINT_STEP, &s->rescale, error));
     s->row = softmax_16;
-    return tq_node_keep(node, sizeof(points), make_points, NULL, 0, error);
+    return tq_node_prepack(node, sizeof(points), make_points, NULL, 0, error);
 }
 
 static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)
