@@ -64,8 +64,10 @@ static void transpose(const char *from, size_t rows, size_t cols, size_t size, c
 static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *gemm, void *memory)
 {
     bool quantized = node->in[LEFT]->type != TQ_TensorType_FLOAT32 && node->out[0]->type != TQ_TensorType_INT32;
-    tq_gemm_weights weights = {.data = b, .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
-                               .channel_stride = p->swap_b ? p->k : 1, .k_stride = p->swap_b ? 1 : p->n};
+    tq_gemm_weights weights = {.data = b,
+                               .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
+                               .channel_stride = p->swap_b ? p->k : 1,
+                               .k_stride = p->swap_b ? 1 : p->n};
     if (quantized) { /* several zero points of b are all 0 */
         weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
         weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);

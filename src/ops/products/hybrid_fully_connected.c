@@ -8,10 +8,9 @@
  *                                     b in order, always asymmetric
  *                                     XNNPACK: block_products_fused
  *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
- *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the sum
- *                                     of the row's quantized values
- * acc: the sum of products; sum: of the weights.  For weights that the file stores sparse, the zero point comes first:
- *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
+ *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the
+ * sum of the row's quantized values acc: the sum of products; sum: of the weights.  For weights that the file stores
+ * sparse, the zero point comes first: act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
  * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  In LiteRT, a 4-bit weight of -8 counts as 8, and
@@ -101,8 +100,8 @@ static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {.weights = p->node->in[1], .bias = bias ? bias->data : NULL,
-                               .fused = p->rule == tq_hybrid_even};
+    tq_hybrid_output output = {
+        .weights = p->node->in[1], .bias = bias ? bias->data : NULL, .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
         const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
@@ -360,7 +359,6 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
     size_t rows = 0;
     TQ_TRY(fit_shapes(node, &rows, error));
     const int32_t *w = node->in[1]->shape.dims;
-    return tq_prepare_hybrid_rows(
-        node, rows, (size_t)w[1], (size_t)w[0], activation,
-        tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
+    return tq_prepare_hybrid_rows(node, rows, (size_t)w[1], (size_t)w[0], activation,
+                                  tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
 }

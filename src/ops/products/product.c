@@ -269,9 +269,18 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
     const tq_product_plan *plan = &p->plan;
     const int64_t form[] = {
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
-        (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
-        (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
-        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide,
+        (int64_t)plan->channels,
+        (int64_t)plan->groups,
+        (int64_t)plan->taps,
+        (int64_t)plan->depth,
+        (int64_t)plan->multiplier,
+        (int64_t)plan->channel_stride,
+        (int64_t)plan->k_stride,
+        plan->scan.columns_first,
+        plan->scan.filter_h,
+        plan->rule,
+        (int64_t)plan->tail,
+        plan->wide,
         plan->product_in_f32 + 2 * plan->ignores_zero_point};
     return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
 }

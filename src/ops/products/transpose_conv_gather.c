@@ -59,8 +59,8 @@ static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights,
 
 static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero_point)
 {
-    int32_t q = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
-                                                    : ((const int8_t *)tensor->data)[i];
+    int32_t q =
+        tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
     return (int16_t)(q - zero_point);
 }
 
@@ -268,7 +268,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
     }
     int32_t zero_point = tq_zero_point_at(input, 0);
     TQ_EACH(i, count)
-        ((int16_t *)quantized)[i] = difference(input, i, zero_point);
+    ((int16_t *)quantized)[i] = difference(input, i, zero_point);
     return quantized;
 }
 

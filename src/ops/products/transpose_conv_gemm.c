@@ -46,9 +46,18 @@ static side side_of(const tq_window *w, int32_t rest)
 
 static tq_scan scan_of(const tq_transpose_conv_gemm *t, const side *y, const side *x)
 {
-    return (tq_scan){.in_h = t->y->out, .in_w = t->x->out, .out_h = y->count, .out_w = x->count, .filter_h = y->taps,
-                     .filter_w = x->taps, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
-                     .pad_h = y->pad, .pad_w = x->pad};
+    return (tq_scan){.in_h = t->y->out,
+                     .in_w = t->x->out,
+                     .out_h = y->count,
+                     .out_w = x->count,
+                     .filter_h = y->taps,
+                     .filter_w = x->taps,
+                     .stride_h = 1,
+                     .stride_w = 1,
+                     .dilation_h = 1,
+                     .dilation_w = 1,
+                     .pad_h = y->pad,
+                     .pad_w = x->pad};
 }
 
 static size_t pixels(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p)
@@ -132,8 +141,8 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     t->work_at = tq_scratch_part(scratch, work, 1);
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
     /* phases follow from the filter and these */
-    const int64_t form[] = {t->y->stride, t->y->pad, t->y->in, t->y->out, t->x->stride, t->x->pad, t->x->in, t->x->out,
-                            t->flags, (int64_t)t->batches};
+    const int64_t form[] = {t->y->stride, t->y->pad, t->y->in,  t->y->out, t->x->stride,
+                            t->x->pad,    t->x->in,  t->x->out, t->flags,  (int64_t)t->batches};
     return tq_node_prepack(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
 }
 
