@@ -29,23 +29,23 @@ static inline bool tq_bytes_hold(tq_bytes bytes, uint64_t offset, uint64_t lengt
 #define TQ_FROM_LITTLE(value, bits) (value)
 #endif
 
-#define TQ_LOADER(bits)                                      \
+#define TQ_LOADER(bits)                                            \
     static inline uint##bits##_t tq_load_u##bits(const uint8_t *p) \
-    {                                                        \
-        uint##bits##_t value;                                \
-        memcpy(&value, p, sizeof value);                     \
-        return TQ_FROM_LITTLE(value, bits);                  \
+    {                                                              \
+        uint##bits##_t value;                                      \
+        memcpy(&value, p, sizeof value);                           \
+        return TQ_FROM_LITTLE(value, bits);                        \
     }
 TQ_LOADER(16)
 TQ_LOADER(32)
 TQ_LOADER(64)
 #undef TQ_LOADER
 
-#define TQ_STORER(bits)                                                          \
-    static inline void tq_store_u##bits(uint8_t *p, uint##bits##_t value)        \
-    {                                                                            \
-        value = TQ_FROM_LITTLE(value, bits); /* the same swap leads back */      \
-        memcpy(p, &value, sizeof value);                                         \
+#define TQ_STORER(bits)                                                     \
+    static inline void tq_store_u##bits(uint8_t *p, uint##bits##_t value)   \
+    {                                                                       \
+        value = TQ_FROM_LITTLE(value, bits); /* the same swap leads back */ \
+        memcpy(p, &value, sizeof value);                                    \
     }
 TQ_STORER(16)
 TQ_STORER(32)

@@ -128,7 +128,8 @@ tq_status tq_cpu_check_byte_order(bool is_big_endian, tq_error *error)
 {
     if (!is_big_endian)
         return TQ_OK;
-    return tq_fail(error, TQ_MACHINE, TQ_NO_OFFSET,
-                   "this machine is big-endian; models run on little-endian machines alone (here they can be read, edited "
-                   "and written)");
+    return tq_fail(
+        error, TQ_MACHINE, TQ_NO_OFFSET,
+        "this machine is big-endian; models run on little-endian machines alone (here they can be read, edited "
+        "and written)");
 }

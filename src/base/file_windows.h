@@ -2,8 +2,8 @@
  *
  * file.h for Windows; file.c includes it there.
  *
- * Files are opened so that others may write, rename and delete them meanwhile, as elsewhere.  Windows still refuses to move
- * a file over one that is mapped: who saves over an open model renames the old file first, or closes the model.
+ * Files are opened so that others may write, rename and delete them meanwhile, as elsewhere.  Windows still refuses to
+ * move a file over one that is mapped: who saves over an open model renames the old file first, or closes the model.
  */
 #include <stdio.h>
 #include <windows.h>

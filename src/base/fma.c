@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C's fmaf for Windows: that of mingw-w64 adds in long double and rounds twice.  Where the compiler has an instruction for
- * it, nothing calls this.
+ * C's fmaf for Windows: that of mingw-w64 adds in long double and rounds twice.  Where the compiler has an instruction
+ * for it, nothing calls this.
  *
  * The product of two floats is exact as a double.  The sum is rounded to odd: where bits are lost, the last one is set.
  * A double has more than two bits beyond a float, so that rounding such a sum to a float rounds the exact one.

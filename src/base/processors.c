@@ -59,7 +59,8 @@ static long quota_of(const char *folder)
     if (!read_line(folder, "cpu.cfs_quota_us", line, sizeof line)) /* -1: none */
         return 0;
     const long long quota = strtoll(line, NULL, 10);
-    return read_line(folder, "cpu.cfs_period_us", line, sizeof line) ? processors_of(quota, strtoll(line, NULL, 10)) : 0;
+    return read_line(folder, "cpu.cfs_period_us", line, sizeof line) ? processors_of(quota, strtoll(line, NULL, 10))
+                                                                     : 0;
 }
 
 static long smaller(long a, long b)
@@ -67,8 +68,8 @@ static long smaller(long a, long b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* The smallest of the group `path` of the hierarchy in the folder `mount`, and of those around it.  A container often has
-   its own group for the root, and a path that is the machine's: folders that do not exist are passed over. */
+/* The smallest of the group `path` of the hierarchy in the folder `mount`, and of those around it.  A container often
+   has its own group for the root, and a path that is the machine's: folders that do not exist are passed over. */
 static long quota_along(const char *mount, const char *path)
 {
     char folder[PATH_SIZE];
@@ -108,7 +109,8 @@ static long quota_of_line(char *line, const char *root)
     if (!has_cpu(controllers) || snprintf(mount, sizeof mount, "%s/%s", root, controllers) >= (int)sizeof mount)
         return 0;
     const long joined = quota_along(mount, path); /* /sys/fs/cgroup/cpu,cpuacct, or a link to it */
-    return joined || snprintf(mount, sizeof mount, "%s/cpu", root) >= (int)sizeof mount ? joined : quota_along(mount, path);
+    return joined || snprintf(mount, sizeof mount, "%s/cpu", root) >= (int)sizeof mount ? joined
+                                                                                        : quota_along(mount, path);
 }
 
 long tq_cgroup_quota(const char *groups, const char *root)

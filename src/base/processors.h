@@ -13,7 +13,8 @@ long tq_processors(void);
    those around them, below the folder `root` (/sys/fs/cgroup), where version 2 is mounted or, in folders of their own,
    the controllers of version 1.  0: there is none.
 
-   Sources: Documentation/admin-guide/cgroup-v2.rst, cpu.max; Documentation/scheduler/sched-bwc.rst, cpu.cfs_quota_us. */
+   Sources: Documentation/admin-guide/cgroup-v2.rst, cpu.max; Documentation/scheduler/sched-bwc.rst, cpu.cfs_quota_us.
+ */
 long tq_cgroup_quota(const char *groups, const char *root);
 
 #endif

@@ -5,8 +5,8 @@
  * tested with: tests/c/test_rounding.c.
  *
  * Truncates x + h, where h is the number below 1/2, with x's sign.  From 2^23 on (float; 2^52 for double) the sum is x
- * again.  A tie plus h lies just below a whole number and rounds to it; what is nearer to 0 than the tie stays below, by
- * no less than its own unit.  NaN, the infinities and -0 come back.
+ * again.  A tie plus h lies just below a whole number and rounds to it; what is nearer to 0 than the tie stays below,
+ * by no less than its own unit.  NaN, the infinities and -0 come back.
  */
 #ifndef TQ_BASE_ROUND_H
 #define TQ_BASE_ROUND_H

@@ -102,8 +102,8 @@ void tq_shared_close(tq_shared *shared)
     tq_release(&allocator, shared);
 }
 
-/* Eight bytes at a time, of the first TQ_KEY_HASHED.  The factor is 2^64 divided by the golden ratio; the shift brings the
-   upper bits, which depend on all, down to those that choose a chain. */
+/* Eight bytes at a time, of the first TQ_KEY_HASHED.  The factor is 2^64 divided by the golden ratio; the shift brings
+   the upper bits, which depend on all, down to those that choose a chain. */
 static uint64_t hash_of(tq_bytes key)
 {
     const size_t size = key.size < TQ_KEY_HASHED ? key.size : TQ_KEY_HASHED;

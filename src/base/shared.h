@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table of shared items, each found by its key.  One thread makes an item's data; all threads read them.  An item lives as
- * long as it has users.
+ * A table of shared items, each found by its key.  One thread makes an item's data; all threads read them.  An item
+ * lives as long as it has users.
  *
  * No call waits for ever.  In a child of fork() the thread that was making an item does not exist: another takes over.
  */
@@ -15,8 +15,8 @@
 
 typedef struct tq_shared tq_shared; /* a table of items */
 
-/* The first bytes of a key, which are hashed.  Longer keys that are equal in these share a hash, and are compared one by
-   one. */
+/* The first bytes of a key, which are hashed.  Longer keys that are equal in these share a hash, and are compared one
+   by one. */
 enum { TQ_KEY_HASHED = 80 };
 
 typedef struct tq_shared_item {
@@ -41,16 +41,16 @@ bool tq_shared_is_empty(const tq_shared *shared);
 /* The item of a key, with one user more; NULL: there is none. */
 tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key);
 
-/* An item with one user.  A new one takes over `owner`; where another thread added the key first, *out is that thread's item
-   and `owner` is released.  On failure (TQ_NO_MEMORY) `owner` stays the caller's.  The key is copied. */
+/* An item with one user.  A new one takes over `owner`; where another thread added the key first, *out is that thread's
+   item and `owner` is released.  On failure (TQ_NO_MEMORY) `owner` stays the caller's.  The key is copied. */
 tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner, void (*release)(void *owner),
                         tq_shared_item **out, tq_error *error);
 
 /* One user less; NULL: nothing. */
 void tq_shared_drop(tq_shared *shared, tq_shared_item *item);
 
-/* True: the caller makes the data, and then calls tq_shared_end.  False: they are made, or Ctrl-C was heard (stop.h) while
-   another thread makes them.  *again: a thread began to make them before, and did not finish. */
+/* True: the caller makes the data, and then calls tq_shared_end.  False: they are made, or Ctrl-C was heard (stop.h)
+   while another thread makes them.  *again: a thread began to make them before, and did not finish. */
 bool tq_shared_begin(tq_shared_item *item, bool *again);
 
 /* made false: the data stay unmade, and the next caller of tq_shared_begin makes them. */

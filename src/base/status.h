@@ -38,8 +38,7 @@ typedef struct tq_error {
 
 /* Fills `error` (which may be NULL) and returns `status`, so that a check is one line:
  *     return tq_fail(error, TQ_BAD_SHAPE, TQ_NO_OFFSET, "dimension %d is %d", i, dim);        */
-tq_status tq_fail(tq_error *error, tq_status status, uint64_t offset, const char *format, ...)
-    TQ_PRINTF(4, 5);
+tq_status tq_fail(tq_error *error, tq_status status, uint64_t offset, const char *format, ...) TQ_PRINTF(4, 5);
 
 /* Returns from the caller unless `call` gives TQ_OK. */
 #define TQ_TRY(call)                \

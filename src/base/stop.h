@@ -5,8 +5,8 @@
  * A computation that may take long listens to a tq_stop: tq_stop_enter makes one the thread's, and tq_parallel_for
  * carries it to the threads that help.  Loops at any depth then ask tq_stop_now() or, where an item is short,
  * tq_stop_after(work), and return early, whatever they have.  Such results are garbage: whoever entered looks at
- * tq_stop.stopped when the computation returns, and throws them away.  So a loop may leave only what no later step of the
- * same computation takes for an index or a size.
+ * tq_stop.stopped when the computation returns, and throws them away.  So a loop may leave only what no later step of
+ * the same computation takes for an index or a size.
  */
 #ifndef TQ_BASE_STOP_H
 #define TQ_BASE_STOP_H
@@ -33,8 +33,8 @@ typedef struct tq_listener {
     bool asks;     /* it is the thread that entered; others see what that one heard */
 } tq_listener;
 
-/* A shared object's own thread-local variables take a call to find.  glibc keeps room for those of objects that are loaded
-   later, where a variable of a few words is found without one; musl refuses such objects. */
+/* A shared object's own thread-local variables take a call to find.  glibc keeps room for those of objects that are
+   loaded later, where a variable of a few words is found without one; musl refuses such objects. */
 #if defined(__GLIBC__) && defined(__ELF__)
 #define TQ_STATIC_TLS __attribute__((tls_model("initial-exec")))
 #else
@@ -94,10 +94,10 @@ bool tq_stop_ask(tq_stop *stop);
 
 /* for (size_t i = 0; i < n; i++), that may end early; each step is some element operations.  Loops shorter than a chunk
    pay nothing, and compilers make vectors of the inner loop. */
-#define TQ_EACH(i, n)                                                                                               \
-    for (size_t i##_chunk = 0, i##_end; i##_chunk < (n) && (i##_chunk == 0 || !tq_stop_after(TQ_CHUNK));            \
-         i##_chunk = i##_end)                                                                                       \
-        for (size_t i = ((void)(i##_end = (n) - i##_chunk < TQ_CHUNK ? (n) : i##_chunk + TQ_CHUNK), i##_chunk);     \
+#define TQ_EACH(i, n)                                                                                           \
+    for (size_t i##_chunk = 0, i##_end; i##_chunk < (n) && (i##_chunk == 0 || !tq_stop_after(TQ_CHUNK));        \
+         i##_chunk = i##_end)                                                                                   \
+        for (size_t i = ((void)(i##_end = (n) - i##_chunk < TQ_CHUNK ? (n) : i##_chunk + TQ_CHUNK), i##_chunk); \
              i < i##_end; i++)
 
 /* memcpy and memset of any number of bytes, which stop when asked to. */

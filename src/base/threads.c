@@ -18,10 +18,12 @@
 #include "base/processors.h"
 #include "base/stop.h"
 
-enum { FIRST_GRAINS = 16 }; /* of the first piece: items of a grain of 1 take what they take, others some microseconds */
+enum {
+    FIRST_GRAINS = 16
+}; /* of the first piece: items of a grain of 1 take what they take, others some microseconds */
 
-/* A range that nobody waits for is done in one go; one that hears Ctrl-C, in pieces that grow until one takes as long as
-   the coarse clock ticks, some milliseconds. */
+/* A range that nobody waits for is done in one go; one that hears Ctrl-C, in pieces that grow until one takes as long
+   as the coarse clock ticks, some milliseconds. */
 static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
 {
     const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
@@ -310,7 +312,8 @@ static void post(struct job *job)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* Under the lock: waits for a helper to leave.  Helpers cannot ask whether to stop; so their caller does, now and then. */
+/* Under the lock: waits for a helper to leave.  Helpers cannot ask whether to stop; so their caller does, now and then.
+ */
 static void wait_idle(void)
 {
     if (!tq_stop_listens()) {

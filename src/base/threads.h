@@ -29,7 +29,8 @@ typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
 /* Calls body on ranges that cover [0, count) once, on at most `threads` threads, the caller's being
    one.  Every range but the last begins and ends on a multiple of `grain` (at least 1).  Returns when
    all is done; what the bodies wrote is then visible to the caller.  They run in the caller's mode of
-   denormals (denormals.h), and listen to what the caller listens to (stop.h): when that says stop, some ranges are left out. */
+   denormals (denormals.h), and listen to what the caller listens to (stop.h): when that says stop, some ranges are left
+   out. */
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
 
 /* TQ_NUM_THREADS where it holds a positive number, else tq_processors(); 1 to TQ_MAX_THREADS. */

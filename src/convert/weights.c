@@ -24,7 +24,8 @@ static tq_status choose(weights *k, tq_error *error)
     if (k->is_ready)
         return TQ_OK;
     tq_weight_bounds(source->w, &source->layout, 0, k->factors);
-    tq_status status = tq_weight_scales(&source->target, k->factors, tq_weight_scale_count(&source->layout), k->chosen, &found);
+    tq_status status =
+        tq_weight_scales(&source->target, k->factors, tq_weight_scale_count(&source->layout), k->chosen, &found);
     if (status != TQ_OK)
         return tq_fail(error, status, TQ_NO_OFFSET, "%s: %s", source->label, found.text);
     k->is_ready = true;
@@ -126,8 +127,12 @@ static tq_status take_scales(tq_tree *tree, tq_tree_node *parameters, const tq_t
     if (status != TQ_OK)
         return status;
     const size_t count = tq_weight_scale_count(&k->source.layout);
-    tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_scale].slot, .kind = TQ_CELL_VECTOR, .align = 4,
-                    .is_made = true, .count = (uint32_t)count, .length = 4 * (uint64_t)count};
+    tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_scale].slot,
+                    .kind = TQ_CELL_VECTOR,
+                    .align = 4,
+                    .is_made = true,
+                    .count = (uint32_t)count,
+                    .length = 4 * (uint64_t)count};
     cell.maker = &k->scales;
     return tq_tree_node_put(tree, parameters, &cell, error);
 }
@@ -139,14 +144,17 @@ static tq_status put_zeros(tq_tree *tree, tq_tree_node *parameters, size_t count
     if (status != TQ_OK)
         return status;
     memset(zeros, 0, 8 * count);
-    tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_zero_point].slot, .kind = TQ_CELL_VECTOR, .align = 8,
-                    .count = (uint32_t)count, .length = 8 * (uint64_t)count};
+    tq_cell cell = {.slot = tq_fields[TQ_QuantizationParameters_zero_point].slot,
+                    .kind = TQ_CELL_VECTOR,
+                    .align = 8,
+                    .count = (uint32_t)count,
+                    .length = 8 * (uint64_t)count};
     cell.bytes = zeros;
     return tq_tree_node_put(tree, parameters, &cell, error);
 }
 
-tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_node *buffer, uint32_t index, uint8_t type, int32_t axis,
-                            tq_error *error)
+tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_node *buffer, uint32_t index,
+                            uint8_t type, int32_t axis, tq_error *error)
 {
     tq_tree_node *parameters;
     weights *k = NULL;
@@ -158,7 +166,8 @@ tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_n
     if (status == TQ_OK)
         status = put_zeros(tree, parameters, tq_weight_scale_count(&k->source.layout), error);
     if (status == TQ_OK)
-        status = tq_tree_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis, error);
+        status = tq_tree_node_set_u64(tree, parameters, TQ_QuantizationParameters_quantized_dimension, (uint64_t)axis,
+                                      error);
     if (status == TQ_OK)
         status = tq_tree_node_set_u64(tree, tensor, TQ_Tensor_buffer, index, error);
     if (status == TQ_OK)

@@ -26,8 +26,8 @@ tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weigh
 /* Makes a Tensor one of the quantized values that tq_convert_weights gave a Buffer, number `index` of the model: sets
    its buffer, its type (TQ_TensorType_x), and quantization parameters with those scales along `axis` and zero points of
    0.  Other parameters are removed.  TQ_BAD_ARGUMENT: tq_convert_weights gave the buffer nothing. */
-tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_node *buffer, uint32_t index, uint8_t type, int32_t axis,
-                            tq_error *error);
+tq_status tq_convert_tensor(tq_tree *tree, tq_tree_node *tensor, const tq_tree_node *buffer, uint32_t index,
+                            uint8_t type, int32_t axis, tq_error *error);
 
 /* The scales of such a Buffer, which are made now if they are not yet; they live as long as the tree. */
 tq_status tq_convert_scales_now(const tq_tree_node *buffer, const float **scales, size_t *count, tq_error *error);

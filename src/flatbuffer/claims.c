@@ -29,9 +29,7 @@ static void claim_run(tq_claims *c, tq_bytes file, const uint8_t *bytes, uint64_
 static void claim_cell(tq_claims *c, tq_bytes file, const tq_cell *cell)
 {
     switch ((tq_cell_kind)cell->kind) {
-    case TQ_CELL_VECTOR:
-        claim_run(c, file, cell->bytes, cell->length + cell->is_text, 4);
-        break;
+    case TQ_CELL_VECTOR: claim_run(c, file, cell->bytes, cell->length + cell->is_text, 4); break;
     case TQ_CELL_STRINGS:
         claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
         for (uint32_t i = 0; i < cell->count; i++)
@@ -42,14 +40,9 @@ static void claim_cell(tq_claims *c, tq_bytes file, const tq_cell *cell)
         for (uint32_t i = 0; i < cell->count; i++)
             claim_node(c, file, cell->tables[i]);
         break;
-    case TQ_CELL_TABLE:
-        claim_node(c, file, cell->table);
-        break;
-    case TQ_CELL_OUTSIDE:
-        claim_run(c, file, cell->bytes, cell->length, 0);
-        break;
-    case TQ_CELL_INLINE:
-        break;
+    case TQ_CELL_TABLE: claim_node(c, file, cell->table); break;
+    case TQ_CELL_OUTSIDE: claim_run(c, file, cell->bytes, cell->length, 0); break;
+    case TQ_CELL_INLINE: break;
     }
 }
 
@@ -91,7 +84,8 @@ tq_status tq_find_claims(tq_reading *r, tq_claims *out)
     tq_claims counted = {NULL, 0, 0, 0}, found = {NULL, 0, 0, 0};
     claim(&counted, 0, 8); /* the root's offset and the file's identifier */
     claim_node(&counted, r->file, r->tree->root);
-    tq_status status = tq_allocate(&r->tree->region.allocator, counted.count, sizeof *found.spans, &found.spans, r->error);
+    tq_status status =
+        tq_allocate(&r->tree->region.allocator, counted.count, sizeof *found.spans, &found.spans, r->error);
     if (status != TQ_OK)
         return status;
     found.room = counted.count;

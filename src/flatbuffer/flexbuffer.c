@@ -7,13 +7,26 @@
 
 /* The format's own kinds, the upper six bits of a type byte. */
 enum {
-    WIRE_NULL, WIRE_INT, WIRE_UINT, WIRE_FLOAT, WIRE_KEY, WIRE_STRING,
-    WIRE_INDIRECT_INT, WIRE_INDIRECT_UINT, WIRE_INDIRECT_FLOAT,
-    WIRE_MAP, WIRE_VECTOR,
-    WIRE_VECTOR_INT, WIRE_VECTOR_UINT, WIRE_VECTOR_FLOAT, WIRE_VECTOR_KEY, WIRE_VECTOR_STRING,
+    WIRE_NULL,
+    WIRE_INT,
+    WIRE_UINT,
+    WIRE_FLOAT,
+    WIRE_KEY,
+    WIRE_STRING,
+    WIRE_INDIRECT_INT,
+    WIRE_INDIRECT_UINT,
+    WIRE_INDIRECT_FLOAT,
+    WIRE_MAP,
+    WIRE_VECTOR,
+    WIRE_VECTOR_INT,
+    WIRE_VECTOR_UINT,
+    WIRE_VECTOR_FLOAT,
+    WIRE_VECTOR_KEY,
+    WIRE_VECTOR_STRING,
     WIRE_VECTOR_INT2, /* then UINT2, FLOAT2, INT3 ... */
     WIRE_VECTOR_FLOAT4 = 24,
-    WIRE_BLOB, WIRE_BOOL,
+    WIRE_BLOB,
+    WIRE_BOOL,
     WIRE_VECTOR_BOOL = 36
 };
 
@@ -207,12 +220,14 @@ static tq_status find_kind(tq_flex_reader *reader, unsigned wire, unsigned slot_
 }
 
 /* The value whose slot of `slot_width` bytes is at `at` and whose type byte is `type`. */
-static tq_status find_value(tq_flex_reader *reader, size_t at, unsigned slot_width, unsigned type, unsigned depth, tq_flex *out)
+static tq_status find_value(tq_flex_reader *reader, size_t at, unsigned slot_width, unsigned type, unsigned depth,
+                            tq_flex *out)
 {
     unsigned wire = type >> 2;
     tq_flex value = {.at = at, .width = (uint8_t)(1u << (type & 3)), .depth = (uint8_t)depth};
     if (wire > WIRE_BOOL && wire != WIRE_VECTOR_BOOL)
-        return tq_fail(reader->error, TQ_BAD_FLEXBUFFER, at, "a value of type %u, which the format does not define", wire);
+        return tq_fail(reader->error, TQ_BAD_FLEXBUFFER, at, "a value of type %u, which the format does not define",
+                       wire);
     tq_status status = TQ_OK;
     if (wire > WIRE_FLOAT && wire != WIRE_BOOL)
         status = follow(reader, at, slot_width, &value.at);

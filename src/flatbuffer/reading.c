@@ -3,8 +3,9 @@
 
 tq_status tq_reading_over_budget(tq_reading *r, size_t at, const char *what)
 {
-    return tq_fail(r->error, TQ_TABLE_BUDGET, at, "more %s are reached than a file of %llu bytes can hold; are they shared?",
-                   what, (unsigned long long)r->file.size);
+    return tq_fail(r->error, TQ_TABLE_BUDGET, at,
+                   "more %s are reached than a file of %llu bytes can hold; are they shared?", what,
+                   (unsigned long long)r->file.size);
 }
 
 tq_status tq_reading_node(tq_reading *r, const tq_table *table, tq_table_id id, tq_tree_node **out)

@@ -3,12 +3,10 @@
  * The state of reading a file into a tree, for the files that do it: tree_read.c (fields that the rows know), unknown.c
  * (fields that they do not know) and claims.c.
  *
- * The verifier has seen all but Model.buffers, but the bytes may be mapped from a file that changes: every read is checked
- * again.  Budgets bound the walk, as in verify.h:
- *   nodes   size / 2 + 2048: the verifier's size / 4 + 1024, and as many buffers
- *   cells   size + 64 Ki.  A field that is reached once takes a byte at least
- *   slots   16 * size + 1 Mi of vtables looked at
- *   bytes   4 * size + 16 MiB, of unknown vectors
+ * The verifier has seen all but Model.buffers, but the bytes may be mapped from a file that changes: every read is
+ * checked again.  Budgets bound the walk, as in verify.h: nodes   size / 2 + 2048: the verifier's size / 4 + 1024, and
+ * as many buffers cells   size + 64 Ki.  A field that is reached once takes a byte at least slots   16 * size + 1 Mi of
+ * vtables looked at bytes   4 * size + 16 MiB, of unknown vectors
  */
 #ifndef TQ_FLATBUFFER_READING_H
 #define TQ_FLATBUFFER_READING_H
@@ -38,8 +36,8 @@ typedef struct tq_reading {
 /* Fails with TQ_TABLE_BUDGET; `what` names the budget that is spent, `at` is the byte where it was. */
 tq_status tq_reading_over_budget(tq_reading *r, size_t at, const char *what);
 
-/* A node for a table of the file, with room for the fields that it stores, paid from the budgets.  id: TQ_TABLE_NONE for a
-   table that the rows do not know.  TQ_TABLE_BUDGET, TQ_NO_MEMORY. */
+/* A node for a table of the file, with room for the fields that it stores, paid from the budgets.  id: TQ_TABLE_NONE
+   for a table that the rows do not know.  TQ_TABLE_BUDGET, TQ_NO_MEMORY. */
 tq_status tq_reading_node(tq_reading *r, const tq_table *table, tq_table_id id, tq_tree_node **out);
 
 /* Slots of the table's vtable, which has at least the 4 bytes of its header. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Large runs of bytes, which stand behind the tables: which of them are equal, where each stands, and how they get there on
- * several threads.
+ * Large runs of bytes, which stand behind the tables: which of them are equal, where each stands, and how they get
+ * there on several threads.
  */
 #include "flatbuffer/writer_internal.h"
 
@@ -125,8 +125,7 @@ static void make_some(void *context, size_t begin, size_t end)
     }
 }
 
-tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole,
-                       tq_error *error)
+tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
 {
     making m = {.ahead = ahead, .whole = whole};
     uint64_t end = 0, size = 0;

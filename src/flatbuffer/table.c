@@ -6,14 +6,16 @@
 tq_status tq_table_find(tq_bytes file, size_t at, tq_table *out, tq_error *error)
 {
     if (!tq_bytes_hold(file, at, 4))
-        return tq_fail(error, TQ_OFFSET_RANGE, at, "a table needs 4 bytes here, the file has %llu in all", LLU(file.size));
+        return tq_fail(error, TQ_OFFSET_RANGE, at, "a table needs 4 bytes here, the file has %llu in all",
+                       LLU(file.size));
     int64_t vtable = (int64_t)at - (int32_t)tq_load_u32(file.data + at);
     if (vtable < 0 || !tq_bytes_hold(file, (uint64_t)vtable, 4))
-        return tq_fail(error, TQ_VTABLE_RANGE, at,
-                       "the table's vtable is at byte %lld of %llu", (long long)vtable, LLU(file.size));
+        return tq_fail(error, TQ_VTABLE_RANGE, at, "the table's vtable is at byte %lld of %llu", (long long)vtable,
+                       LLU(file.size));
     uint16_t size = tq_load_u16(file.data + vtable);
     if (size < 4 || size % 2)
-        return tq_fail(error, TQ_VTABLE_SIZE, (uint64_t)vtable, "a vtable of %u bytes; it needs an even number from 4 up", size);
+        return tq_fail(error, TQ_VTABLE_SIZE, (uint64_t)vtable,
+                       "a vtable of %u bytes; it needs an even number from 4 up", size);
     if (!tq_bytes_hold(file, (uint64_t)vtable, size))
         return tq_fail(error, TQ_VTABLE_RANGE, (uint64_t)vtable,
                        "a vtable of %u bytes passes the end of the file (%llu bytes)", size, LLU(file.size));
@@ -24,11 +26,12 @@ tq_status tq_table_find(tq_bytes file, size_t at, tq_table *out, tq_error *error
 tq_status tq_offset_follow(tq_bytes file, size_t at, size_t *out, tq_error *error)
 {
     if (!tq_bytes_hold(file, at, 4))
-        return tq_fail(error, TQ_FIELD_RANGE, at, "an offset needs 4 bytes here, the file has %llu in all", LLU(file.size));
+        return tq_fail(error, TQ_FIELD_RANGE, at, "an offset needs 4 bytes here, the file has %llu in all",
+                       LLU(file.size));
     uint32_t distance = tq_load_u32(file.data + at);
     if (distance == 0 || !tq_bytes_hold(file, (uint64_t)at + distance, 4))
-        return tq_fail(error, TQ_OFFSET_RANGE, at,
-                       "an offset of %u leads to byte %llu of %llu", distance, LLU(at) + distance, LLU(file.size));
+        return tq_fail(error, TQ_OFFSET_RANGE, at, "an offset of %u leads to byte %llu of %llu", distance,
+                       LLU(at) + distance, LLU(file.size));
     *out = at + distance;
     return TQ_OK;
 }
@@ -36,12 +39,12 @@ tq_status tq_offset_follow(tq_bytes file, size_t at, size_t *out, tq_error *erro
 tq_status tq_vector_find(tq_bytes file, size_t at, size_t element_size, tq_vector *out, tq_error *error)
 {
     if (!tq_bytes_hold(file, at, 4))
-        return tq_fail(error, TQ_OFFSET_RANGE, at, "a vector needs 4 bytes here, the file has %llu in all", LLU(file.size));
+        return tq_fail(error, TQ_OFFSET_RANGE, at, "a vector needs 4 bytes here, the file has %llu in all",
+                       LLU(file.size));
     uint32_t count = tq_load_u32(file.data + at);
     /* 2^32 elements of 8 bytes are 2^35: no overflow in 64 bits */
     if (!tq_bytes_hold(file, (uint64_t)at + 4, (uint64_t)count * element_size))
-        return tq_fail(error, TQ_VECTOR_RANGE, at,
-                       "%u elements of %u bytes pass the end of the file (%llu bytes)",
+        return tq_fail(error, TQ_VECTOR_RANGE, at, "%u elements of %u bytes pass the end of the file (%llu bytes)",
                        count, (unsigned)element_size, LLU(file.size));
     *out = (tq_vector){file, at + 4, count};
     return TQ_OK;

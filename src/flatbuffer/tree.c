@@ -112,7 +112,8 @@ tq_status tq_cell_settle(tq_tree *tree, tq_cell *cell, tq_error *error)
 
 /* ---- copies ---- */
 
-static tq_status copy_node(tq_tree *tree, const tq_tree_node *node, unsigned depth, tq_tree_node **out, tq_error *error);
+static tq_status copy_node(tq_tree *tree, const tq_tree_node *node, unsigned depth, tq_tree_node **out,
+                           tq_error *error);
 
 static tq_status copy_tables(tq_tree *tree, tq_cell *cell, unsigned depth, tq_error *error)
 {
@@ -161,7 +162,8 @@ tq_value tq_tree_node_scalar(const tq_tree_node *node, tq_field_id field)
     return tq_load_scalar(cell->scalar, tq_fields[field].scalar);
 }
 
-tq_status tq_tree_node_set_scalar(tq_tree *tree, tq_tree_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error)
+tq_status tq_tree_node_set_scalar(tq_tree *tree, tq_tree_node *node, tq_field_id field, const uint8_t *bytes,
+                                  tq_error *error)
 {
     uint8_t size = tq_scalar_size[tq_fields[field].scalar];
     tq_cell cell = {.slot = tq_fields[field].slot, .kind = TQ_CELL_INLINE, .align = size, .length = size};

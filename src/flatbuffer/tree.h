@@ -91,8 +91,8 @@ tq_status tq_tree_open(tq_table_id root, const tq_allocator *allocator, tq_tree 
    Memory: for most files a few kilobytes more than their tables take; at most 160 * file.size + 16 MiB, where tables
    are shared as much as they can be.  Fails as the verifier does: it did not look at Model.buffers, and the bytes may
    have changed since. */
-tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end,
-                       const tq_allocator *allocator, tq_tree *out, tq_error *error);
+tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end, const tq_allocator *allocator,
+                       tq_tree *out, tq_error *error);
 
 void tq_tree_close(tq_tree *tree);
 
@@ -128,7 +128,8 @@ static inline tq_cell *tq_tree_node_field(const tq_tree_node *node, tq_field_id 
 tq_value tq_tree_node_scalar(const tq_tree_node *node, tq_field_id field);
 
 /* The scalar at `bytes`, of the row's size. */
-tq_status tq_tree_node_set_scalar(tq_tree *tree, tq_tree_node *node, tq_field_id field, const uint8_t *bytes, tq_error *error);
+tq_status tq_tree_node_set_scalar(tq_tree *tree, tq_tree_node *node, tq_field_id field, const uint8_t *bytes,
+                                  tq_error *error);
 tq_status tq_tree_node_set_u64(tq_tree *tree, tq_tree_node *node, tq_field_id field, uint64_t value, tq_error *error);
 
 #endif

@@ -81,7 +81,8 @@ static tq_status read_tables(tq_reading *r, const tq_field *field, size_t at, un
 }
 
 /* A union whose type the rows do not know is left to unknown.c: its cell gets no kind here. */
-static tq_status read_union(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth, tq_cell *cell)
+static tq_status read_union(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth,
+                            tq_cell *cell)
 {
     size_t type_at = tq_slot_at(table, field->slot - 1), target = 0;
     tq_table_id member = TQ_TABLE_NONE;
@@ -108,12 +109,9 @@ static tq_status read_target(tq_reading *r, const tq_field *field, size_t at, un
         cell->kind = TQ_CELL_TABLE;
         cell->align = 4;
         return read_table(r, field->detail, target, depth, &cell->table);
-    case TQ_SHAPE_VEC_TABLE:
-        return read_tables(r, field, target, depth, cell);
-    case TQ_SHAPE_VEC_STRING:
-        return read_strings(r, target, cell);
-    default:
-        return read_vector(r, field, target, cell);
+    case TQ_SHAPE_VEC_TABLE: return read_tables(r, field, target, depth, cell);
+    case TQ_SHAPE_VEC_STRING: return read_strings(r, target, cell);
+    default: return read_vector(r, field, target, cell);
     }
 }
 
@@ -126,7 +124,8 @@ static void read_inline(tq_reading *r, size_t at, uint8_t size, tq_cell *cell)
 }
 
 /* Adds the field that stands at `at`, if all of it is in the file. */
-static tq_status read_field(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth, tq_tree_node *node)
+static tq_status read_field(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth,
+                            tq_tree_node *node)
 {
     tq_cell cell = {.slot = field->slot};
     tq_status status = TQ_OK;
@@ -179,8 +178,8 @@ static tq_status read_table(tq_reading *r, tq_table_id id, size_t at, unsigned d
     return status;
 }
 
-tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end,
-                       const tq_allocator *allocator, tq_tree *out, tq_error *error)
+tq_status tq_tree_read(tq_bytes file, const tq_table *root, tq_table_id id, uint64_t end, const tq_allocator *allocator,
+                       tq_tree *out, tq_error *error)
 {
     tq_tree tree = {.root = NULL};
     tq_region_open(allocator, &tree.region);

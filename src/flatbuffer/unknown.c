@@ -108,7 +108,8 @@ static bool is_unread(const tq_tree_node *node, unsigned slot, bool *is_union)
 static tq_status read_slot(tq_reading *r, tq_tree_node *node, unsigned slot, bool is_union, size_t at, uint64_t length)
 {
     bool is_guess = may_be_offset(r, at, length);
-    tq_cell cell = {.slot = (uint16_t)slot, .kind = TQ_CELL_INLINE, .align = alignment_of(at, length), .length = length};
+    tq_cell cell = {
+        .slot = (uint16_t)slot, .kind = TQ_CELL_INLINE, .align = alignment_of(at, length), .length = length};
     if (is_union && !is_guess) {
         r->tree->lost++;
         return TQ_OK;
@@ -165,7 +166,13 @@ static bool find_text(tq_reading *r, const tq_claims *c, uint64_t at, tq_cell *c
             return false;
     if (text[count])
         return false;
-    *cell = (tq_cell){.slot = cell->slot, .kind = TQ_CELL_VECTOR, .align = 1, .is_text = 1, .count = count, .length = count, .bytes = text};
+    *cell = (tq_cell){.slot = cell->slot,
+                      .kind = TQ_CELL_VECTOR,
+                      .align = 1,
+                      .is_text = 1,
+                      .count = count,
+                      .length = count,
+                      .bytes = text};
     return true;
 }
 
@@ -248,7 +255,8 @@ static uint32_t count_at(const tq_reading *r, uint64_t at, uint64_t end)
     return count <= end - at - 4 ? count : 0;
 }
 
-static tq_status follow_offsets(tq_reading *r, const tq_claims *c, uint64_t at, unsigned depth, tq_cell *cell, bool *found)
+static tq_status follow_offsets(tq_reading *r, const tq_claims *c, uint64_t at, unsigned depth, tq_cell *cell,
+                                bool *found)
 {
     uint64_t end = tq_next_claim(r, c, at);
     uint32_t count = end >= at + 4 ? count_at(r, at, end) : 0;

@@ -74,8 +74,7 @@ static tq_status verify_target(walk *w, const tq_table *table, const tq_field *f
     tq_vector vector;
     tq_status status;
     switch ((tq_field_shape)field->shape) {
-    case TQ_SHAPE_TABLE:
-        return verify_table(w, field->detail, at, depth);
+    case TQ_SHAPE_TABLE: return verify_table(w, field->detail, at, depth);
     case TQ_SHAPE_UNION: {
         size_t type_at = tq_slot_at(table, field->slot - 1);
         tq_table_id member = TQ_TABLE_NONE;
@@ -83,11 +82,9 @@ static tq_status verify_target(walk *w, const tq_table *table, const tq_field *f
             member = tq_union_member(field->detail, w->file.data[type_at]);
         return member == TQ_TABLE_NONE ? TQ_OK : verify_table(w, member, at, depth);
     }
-    case TQ_SHAPE_STRING:
-        return verify_vector(w, at, 1, &vector);
+    case TQ_SHAPE_STRING: return verify_vector(w, at, 1, &vector);
     case TQ_SHAPE_VEC_SCALAR:
-    case TQ_SHAPE_VEC_ENUM:
-        return verify_vector(w, at, tq_scalar_size[field->scalar], &vector);
+    case TQ_SHAPE_VEC_ENUM: return verify_vector(w, at, tq_scalar_size[field->scalar], &vector);
     case TQ_SHAPE_VEC_STRING:
         status = verify_vector(w, at, 4, &vector);
         return status == TQ_OK ? verify_string_elements(w, &vector) : status;
@@ -95,8 +92,7 @@ static tq_status verify_target(walk *w, const tq_table *table, const tq_field *f
         status = verify_vector(w, at, 4, &vector);
         return status == TQ_OK ? verify_table_elements(w, field->detail, &vector, depth) : status;
     case TQ_SHAPE_SCALAR:
-    case TQ_SHAPE_ENUM:
-        break;
+    case TQ_SHAPE_ENUM: break;
     }
     return TQ_OK;
 }
@@ -108,8 +104,7 @@ static tq_status verify_field(walk *w, const tq_table *table, const tq_field *fi
         return TQ_OK;
     unsigned size = tq_scalar_size[field->scalar];
     if (!tq_bytes_hold(w->file, at, size))
-        return tq_fail(w->error, TQ_FIELD_RANGE, at,
-                       "a field of %u bytes passes the end of the file (%llu bytes)",
+        return tq_fail(w->error, TQ_FIELD_RANGE, at, "a field of %u bytes passes the end of the file (%llu bytes)",
                        size, (unsigned long long)w->file.size);
     if (field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM)
         return TQ_OK;
@@ -138,8 +133,8 @@ tq_status tq_verify(tq_bytes file, tq_table_id root, const tq_budget *budget, tq
 {
     walk w = {file, budget ? *budget : tq_budget_for(file.size), error};
     if (file.size < 8)
-        return tq_fail(error, TQ_TOO_SMALL, 0,
-                       "the file has %llu bytes; a flatbuffer needs at least 8", (unsigned long long)file.size);
+        return tq_fail(error, TQ_TOO_SMALL, 0, "the file has %llu bytes; a flatbuffer needs at least 8",
+                       (unsigned long long)file.size);
     size_t at;
     tq_status status = tq_offset_follow(file, 0, &at, error);
     if (status == TQ_OK)

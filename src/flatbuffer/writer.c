@@ -182,15 +182,10 @@ static tq_status put_field(writing *w, const tq_cell *cell)
 {
     uint8_t bytes[8];
     switch ((tq_cell_kind)cell->kind) {
-    case TQ_CELL_INLINE:
-        return put(w, cell->length <= sizeof cell->scalar ? cell->scalar : cell->bytes, cell->length);
-    case TQ_CELL_OUTSIDE:
-        tq_store_u64(bytes, cell->at);
-        return put(w, bytes, 8);
-    case TQ_CELL_TABLE:
-        return put_u32(w, cell->table->at - w->at);
-    default:
-        return put_u32(w, cell->at - w->at);
+    case TQ_CELL_INLINE: return put(w, cell->length <= sizeof cell->scalar ? cell->scalar : cell->bytes, cell->length);
+    case TQ_CELL_OUTSIDE: tq_store_u64(bytes, cell->at); return put(w, bytes, 8);
+    case TQ_CELL_TABLE: return put_u32(w, cell->table->at - w->at);
+    default: return put_u32(w, cell->at - w->at);
     }
 }
 
@@ -251,7 +246,8 @@ static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
     if (cell->kind == TQ_CELL_VECTOR && is_large(cell))
         return w->sink ? TQ_OK : append(plan, &plan->large, &plan->large_count, &plan->large_room, cell, w->error);
     if (cell->kind == TQ_CELL_OUTSIDE)
-        return w->sink ? TQ_OK : append(plan, &plan->outside, &plan->outside_count, &plan->outside_room, cell, w->error);
+        return w->sink ? TQ_OK
+                       : append(plan, &plan->outside, &plan->outside_count, &plan->outside_room, cell, w->error);
     tq_status status = begin_vector(w, cell->kind == TQ_CELL_VECTOR ? cell->align : 4);
     cell->at = w->at;
     if (status != TQ_OK)

@@ -27,9 +27,8 @@ tq_status tq_vtable_intern(tq_plan *plan, const uint8_t *bytes, uint16_t size, t
 tq_status tq_place_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align, uint64_t *end,
                         tq_error *error);
 
-/* Copies or makes the placed runs of a list in `whole`, memory that holds the whole file, several at a time.  Fails as the
-   first in the list that does. */
-tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole,
-                       tq_error *error);
+/* Copies or makes the placed runs of a list in `whole`, memory that holds the whole file, several at a time.  Fails as
+   the first in the list that does. */
+tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error);
 
 #endif

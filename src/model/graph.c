@@ -58,7 +58,8 @@ static tq_status fill(const tq_subgraph *subgraph, tq_graph *graph, tq_error *er
     if (graph->edge_count > UINT32_MAX)
         return tq_fail(error, TQ_BYTE_BUDGET, TQ_NO_OFFSET, "%llu operator inputs; a graph holds less than 2^32",
                        (unsigned long long)graph->edge_count);
-    tq_status status = tq_allocate(&graph->allocator, graph->edge_count, sizeof *graph->consumers, &graph->consumers, error);
+    tq_status status =
+        tq_allocate(&graph->allocator, graph->edge_count, sizeof *graph->consumers, &graph->consumers, error);
     if (status != TQ_OK)
         return status;
     for (uint32_t tensor = 0; tensor < graph->tensor_count; tensor++)

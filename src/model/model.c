@@ -20,7 +20,8 @@ static tq_status index_external_buffers(tq_model *model, tq_error *error)
     size_t count = model->external_buffers.count;
     if (!count)
         return TQ_OK;
-    tq_status status = tq_allocate(&model->allocator, count, sizeof *model->external_index, &model->external_index, error);
+    tq_status status =
+        tq_allocate(&model->allocator, count, sizeof *model->external_index, &model->external_index, error);
     if (status != TQ_OK)
         return status;
     for (size_t i = 0; i < count; i++) {

@@ -38,8 +38,8 @@ typedef struct tq_subgraph {
 
 typedef struct tq_operator {
     tq_table table;
-    int64_t code;         /* TQ_BuiltinOperator_x, or one that the schema does not know; -1: opcode_index is out of range */
-    int32_t version;      /* 1 where the operator code does not say */
+    int64_t code; /* TQ_BuiltinOperator_x, or one that the schema does not know; -1: opcode_index is out of range */
+    int32_t version; /* 1 where the operator code does not say */
     tq_bytes custom_name; /* data NULL unless code is CUSTOM and the file names it */
 } tq_operator;
 

@@ -162,8 +162,8 @@ static bool batch_matmul(const tq_operator *op, const tq_extents *extents, produ
 {
     tq_extent x, y;
     const tq_options options = tq_operator_options(op);
-    const bool adjoint = options.id == TQ_TABLE_BatchMatMulOptions &&
-                         tq_get_int(&options.table, TQ_BatchMatMulOptions_adj_x);
+    const bool adjoint =
+        options.id == TQ_TABLE_BatchMatMulOptions && tq_get_int(&options.table, TQ_BatchMatMulOptions_adj_x);
     const uint32_t back = adjoint ? 2 : 1;
     if (!input(extents, 0, ANY_RANK, &x) || x.rank < back || !output(extents, ANY_RANK, &y))
         return false;
@@ -209,10 +209,10 @@ static bool stablehlo_dot_general(const tq_operator *op, const tq_extents *exten
 /* Whether some row names the operator; *known: it has a count. */
 static bool by_row(const tq_operator *op, const tq_extents *extents, bool *known, product *out)
 {
-#define COUNT(call)        \
-    {                      \
-        *known = call;     \
-        return true;       \
+#define COUNT(call)    \
+    {                  \
+        *known = call; \
+        return true;   \
     }
     switch (op->code) {
 #define BY_OUTPUT(op, rank, axis, ignored) \
@@ -228,9 +228,9 @@ static bool by_row(const tq_operator *op, const tq_extents *extents, bool *known
     }
     if (op->code != TQ_BuiltinOperator_CUSTOM)
         return false;
-#define CUSTOM_BY_INPUT(name, x, w, rank, axis)                                                                      \
-    if (op->custom_name.size == sizeof #name - 1 && memcmp(op->custom_name.data, #name, sizeof #name - 1) == 0)      \
-        COUNT(by_input(extents, x, w, rank, axis, out))
+#define CUSTOM_BY_INPUT(name, x, w, rank, axis)                                                                 \
+    if (op->custom_name.size == sizeof #name - 1 && memcmp(op->custom_name.data, #name, sizeof #name - 1) == 0) \
+    COUNT(by_input(extents, x, w, rank, axis, out))
 #include "model/multiply_adds.def"
 #undef COUNT
     return false;

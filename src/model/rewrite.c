@@ -11,11 +11,12 @@ typedef struct outside_fields {
 } outside_fields;
 
 static const outside_fields of_buffer = {TQ_Buffer_offset, TQ_Buffer_size, TQ_Buffer_data};
-static const outside_fields of_operator = {TQ_Operator_large_custom_options_offset, TQ_Operator_large_custom_options_size,
-                                           TQ_FIELD_COUNT};
+static const outside_fields of_operator = {TQ_Operator_large_custom_options_offset,
+                                           TQ_Operator_large_custom_options_size, TQ_FIELD_COUNT};
 
 /* Replaces an offset that leads to bytes of the file by the bytes. */
-static tq_status take_outside(tq_tree *tree, tq_tree_node *node, const outside_fields *fields, tq_bytes file, tq_error *error)
+static tq_status take_outside(tq_tree *tree, tq_tree_node *node, const outside_fields *fields, tq_bytes file,
+                              tq_error *error)
 {
     uint64_t offset = tq_tree_node_scalar(node, fields->offset).u, size = tq_tree_node_scalar(node, fields->size).u;
     bool inside = fields->inside != TQ_FIELD_COUNT && tq_tree_node_field(node, fields->inside);
@@ -87,8 +88,8 @@ static void align_buffers(tq_tree *tree)
 tq_status tq_rewrite_open(const tq_model *model, tq_tree *out, tq_error *error)
 {
     tq_tree tree;
-    tq_status status = tq_tree_read(model->file, &model->root, TQ_TABLE_Model, first_outside(model),
-                                    &model->allocator, &tree, error);
+    tq_status status =
+        tq_tree_read(model->file, &model->root, TQ_TABLE_Model, first_outside(model), &model->allocator, &tree, error);
     if (status != TQ_OK)
         return status;
     tree.has_identifier = tq_model_has_identifier(model);
@@ -165,7 +166,8 @@ tq_status tq_buffer_node_set(tq_tree *tree, tq_tree_node *buffer, tq_bytes bytes
 
 tq_cell *tq_buffer_node_cell(const tq_tree_node *buffer)
 {
-    tq_cell *inside = tq_tree_node_field(buffer, TQ_Buffer_data), *outside = tq_tree_node_field(buffer, TQ_Buffer_offset);
+    tq_cell *inside = tq_tree_node_field(buffer, TQ_Buffer_data),
+            *outside = tq_tree_node_field(buffer, TQ_Buffer_offset);
     return inside || !outside || outside->kind != TQ_CELL_OUTSIDE ? inside : outside;
 }
 
@@ -207,7 +209,8 @@ static void mark_used(const tq_tree_node *subgraph, uint32_t buffers, uint8_t *i
     }
 }
 
-/* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata inside alone. */
+/* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata inside alone.
+ */
 static tq_status move_constants_outside(tq_tree *tree, tq_error *error)
 {
     uint32_t buffers, subgraphs;

@@ -53,10 +53,8 @@ static bool same_field(tq_field_id id, const tq_table *a, const tq_table *b, int
     const tq_field *field = &tq_fields[id];
     switch (field->shape) {
     case TQ_SHAPE_SCALAR:
-    case TQ_SHAPE_ENUM:
-        return tq_get_scalar(a, id).u == tq_get_scalar(b, id).u; /* of floats the bits */
-    case TQ_SHAPE_STRING:
-        return same_bytes(tq_get_string(a, id), tq_get_string(b, id));
+    case TQ_SHAPE_ENUM: return tq_get_scalar(a, id).u == tq_get_scalar(b, id).u; /* of floats the bits */
+    case TQ_SHAPE_STRING: return same_bytes(tq_get_string(a, id), tq_get_string(b, id));
     case TQ_SHAPE_TABLE: {
         const tq_table x = tq_get_table(a, id), y = tq_get_table(b, id);
         return same_table((tq_table_id)field->detail, &x, &y, depth);
@@ -112,16 +110,17 @@ static bool reaches_out(const tq_table *tensor)
 bool tq_tensor_is_same(const tq_model *a, const tq_table *x, const tq_model *b, const tq_table *y)
 {
     static const tq_field_id fields[] = {
-        TQ_Tensor_name,     TQ_Tensor_type,         TQ_Tensor_shape,        TQ_Tensor_shape_signature,
+        TQ_Tensor_name,     TQ_Tensor_type,         TQ_Tensor_shape,       TQ_Tensor_shape_signature,
         TQ_Tensor_sparsity, TQ_Tensor_quantization, TQ_Tensor_is_variable, TQ_Tensor_variant_tensors,
     };
-    return !reaches_out(x) && !reaches_out(y) && same_fields(fields, COUNT_OF(fields), x, y) && same_constant(a, x, b, y);
+    return !reaches_out(x) && !reaches_out(y) && same_fields(fields, COUNT_OF(fields), x, y) &&
+           same_constant(a, x, b, y);
 }
 
 bool tq_operator_is_same(const tq_operator *a, const tq_operator *b)
 {
     static const tq_field_id fields[] = {
-        TQ_Operator_inputs,          TQ_Operator_outputs,         TQ_Operator_intermediates,
+        TQ_Operator_inputs,          TQ_Operator_outputs,           TQ_Operator_intermediates,
         TQ_Operator_builtin_options, TQ_Operator_builtin_options_2, TQ_Operator_mutating_variable_inputs,
     };
     tq_bytes x, y;

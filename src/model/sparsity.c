@@ -55,9 +55,8 @@ static tq_status read_order(const tq_vector *order, layout *to, tq_error *error)
     uint32_t levels = to->rank + to->blocks;
     bool seen[TQ_SPARSITY_LEVELS] = {false};
     if (order->count != levels)
-        return FAIL(
-                    "traversal_order has %u items; %u dimensions and %u blocked ones need %u",
-                    order->count, to->rank, to->blocks, levels);
+        return FAIL("traversal_order has %u items; %u dimensions and %u blocked ones need %u", order->count, to->rank,
+                    to->blocks, levels);
     for (uint32_t n = 0; n < levels; n++) {
         int32_t dimension = tq_vector_i32(order, n);
         uint32_t end = n < to->rank ? to->rank : levels;
@@ -86,9 +85,8 @@ static tq_status read_blocks(const tq_table *sparsity, const tq_vector *block_ma
         if (stored.format != TQ_DimensionType_DENSE)
             return FAIL("level %u is inside a block and not DENSE", level);
         if (stored.dense_size <= 0 || to->size[dimension] % (uint32_t)stored.dense_size)
-            return FAIL(
-                        "blocks of %d do not divide dimension %d of size %llu",
-                        stored.dense_size, dimension, LLU(to->size[dimension]));
+            return FAIL("blocks of %d do not divide dimension %d of size %llu", stored.dense_size, dimension,
+                        LLU(to->size[dimension]));
         to->block_map[b] = (uint32_t)dimension;
         to->block[dimension] = (uint32_t)stored.dense_size;
         to->is_blocked[dimension] = true;
@@ -113,13 +111,11 @@ static tq_status read_layout(const tq_vector *shape, const tq_table *sparsity, l
     tq_vector block_map = tq_get_vector(sparsity, TQ_SparsityParameters_block_map);
     tq_vector dimensions = tq_get_vector(sparsity, TQ_SparsityParameters_dim_metadata);
     if ((uint64_t)shape->count + block_map.count > TQ_SPARSITY_LEVELS)
-        return FAIL(
-                    "%u dimensions and %u blocked ones; sparse tensors may have %d in all",
-                    shape->count, block_map.count, TQ_SPARSITY_LEVELS);
+        return FAIL("%u dimensions and %u blocked ones; sparse tensors may have %d in all", shape->count,
+                    block_map.count, TQ_SPARSITY_LEVELS);
     if (dimensions.count != shape->count + block_map.count)
-        return FAIL(
-                    "dim_metadata has %u items; %u dimensions and %u blocked ones need %u",
-                    dimensions.count, shape->count, block_map.count, shape->count + block_map.count);
+        return FAIL("dim_metadata has %u items; %u dimensions and %u blocked ones need %u", dimensions.count,
+                    shape->count, block_map.count, shape->count + block_map.count);
     to->rank = shape->count;
     to->blocks = block_map.count;
     read_shape(shape, to);
@@ -142,7 +138,8 @@ static tq_status check_csr(const tq_sparse_level *level, unsigned n, uint64_t ab
 {
     uint32_t segments = level->segments.vector.count, indices = level->indices.vector.count;
     if (!level->segments.vector.at || !level->indices.vector.at)
-        return FAIL("level %u is SPARSE_CSR and has no %s", n, level->segments.vector.at ? "array_indices" : "array_segments");
+        return FAIL("level %u is SPARSE_CSR and has no %s", n,
+                    level->segments.vector.at ? "array_indices" : "array_segments");
     if (above >= UINT32_MAX || segments != above + 1)
         return FAIL("level %u has %u array_segments; %llu positions above it need one more", n, segments, LLU(above));
     int32_t before = 0;
@@ -157,13 +154,15 @@ static tq_status check_csr(const tq_sparse_level *level, unsigned n, uint64_t ab
     for (uint32_t i = 0; i < indices; i++) {
         int32_t index = tq_indices_at(&level->indices, i);
         if (index < 0 || (uint64_t)index >= level->size)
-            return FAIL("level %u: array_indices[%u] is %d; the dimension has size %llu", n, i, index, LLU(level->size));
+            return FAIL("level %u: array_indices[%u] is %d; the dimension has size %llu", n, i, index,
+                        LLU(level->size));
     }
     return TQ_OK;
 }
 
 /* Reads level `n`, and turns the number of positions above it into that of its own. */
-static tq_status read_level(const tq_table *sparsity, unsigned n, tq_sparse_level *level, uint64_t *positions, tq_error *error)
+static tq_status read_level(const tq_table *sparsity, unsigned n, tq_sparse_level *level, uint64_t *positions,
+                            tq_error *error)
 {
     tq_dimension stored = tq_sparsity_dimension(sparsity, n);
     level->is_sparse = stored.format == TQ_DimensionType_SPARSE_CSR;
@@ -278,8 +277,9 @@ static tq_status find_element_size(const tq_table *tensor, unsigned *out, tq_err
     int64_t type = tq_get_int(tensor, TQ_Tensor_type);
     const tq_type_row *row = tq_type(type);
     if (!row || !row->bits || row->bits % 8)
-        return tq_fail(error, TQ_BAD_TYPE, TQ_NO_OFFSET, "a sparse tensor of type %s (%d); elements need to be whole bytes",
-                       row ? row->name : "unknown", (int)type);
+        return tq_fail(error, TQ_BAD_TYPE, TQ_NO_OFFSET,
+                       "a sparse tensor of type %s (%d); elements need to be whole bytes", row ? row->name : "unknown",
+                       (int)type);
     *out = row->bits / 8u;
     return TQ_OK;
 }
@@ -304,7 +304,8 @@ tq_status tq_tensor_densify_check(const tq_table *tensor, tq_bytes stored, tq_er
     return open_stored(tensor, stored, &sparsity, &size, error);
 }
 
-tq_status tq_tensor_densify(const tq_table *tensor, tq_bytes stored, uint8_t *dense, uint64_t dense_size, tq_error *error)
+tq_status tq_tensor_densify(const tq_table *tensor, tq_bytes stored, uint8_t *dense, uint64_t dense_size,
+                            tq_error *error)
 {
     tq_sparsity sparsity;
     unsigned size = 0;
@@ -313,8 +314,9 @@ tq_status tq_tensor_densify(const tq_table *tensor, tq_bytes stored, uint8_t *de
     if (status != TQ_OK)
         return status;
     if (!tq_mul_u64(sparsity.dense_count, size, &needed) || needed != dense_size)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "%llu bytes for a dense tensor of %llu elements of %u bytes",
-                       LLU(dense_size), LLU(sparsity.dense_count), size);
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "%llu bytes for a dense tensor of %llu elements of %u bytes", LLU(dense_size),
+                       LLU(sparsity.dense_count), size);
     if (!sparsity.stored_count)
         return TQ_OK;
     filler f = {.sparsity = &sparsity, .stored = stored.data, .dense = dense, .element_size = size, .error = error};

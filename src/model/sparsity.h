@@ -83,6 +83,7 @@ tq_status tq_tensor_densify_check(const tq_table *tensor, tq_bytes stored, tq_er
    `stored` is too short; `dense` may be partly written only if the file's bytes change meanwhile.
    An index that stands twice in a segment gives its later value.  Takes time in proportion to the
    index vectors and the stored values. */
-tq_status tq_tensor_densify(const tq_table *tensor, tq_bytes stored, uint8_t *dense, uint64_t dense_size, tq_error *error);
+tq_status tq_tensor_densify(const tq_table *tensor, tq_bytes stored, uint8_t *dense, uint64_t dense_size,
+                            tq_error *error);
 
 #endif

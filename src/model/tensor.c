@@ -93,19 +93,19 @@ void tq_unpack_bits(const uint8_t *packed, unsigned bits, bool is_signed, uint64
 tq_status tq_strings_open(tq_bytes bytes, tq_strings *out, tq_error *error)
 {
     if (bytes.size < 4)
-        return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET,
-                       "%llu bytes, a string tensor needs at least 4", (unsigned long long)bytes.size);
+        return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET, "%llu bytes, a string tensor needs at least 4",
+                       (unsigned long long)bytes.size);
     uint32_t count = tq_load_u32(bytes.data);
     uint64_t header = 4 + 4 * ((uint64_t)count + 1);
     if (count > INT32_MAX || header > bytes.size)
-        return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET,
-                       "a count of %u strings does not fit in %llu bytes", count, (unsigned long long)bytes.size);
+        return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET, "a count of %u strings does not fit in %llu bytes", count,
+                       (unsigned long long)bytes.size);
     uint64_t before = header;
     for (uint32_t i = 0; i <= count; i++) {
         uint32_t offset = tq_load_u32(bytes.data + 4 + 4 * (size_t)i);
         if (offset < before || offset > bytes.size)
-            return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET, "offset %u is %u; it needs to be from %llu to %llu", i, offset,
-                           (unsigned long long)before, (unsigned long long)bytes.size);
+            return tq_fail(error, TQ_BAD_STRINGS, TQ_NO_OFFSET, "offset %u is %u; it needs to be from %llu to %llu", i,
+                           offset, (unsigned long long)before, (unsigned long long)bytes.size);
         before = offset;
     }
     *out = (tq_strings){bytes, count};

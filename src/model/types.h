@@ -8,7 +8,12 @@
 #include <stdint.h>
 
 typedef enum tq_type_kind {
-    TQ_KIND_FLOAT, TQ_KIND_INTEGER, TQ_KIND_COMPLEX, TQ_KIND_BOOLEAN, TQ_KIND_STRING, TQ_KIND_OPAQUE
+    TQ_KIND_FLOAT,
+    TQ_KIND_INTEGER,
+    TQ_KIND_COMPLEX,
+    TQ_KIND_BOOLEAN,
+    TQ_KIND_STRING,
+    TQ_KIND_OPAQUE
 } tq_type_kind;
 
 typedef struct tq_type_row {

@@ -76,8 +76,8 @@ tq_status tq_check_input_like(const tq_node *node, int i, int as, tq_error *erro
 {
     if (node->in[i]->type == node->in[as]->type)
         return TQ_OK;
-    return tq_input_fail(node, i, error, "has type %s; it needs that of input %d, %s",
-                         tq_type_name(node->in[i]->type), as, tq_type_name(node->in[as]->type));
+    return tq_input_fail(node, i, error, "has type %s; it needs that of input %d, %s", tq_type_name(node->in[i]->type),
+                         as, tq_type_name(node->in[as]->type));
 }
 
 tq_status tq_check_output_like(const tq_node *node, int i, int as, tq_error *error)
@@ -161,7 +161,8 @@ tq_status tq_broadcast_shapes(const tq_node *node, const tq_tensor *const *tenso
             int32_t other = i < s->rank ? s->dims[s->rank - 1 - i] : 1;
             if (other != 1 && dim != 1 && other != dim)
                 return tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                                  "shapes do not broadcast: dimension %d from the last is %d and %d", i + 1, dim, other);
+                                  "shapes do not broadcast: dimension %d from the last is %d and %d", i + 1, dim,
+                                  other);
             dim = other != 1 ? other : dim;
         }
         shape.dims[shape.rank - 1 - i] = dim;

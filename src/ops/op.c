@@ -15,8 +15,8 @@ static tq_status fail(const tq_node *node, tq_error *error, tq_status status, co
 {
     char text[200];
     vsnprintf(text, sizeof text, format, args);
-    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op ? node->op->name : "?", where,
-                   text);
+    return tq_fail(error, status, TQ_NO_OFFSET, "operator %u (%s): %s%s", node->index, node->op ? node->op->name : "?",
+                   where, text);
 }
 
 tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
@@ -62,7 +62,8 @@ tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char
 /* ---- memory ---- */
 
 /* A failure to get memory, told with the operator that wanted it. */
-static tq_status no_memory(const tq_node *node, tq_status status, const tq_error *why, const char *what, tq_error *error)
+static tq_status no_memory(const tq_node *node, tq_status status, const tq_error *why, const char *what,
+                           tq_error *error)
 {
     return tq_op_fail(node, error, status, "%s%s", what, why->text);
 }
@@ -103,7 +104,8 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error)
+tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count,
+                          tq_error *error)
 {
     (void)error;
     tq_request *request = &node->request;
@@ -139,8 +141,7 @@ static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
     return true;
 }
 
-static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t element, uint64_t bytes,
-                           tq_error *error)
+static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t element, uint64_t bytes, tq_error *error)
 {
     tq_tensor *tensor = node->out[i];
     char text[80], what[100];

@@ -4,8 +4,8 @@
  *
  * An operator is a row of ops.def and one function, tq_prepare_<name>, in a file of its own or of its
  * family.  Prepare checks the operator's contract, gives its outputs their shapes, prepacks constants, asks for
- * scratch and chooses node->eval for the types at hand.  Eval then checks only what depends on data (indices, divisors),
- * and allocates nothing.
+ * scratch and chooses node->eval for the types at hand.  Eval then checks only what depends on data (indices,
+ * divisors), and allocates nothing.
  *
  * In prepare
  *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
@@ -15,17 +15,17 @@
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
- *   prepacked   tq_node_keep: node->kept in eval.  The first run makes it from constants; prepare only counts its bytes.
- *               The interpreters of a model share it: eval only reads it.
+ *   prepacked   tq_node_prepack: node->prepacked in eval.  The first run makes it from constants; prepare only counts
+ * its bytes. The interpreters of a model share it: eval only reads it.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.
  * Where an output's shape waits for the data, its readers are prepared while the model runs, as soon as the shape is
  * known.  Their prepare functions see no difference.
  *
- * Ctrl-C is heard within a tenth of a second: loops over elements are TQ_EACH, tq_parallel_for or one of the shared walks,
- * and other loops ask tq_stop_after (base/stop.h).  A loop that ends early leaves garbage in its output, which the runtime
- * throws away.  A later loop that reads indices or sizes from such an output asks tq_stop_now() first; eval then returns
- * TQ_INTERRUPTED.
+ * Ctrl-C is heard within a tenth of a second: loops over elements are TQ_EACH, tq_parallel_for or one of the shared
+ * walks, and other loops ask tq_stop_after (base/stop.h).  A loop that ends early leaves garbage in its output, which
+ * the runtime throws away.  A later loop that reads indices or sizes from such an output asks tq_stop_now() first; eval
+ * then returns TQ_INTERRUPTED.
  *
  * Every failure says what was found and what is needed; the functions below put the operator's number,
  * its name and the tensor in front.
@@ -104,11 +104,11 @@ struct tq_node {
     tq_op_fn shape_later; /* see tq_shape_from_values */
     void *state;          /* the operator's own record, from tq_node_memory */
     bool foldable;        /* its outputs depend on shapes alone: compute them once, in prepare */
-    void (*reset)(tq_node *node); /* what it remembers, besides variable tensors, back to its start; called after prepare
-                                     too.  NULL: it remembers nothing, or what no reset undoes */
+    void (*reset)(tq_node *node); /* what it remembers, besides variable tensors, back to its start; called after
+                                     prepare too.  NULL: it remembers nothing, or what no reset undoes */
 
     /* given to eval */
-    void *scratch, *kept; /* aligned to 64 bytes */
+    void *scratch, *prepacked; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
     bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
@@ -136,10 +136,11 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 /* `bytes` of scratch for eval: once, in prepare or in node->shape_later. */
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
-/* `bytes` of node->kept for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone from the
-   node in the file, its numerics, the values of its constant inputs, and `form`: `count` integers, 0 to TQ_FORM, which hold
-   all else that could differ in another interpreter (shapes, machine, caller). */
-tq_status tq_node_keep(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count, tq_error *error);
+/* `bytes` of node->prepacked for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone
+   from the node in the file, its numerics, the values of its constant inputs, and `form`: `count` integers, 0 to
+   TQ_FORM, which hold all else that could differ in another interpreter (shapes, machine, caller). */
+tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count,
+                          tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it
    (then data is set on return).  Fails for shapes whose size overflows.  No such output: does nothing. */
@@ -168,8 +169,7 @@ tq_tensor *tq_node_tensor(tq_node *node, int64_t index);
 
 /* ---- failing ---- */
 
-tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...)
-    TQ_PRINTF(4, 5);
+tq_status tq_op_fail(const tq_node *node, tq_error *error, tq_status status, const char *format, ...) TQ_PRINTF(4, 5);
 /* TQ_BAD_OPERATOR, with "input 1 'weights'" or "output 0 'y'" in front. */
 tq_status tq_input_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);
 tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char *format, ...) TQ_PRINTF(4, 5);

@@ -71,11 +71,11 @@ typedef struct tq_tensor {
     bool in_file;    /* the file has its value */
     bool unpacked;   /* see tq_backend_unpacks */
     int32_t reader;  /* the operator that reads it; < 0: none, several, or it is an output (delegate/chains.h) */
-    bool resized;    /* `shape` was given before anything was allocated: backends are chosen by it, not by the file's */
-    bool packed;     /* a constant as it stands in the file, of 4 or 2 bits (else such values take a byte each) or sparse */
-    size_t bytes;    /* at data */
-    void *data;      /* aligned to 64 bytes, constants of a file at least to their element; NULL until there
-                        is memory.  STRING: the file's format (model/tensor.h) */
+    bool resized; /* `shape` was given before anything was allocated: backends are chosen by it, not by the file's */
+    bool packed; /* a constant as it stands in the file, of 4 or 2 bits (else such values take a byte each) or sparse */
+    size_t bytes; /* at data */
+    void *data; /* aligned to 64 bytes, constants of a file at least to their element; NULL until there
+                   is memory.  STRING: the file's format (model/tensor.h) */
     tq_block *block; /* what holds data: its own, or shared with other interpreters; NULL: the arena, or the file */
     tq_affine quantization;
     tq_table table; /* its row in the file */

@@ -159,8 +159,7 @@ static PyObject *scalar_object(tq_state *state, const tq_field *field, tq_value 
 static PyObject *element_object(tq_state *state, const tq_field *field, const tq_vector *vector, uint32_t index)
 {
     switch ((tq_field_shape)field->shape) {
-    case TQ_SHAPE_VEC_STRING:
-        return tq_py_text_or_none(tq_vector_string(vector, index));
+    case TQ_SHAPE_VEC_STRING: return tq_py_text_or_none(tq_vector_string(vector, index));
     case TQ_SHAPE_VEC_TABLE: {
         tq_table table = tq_vector_table(vector, index);
         return tq_py_table(state, field->detail, &table);
@@ -205,10 +204,8 @@ static PyObject *field_object(tq_state *state, tq_field_id id, const tq_table *t
     const tq_field *field = &tq_fields[id];
     switch ((tq_field_shape)field->shape) {
     case TQ_SHAPE_SCALAR:
-    case TQ_SHAPE_ENUM:
-        return scalar_object(state, field, tq_get_scalar(table, id));
-    case TQ_SHAPE_STRING:
-        return tq_py_text_or_none(tq_get_string(table, id));
+    case TQ_SHAPE_ENUM: return scalar_object(state, field, tq_get_scalar(table, id));
+    case TQ_SHAPE_STRING: return tq_py_text_or_none(tq_get_string(table, id));
     case TQ_SHAPE_TABLE: {
         tq_table inner = tq_get_table(table, id);
         return inner.at ? tq_py_table(state, field->detail, &inner) : Py_NewRef(Py_None);

@@ -44,7 +44,7 @@ PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, P
 PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
 
 /* The items of a sequence as a tuple, which nobody changes meanwhile; NULL with TypeError, which says what is needed.
-   */
+ */
 PyObject *tq_py_tuple_of(PyObject *sequence, const char *needed);
 
 /* dict[key] = value, which is consumed (and may be NULL: then -1). */
@@ -58,7 +58,7 @@ int tq_py_append(PyObject *list, PyObject *item);
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
 
 /* The result of __reduce__ for an object that its type makes of these arguments, which are consumed (and may be NULL).
-   */
+ */
 PyObject *tq_py_reduced(PyObject *self, PyObject *positional, PyObject *keywords);
 
 #endif

@@ -43,8 +43,7 @@ static PyObject *raise_os(const tq_error *error, PyObject *path)
 static int set_attributes(PyObject *exception, const tq_error *error)
 {
     PyObject *code = PyUnicode_FromString(tq_status_name(error->status));
-    PyObject *offset = error->offset == TQ_NO_OFFSET ? Py_NewRef(Py_None)
-                                                     : PyLong_FromUnsignedLongLong(error->offset);
+    PyObject *offset = error->offset == TQ_NO_OFFSET ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(error->offset);
     int failed = !code || !offset || PyObject_SetAttrString(exception, "code", code) < 0 ||
                  PyObject_SetAttrString(exception, "offset", offset) < 0;
     Py_XDECREF(code);

@@ -3,8 +3,8 @@
  * The locks that take the GIL's place in a Python without one.
  *
  * Where objects change, methods hold their object (TQ_HOLD, a critical section of CPython): as with the GIL, one thread
- * at a time runs, and the object is let go while the method waits or has detached its thread, as for long work.  What is
- * made once, when it is first asked for, is published with tq_py_publish.  With a GIL both cost nothing.
+ * at a time runs, and the object is let go while the method waits or has detached its thread, as for long work.  What
+ * is made once, when it is first asked for, is published with tq_py_publish.  With a GIL both cost nothing.
  */
 #ifndef TQ_PYTHON_FREE_THREADS_H
 #define TQ_PYTHON_FREE_THREADS_H

@@ -34,9 +34,9 @@
 static int add_keys(PyObject *module, tq_state *state)
 {
     (void)module;
-#define KEY(name)                                          \
-    state->key.name = PyUnicode_InternFromString(#name);   \
-    if (!state->key.name)                                  \
+#define KEY(name)                                        \
+    state->key.name = PyUnicode_InternFromString(#name); \
+    if (!state->key.name)                                \
         return -1;
     TQ_KEYS(KEY)
 #undef KEY
@@ -74,13 +74,14 @@ static int (*const adders[])(PyObject *module, tq_state *state) = {
     tq_py_add_interpreter,
 };
 
-/* NumPy, whose types and functions the module stands on, supports the main interpreter alone.  Newer Pythons refuse by the
-   slot below before they come here, but for subinterpreters that share all with the main one. */
+/* NumPy, whose types and functions the module stands on, supports the main interpreter alone.  Newer Pythons refuse by
+   the slot below before they come here, but for subinterpreters that share all with the main one. */
 static int refuse_subinterpreter(void)
 {
     if (PyInterpreterState_Get() == PyInterpreterState_Main())
         return 0;
-    PyErr_SetString(PyExc_ImportError, "tq does not support subinterpreters, as NumPy does not: use threads or processes");
+    PyErr_SetString(PyExc_ImportError,
+                    "tq does not support subinterpreters, as NumPy does not: use threads or processes");
     return -1;
 }
 
@@ -147,14 +148,9 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT,
-    .m_name = "tq._core",
-    .m_doc = "The C core of tq.",
-    .m_size = sizeof(tq_state),
-    .m_slots = slots,
-    .m_traverse = traverse,
-    .m_clear = clear,
-    .m_free = release,
+    PyModuleDef_HEAD_INIT,      .m_name = "tq._core", .m_doc = "The C core of tq.",
+    .m_size = sizeof(tq_state), .m_slots = slots,     .m_traverse = traverse,
+    .m_clear = clear,           .m_free = release,
 };
 
 PyMODINIT_FUNC PyInit__core(void);

@@ -24,12 +24,12 @@
 #include "python/free_threads.h"
 
 /* Strings that dict keys and attribute names are made of, interned once: KEY(name). */
-#define TQ_KEYS(KEY)                                                                              \
-    KEY(name) KEY(index) KEY(shape) KEY(shape_signature) KEY(dtype) KEY(quantization)             \
-    KEY(quantization_parameters) KEY(sparsity_parameters) KEY(scales) KEY(zero_points)            \
-    KEY(quantized_dimension) KEY(block_size) KEY(min) KEY(max) KEY(range_min) KEY(range_max)      \
-    KEY(traversal_order) KEY(block_map) KEY(dim_metadata) KEY(format) KEY(dense_size)             \
-    KEY(array_segments) KEY(array_indices)
+#define TQ_KEYS(KEY)                                                                                                 \
+    KEY(name)                                                                                                        \
+    KEY(index) KEY(shape) KEY(shape_signature) KEY(dtype) KEY(quantization) KEY(quantization_parameters)             \
+        KEY(sparsity_parameters) KEY(scales) KEY(zero_points) KEY(quantized_dimension) KEY(block_size) KEY(min)      \
+            KEY(max) KEY(range_min) KEY(range_max) KEY(traversal_order) KEY(block_map) KEY(dim_metadata) KEY(format) \
+                KEY(dense_size) KEY(array_segments) KEY(array_indices)
 
 typedef struct tq_state {
 #define OBJECT(name) PyObject *name;
@@ -52,7 +52,7 @@ int tq_py_import_numpy(void);
 tq_state *tq_state_of(PyObject *self);
 
 /* Loops over a file's items call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception.
-   */
+ */
 static inline int tq_py_hears(size_t round)
 {
     return round % 256 == 255 ? PyErr_CheckSignals() : 0;

@@ -3,8 +3,8 @@
  * Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020.
  *
  * Each item in turn looks for those that live at the same time and have a place already, in the order of their offsets.
- * So that it need not look at all items, time is cut into blocks, each with a list of the items that live in it; a short
- * item, one that lives in two blocks at most, looks at their lists alone.
+ * So that it need not look at all items, time is cut into blocks, each with a list of the items that live in it; a
+ * short item, one that lives in two blocks at most, looks at their lists alone.
  */
 #include "runtime/arena_offsets.h"
 
@@ -211,8 +211,8 @@ static uint64_t count_blocks(search *s, uint32_t count)
     return entries;
 }
 
-/* How many looks all items take together, if all were in their lists from the start.  Inserting an item moves half a list,
-   which costs as much as a quarter of looking at it. */
+/* How many looks all items take together, if all were in their lists from the start.  Inserting an item moves half a
+   list, which costs as much as a quarter of looking at it. */
 static uint64_t count_looks(const search *s, uint32_t count)
 {
     uint64_t looks = 0;
@@ -322,7 +322,8 @@ static tq_status open_blocks(search *s, uint32_t count, tq_pool *pool, tq_block 
         end = s->items[i].last > end ? s->items[i].last : end;
     }
     const uint32_t span = (uint32_t)end - (uint32_t)s->start, most = span >> LEAST_SHIFT;
-    TQ_TRY(tq_blocks_add(work, pool, (uint64_t)(most < count ? most : count) + 2, sizeof *s->blocks, &s->blocks, error));
+    TQ_TRY(
+        tq_blocks_add(work, pool, (uint64_t)(most < count ? most : count) + 2, sizeof *s->blocks, &s->blocks, error));
     choose_blocks(s, count, span);
     if (!s->block_count)
         return TQ_OK;
@@ -335,7 +336,8 @@ static tq_status open_blocks(search *s, uint32_t count, tq_pool *pool, tq_block 
     return TQ_OK;
 }
 
-static tq_status open_search(search *s, uint32_t count, uint32_t **order, tq_pool *pool, tq_block **work, tq_error *error)
+static tq_status open_search(search *s, uint32_t count, uint32_t **order, tq_pool *pool, tq_block **work,
+                             tq_error *error)
 {
     TQ_TRY(open_columns(&s->all, count, pool, work, error));
     TQ_TRY(tq_blocks_add(work, pool, count, 2 * sizeof **order, order, error));
@@ -351,7 +353,8 @@ tq_status tq_arena_find_offsets(tq_arena_item *items, uint32_t count, tq_pool *p
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
         if (!tq_add_u64(sum, items[i].size, &sum) || sum > INT64_MAX)
-            return tq_fail(error, TQ_MEMORY_LIMIT, TQ_NO_OFFSET, "the tensors of the subgraph are larger than any memory");
+            return tq_fail(error, TQ_MEMORY_LIMIT, TQ_NO_OFFSET,
+                           "the tensors of the subgraph are larger than any memory");
     tq_status status = open_search(&s, count, &order, pool, &work, error);
     if (status == TQ_OK) {
         for (uint32_t i = 0; i < count; i++)

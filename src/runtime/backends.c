@@ -51,8 +51,8 @@ tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
         return TQ_OK;
     note_unwritten(graph);
     TQ_TRY(tq_run_poll(graph->run, error));
-    const tq_chain_graph chains = {(tq_node *)graph->steps, sizeof(tq_step), graph->step_count, graph->tensors,
-                                   graph->tensor_count, graph->subgraph.outputs, &graph->run->stop};
+    const tq_chain_graph chains = {(tq_node *)graph->steps, sizeof(tq_step),         graph->step_count, graph->tensors,
+                                   graph->tensor_count,     graph->subgraph.outputs, &graph->run->stop};
     tq_chains_find(&chains, graph->run->options.preserve_all);
     return tq_run_poll(graph->run, error);
 }

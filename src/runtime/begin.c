@@ -69,7 +69,9 @@ tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error)
     graph->pass = run->pass;
     if (run->prepared_again <= TQ_PREPARED_AGAIN)
         return TQ_OK;
-    return tq_fail(error, TQ_CALL_BUDGET, TQ_NO_OFFSET,
-                   "is called with other shapes again and again: %llu operators and tensors were prepared again; the limit "
-                   "is %d", (unsigned long long)run->prepared_again, TQ_PREPARED_AGAIN);
+    return tq_fail(
+        error, TQ_CALL_BUDGET, TQ_NO_OFFSET,
+        "is called with other shapes again and again: %llu operators and tensors were prepared again; the limit "
+        "is %d",
+        (unsigned long long)run->prepared_again, TQ_PREPARED_AGAIN);
 }

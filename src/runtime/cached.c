@@ -5,11 +5,12 @@
  *
  * The model has a table of shared items (base/shared.h).  An item's key tells how the value is made, and of what: the
  * operator or the tensor, the form that it asked for, and the addresses of the constants.  Addresses suffice: two
- * interpreters that have a constant at one address have the same constant, and a user of an item also holds the constants
- * that it is made of, so that no other constant can come to lie there while the item lives.
+ * interpreters that have a constant at one address have the same constant, and a user of an item also holds the
+ * constants that it is made of, so that no other constant can come to lie there while the item lives.
  *
- * New items of a graph lie in one block, untouched until they are filled.  The block belongs to the interpreter that came
- * first.  Interpreters that borrow an item count its bytes too, so that the memory that one may take depends on no other.
+ * New items of a graph lie in one block, untouched until they are filled.  The block belongs to the interpreter that
+ * came first.  Interpreters that borrow an item count its bytes too, so that the memory that one may take depends on no
+ * other.
  */
 #include <string.h>
 
@@ -87,7 +88,7 @@ static void bind(tq_step *step)
     tq_node *node = &step->node;
     step->to_pack = true;
     if (step->phase != TQ_NODE_ONCE) {
-        node->kept = step->cached->data;
+        node->prepacked = step->cached->data;
         return;
     }
     tq_tensor *out = node->out[0];
@@ -198,7 +199,7 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error)
         return TQ_OK;
     if (tq_shared_begin(step->cached, &again)) {
         if (again)
-            memset(step->node.kept, 0, (size_t)step->node.request.prepacked_bytes);
+            memset(step->node.prepacked, 0, (size_t)step->node.request.prepacked_bytes);
         step->node.request.pack(&step->node);
         tq_shared_end(step->cached, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
@@ -307,7 +308,7 @@ void tq_slot_drop_earlier(tq_graph_run *graph, tq_slot *slot)
 /* ---- a constant ---- */
 
 tq_status tq_slot_find_cached(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
-                            tq_error *error)
+                              tq_error *error)
 {
     tq_shared *shared = graph->run->model->shared;
     tq_slot *slot = &graph->slots[tensor];

@@ -55,8 +55,8 @@ static tq_status check_arguments(tq_node *node, tq_graph_run *callee, tq_tensor 
         if (tq_is_constant(input))
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d of subgraph %u is a constant", i, callee->index);
         if (input->type != arguments[i]->type)
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d of subgraph %u is %s; the operator gives it %s", i,
-                              callee->index, tq_type_name(input->type), tq_type_name(arguments[i]->type));
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d of subgraph %u is %s; the operator gives it %s",
+                              i, callee->index, tq_type_name(input->type), tq_type_name(arguments[i]->type));
     }
     return TQ_OK;
 }

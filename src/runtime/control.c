@@ -214,7 +214,8 @@ tq_status tq_prepare_case(tq_node *node, tq_error *error)
     TQ_TRY(tq_node_memory(node, branches.count, sizeof *state->callees, &state->callees, error));
     state->count = (int)branches.count;
     for (int i = 0; i < state->count; i++) {
-        TQ_TRY(tq_callee(node, tq_vector_i32(&branches, (size_t)i), "branch_subgraph_indices", &state->callees[i], error));
+        TQ_TRY(
+            tq_callee(node, tq_vector_i32(&branches, (size_t)i), "branch_subgraph_indices", &state->callees[i], error));
         TQ_TRY(tq_call_prepare(node, state->callees[i], node->in + 1, node->in_count - 1, error));
         TQ_TRY(check_results(node, state->callees[i], error));
     }
@@ -237,8 +238,8 @@ static tq_status eval_call_once(tq_node *node, tq_error *error)
 tq_status tq_prepare_call_once(tq_node *node, tq_error *error)
 {
     tq_graph_run *callee;
-    TQ_TRY(tq_callee(node, tq_get_int(&node->options.table, TQ_CallOnceOptions_init_subgraph_index), "init_subgraph_index",
-                     &callee, error));
+    TQ_TRY(tq_callee(node, tq_get_int(&node->options.table, TQ_CallOnceOptions_init_subgraph_index),
+                     "init_subgraph_index", &callee, error));
     TQ_TRY(tq_call_prepare(node, callee, NULL, 0, error));
     node->state = callee;
     node->eval = eval_call_once;

@@ -22,7 +22,8 @@ tq_status tq_node_eval(tq_node *node, tq_error *error)
     if (tq_step_of(node)->writes_nothing)
         return TQ_OK;
     TQ_TRY(tq_step_prepack(tq_step_of(node), error));
-    const tq_status status = node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
+    const tq_status status =
+        node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
     return tq_run_heard(tq_graph_of(node)->run, status, error);
 }
 

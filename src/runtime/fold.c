@@ -30,14 +30,15 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
             TQ_TRY(tq_tensor_allocate(node->out[i], graph->run->pool, node->out[i]->bytes, error));
     TQ_TRY(tq_block_new(graph->run->pool, node->request.scratch_bytes, &node->own_scratch, error));
     node->scratch = node->own_scratch->data;
-    TQ_TRY(tq_node_memory(node, node->request.prepacked_bytes, 1, &node->kept, error));
+    TQ_TRY(tq_node_memory(node, node->request.prepacked_bytes, 1, &node->prepacked, error));
     TQ_TRY(tq_node_shape_later(node, error));
     if (node->request.pack)
         node->request.pack(node);
     return tq_node_eval(node, error);
 }
 
-/* Computes a constant operator's outputs.  One that fails by its data (a divisor in a branch never taken) is left to run. */
+/* Computes a constant operator's outputs.  One that fails by its data (a divisor in a branch never taken) is left to
+ * run. */
 static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -60,7 +61,7 @@ static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
     }
     tq_block_release(node->own_scratch);
     node->own_scratch = NULL;
-    node->scratch = node->kept = NULL;
+    node->scratch = node->prepacked = NULL;
     if (done) {
         tq_blocks_release(&node->memory);
         step->phase = TQ_NODE_FOLDED;
@@ -104,8 +105,7 @@ static bool can_wait(const tq_graph_run *graph, const tq_step *step)
     const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
     return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !node->request.scratch_bytes &&
            !node->request.prepacked_bytes && out && depth_of(graph, step) <= ONCE_DEPTH && out->has_shape &&
-           is_float(out) && out->bytes >= ONCE_BYTES &&
-           !graph->slots[out->index].is_output;
+           is_float(out) && out->bytes >= ONCE_BYTES && !graph->slots[out->index].is_output;
 }
 
 /* Recursion is ONCE_DEPTH deep at most. */

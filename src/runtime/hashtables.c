@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND and HASHTABLE_SIZE: tables that are filled once, and looked up.  A key that a
- * table does not have gives the first element of the default.
- * Source: LiteRT f6745779, tflite/kernels/hashtable{,_import,_find,_size}.cc, experimental/resource/static_hashtable.cc.
+ * HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND and HASHTABLE_SIZE: tables that are filled once, and looked up.  A key
+ * that a table does not have gives the first element of the default. Source: LiteRT f6745779,
+ * tflite/kernels/hashtable{,_import,_find,_size}.cc, experimental/resource/static_hashtable.cc.
  */
 #include <string.h>
 
@@ -22,8 +22,10 @@ static tq_status check_pair(const tq_node *node, int64_t key, int64_t value, tq_
     if ((key == TQ_TensorType_INT64 && value == TQ_TensorType_STRING) ||
         (key == TQ_TensorType_STRING && value == TQ_TensorType_INT64))
         return TQ_OK;
-    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has keys of %s and values of %s; it needs INT64 and STRING or STRING "
-                      "and INT64", tq_type_name(key), tq_type_name(value));
+    return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                      "has keys of %s and values of %s; it needs INT64 and STRING or STRING "
+                      "and INT64",
+                      tq_type_name(key), tq_type_name(value));
 }
 
 static tq_status check_handle(const tq_node *node, tq_error *error)
@@ -128,7 +130,7 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     tq_bytes other = tq_strings_item(&defaults, 0);
     TQ_EACH(i, count)
-        total += places[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)places[i]).size;
+    total += places[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)places[i]).size;
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* the sum is not whole */
     if (total > INT32_MAX)
@@ -138,7 +140,8 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         tq_bytes item = places[i] < 0 ? other : tq_strings_item(&table->strings, (uint32_t)places[i]);
         if (item.size)
             memcpy(to + at, item.data, item.size);
@@ -165,7 +168,8 @@ static tq_status eval_find(tq_node *node, tq_error *error)
     if (node->out[0]->type == TQ_TensorType_STRING)
         return put_strings(node, table, places, error);
     const size_t count = tq_tensor_count(keys);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         const int64_t *from = places[i] < 0 ? node->in[2]->data : table->value_block->data;
         ((int64_t *)node->out[0]->data)[i] = from[places[i] < 0 ? 0 : places[i]];
     }

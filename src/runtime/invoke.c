@@ -41,7 +41,8 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
     tq_run *run = graph->run;
     tq_status status = TQ_OK;
     if (!graph->ready)
-        return tq_fail(error, TQ_NOT_READY, TQ_NO_OFFSET, "Invoke called on model that is not ready: allocate tensors first");
+        return tq_fail(error, TQ_NOT_READY, TQ_NO_OFFSET,
+                       "Invoke called on model that is not ready: allocate tensors first");
     TQ_TRY(tq_graph_begin(graph, error));
     graph->end = begin;
     status = tq_graph_compute_once(graph, error);

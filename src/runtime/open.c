@@ -112,7 +112,8 @@ static tq_status made(const tq_graph_run *graph, const tq_tensor *tensor, tq_sta
     return status;
 }
 
-static tq_status load_copy(tq_graph_run *graph, const tq_tensor *tensor, const void *stored, size_t size, tq_error *error)
+static tq_status load_copy(tq_graph_run *graph, const tq_tensor *tensor, const void *stored, size_t size,
+                           tq_error *error)
 {
     bool make;
     TQ_TRY(tq_slot_find_cached(graph, tensor->index, stored, size, &make, error));
@@ -348,7 +349,8 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     graph->step_count = graph->subgraph.operators.count;
     uint8_t *marks;
     TQ_TRY(tq_run_poll(run, error));
-    TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
+    TQ_TRY(
+        tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
     graph->host = (tq_host){
         .model = run->model, .tensors = graph->tensors, .tensor_count = graph->tensor_count, .pool = run->pool};
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
@@ -366,8 +368,8 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
 
 /* ---- the whole ---- */
 
-tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
-                      tq_run **out, tq_error *error)
+tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator, tq_run **out,
+                      tq_error *error)
 {
     tq_pool *pool;
     tq_block *memory = NULL;

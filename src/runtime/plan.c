@@ -49,7 +49,8 @@ static bool takes_over(const tq_graph_run *graph, uint32_t k)
     return !in->is_input && in->last == (int32_t)k && out->first == (int32_t)k;
 }
 
-/* lives[i]: the last operator for which the memory of tensor i is in use, by the tensor or by one that takes it over. */
+/* lives[i]: the last operator for which the memory of tensor i is in use, by the tensor or by one that takes it over.
+ */
 static void find_aliases(tq_graph_run *graph, int32_t *lives)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {

@@ -23,7 +23,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->prepared_shapes = NULL; /* was in step->node.memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
-    step->node.state = step->node.scratch = step->node.kept = NULL;
+    step->node.state = step->node.scratch = step->node.prepacked = NULL;
     step->node.foldable = false;
     step->phase = TQ_NODE_FRESH;
 }
@@ -162,7 +162,8 @@ static tq_status check_known(tq_step *step, tq_error *error)
         const tq_builtin_row *row = tq_builtin(node->row.code);
         tq_bytes custom = node->row.custom_name;
         if (node->row.code == TQ_BuiltinOperator_CUSTOM)
-            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET, "Encountered unresolved custom op: %.*s. Operator %u %s",
+            return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
+                           "Encountered unresolved custom op: %.*s. Operator %u %s",
                            custom.size > 80 ? 80 : (int)custom.size, custom.data ? (const char *)custom.data : "",
                            node->index, tq_unsupported_text(custom));
         return tq_fail(error, TQ_UNSUPPORTED, TQ_NO_OFFSET,
@@ -299,7 +300,8 @@ static void check_outputs(pass *p)
         tq_error error;
         if (!slot->is_output || slot->broken || graph->tensors[i].later || graph->tensors[i].has_shape)
             continue;
-        tq_fail(&error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "tensor %u is an output of the subgraph, and no operator writes it", i);
+        tq_fail(&error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "tensor %u is an output of the subgraph, and no operator writes it",
+                i);
         note(p, &error);
     }
 }
@@ -399,8 +401,8 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
     if (tq_shape_equal(&graph->tensors[tensor].shape, shape))
         return TQ_OK;
     if (tq_is_constant(&graph->tensors[tensor]) && graph->slots[tensor].file_constant)
-        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "Attempting to resize a fixed-size tensor: tensor %u is a constant",
-                       tensor);
+        return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
+                       "Attempting to resize a fixed-size tensor: tensor %u is a constant", tensor);
     tq_slot *slot = &graph->slots[tensor];
     slot->resized = true;
     slot->given = *shape;

@@ -325,8 +325,8 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
         t->places[i] = (uint32_t)i;
     tq_sort_places(t->places, count, comes_before, t);
     TQ_EACH(i, count)
-        if (t->count == 0 || compare_places(t, t->places[t->count - 1], t->places[i]) != 0)
-            t->places[t->count++] = t->places[i];
+    if (t->count == 0 || compare_places(t, t->places[t->count - 1], t->places[i]) != 0)
+        t->places[t->count++] = t->places[i];
     if (tq_stop_now()) { /* the table stays empty, and is filled another time */
         tq_block_release(places);
         t->place_block = NULL;

@@ -48,8 +48,8 @@ tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number);
 
 /* Fills a table that is empty from tensors of its types and of the same number of elements; of equal keys the first
    stays. TQ_BAD_STRINGS. */
-tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *table, const tq_tensor *keys, const tq_tensor *values,
-                            tq_error *error);
+tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *table, const tq_tensor *keys,
+                            const tq_tensor *values, tq_error *error);
 
 /* Where the value of a key is: of the string, or of the integer.  -1: it is no key. */
 int64_t tq_hashtable_find(const tq_hashtable *table, tq_bytes string, int64_t integer);

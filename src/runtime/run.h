@@ -40,37 +40,38 @@ typedef struct tq_step {
     tq_shared_item *earlier;  /* `cached` of the last preparation, while the operator is prepared again */
     uint64_t borrowed;        /* bytes of `cached` that another interpreter's pool holds */
     bool to_pack;             /* `cached` may not be filled yet */
-    uint8_t depth;            /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
+    uint8_t depth; /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
 
-    tq_shape *prepared_shapes;  /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
+    tq_shape *prepared_shapes; /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
     uint64_t runs, nanoseconds; /* counted while run->options.profile */
 } tq_step;
 
 /* A tensor of a run. */
 typedef struct tq_slot {
     /* memory */
-    tq_shared_item *cached;  /* of a computed constant: the shared item that holds its data; NULL: not shared */
+    tq_shared_item *cached; /* of a computed constant: the shared item that holds its data; NULL: not shared */
     tq_shared_item *earlier; /* `cached` of the last preparation, while its operator is prepared again */
-    uint64_t borrowed;       /* bytes of `cached` that another interpreter's pool holds */
-    bool in_arena;           /* data lies in the arena, at `offset` bytes */
+    uint64_t borrowed; /* bytes of `cached` that another interpreter's pool holds */
+    bool in_arena; /* data lies in the arena, at `offset` bytes */
     uint64_t offset;
-    uint32_t alias_of; /* the tensor whose arena memory this one takes over, as the output of its last reader; or itself */
+    uint32_t
+        alias_of; /* the tensor whose arena memory this one takes over, as the output of its last reader; or itself */
 
     /* place in the graph: indices of operators */
     int32_t first, last; /* the tensor lives from the one to the other, both included; first -1: from the start */
-    int32_t producer;    /* the operator that writes it; -1: none */
+    int32_t producer; /* the operator that writes it; -1: none */
     bool is_input, is_output; /* of the graph */
-    bool is_orphan;           /* nothing writes it, though it is no constant: it holds zeros */
+    bool is_orphan; /* nothing writes it, though it is no constant: it holds zeros */
 
     /* facts that XNNPACK's choice depends on (delegate/) */
-    bool unread;    /* no operator that XNNPACK refuses reads it */
+    bool unread; /* no operator that XNNPACK refuses reads it */
     bool unwritten; /* a graph output that LiteRT's delegate would leave unwritten if it had unpacked it */
 
     bool file_constant; /* the file holds its value */
-    bool problem;       /* the file contradicts itself about the tensor: the report has a line */
-    bool broken;        /* it has a problem, or an operator before it has: its shape is unknown */
-    bool resized;       /* the caller chose its shape */
-    tq_shape given;     /* that shape */
+    bool problem; /* the file contradicts itself about the tensor: the report has a line */
+    bool broken; /* it has a problem, or an operator before it has: its shape is unknown */
+    bool resized; /* the caller chose its shape */
+    tq_shape given; /* that shape */
 } tq_slot;
 
 /* A subgraph of a run. */
@@ -80,21 +81,21 @@ typedef struct tq_graph_run {
     uint32_t index; /* of the subgraph */
     tq_subgraph subgraph;
     uint32_t tensor_count, step_count;
-    tq_tensor *tensors;   /* [tensor_count] */
-    tq_slot *slots;       /* [tensor_count] */
-    tq_step *steps;       /* [step_count] */
+    tq_tensor *tensors; /* [tensor_count] */
+    tq_slot *slots; /* [tensor_count] */
+    tq_step *steps; /* [step_count] */
     tq_tensor **operands; /* the pointers of all nodes' in and out */
-    tq_block *memory;     /* list: tensors, operators, quantization */
+    tq_block *memory; /* list: tensors, operators, quantization */
     tq_block *arena;
     uint64_t arena_bytes;
-    bool ready;      /* allocated */
-    bool has_run;    /* tensors have values of a run */
-    bool busy;       /* being prepared, or running: a recursive call is refused */
+    bool ready; /* allocated */
+    bool has_run; /* tensors have values of a run */
+    bool busy; /* being prepared, or running: a recursive call is refused */
     bool called_once;
     bool has_once; /* some steps are TQ_NODE_ONCE */
     uint64_t work; /* multiply-adds of the prepared operators, while there is a limit (work.c) */
-    uint32_t at;   /* the operator that is running, or that failed */
-    uint32_t end;  /* the last run ran the operators below it */
+    uint32_t at; /* the operator that is running, or that failed */
+    uint32_t end; /* the last run ran the operators below it */
     uint64_t pass; /* run->pass when the graph was last prepared */
 } tq_graph_run;
 
@@ -111,10 +112,10 @@ typedef struct tq_run_hooks {
 
 typedef struct tq_run_options {
     tq_numerics numerics;
-    int threads;                /* 1 to TQ_MAX_THREADS */
-    bool preserve_all;          /* no two tensors share memory */
-    bool profile;               /* measure each operator; may be changed between two runs */
-    uint64_t max_memory;        /* bytes; 0: as many as the machine gives */
+    int threads; /* 1 to TQ_MAX_THREADS */
+    bool preserve_all; /* no two tensors share memory */
+    bool profile; /* measure each operator; may be changed between two runs */
+    uint64_t max_memory; /* bytes; 0: as many as the machine gives */
     uint64_t max_multiply_adds; /* of one invoke, and of the operators of a graph; 0: no limit */
     tq_run_hooks hooks;
 } tq_run_options;
@@ -132,14 +133,14 @@ typedef struct tq_run {
     size_t report_size, report_room; /* bytes used and allocated */
     size_t report_base; /* bytes that opening wrote; the rest belongs to the graph that was allocated last */
 
-    bool allocated;          /* a graph was allocated once: backends stay as they are chosen */
-    tq_stop stop;            /* operators listen to it for Ctrl-C */
-    tq_listener listener;    /* the thread's listener before this run */
-    unsigned depth;          /* busy graphs, each called by an operator of the one before; at most TQ_CALL_DEPTH */
-    unsigned preparing;      /* busy graphs that are being prepared */
-    uint64_t pass;           /* outermost preparations so far */
+    bool allocated; /* a graph was allocated once: backends stay as they are chosen */
+    tq_stop stop; /* operators listen to it for Ctrl-C */
+    tq_listener listener; /* the thread's listener before this run */
+    unsigned depth; /* busy graphs, each called by an operator of the one before; at most TQ_CALL_DEPTH */
+    unsigned preparing; /* busy graphs that are being prepared */
+    uint64_t pass; /* outermost preparations so far */
     uint64_t prepared_again; /* operators and tensors of graphs that this pass prepared more than once */
-    uint64_t spent;          /* multiply-adds of the invoke or allocation that is going on, while there is a limit */
+    uint64_t spent; /* multiply-adds of the invoke or allocation that is going on, while there is a limit */
 } tq_run;
 
 /* ---- open.c: an instance of each subgraph ---- */
@@ -147,8 +148,8 @@ typedef struct tq_run {
 /* The model must outlive the run; *options is copied.  Operators that cannot run are no failure here, but lines of
    run->report. */
 
-tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator,
-                      tq_run **out, tq_error *error);
+tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator, tq_run **out,
+                      tq_error *error);
 void tq_run_close(tq_run *run); /* NULL: nothing */
 
 /* ---- backends.c ---- */
@@ -175,7 +176,7 @@ static inline bool tq_ends_the_pass(tq_status status)
 /* ---- begin.c ---- */
 
 enum {
-    TQ_CALL_DEPTH = 32,         /* graphs that may be busy at once: some 2 KB of stack each, of 256 KB that a thread may have */
+    TQ_CALL_DEPTH = 32, /* graphs that may be busy at once: some 2 KB of stack each, of 256 KB that a thread may have */
     TQ_PREPARED_AGAIN = 1000000 /* operators and tensors of graphs that one pass prepares more than once: seconds */
 };
 
@@ -252,7 +253,7 @@ void tq_slot_drop_earlier(tq_graph_run *graph, tq_slot *slot);
 /* `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make true: the caller fills them and calls
    tq_shared_end(slot->cached); false: they are filled. */
 tq_status tq_slot_find_cached(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
-                            tq_error *error);
+                              tq_error *error);
 
 /* ---- work.c: the limit on multiply-adds; both do nothing without one ---- */
 

@@ -2,8 +2,8 @@
  *
  * The limit on work (max_multiply_adds).
  *
- * An operator counts as many as the most of these, and at least 1: its multiply-adds (model/multiply_adds.def), what its
- * prepare told (tq_node_work), and the elements of its largest input or output.
+ * An operator counts as many as the most of these, and at least 1: its multiply-adds (model/multiply_adds.def), what
+ * its prepare told (tq_node_work), and the elements of its largest input or output.
  */
 #include "base/checked.h"
 #include "model/multiply_adds.h"
@@ -57,8 +57,8 @@ static tq_status add(const tq_graph_run *graph, const tq_step *step, uint64_t wo
     if (*sum <= limit)
         return TQ_OK;
     return tq_op_fail(&step->node, error, TQ_WORK_LIMIT,
-                      "brings the multiply-adds to %llu; the limit is %llu (max_multiply_adds)", (unsigned long long)*sum,
-                      (unsigned long long)limit);
+                      "brings the multiply-adds to %llu; the limit is %llu (max_multiply_adds)",
+                      (unsigned long long)*sum, (unsigned long long)limit);
 }
 
 tq_status tq_step_count(tq_graph_run *graph, const tq_step *step, tq_error *error)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static uint64_t seed = 88172645463325252u;
 
 static uint32_t random32(void)
@@ -61,15 +60,17 @@ static void fill(void *data, tq_element type, size_t n, int how)
         else if (type == TQ_i16)
             ((int16_t *)data)[i] = (int16_t)(how == 1 ? INT16_MIN : how == 2 ? INT16_MAX : (int32_t)bits >> 16);
         else
-            ((uint8_t *)data)[i] = (uint8_t)(how == 1 ? (type == TQ_i8 ? 0x80 : 0xFF)
-                                             : how == 2 ? (type == TQ_i8 ? 0x7F : 0) : bits);
+            ((uint8_t *)data)[i] = (uint8_t)(how == 1   ? (type == TQ_i8 ? 0x80 : 0xFF)
+                                             : how == 2 ? (type == TQ_i8 ? 0x7F : 0)
+                                                        : bits);
     }
 }
 
 static int64_t element(const void *data, tq_element type, size_t i)
 {
-    return type == TQ_i8 ? ((const int8_t *)data)[i] : type == TQ_u8 ? ((const uint8_t *)data)[i]
-                                                                     : ((const int16_t *)data)[i];
+    return type == TQ_i8   ? ((const int8_t *)data)[i]
+           : type == TQ_u8 ? ((const uint8_t *)data)[i]
+                           : ((const int16_t *)data)[i];
 }
 
 struct product {
@@ -156,8 +157,9 @@ static bool is_right(const struct product *p, const void *out, size_t pixel, siz
     if (p->out == TQ_i32)
         return ((const int32_t *)out)[at] == (int32_t)(uint32_t)(uint64_t)sum;
     tq_multiplier m = tq_multiplier_of(p->real[channel], s->rule);
-    int32_t want = p->wide ? tq_requantize_i64(sum, &m, s->rule, s->zero_point, s->low, s->high)
-                           : tq_requantize((int32_t)(uint32_t)(uint64_t)sum, &m, s->rule, s->zero_point, s->low, s->high);
+    int32_t want = p->wide
+                       ? tq_requantize_i64(sum, &m, s->rule, s->zero_point, s->low, s->high)
+                       : tq_requantize((int32_t)(uint32_t)(uint64_t)sum, &m, s->rule, s->zero_point, s->low, s->high);
     return element(out, p->out, at) == want;
 }
 
@@ -225,7 +227,8 @@ static struct product choose(void)
     const bool parts = !p.depthwise && random32() % (p.in == TQ_f32 ? 4 : 24) == 0;
     if (parts) { /* few rows, and work enough for threads: they share channels */
         p.scan = (tq_scan){3, 3, 2, 2, 3, 3, 2, 2, 1, 1, 1, 1, false};
-        p.images = 1, p.groups = 1, p.channels = between(130, 200), p.depth = between(60, 90), p.threads = between(2, 4);
+        p.images = 1, p.groups = 1, p.channels = between(130, 200), p.depth = between(60, 90),
+        p.threads = between(2, 4);
     }
     p.out_stride = p.channels + random32() % 3;
     p.weight_type = p.in == TQ_f32 ? TQ_f32 : p.in == TQ_u8 ? TQ_u8 : TQ_i8;
@@ -307,10 +310,16 @@ static void *compute(struct product *p, size_t rows)
     void *columns = make_aligned(tq_gemm_store_bytes(p->channels));
     void *out = make(((rows - 1) * p->out_stride + p->channels) * size);
     tq_gemm_weights weights = {
-        .data = p->weights, .type = p->weight_type,
-        .channel_stride = p->depthwise ? 1 : taps * p->depth, .k_stride = p->depthwise ? p->channels : 1,
-        .zero_point = p->weight_zero_point, .row_zero_point = p->zero_point,
-        .bias = p->bias, .bias_type = p->in == TQ_f32 ? TQ_f32 : p->wide ? TQ_GEMM_BIAS_I64 : TQ_i32,
+        .data = p->weights,
+        .type = p->weight_type,
+        .channel_stride = p->depthwise ? 1 : taps * p->depth,
+        .k_stride = p->depthwise ? p->channels : 1,
+        .zero_point = p->weight_zero_point,
+        .row_zero_point = p->zero_point,
+        .bias = p->bias,
+        .bias_type = p->in == TQ_f32 ? TQ_f32
+                     : p->wide       ? TQ_GEMM_BIAS_I64
+                                     : TQ_i32,
     };
     if (p->out != TQ_i32 && p->out != TQ_f32)
         tq_gemm_store_make(&p->store, p->channels, real_at, p->real, columns);
@@ -370,8 +379,9 @@ int main(int argc, char **argv)
                 for (size_t c = 0; c < p.channels; c++)
                     if (!is_right(&p, out, r, c)) {
                         printf("%s: %s %d, rows of element %d to %d, rule %d, wide %d, taps %d depth %zu channels %zu: "
-                               "row %zu channel %zu\n", tq_cpu_name(feature), p.depthwise ? "depthwise" : "product", i, p.in, p.out, p.store.rule, p.wide,
-                               (int)tq_scan_taps(&p.scan), p.depth, p.channels, r, c);
+                               "row %zu channel %zu\n",
+                               tq_cpu_name(feature), p.depthwise ? "depthwise" : "product", i, p.in, p.out,
+                               p.store.rule, p.wide, (int)tq_scan_taps(&p.scan), p.depth, p.channels, r, c);
                         return 1;
                     }
             free(out);

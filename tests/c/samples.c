@@ -20,8 +20,10 @@ static size_t make_level(maker *m, const sample_level *from)
     set_number(m, level, TQ_DimensionMetadata_format, from->format);
     set_number(m, level, TQ_DimensionMetadata_dense_size, from->dense_size);
     if (from->width) {
-        set_union(m, level, TQ_DimensionMetadata_array_segments, type, make_indices(m, from->width, from->segment_count, from->segments));
-        set_union(m, level, TQ_DimensionMetadata_array_indices, type, make_indices(m, from->width, from->index_count, from->indices));
+        set_union(m, level, TQ_DimensionMetadata_array_segments, type,
+                  make_indices(m, from->width, from->segment_count, from->segments));
+        set_union(m, level, TQ_DimensionMetadata_array_indices, type,
+                  make_indices(m, from->width, from->index_count, from->indices));
     }
     return level;
 }
@@ -57,8 +59,18 @@ static size_t make_quantization(maker *m)
 static size_t make_tensors(maker *m)
 {
     static const sample_sparsity sparse = {
-        .rank = 1, .shape = {4}, .order_count = 1, .order = {0}, .type = TQ_TensorType_INT8, .level_count = 1,
-        .levels = {{.format = TQ_DimensionType_SPARSE_CSR, .segment_count = 2, .segments = {0, 2}, .index_count = 2, .indices = {1, 3}, .width = 1}},
+        .rank = 1,
+        .shape = {4},
+        .order_count = 1,
+        .order = {0},
+        .type = TQ_TensorType_INT8,
+        .level_count = 1,
+        .levels = {{.format = TQ_DimensionType_SPARSE_CSR,
+                    .segment_count = 2,
+                    .segments = {0, 2},
+                    .index_count = 2,
+                    .indices = {1, 3},
+                    .width = 1}},
     };
     static const int64_t shape[] = {2, 3};
     size_t tensors = make_vector(m, 2, 4);

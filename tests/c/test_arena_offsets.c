@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runtime/arena_offsets.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts of blocks
- * (base/memory.h) with every allocation failing in turn.
+ * runtime/arena_offsets.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts
+ * of blocks (base/memory.h) with every allocation failing in turn.
  */
 #include "check.h"
 #include "counting.h"
@@ -38,7 +38,8 @@ static uint64_t place_one(const tq_arena_item *it, tq_arena_item *const *placed,
         const tq_arena_item *other = placed[i];
         if (!live_together(it, other))
             continue;
-        if (other->offset > free_from && other->offset - free_from >= it->size && other->offset - free_from < smallest) {
+        if (other->offset > free_from && other->offset - free_from >= it->size &&
+            other->offset - free_from < smallest) {
             smallest = other->offset - free_from;
             best = free_from;
         }
@@ -73,15 +74,24 @@ static uint64_t place_plainly(tq_arena_item *items, uint32_t count)
 /* ---- lifetimes ---- */
 
 typedef struct kind {
-    int32_t span, sizes, unit; /* times from -1 to span; so many sizes, multiples of unit (0: one of the items has none) */
+    int32_t span, sizes,
+        unit; /* times from -1 to span; so many sizes, multiples of unit (0: one of the items has none) */
     int32_t length;            /* of most lives, at most */
     int32_t longer;            /* one in so many lives till the end; 0: none */
 } kind;
 
 static const kind kinds[] = {
-    {20, 3, 64, 4, 0},      {200, 50, 64, 200, 2}, {1000, 5, 1, 8, 0},     {1000, 2000, 64, 3, 50},
-    {3000, 1, 64, 2, 0},    {3000, 900, 64, 60, 7}, {3000, 900, 64, 150, 0}, {3000, 4, 64, 500, 3},
-    {3000, 9000, 1, 1, 100}, {900, 30, 64, 900, 1}, {2000000000, 8, 64, 700000000, 0},
+    {20, 3, 64, 4, 0},
+    {200, 50, 64, 200, 2},
+    {1000, 5, 1, 8, 0},
+    {1000, 2000, 64, 3, 50},
+    {3000, 1, 64, 2, 0},
+    {3000, 900, 64, 60, 7},
+    {3000, 900, 64, 150, 0},
+    {3000, 4, 64, 500, 3},
+    {3000, 9000, 1, 1, 100},
+    {900, 30, 64, 900, 1},
+    {2000000000, 8, 64, 700000000, 0},
 };
 
 static void fill(tq_arena_item *items, uint32_t count, const kind *k)
@@ -89,7 +99,8 @@ static void fill(tq_arena_item *items, uint32_t count, const kind *k)
     for (uint32_t i = 0; i < count; i++) {
         const int32_t first = below(k->span) - 1, life = below(k->length), rest = k->span - first;
         const bool longer = k->longer && below(k->longer) == 0;
-        items[i] = (tq_arena_item){.index = i, .first = first, .size = (uint64_t)below(k->sizes + 1) * (uint64_t)k->unit};
+        items[i] =
+            (tq_arena_item){.index = i, .first = first, .size = (uint64_t)below(k->sizes + 1) * (uint64_t)k->unit};
         items[i].last = longer || life > rest ? k->span : first + life;
     }
 }

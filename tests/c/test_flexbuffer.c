@@ -5,13 +5,14 @@
 /* {a: -5, f: 1.5, i: -70000 (indirect), s: "hi", t: [1, 2, 300] (typed), v: [null, 2^64 - 1, {}],
    x: blob 00 01, z: true}, as the flatbuffers package 25 writes it. */
 static const uint8_t sample[] = {
-    0x61, 0x00, 0x66, 0x00, 0x73, 0x00, 0x02, 0x68, 0x69, 0x00, 0x74, 0x00, 0x03, 0x00, 0x01, 0x00, 0x02, 0x00, 0x2c, 0x01,
-    0x78, 0x00, 0x02, 0x00, 0x01, 0x69, 0x00, 0x00, 0x90, 0xee, 0xfe, 0xff, 0x7a, 0x00, 0x76, 0x00, 0x00, 0x00, 0x01, 0x00,
-    0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff,
-    0xff, 0xff, 0xff, 0xff, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x0b, 0x24, 0x08, 0x4c, 0x4b, 0x35, 0x4b,
-    0x46, 0x2f, 0x3e, 0x33, 0x08, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0xfb, 0xff, 0xff, 0xff,
-    0x00, 0x00, 0xc0, 0x3f, 0x4c, 0x00, 0x00, 0x00, 0x65, 0x00, 0x00, 0x00, 0x62, 0x00, 0x00, 0x00, 0x44, 0x00, 0x00, 0x00,
-    0x61, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x06, 0x0e, 0x1a, 0x14, 0x2d, 0x2b, 0x64, 0x6a, 0x28, 0x26, 0x01,
+    0x61, 0x00, 0x66, 0x00, 0x73, 0x00, 0x02, 0x68, 0x69, 0x00, 0x74, 0x00, 0x03, 0x00, 0x01, 0x00, 0x02, 0x00,
+    0x2c, 0x01, 0x78, 0x00, 0x02, 0x00, 0x01, 0x69, 0x00, 0x00, 0x90, 0xee, 0xfe, 0xff, 0x7a, 0x00, 0x76, 0x00,
+    0x00, 0x00, 0x01, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+    0x03, 0x0b, 0x24, 0x08, 0x4c, 0x4b, 0x35, 0x4b, 0x46, 0x2f, 0x3e, 0x33, 0x08, 0x00, 0x00, 0x00, 0x01, 0x00,
+    0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0xfb, 0xff, 0xff, 0xff, 0x00, 0x00, 0xc0, 0x3f, 0x4c, 0x00, 0x00, 0x00,
+    0x65, 0x00, 0x00, 0x00, 0x62, 0x00, 0x00, 0x00, 0x44, 0x00, 0x00, 0x00, 0x61, 0x00, 0x00, 0x00, 0x01, 0x00,
+    0x00, 0x00, 0x06, 0x0e, 0x1a, 0x14, 0x2d, 0x2b, 0x64, 0x6a, 0x28, 0x26, 0x01,
 };
 
 static bool same(tq_bytes bytes, const char *text, size_t size)
@@ -29,17 +30,23 @@ static void test_sample(void)
     CHECK(tq_flex_map_key(&r, &root, 3, &key) == TQ_OK && same(key, "s", 1));
     CHECK(tq_flex_map_key(&r, &root, 8, &key) == TQ_BAD_FLEXBUFFER);
     CHECK(tq_flex_item(&r, &root, 0, &item) == TQ_OK && item.kind == TQ_FLEX_INT && tq_flex_number(&r, &item).i == -5);
-    CHECK(tq_flex_item(&r, &root, 1, &item) == TQ_OK && item.kind == TQ_FLEX_FLOAT && tq_flex_number(&r, &item).f == 1.5);
-    CHECK(tq_flex_item(&r, &root, 2, &item) == TQ_OK && item.kind == TQ_FLEX_INT && tq_flex_number(&r, &item).i == -70000);
-    CHECK(tq_flex_item(&r, &root, 3, &item) == TQ_OK && item.kind == TQ_FLEX_STRING && same(tq_flex_bytes(&r, &item), "hi", 2));
+    CHECK(tq_flex_item(&r, &root, 1, &item) == TQ_OK && item.kind == TQ_FLEX_FLOAT &&
+          tq_flex_number(&r, &item).f == 1.5);
+    CHECK(tq_flex_item(&r, &root, 2, &item) == TQ_OK && item.kind == TQ_FLEX_INT &&
+          tq_flex_number(&r, &item).i == -70000);
+    CHECK(tq_flex_item(&r, &root, 3, &item) == TQ_OK && item.kind == TQ_FLEX_STRING &&
+          same(tq_flex_bytes(&r, &item), "hi", 2));
     CHECK(tq_flex_item(&r, &root, 4, &item) == TQ_OK && item.kind == TQ_FLEX_VECTOR && item.count == 3 && item.typing);
     CHECK(tq_flex_item(&r, &item, 2, &inner) == TQ_OK && tq_flex_number(&r, &inner).i == 300);
     CHECK(tq_flex_item(&r, &item, 3, &inner) == TQ_BAD_FLEXBUFFER && error.status == TQ_BAD_FLEXBUFFER);
     CHECK(tq_flex_item(&r, &root, 5, &item) == TQ_OK && item.kind == TQ_FLEX_VECTOR && !item.typing);
     CHECK(tq_flex_item(&r, &item, 0, &inner) == TQ_OK && inner.kind == TQ_FLEX_NULL);
-    CHECK(tq_flex_item(&r, &item, 1, &inner) == TQ_OK && inner.kind == TQ_FLEX_UINT && tq_flex_number(&r, &inner).u == UINT64_MAX);
-    CHECK(tq_flex_item(&r, &item, 2, &inner) == TQ_OK && inner.kind == TQ_FLEX_MAP && inner.count == 0 && inner.depth == 2);
-    CHECK(tq_flex_item(&r, &root, 6, &item) == TQ_OK && item.kind == TQ_FLEX_BLOB && same(tq_flex_bytes(&r, &item), "\0\1", 2));
+    CHECK(tq_flex_item(&r, &item, 1, &inner) == TQ_OK && inner.kind == TQ_FLEX_UINT &&
+          tq_flex_number(&r, &inner).u == UINT64_MAX);
+    CHECK(tq_flex_item(&r, &item, 2, &inner) == TQ_OK && inner.kind == TQ_FLEX_MAP && inner.count == 0 &&
+          inner.depth == 2);
+    CHECK(tq_flex_item(&r, &root, 6, &item) == TQ_OK && item.kind == TQ_FLEX_BLOB &&
+          same(tq_flex_bytes(&r, &item), "\0\1", 2));
     CHECK(tq_flex_item(&r, &root, 7, &item) == TQ_OK && item.kind == TQ_FLEX_BOOL && tq_flex_number(&r, &item).i == 1);
     CHECK(tq_flex_verify(bytes, NULL) == TQ_OK && tq_flex_is_options(bytes));
     free_copy(bytes);
@@ -94,7 +101,8 @@ static tq_status verify_copy(const uint8_t *data, size_t size)
     tq_bytes bytes = copy_exactly(data, size);
     tq_error error = {0};
     tq_status status = tq_flex_verify(bytes, &error);
-    CHECK(status == TQ_OK || (status == TQ_BAD_FLEXBUFFER && error.status == status && error.offset <= size && error.text[0]));
+    CHECK(status == TQ_OK ||
+          (status == TQ_BAD_FLEXBUFFER && error.status == status && error.offset <= size && error.text[0]));
     if (tq_flex_is_options(bytes))
         CHECK(status == TQ_OK);
     free_copy(bytes);
@@ -197,7 +205,15 @@ static void test_shared_bytes(void)
 
 #define VERIFY(...) verify_copy((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
-enum { T_INT = 1 << 2, T_KEY = 4 << 2, T_STRING = 5 << 2, T_INDIRECT = 6 << 2, T_MAP = 9 << 2, T_VECTOR = 10 << 2, T_INTS = 11 << 2 };
+enum {
+    T_INT = 1 << 2,
+    T_KEY = 4 << 2,
+    T_STRING = 5 << 2,
+    T_INDIRECT = 6 << 2,
+    T_MAP = 9 << 2,
+    T_VECTOR = 10 << 2,
+    T_INTS = 11 << 2
+};
 
 static void test_ends(void)
 {
@@ -249,8 +265,10 @@ static void test_typed_vectors(void)
         data[33] = (uint8_t)((16 + nth) << 2 | 3);
         data[34] = 1;
         tq_bytes bytes = copy_exactly(data, sizeof data);
-        CHECK(tq_flex_open(bytes, &r, &root, NULL) == TQ_OK && root.kind == TQ_FLEX_VECTOR && root.count == 2 + nth / 3);
-        CHECK(tq_flex_item(&r, &root, root.count - 1, &item) == TQ_OK && item.kind == kinds[nth % 3] && item.width == 8);
+        CHECK(tq_flex_open(bytes, &r, &root, NULL) == TQ_OK && root.kind == TQ_FLEX_VECTOR &&
+              root.count == 2 + nth / 3);
+        CHECK(tq_flex_item(&r, &root, root.count - 1, &item) == TQ_OK && item.kind == kinds[nth % 3] &&
+              item.width == 8);
         CHECK(tq_flex_verify(bytes, NULL) == TQ_OK && !tq_flex_is_options(bytes));
         free_copy(bytes);
     }

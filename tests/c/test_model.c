@@ -61,7 +61,8 @@ static void test_views(void)
     static const int64_t ids[] = {7, 3}, missing[] = {0, 1, 4, 8, -1, INT64_MAX};
     for (size_t i = 0; i < 2; i++) {
         tq_table buffer = tq_model_external_buffer(&model, ids[i]);
-        CHECK(tq_get_int(&buffer, TQ_ExternalBuffer_length) == 100 + ids[i] || tq_get_u64(&buffer, TQ_ExternalBuffer_length) == 100 + (uint64_t)ids[i]);
+        CHECK(tq_get_int(&buffer, TQ_ExternalBuffer_length) == 100 + ids[i] ||
+              tq_get_u64(&buffer, TQ_ExternalBuffer_length) == 100 + (uint64_t)ids[i]);
     }
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         CHECK(!tq_model_external_buffer(&model, missing[i]).at);
@@ -102,7 +103,8 @@ static void test_strings(void)
         tq_strings open = {bytes, 3};
         for (uint32_t i = 0; i < 3; i++) {
             tq_bytes item = tq_strings_item(&open, i);
-            CHECK(!item.data || (item.data >= bytes.data && item.size <= (size_t)(bytes.data + bytes.size - item.data)));
+            CHECK(!item.data ||
+                  (item.data >= bytes.data && item.size <= (size_t)(bytes.data + bytes.size - item.data)));
         }
         CHECK(tq_strings_open(bytes, &strings, NULL) == TQ_BAD_STRINGS);
         changed[at] ^= 0xff;
@@ -154,7 +156,8 @@ static void test_shape_count(void)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         static maker m;
         make_start(&m, TQ_TABLE_Model);
-        tq_vector shape = {{m.bytes, sizeof m.bytes}, make_numbers(&m, 4, rows[i].count, rows[i].shape) + 4, rows[i].count};
+        tq_vector shape = {
+            {m.bytes, sizeof m.bytes}, make_numbers(&m, 4, rows[i].count, rows[i].shape) + 4, rows[i].count};
         uint64_t count = 99;
         CHECK(tq_shape_count(&shape, &count, NULL) == rows[i].status);
         CHECK(count == (rows[i].status == TQ_OK ? rows[i].expected : 99));

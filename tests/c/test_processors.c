@@ -38,7 +38,9 @@ static const struct row {
     {5, "0::/machine/abc\n", {{"cpu.max", "500000 100000\n"}}},
     /* version 1 */
     {0, "3:cpu,cpuacct:/\n", {{"cpu,cpuacct/cpu.cfs_quota_us", "-1\n"}, {"cpu,cpuacct/cpu.cfs_period_us", "100000\n"}}},
-    {3, "3:cpu,cpuacct:/\n", {{"cpu,cpuacct/cpu.cfs_quota_us", "250000\n"}, {"cpu,cpuacct/cpu.cfs_period_us", "100000\n"}}},
+    {3,
+     "3:cpu,cpuacct:/\n",
+     {{"cpu,cpuacct/cpu.cfs_quota_us", "250000\n"}, {"cpu,cpuacct/cpu.cfs_period_us", "100000\n"}}},
     {3, "3:cpuacct,cpu:/a\n", {{"cpu/a/cpu.cfs_quota_us", "30000\n"}, {"cpu/a/cpu.cfs_period_us", "10000\n"}}},
     {0, "3:cpuset:/a\n", {{"cpuset/a/cpu.cfs_quota_us", "30000\n"}, {"cpuset/a/cpu.cfs_period_us", "10000\n"}}},
     {0, "3:cpu:/\n", {{"cpu/cpu.cfs_quota_us", "30000\n"}}}, /* no period */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounding to whole numbers: tq's own (base/round.h), and that of the C library, on which results rest, too; fmaf, which
- * rounds once.
+ * Rounding to whole numbers: tq's own (base/round.h), and that of the C library, on which results rest, too; fmaf,
+ * which rounds once.
  */
 #include <math.h>
 #include <stdint.h>

@@ -5,14 +5,26 @@
 
 /* 4 x 4 in blocks of 2 x 2, the first of which is empty. */
 static const sample_sparsity blocks = {
-    .rank = 2, .shape = {4, 4}, .type = TQ_TensorType_INT8,
-    .order_count = 4, .order = {0, 1, 2, 3}, .block_count = 2, .block_map = {0, 1}, .level_count = 4,
-    .levels = {
-        {.dense_size = 2},
-        {.format = TQ_DimensionType_SPARSE_CSR, .segment_count = 3, .segments = {0, 1, 3}, .index_count = 3, .indices = {1, 0, 1}, .width = 1},
-        {.dense_size = 2},
-        {.dense_size = 2},
-    },
+    .rank = 2,
+    .shape = {4, 4},
+    .type = TQ_TensorType_INT8,
+    .order_count = 4,
+    .order = {0, 1, 2, 3},
+    .block_count = 2,
+    .block_map = {0, 1},
+    .level_count = 4,
+    .levels =
+        {
+            {.dense_size = 2},
+            {.format = TQ_DimensionType_SPARSE_CSR,
+             .segment_count = 3,
+             .segments = {0, 1, 3},
+             .index_count = 3,
+             .indices = {1, 0, 1},
+             .width = 1},
+            {.dense_size = 2},
+            {.dense_size = 2},
+        },
 };
 static const uint8_t blocks_stored[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 static const uint8_t blocks_dense[] = {0, 0, 1, 2, 0, 0, 3, 4, 5, 6, 9, 10, 7, 8, 11, 12};
@@ -49,7 +61,8 @@ static void test_blocks(void)
     sample_sparsity s = blocks;
     for (unsigned width = 1; width <= 4; width *= 2) {
         s.levels[1].width = width;
-        CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, &error) == TQ_OK && memcmp(dense, blocks_dense, 16) == 0);
+        CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, &error) == TQ_OK &&
+              memcmp(dense, blocks_dense, 16) == 0);
     }
     CHECK(densify_sample(&s, blocks_stored, 11, dense, 16, &error) == TQ_DATA_SIZE);
     CHECK(densify_sample(&s, blocks_stored, 0, dense, 16, &error) == TQ_DATA_SIZE);
@@ -71,7 +84,11 @@ static void test_element_sizes(void)
     static const struct {
         int64_t type;
         size_t size;
-    } rows[] = {{TQ_TensorType_BOOL, 1}, {TQ_TensorType_FLOAT16, 2}, {TQ_TensorType_FLOAT32, 4}, {TQ_TensorType_INT64, 8}, {TQ_TensorType_COMPLEX128, 16}};
+    } rows[] = {{TQ_TensorType_BOOL, 1},
+                {TQ_TensorType_FLOAT16, 2},
+                {TQ_TensorType_FLOAT32, 4},
+                {TQ_TensorType_INT64, 8},
+                {TQ_TensorType_COMPLEX128, 16}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint8_t stored[12 * 16], dense[16 * 16], expected[16 * 16];
         size_t size = rows[i].size;
@@ -82,9 +99,11 @@ static void test_element_sizes(void)
                 expected[k * size + b] = blocks_dense[k] ? stored[(blocks_dense[k] - 1u) * size + b] : 0;
         sample_sparsity s = blocks;
         s.type = rows[i].type;
-        CHECK(densify_sample(&s, stored, 12 * size, dense, 16 * size, NULL) == TQ_OK && memcmp(dense, expected, 16 * size) == 0);
+        CHECK(densify_sample(&s, stored, 12 * size, dense, 16 * size, NULL) == TQ_OK &&
+              memcmp(dense, expected, 16 * size) == 0);
     }
-    static const int64_t refused[] = {TQ_TensorType_STRING, TQ_TensorType_INT4, TQ_TensorType_INT2, TQ_TensorType_RESOURCE, 100, -1};
+    static const int64_t refused[] = {
+        TQ_TensorType_STRING, TQ_TensorType_INT4, TQ_TensorType_INT2, TQ_TensorType_RESOURCE, 100, -1};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         uint8_t dense[16];
         sample_sparsity s = blocks;
@@ -99,30 +118,46 @@ static void test_shapes(void)
     static const sample_sparsity scalar = {.type = TQ_TensorType_INT8};
     CHECK(densify_sample(&scalar, "\7", 1, dense, 1, NULL) == TQ_OK && dense[0] == 7);
     /* no elements, though the sizes multiply to more than 2^64 and walking the first level would not end */
-    sample_sparsity none = {.rank = 4, .shape = {INT32_MAX, INT32_MAX, INT32_MAX, 0}, .type = TQ_TensorType_FLOAT32,
-                            .order_count = 4, .order = {0, 1, 2, 3}, .level_count = 4,
-                            .levels = {{.dense_size = INT32_MAX}, {.dense_size = INT32_MAX}, {.dense_size = INT32_MAX}, {.dense_size = 0}}};
+    sample_sparsity none = {
+        .rank = 4,
+        .shape = {INT32_MAX, INT32_MAX, INT32_MAX, 0},
+        .type = TQ_TensorType_FLOAT32,
+        .order_count = 4,
+        .order = {0, 1, 2, 3},
+        .level_count = 4,
+        .levels = {{.dense_size = INT32_MAX}, {.dense_size = INT32_MAX}, {.dense_size = INT32_MAX}, {.dense_size = 0}}};
     tq_status status = densify_sample(&none, "", 0, dense, 0, NULL);
     CHECK(status == TQ_BAD_SPARSITY); /* INT32_MAX^3 positions cannot be counted */
     none.shape[2] = none.levels[2].dense_size = 1;
     CHECK(densify_sample(&none, "", 0, dense, 0, NULL) == TQ_OK);
     /* an index that stands twice: the later value */
     static const sample_sparsity twice = {
-        .rank = 1, .shape = {3}, .type = TQ_TensorType_INT8, .order_count = 1, .order = {0}, .level_count = 1,
-        .levels = {{.format = TQ_DimensionType_SPARSE_CSR, .segment_count = 2, .segments = {0, 3}, .index_count = 3, .indices = {2, 0, 2}, .width = 2}},
+        .rank = 1,
+        .shape = {3},
+        .type = TQ_TensorType_INT8,
+        .order_count = 1,
+        .order = {0},
+        .level_count = 1,
+        .levels = {{.format = TQ_DimensionType_SPARSE_CSR,
+                    .segment_count = 2,
+                    .segments = {0, 3},
+                    .index_count = 3,
+                    .indices = {2, 0, 2},
+                    .width = 2}},
     };
     CHECK(densify_sample(&twice, "\1\2\3", 3, dense, 3, NULL) == TQ_OK && memcmp(dense, "\2\0\3", 3) == 0);
     CHECK(densify_sample(&twice, NULL, 0, dense, 3, NULL) == TQ_DATA_SIZE);
 }
 
-#define CHECK_BAD(change, part)                                                                                     \
-    do {                                                                                                            \
-        sample_sparsity s = blocks;                                                                                 \
-        s.levels[1].width = 4;                                                                                      \
-        change;                                                                                                     \
-        tq_error error = {0};                                                                                       \
-        uint8_t dense[16];                                                                                          \
-        CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, &error) == TQ_BAD_SPARSITY && strstr(error.text, part)); \
+#define CHECK_BAD(change, part)                                                              \
+    do {                                                                                     \
+        sample_sparsity s = blocks;                                                          \
+        s.levels[1].width = 4;                                                               \
+        change;                                                                              \
+        tq_error error = {0};                                                                \
+        uint8_t dense[16];                                                                   \
+        CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, &error) == TQ_BAD_SPARSITY && \
+              strstr(error.text, part));                                                     \
     } while (0)
 
 static void test_contradictions(void)
@@ -161,7 +196,8 @@ static void test_contradictions(void)
     CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, NULL) == TQ_BAD_SHAPE);
     tq_error error;
     tq_table none = {.at = 0};
-    CHECK(tq_tensor_densify(&none, (tq_bytes){NULL, 0}, dense, 0, &error) == TQ_BAD_SPARSITY && strstr(error.text, "no sparsity"));
+    CHECK(tq_tensor_densify(&none, (tq_bytes){NULL, 0}, dense, 0, &error) == TQ_BAD_SPARSITY &&
+          strstr(error.text, "no sparsity"));
 }
 
 /* Nothing is verified here: the accessors and checks alone must keep every access inside. */
@@ -198,10 +234,13 @@ static void test_dimensions(void)
     CHECK(tq_table_find(file, at, &tensor, NULL) == TQ_OK);
     tq_table sparsity = tq_get_table(&tensor, TQ_Tensor_sparsity);
     tq_dimension level = tq_sparsity_dimension(&sparsity, 1);
-    CHECK(level.format == TQ_DimensionType_SPARSE_CSR && level.segments.vector.count == 3 && level.indices.vector.count == 3);
-    CHECK(tq_indices_at(&level.segments, 2) == 3 && tq_indices_at(&level.segments, 3) == 0 && tq_indices_at(&level.indices, 0) == 1);
+    CHECK(level.format == TQ_DimensionType_SPARSE_CSR && level.segments.vector.count == 3 &&
+          level.indices.vector.count == 3);
+    CHECK(tq_indices_at(&level.segments, 2) == 3 && tq_indices_at(&level.segments, 3) == 0 &&
+          tq_indices_at(&level.indices, 0) == 1);
     level = tq_sparsity_dimension(&sparsity, 0);
-    CHECK(level.format == TQ_DimensionType_DENSE && level.dense_size == 2 && !level.segments.vector.at && tq_indices_at(&level.segments, 0) == 0);
+    CHECK(level.format == TQ_DimensionType_DENSE && level.dense_size == 2 && !level.segments.vector.at &&
+          tq_indices_at(&level.segments, 0) == 0);
     CHECK(!tq_sparsity_dimension(&sparsity, 4).indices.vector.at);
     free_copy(file);
 }

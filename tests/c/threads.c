@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Under a race detector: tq_parallel_for, with several callers at once, calls inside bodies, every index once; loops that
- * are stopped, asked on the caller's thread alone; and parts of base/shared.h that threads come for at the same time, each
- * made once as long as it has users.
+ * Under a race detector: tq_parallel_for, with several callers at once, calls inside bodies, every index once; loops
+ * that are stopped, asked on the caller's thread alone; and parts of base/shared.h that threads come for at the same
+ * time, each made once as long as it has users.
  */
 #include "base/shared.h"
 #include "base/stop.h"

@@ -104,8 +104,8 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
     for (size_t i = 0; i < LONGEST; i++) {
         p->scale[i] = (float)ldexp(0.5 + random_unit(), plain ? -4 : (int)(random32() % 250) - 125);
         p->multiplier[i] = ldexp(0.5 + (plain ? random_unit() / 2 : 0), (int)(random32() % 44) - 40);
-        p->zero_point[i] = between(codes_out ? p->low : tq_element_low(zero_type),
-                                   codes_out ? p->high : tq_element_high(zero_type));
+        p->zero_point[i] =
+            between(codes_out ? p->low : tq_element_low(zero_type), codes_out ? p->high : tq_element_high(zero_type));
         p->input_zero_point[i] = between(tq_element_low(in), tq_element_high(in));
         if (plain && (in == TQ_i32 || out == TQ_i32)) /* or scalar bodies do all the work */
             p->input_zero_point[i] = p->zero_point[i] = 0;
@@ -136,7 +136,9 @@ static tq_status perform(const tq_kernel *row, const tq_array_job *job, const st
     case TQ_KERNEL_quantize_away: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_AWAY, NULL);
     case TQ_KERNEL_quantize_even: return tq_quantize_array(job, scale, zero, p->low, p->high, TQ_QUANTIZE_EVEN, NULL);
     case TQ_KERNEL_dequantize: return tq_dequantize_array(job, scale, zero, NULL);
-    case TQ_KERNEL_convert: row->row(job->in, job->out, job->layout.outer * job->layout.channels * job->layout.inner, 1, 0, NULL, 0); return TQ_OK;
+    case TQ_KERNEL_convert:
+        row->row(job->in, job->out, job->layout.outer * job->layout.channels * job->layout.inner, 1, 0, NULL, 0);
+        return TQ_OK;
     default: return perform_requantize(row, job, p);
     }
 }

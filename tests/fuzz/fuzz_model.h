@@ -16,8 +16,8 @@ typedef struct fuzz_heap {
 } fuzz_heap;
 tq_allocator fuzz_allocator(fuzz_heap *heap);
 
-/* A target.  fuzz_model.c: opens the bytes and, if they are a model, walks all of it and writes it again.  fuzz_run.c: runs
-   it.  Aborts where a promise is broken. */
+/* A target.  fuzz_model.c: opens the bytes and, if they are a model, walks all of it and writes it again.  fuzz_run.c:
+   runs it.  Aborts where a promise is broken. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Calls every accessor on every part of an open model and returns a checksum of the answers.  At

@@ -2,11 +2,11 @@
  *
  * A libFuzzer target for running models.
  *
- * One input is one file.  Under each of the three numerics it is opened, allocated, fed, invoked twice, resized, allocated
- * and invoked again, and every tensor is read; a second run of one in sixteen finds no memory at some block.  The file's
- * own bytes choose threads, preserved tensors, values and shapes, so that a file does the same wherever it is run.
- * Sanitizers watch; abort() reports the promises that they cannot see: a failure has a message, no block is left,
- * what a caller would be shown has memory.
+ * One input is one file.  Under each of the three numerics it is opened, allocated, fed, invoked twice, resized,
+ * allocated and invoked again, and every tensor is read; a second run of one in sixteen finds no memory at some block.
+ * The file's own bytes choose threads, preserved tensors, values and shapes, so that a file does the same wherever it
+ * is run. Sanitizers watch; abort() reports the promises that they cannot see: a failure has a message, no block is
+ * left, what a caller would be shown has memory.
  */
 #include "fuzz_model.h"
 

@@ -144,17 +144,13 @@ static void walk_field(sink *s, const tq_table *table, tq_field_id id)
 {
     const tq_field *field = &tq_fields[id];
     switch ((tq_field_shape)field->shape) {
-    case TQ_SHAPE_ENUM:
-        take_name(s, tq_enum_name(field->detail, tq_get_int(table, id)));
-        break;
+    case TQ_SHAPE_ENUM: take_name(s, tq_enum_name(field->detail, tq_get_int(table, id))); break;
     case TQ_SHAPE_SCALAR: {
         tq_value value = tq_get_scalar(table, id);
         take_value(s, &value);
         break;
     }
-    case TQ_SHAPE_STRING:
-        take_bytes(s, tq_get_string(table, id));
-        break;
+    case TQ_SHAPE_STRING: take_bytes(s, tq_get_string(table, id)); break;
     case TQ_SHAPE_TABLE: {
         tq_table inner = tq_get_table(table, id);
         walk_table(s, field->detail, &inner);
@@ -169,8 +165,7 @@ static void walk_field(sink *s, const tq_table *table, tq_field_id id)
             walk_table(s, member, &inner.value);
         break;
     }
-    default:
-        walk_vector(s, table, id);
+    default: walk_vector(s, table, id);
     }
 }
 

@@ -249,9 +249,30 @@ static uint64_t get(const uint8_t *at, unsigned width)
 static size_t extremes(const block *file, size_t at, unsigned width, uint64_t out[24])
 {
     uint64_t top = UINT64_C(1) << (8 * width - 1), old = get(file->data + at, width), to_end = file->size - at;
-    const uint64_t values[] = {0, 1, 2, 4, top - 1, top, top + 1, 2 * top - 1, 2 * top - 4, top / 2, old + 1,
-                               old - 1, old + 2, old + 4, old - 4, old ^ top, old * 2, file->size, file->size - 4,
-                               to_end, to_end - 4, to_end - 1, (uint64_t)0 - at, at};
+    const uint64_t values[] = {0,
+                               1,
+                               2,
+                               4,
+                               top - 1,
+                               top,
+                               top + 1,
+                               2 * top - 1,
+                               2 * top - 4,
+                               top / 2,
+                               old + 1,
+                               old - 1,
+                               old + 2,
+                               old + 4,
+                               old - 4,
+                               old ^ top,
+                               old * 2,
+                               file->size,
+                               file->size - 4,
+                               to_end,
+                               to_end - 4,
+                               to_end - 1,
+                               (uint64_t)0 - at,
+                               at};
     size_t count = 0;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         uint64_t value = values[i] & (2 * top - 1);
@@ -341,9 +362,10 @@ static void havoc_file(const block *file, uint64_t seed, uint64_t count)
 /* All files of 0 to 64 bytes that repeat one interesting word, with an interesting first word. */
 static void run_tiny(void)
 {
-    static const uint32_t words[] = {0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 60, 64, 0x00040004, 0x00080008, 0x000c0004,
-                                     0x00060006, 0xffff, 0xfffe, 0x10000, 0x7fffffff, 0x80000000, 0xfffffffc,
-                                     0xfffffff8, 0xffffffff, 0x334c4654};
+    static const uint32_t words[] = {0,          1,          2,          3,          4,         5,       6,
+                                     8,          12,         16,         32,         60,        64,      0x00040004,
+                                     0x00080008, 0x000c0004, 0x00060006, 0xffff,     0xfffe,    0x10000, 0x7fffffff,
+                                     0x80000000, 0xfffffffc, 0xfffffff8, 0xffffffff, 0x334c4654};
     enum { COUNT = sizeof words / sizeof *words };
     now.path = "tiny";
     for (size_t size = 0; size <= 64; size++) {

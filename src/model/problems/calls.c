@@ -42,24 +42,20 @@ static bool callee_at(const callee_row *row, const tq_table *options, uint32_t i
 static bool fits(uint8_t rule, uint32_t count, uint32_t of_operator)
 {
     switch ((number)rule) {
-    case SAME:
-        return count == of_operator;
-    case ALL_BUT_ONE:
-        return (uint64_t)count + 1 == of_operator;
-    case NO:
-        return count == 0;
-    case ONE:
-        return count == 1;
-    case ANY:
-        break;
+    case SAME: return count == of_operator;
+    case ALL_BUT_ONE: return (uint64_t)count + 1 == of_operator;
+    case NO: return count == 0;
+    case ONE: return count == 1;
+    case ANY: break;
     }
     return true;
 }
 
-static void check_endless(tq_checker *checker, const tq_checked_node *node, const callee_row *row, const tq_subgraph *condition)
+static void check_endless(tq_checker *checker, const tq_checked_node *node, const callee_row *row,
+                          const tq_subgraph *condition)
 {
-    bool is_condition = row->field == TQ_WhileOptions_cond_subgraph_index ||
-                        row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
+    bool is_condition =
+        row->field == TQ_WhileOptions_cond_subgraph_index || row->field == TQ_StablehloWhileOptions_cond_subgraph_index;
     int32_t output = condition->outputs.count ? tq_vector_i32(&condition->outputs, 0) : -1;
     tq_table tensor = tq_vector_table(&condition->tensors, (size_t)(uint32_t)output);
     tq_bytes bytes;
@@ -75,16 +71,17 @@ static void check_callee(tq_checker *checker, const tq_checked_node *node, const
     tq_place place = tq_checked_whole(checker, node);
     const char *name = tq_fields[row->field].name;
     if (index < 0 || index >= checker->model->subgraphs.count) {
-        tq_report(checker, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name, (long long)index,
-                  checker->model->subgraphs.count);
+        tq_report(checker, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name,
+                  (long long)index, checker->model->subgraphs.count);
         return;
     }
     tq_subgraph subgraph = tq_model_subgraph(checker->model, (size_t)index);
     if (!fits(row->inputs, subgraph.inputs.count, node->inputs.count) ||
         !fits(row->outputs, subgraph.outputs.count, node->outputs.count))
         tq_report(checker, TQ_PROBLEM_CALL_ARITY, place,
-                  "%s: subgraph %lld takes %u tensors and gives %u; the operator has %u inputs and %u outputs",
-                  name, (long long)index, subgraph.inputs.count, subgraph.outputs.count, node->inputs.count, node->outputs.count);
+                  "%s: subgraph %lld takes %u tensors and gives %u; the operator has %u inputs and %u outputs", name,
+                  (long long)index, subgraph.inputs.count, subgraph.outputs.count, node->inputs.count,
+                  node->outputs.count);
     check_endless(checker, node, row, &subgraph);
 }
 

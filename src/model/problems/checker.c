@@ -54,63 +54,30 @@ static int say_operator(const tq_checker *checker, const tq_place *place, const 
     label_operator(&op, name);
     if (!what)
         return snprintf(out, size, "subgraph %u, operator %u %s", place->subgraph, place->index, name);
-    return snprintf(out, size, "subgraph %u, operator %u %s, %s %u", place->subgraph, place->index, name, what, place->slot);
+    return snprintf(out, size, "subgraph %u, operator %u %s, %s %u", place->subgraph, place->index, name, what,
+                    place->slot);
 }
 
 static void say_place(const tq_checker *checker, const tq_place *p, char *out, size_t size)
 {
     switch (p->kind) {
-    case TQ_PLACE_MODEL:
-        snprintf(out, size, "model");
-        break;
-    case TQ_PLACE_OPERATOR_CODE:
-        snprintf(out, size, "operator code %u", p->index);
-        break;
-    case TQ_PLACE_BUFFER:
-        snprintf(out, size, "buffer %u", p->index);
-        break;
-    case TQ_PLACE_EXTERNAL_GROUP:
-        snprintf(out, size, "external buffer group %u", p->index);
-        break;
-    case TQ_PLACE_EXTERNAL_BUFFER:
-        snprintf(out, size, "external buffer %u", p->index);
-        break;
-    case TQ_PLACE_METADATA:
-        snprintf(out, size, "metadata %u", p->index);
-        break;
-    case TQ_PLACE_SIGNATURE:
-        snprintf(out, size, "signature %u", p->index);
-        break;
-    case TQ_PLACE_SIGNATURE_INPUT:
-        snprintf(out, size, "signature %u, input %u", p->index, p->slot);
-        break;
-    case TQ_PLACE_SIGNATURE_OUTPUT:
-        snprintf(out, size, "signature %u, output %u", p->index, p->slot);
-        break;
-    case TQ_PLACE_SUBGRAPH:
-        snprintf(out, size, "subgraph %u", p->subgraph);
-        break;
-    case TQ_PLACE_SUBGRAPH_INPUT:
-        snprintf(out, size, "subgraph %u, input %u", p->subgraph, p->slot);
-        break;
-    case TQ_PLACE_SUBGRAPH_OUTPUT:
-        snprintf(out, size, "subgraph %u, output %u", p->subgraph, p->slot);
-        break;
-    case TQ_PLACE_TENSOR:
-        say_tensor(checker, p, out, size);
-        break;
-    case TQ_PLACE_OPERATOR:
-        say_operator(checker, p, NULL, out, size);
-        break;
-    case TQ_PLACE_OPERATOR_INPUT:
-        say_operator(checker, p, "input", out, size);
-        break;
-    case TQ_PLACE_OPERATOR_OUTPUT:
-        say_operator(checker, p, "output", out, size);
-        break;
-    case TQ_PLACE_OPERATOR_INTERMEDIATE:
-        say_operator(checker, p, "intermediate", out, size);
-        break;
+    case TQ_PLACE_MODEL: snprintf(out, size, "model"); break;
+    case TQ_PLACE_OPERATOR_CODE: snprintf(out, size, "operator code %u", p->index); break;
+    case TQ_PLACE_BUFFER: snprintf(out, size, "buffer %u", p->index); break;
+    case TQ_PLACE_EXTERNAL_GROUP: snprintf(out, size, "external buffer group %u", p->index); break;
+    case TQ_PLACE_EXTERNAL_BUFFER: snprintf(out, size, "external buffer %u", p->index); break;
+    case TQ_PLACE_METADATA: snprintf(out, size, "metadata %u", p->index); break;
+    case TQ_PLACE_SIGNATURE: snprintf(out, size, "signature %u", p->index); break;
+    case TQ_PLACE_SIGNATURE_INPUT: snprintf(out, size, "signature %u, input %u", p->index, p->slot); break;
+    case TQ_PLACE_SIGNATURE_OUTPUT: snprintf(out, size, "signature %u, output %u", p->index, p->slot); break;
+    case TQ_PLACE_SUBGRAPH: snprintf(out, size, "subgraph %u", p->subgraph); break;
+    case TQ_PLACE_SUBGRAPH_INPUT: snprintf(out, size, "subgraph %u, input %u", p->subgraph, p->slot); break;
+    case TQ_PLACE_SUBGRAPH_OUTPUT: snprintf(out, size, "subgraph %u, output %u", p->subgraph, p->slot); break;
+    case TQ_PLACE_TENSOR: say_tensor(checker, p, out, size); break;
+    case TQ_PLACE_OPERATOR: say_operator(checker, p, NULL, out, size); break;
+    case TQ_PLACE_OPERATOR_INPUT: say_operator(checker, p, "input", out, size); break;
+    case TQ_PLACE_OPERATOR_OUTPUT: say_operator(checker, p, "output", out, size); break;
+    case TQ_PLACE_OPERATOR_INTERMEDIATE: say_operator(checker, p, "intermediate", out, size); break;
     }
 }
 
@@ -188,8 +155,8 @@ static bool name_before(const void *context, uint32_t a, uint32_t b)
     return order ? order < 0 : a < b;
 }
 
-tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_id field, tq_problem_code code, tq_place place,
-                         bool in_slots, tq_error *error)
+tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_id field, tq_problem_code code,
+                         tq_place place, bool in_slots, tq_error *error)
 {
     if (items->count < 2)
         return TQ_OK;
@@ -208,7 +175,8 @@ tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_i
         char printable[TQ_NAME_SIZE];
         tq_printable(name, printable);
         *(in_slots ? &place.slot : &place.index) = places[i];
-        tq_report(checker, code, place, "the name '%s' is that of number %u; names need to differ", printable, places[i - 1]);
+        tq_report(checker, code, place, "the name '%s' is that of number %u; names need to differ", printable,
+                  places[i - 1]);
     }
     tq_release(checker->allocator, places);
     return TQ_OK;

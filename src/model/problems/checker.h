@@ -27,8 +27,8 @@ typedef struct tq_checker {
     uint64_t data_left;                /* bytes of constants that may still be read */
     uint8_t *all_flags;                /* TQ_TENSOR_ bits of all tensors of all subgraphs */
     uint64_t *first;                   /* [subgraphs + 1]: the index of a subgraph's tensor 0 in all_flags */
-    uint32_t *writers;                 /* [tensors of the subgraph]: the first operator that writes it, plus 1; 0: none */
-    uint32_t *readers;                 /* [tensors of the subgraph]: the last operator found to read it, plus 1; 0: none */
+    uint32_t *writers; /* [tensors of the subgraph]: the first operator that writes it, plus 1; 0: none */
+    uint32_t *readers; /* [tensors of the subgraph]: the last operator found to read it, plus 1; 0: none */
     /* the subgraph that is being checked */
     uint32_t subgraph_index;
     tq_subgraph subgraph;
@@ -37,8 +37,8 @@ typedef struct tq_checker {
 
 /* ---- reporting ---- */
 
-/* Hands a problem at `place` to the sink: its text is `format`, cut to the size of tq_problem.text.  Of one code, the first
-   1000 are reported and the rest counted. */
+/* Hands a problem at `place` to the sink: its text is `format`, cut to the size of tq_problem.text.  Of one code, the
+   first 1000 are reported and the rest counted. */
 void tq_report(tq_checker *checker, tq_problem_code code, tq_place place, const char *format, ...) TQ_PRINTF(4, 5);
 
 /* Reports how many problems of each code were counted only. */
@@ -64,9 +64,9 @@ void tq_printable(tq_bytes name, char out[TQ_NAME_SIZE]);
 /* Takes `bytes` from checker->data_left.  False: the budget is spent, which is reported once. */
 bool tq_checker_spend(tq_checker *checker, uint64_t bytes, tq_place place);
 
-/* Reports, as `code`, each item whose `field` equals that of an earlier item; items without a name are left out.  `place`
-   gets the item's number as its slot (in_slots) or as its index.  TQ_NO_MEMORY. */
-tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_id field, tq_problem_code code, tq_place place,
-                         bool in_slots, tq_error *error);
+/* Reports, as `code`, each item whose `field` equals that of an earlier item; items without a name are left out.
+   `place` gets the item's number as its slot (in_slots) or as its index.  TQ_NO_MEMORY. */
+tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_id field, tq_problem_code code,
+                         tq_place place, bool in_slots, tq_error *error);
 
 #endif

@@ -27,15 +27,15 @@ static const row rows[] = {
 };
 
 /* Reports the first value outside [low, high]; whether there is one. */
-static bool check_range(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values, int64_t low, int64_t high)
+static bool check_range(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values,
+                        int64_t low, int64_t high)
 {
     for (uint64_t i = 0; i < values->count; i++) {
         int64_t value = tq_integer(values, i);
         if (value >= low && value <= high)
             continue;
-        tq_report(checker, code, place,
-                  "value %llu is %lld; it needs to be from %lld to %lld", (unsigned long long)i, (long long)value,
-                  (long long)low, (long long)high);
+        tq_report(checker, code, place, "value %llu is %lld; it needs to be from %lld to %lld", (unsigned long long)i,
+                  (long long)value, (long long)low, (long long)high);
         return true;
     }
     return false;
@@ -50,8 +50,9 @@ static void check_permutation(tq_checker *checker, tq_place place, const tq_inte
         int64_t axis = tq_integer(values, i);
         uint64_t bit = UINT64_C(1) << (axis < 0 ? axis + rank : axis);
         if (seen & bit) {
-            tq_report(checker, TQ_PROBLEM_AXIS_DUPLICATE, place, "value %llu is %lld, which names an axis for the second time",
-                      (unsigned long long)i, (long long)axis);
+            tq_report(checker, TQ_PROBLEM_AXIS_DUPLICATE, place,
+                      "value %llu is %lld, which names an axis for the second time", (unsigned long long)i,
+                      (long long)axis);
             return;
         }
         seen |= bit;
@@ -69,7 +70,8 @@ static void check_product(tq_checker *checker, tq_place place, const tq_integers
             product = value ? UINT64_MAX : 0;
     }
     if (product > INT32_MAX)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, place, "the output's dimensions multiply to more than 2^31 - 1 elements");
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, place,
+                  "the output's dimensions multiply to more than 2^31 - 1 elements");
 }
 
 static void check_not_zero(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values)
@@ -90,9 +92,7 @@ static void check_row(tq_checker *checker, const tq_checked_node *node, const ro
         return;
     int64_t rank = (int64_t)of.shape.count;
     switch ((rule)r->rule) {
-    case RANGE:
-        check_range(checker, TQ_PROBLEM_CONSTANT_VALUE, place, &values, r->a, r->b);
-        break;
+    case RANGE: check_range(checker, TQ_PROBLEM_CONSTANT_VALUE, place, &values, r->a, r->b); break;
     case AXIS: /* LiteRT reduces a scalar along any axis */
         if (of.known && rank + r->a)
             check_range(checker, TQ_PROBLEM_AXIS_RANGE, place, &values, -rank - r->a, rank + r->a - 1);
@@ -104,18 +104,15 @@ static void check_row(tq_checker *checker, const tq_checked_node *node, const ro
         break;
     case INDEX:
         if (of.known && tq_known_dimension(&of, (uint32_t)r->a) >= 0)
-            check_range(checker, TQ_PROBLEM_INDEX_RANGE, place, &values, 0, tq_known_dimension(&of, (uint32_t)r->a) - 1);
+            check_range(checker, TQ_PROBLEM_INDEX_RANGE, place, &values, 0,
+                        tq_known_dimension(&of, (uint32_t)r->a) - 1);
         break;
-    case PRODUCT:
-        check_product(checker, place, &values);
-        break;
+    case PRODUCT: check_product(checker, place, &values); break;
     case PERMUTATION:
         if (of.known)
             check_permutation(checker, place, &values, rank);
         break;
-    case NOT_ZERO:
-        check_not_zero(checker, TQ_PROBLEM_CONSTANT_VALUE, place, &values);
-        break;
+    case NOT_ZERO: check_not_zero(checker, TQ_PROBLEM_CONSTANT_VALUE, place, &values); break;
     }
 }
 
@@ -127,7 +124,8 @@ static void check_gather(tq_checker *checker, const tq_checked_node *node)
     tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0);
     int64_t axis = tq_get_int(&node->options.table, TQ_GatherOptions_axis);
     axis += axis < 0 ? (int64_t)data.shape.count : 0;
-    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_checked_integers(checker, node, 1, &indices))
+    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count ||
+        !tq_checked_integers(checker, node, 1, &indices))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
     check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &indices, 0,
@@ -148,7 +146,8 @@ static int64_t limit_at(const limits *l, uint64_t i)
 }
 
 /* `width` values make an index. */
-static void check_tuples(tq_checker *checker, tq_place place, const tq_integers *indices, uint64_t width, const limits *l)
+static void check_tuples(tq_checker *checker, tq_place place, const tq_integers *indices, uint64_t width,
+                         const limits *l)
 {
     if (!width)
         return;
@@ -161,8 +160,8 @@ static void check_tuples(tq_checker *checker, tq_place place, const tq_integers 
         int64_t value = tq_integer(indices, i), limit = limit_at(l, i % width);
         if (value >= 0 && value < limit)
             continue;
-        tq_report(checker, TQ_PROBLEM_INDEX_RANGE, place, "value %llu is %lld; it needs to be from 0 to %lld", (unsigned long long)i,
-                  (long long)value, (long long)limit - 1);
+        tq_report(checker, TQ_PROBLEM_INDEX_RANGE, place, "value %llu is %lld; it needs to be from 0 to %lld",
+                  (unsigned long long)i, (long long)value, (long long)limit - 1);
         return;
     }
 }
@@ -176,7 +175,8 @@ static uint64_t last_dimension(const tq_known_shape *shape)
 static void check_gather_nd(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers indices;
-    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0), shape = tq_known_shape_of(checker, &node->inputs, 1);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0),
+                   shape = tq_known_shape_of(checker, &node->inputs, 1);
     if (data.known && tq_checked_integers(checker, node, 1, &indices))
         check_tuples(checker, tq_checked_place(checker, node, 1), &indices, last_dimension(&shape),
                      &(limits){&data, NULL, data.shape.count});
@@ -206,14 +206,14 @@ static void check_segment_sum(tq_checker *checker, const tq_checked_node *node)
         return;
     int64_t rows_of_data = data.known && data.shape.count ? tq_known_dimension(&data, 0) : -1, before = 0;
     if (rows_of_data >= 0 && (uint64_t)rows_of_data != ids.count)
-        tq_report(checker, TQ_PROBLEM_CONSTANT_COUNT, place,
-                  "there are %llu segment ids; the data has %lld rows", (unsigned long long)ids.count,
-                  (long long)rows_of_data);
+        tq_report(checker, TQ_PROBLEM_CONSTANT_COUNT, place, "there are %llu segment ids; the data has %lld rows",
+                  (unsigned long long)ids.count, (long long)rows_of_data);
     for (uint64_t i = 0; i < ids.count; i++) {
         int64_t id = tq_integer(&ids, i);
         if (id < before || id > before + (i > 0)) {
-            tq_report(checker, TQ_PROBLEM_INDEX_RANGE, place, "segment id %llu is %lld; ids need to start at 0 and rise by 0 or 1",
-                      (unsigned long long)i, (long long)id);
+            tq_report(checker, TQ_PROBLEM_INDEX_RANGE, place,
+                      "segment id %llu is %lld; ids need to start at 0 and rise by 0 or 1", (unsigned long long)i,
+                      (long long)id);
             return;
         }
         before = id;
@@ -236,10 +236,12 @@ static void check_reverse_sequence(tq_checker *checker, const tq_checked_node *n
     tq_integers lengths;
     tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0);
     int64_t axis = tq_get_int(&node->options.table, TQ_ReverseSequenceOptions_seq_dim);
-    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count || !tq_checked_integers(checker, node, 1, &lengths))
+    if (!data.known || axis < 0 || axis >= (int64_t)data.shape.count ||
+        !tq_checked_integers(checker, node, 1, &lengths))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
-    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &lengths, 0, dimension < 0 ? INT64_MAX : dimension);
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &lengths, 0,
+                dimension < 0 ? INT64_MAX : dimension);
 }
 
 static void check_divisor(tq_checker *checker, const tq_checked_node *node)
@@ -247,7 +249,8 @@ static void check_divisor(tq_checker *checker, const tq_checked_node *node)
     tq_integers values;
     tq_table tensor = tq_checked_input(checker, node, 1);
     tq_table parameters = tq_get_table(&tensor, TQ_Tensor_quantization);
-    if (!tq_get_vector(&parameters, TQ_QuantizationParameters_scale).count && tq_checked_integers(checker, node, 1, &values))
+    if (!tq_get_vector(&parameters, TQ_QuantizationParameters_scale).count &&
+        tq_checked_integers(checker, node, 1, &values))
         check_not_zero(checker, TQ_PROBLEM_DIVISOR_ZERO, tq_checked_place(checker, node, 1), &values);
 }
 
@@ -257,34 +260,18 @@ void tq_check_constants(tq_checker *checker, const tq_checked_node *node)
         if (rows[i].op == node->op.code)
             check_row(checker, node, &rows[i]);
     switch (node->op.code) {
-    case TQ_BuiltinOperator_GATHER:
-        check_gather(checker, node);
-        break;
-    case TQ_BuiltinOperator_GATHER_ND:
-        check_gather_nd(checker, node);
-        break;
-    case TQ_BuiltinOperator_SCATTER_ND:
-        check_scatter(checker, node, 2);
-        break;
-    case TQ_BuiltinOperator_SPARSE_TO_DENSE:
-        check_scatter(checker, node, 1);
-        break;
-    case TQ_BuiltinOperator_SEGMENT_SUM:
-        check_segment_sum(checker, node);
-        break;
+    case TQ_BuiltinOperator_GATHER: check_gather(checker, node); break;
+    case TQ_BuiltinOperator_GATHER_ND: check_gather_nd(checker, node); break;
+    case TQ_BuiltinOperator_SCATTER_ND: check_scatter(checker, node, 2); break;
+    case TQ_BuiltinOperator_SPARSE_TO_DENSE: check_scatter(checker, node, 1); break;
+    case TQ_BuiltinOperator_SEGMENT_SUM: check_segment_sum(checker, node); break;
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_PROD:
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_MAX:
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_MIN:
-    case TQ_BuiltinOperator_UNSORTED_SEGMENT_SUM:
-        check_unsorted_segments(checker, node);
-        break;
-    case TQ_BuiltinOperator_REVERSE_SEQUENCE:
-        check_reverse_sequence(checker, node);
-        break;
+    case TQ_BuiltinOperator_UNSORTED_SEGMENT_SUM: check_unsorted_segments(checker, node); break;
+    case TQ_BuiltinOperator_REVERSE_SEQUENCE: check_reverse_sequence(checker, node); break;
     case TQ_BuiltinOperator_DIV:
     case TQ_BuiltinOperator_FLOOR_DIV:
-    case TQ_BuiltinOperator_FLOOR_MOD:
-        check_divisor(checker, node);
-        break;
+    case TQ_BuiltinOperator_FLOOR_MOD: check_divisor(checker, node); break;
     }
 }

@@ -8,37 +8,38 @@
 /* The input's last dimension must be a multiple of `channels`, dimension `at` of the filter. */
 static void check_groups(tq_checker *checker, const tq_checked_node *node, uint32_t input, uint32_t at, bool once)
 {
-    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, input), filter = tq_known_shape_of(checker, &node->inputs, 1);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, input),
+                   filter = tq_known_shape_of(checker, &node->inputs, 1);
     int64_t depth = data.shape.count ? tq_known_dimension(&data, data.shape.count - 1) : -1;
     int64_t channels = at < filter.shape.count ? tq_known_dimension(&filter, at) : -1;
     if (channels == 0 || (channels > 0 && depth >= 0 && (depth % channels || (once && depth != channels))))
         tq_report(checker, TQ_PROBLEM_GROUPS, tq_checked_whole(checker, node),
-                  "the filter takes %lld channels; the input has %lld", (long long)channels,
-                  (long long)depth);
+                  "the filter takes %lld channels; the input has %lld", (long long)channels, (long long)depth);
 }
 
 /* One bias for each of the filter's outputs, which dimension `at` of the filter counts. */
 static void check_bias(tq_checker *checker, const tq_checked_node *node, uint32_t bias_input, uint32_t at)
 {
-    tq_known_shape bias = tq_known_shape_of(checker, &node->inputs, bias_input), filter = tq_known_shape_of(checker, &node->inputs, 1);
+    tq_known_shape bias = tq_known_shape_of(checker, &node->inputs, bias_input),
+                   filter = tq_known_shape_of(checker, &node->inputs, 1);
     int64_t channels = at < filter.shape.count ? tq_known_dimension(&filter, at) : -1;
     uint64_t count;
     if (channels >= 0 && bias.shape.count && tq_known_count(&bias, &count) && count != (uint64_t)channels)
         tq_report(checker, TQ_PROBLEM_SHAPE_MISMATCH, tq_checked_place(checker, node, bias_input),
-                  "there are %llu biases; the filter has %lld outputs",
-                  (unsigned long long)count, (long long)channels);
+                  "there are %llu biases; the filter has %lld outputs", (unsigned long long)count, (long long)channels);
 }
 
 /* A filter of depthwise convolution has depth_multiplier channels for each of the input. */
 static void check_depthwise(tq_checker *checker, const tq_checked_node *node)
 {
-    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0), filter = tq_known_shape_of(checker, &node->inputs, 1);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0),
+                   filter = tq_known_shape_of(checker, &node->inputs, 1);
     int64_t depth = data.shape.count == 4 ? tq_known_dimension(&data, 3) : -1;
     int64_t channels = filter.shape.count == 4 ? tq_known_dimension(&filter, 3) : -1;
     if (depth >= 0 && channels >= 0 && (depth == 0 || channels % depth))
         tq_report(checker, TQ_PROBLEM_GROUPS, tq_checked_whole(checker, node),
-                  "the filter has %lld channels; the input has %lld, which needs to divide it",
-                  (long long)channels, (long long)depth);
+                  "the filter has %lld channels; the input has %lld, which needs to divide it", (long long)channels,
+                  (long long)depth);
     check_bias(checker, node, 2, 3);
 }
 
@@ -62,14 +63,15 @@ static void check_transpose_conv(tq_checker *checker, const tq_checked_node *nod
 
 static void check_fully_connected(tq_checker *checker, const tq_checked_node *node)
 {
-    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0), weights = tq_known_shape_of(checker, &node->inputs, 1);
+    tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0),
+                   weights = tq_known_shape_of(checker, &node->inputs, 1);
     int64_t depth = weights.shape.count == 2 ? tq_known_dimension(&weights, 1) : -1;
     uint64_t count = 0;
     bool known = tq_known_count(&data, &count);
     if (depth == 0 || (depth > 0 && known && count % (uint64_t)depth))
         tq_report(checker, TQ_PROBLEM_GROUPS, tq_checked_whole(checker, node),
-                  "the weights take %lld values; the input has %llu, which needs to be a multiple",
-                  (long long)depth, (unsigned long long)count);
+                  "the weights take %lld values; the input has %llu, which needs to be a multiple", (long long)depth,
+                  (unsigned long long)count);
     check_bias(checker, node, 2, 0);
 }
 
@@ -80,8 +82,8 @@ static void check_svdf(tq_checker *checker, const tq_checked_node *node)
     int64_t filters = weights.shape.count ? tq_known_dimension(&weights, 0) : -1;
     if (rank > 0 && filters >= 0 && filters % rank)
         tq_report(checker, TQ_PROBLEM_GROUPS, tq_checked_whole(checker, node),
-                  "the rank is %lld; there are %lld filters, which it needs to divide",
-                  (long long)rank, (long long)filters);
+                  "the rank is %lld; there are %lld filters, which it needs to divide", (long long)rank,
+                  (long long)filters);
 }
 
 void tq_check_convolutions(tq_checker *checker, const tq_checked_node *node)

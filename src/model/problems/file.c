@@ -17,15 +17,18 @@ static void check_operator_code(tq_checker *checker, uint32_t index)
     int64_t version = tq_get_int(&code, TQ_OperatorCode_version);
     tq_bytes name = tq_get_string(&code, TQ_OperatorCode_custom_code);
     if (!tq_builtin(number) || number == TQ_BuiltinOperator_PLACEHOLDER_FOR_GREATER_OP_CODES)
-        tq_report(checker, TQ_PROBLEM_OPCODE_UNKNOWN, place,
-                  "the number is %lld, which this schema does not know", (long long)number);
+        tq_report(checker, TQ_PROBLEM_OPCODE_UNKNOWN, place, "the number is %lld, which this schema does not know",
+                  (long long)number);
     if (old > 0 && new > 0 && old != new && !(old == OLD_CODE_LIMIT && new > OLD_CODE_LIMIT))
         tq_report(checker, TQ_PROBLEM_OPCODE_CONFLICT, place,
-                  "deprecated_builtin_code is %lld and builtin_code is %lld; the larger counts", (long long)old, (long long)new);
+                  "deprecated_builtin_code is %lld and builtin_code is %lld; the larger counts", (long long)old,
+                  (long long)new);
     if (number == TQ_BuiltinOperator_CUSTOM && !name.size)
-        tq_report(checker, TQ_PROBLEM_OPCODE_NAME, place, "the code is CUSTOM; it needs a custom_code that names the operator");
+        tq_report(checker, TQ_PROBLEM_OPCODE_NAME, place,
+                  "the code is CUSTOM; it needs a custom_code that names the operator");
     if (version < 1)
-        tq_report(checker, TQ_PROBLEM_OPCODE_VERSION, place, "the version is %lld; versions start at 1", (long long)version);
+        tq_report(checker, TQ_PROBLEM_OPCODE_VERSION, place, "the version is %lld; versions start at 1",
+                  (long long)version);
 }
 
 static void check_buffer(tq_checker *checker, uint32_t index)
@@ -34,10 +37,11 @@ static void check_buffer(tq_checker *checker, uint32_t index)
     tq_bytes bytes;
     tq_error error;
     if (tq_model_buffer(checker->model, index, &bytes, &error) != TQ_OK)
-        tq_report(checker, TQ_PROBLEM_BUFFER_RANGE, place, "at offset %llu, %s", (unsigned long long)error.offset, error.text);
+        tq_report(checker, TQ_PROBLEM_BUFFER_RANGE, place, "at offset %llu, %s", (unsigned long long)error.offset,
+                  error.text);
     else if (index == 0 && bytes.size)
-        tq_report(checker, TQ_PROBLEM_BUFFER_ZERO, place, "it has %llu bytes; tensors that name it are taken to have none",
-                  (unsigned long long)bytes.size);
+        tq_report(checker, TQ_PROBLEM_BUFFER_ZERO, place,
+                  "it has %llu bytes; tensors that name it are taken to have none", (unsigned long long)bytes.size);
 }
 
 void tq_check_file(tq_checker *checker)
@@ -51,12 +55,13 @@ void tq_check_file(tq_checker *checker)
         tq_report(checker, TQ_PROBLEM_IDENTIFIER, place, "bytes 4 to 7 are '%s'; TFLite needs 'TFL3'", found);
     }
     if (version != SCHEMA_VERSION)
-        tq_report(checker, TQ_PROBLEM_VERSION, place,
-                  "the schema version is %lld; TFLite reads %d", (long long)version, SCHEMA_VERSION);
+        tq_report(checker, TQ_PROBLEM_VERSION, place, "the schema version is %lld; TFLite reads %d", (long long)version,
+                  SCHEMA_VERSION);
     if (!model->subgraphs.count)
         tq_report(checker, TQ_PROBLEM_NO_SUBGRAPHS, place, "the model has no subgraph; it needs at least one");
     if (!model->buffers.at)
-        tq_report(checker, TQ_PROBLEM_NO_BUFFERS, place, "there is no list of buffers; it may be empty, but not missing");
+        tq_report(checker, TQ_PROBLEM_NO_BUFFERS, place,
+                  "there is no list of buffers; it may be empty, but not missing");
     for (uint32_t i = 0; i < model->operator_codes.count; i++)
         check_operator_code(checker, i);
     for (uint32_t i = 0; i < model->buffers.count; i++)
@@ -104,8 +109,8 @@ static void check_external_buffer(tq_checker *checker, uint32_t index)
     uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset);
     uint64_t length = tq_get_u64(&buffer, TQ_ExternalBuffer_length), end;
     if (group >= checker->model->external_groups.count)
-        tq_report(checker, TQ_PROBLEM_EXTERNAL_GROUP, place,
-                  "the group is %lld of %u", (long long)group, checker->model->external_groups.count);
+        tq_report(checker, TQ_PROBLEM_EXTERNAL_GROUP, place, "the group is %lld of %u", (long long)group,
+                  checker->model->external_groups.count);
     if (!tq_add_u64(offset, length, &end) || end > INT64_MAX)
         tq_report(checker, TQ_PROBLEM_EXTERNAL_RANGE, place, "offset %llu and length %llu pass the end of any file",
                   (unsigned long long)offset, (unsigned long long)length);
@@ -136,8 +141,8 @@ static void check_metadata_entry(tq_checker *checker, uint32_t index)
     tq_table entry = tq_vector_table(&checker->model->metadata, index);
     int64_t buffer = tq_get_int(&entry, TQ_Metadata_buffer);
     if (buffer >= checker->model->buffers.count)
-        tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, place,
-                  "the buffer is %lld of %u", (long long)buffer, checker->model->buffers.count);
+        tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, place, "the buffer is %lld of %u", (long long)buffer,
+                  checker->model->buffers.count);
     if (!tq_get_string(&entry, TQ_Metadata_name).size)
         tq_report(checker, TQ_PROBLEM_METADATA_NAME, place, "the entry needs a name to be found by");
 }
@@ -151,9 +156,9 @@ tq_status tq_check_metadata(tq_checker *checker, tq_error *error)
     for (uint32_t i = 0; i < old.count; i++) {
         int32_t buffer = tq_vector_i32(&old, i);
         if (buffer < 0 || (uint32_t)buffer >= checker->model->buffers.count)
-            tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, tq_place_of(TQ_PLACE_MODEL, 0), "metadata_buffer %u is buffer %d of %u", i,
-                      buffer, checker->model->buffers.count);
+            tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, tq_place_of(TQ_PLACE_MODEL, 0),
+                      "metadata_buffer %u is buffer %d of %u", i, buffer, checker->model->buffers.count);
     }
-    return tq_check_names(checker, metadata, TQ_Metadata_name, TQ_PROBLEM_METADATA_DUPLICATE, tq_place_of(TQ_PLACE_METADATA, 0),
-                          false, error);
+    return tq_check_names(checker, metadata, TQ_Metadata_name, TQ_PROBLEM_METADATA_DUPLICATE,
+                          tq_place_of(TQ_PLACE_METADATA, 0), false, error);
 }

@@ -18,12 +18,13 @@ static void check_list(tq_checker *checker, const tq_vector *list, tq_place_kind
         int32_t tensor = tq_vector_i32(list, i);
         tq_place place = tq_place_in(checker, kind, 0, i);
         if (!in_range(checker, tensor)) {
-            tq_report(checker, TQ_PROBLEM_GRAPH_INDEX, place,
-                      "the tensor is %d; the subgraph has %u", tensor, checker->subgraph.tensors.count);
+            tq_report(checker, TQ_PROBLEM_GRAPH_INDEX, place, "the tensor is %d; the subgraph has %u", tensor,
+                      checker->subgraph.tensors.count);
             continue;
         }
         if (checker->flags[tensor] & flag)
-            tq_report(checker, TQ_PROBLEM_GRAPH_DUPLICATE, place, "tensor %d is another %s of the subgraph, too", tensor, what);
+            tq_report(checker, TQ_PROBLEM_GRAPH_DUPLICATE, place, "tensor %d is another %s of the subgraph, too",
+                      tensor, what);
         if (flag == TQ_TENSOR_INPUT && checker->flags[tensor] & TQ_TENSOR_CONSTANT)
             tq_report(checker, TQ_PROBLEM_INPUT_CONSTANT, place,
                       "tensor %d has data in the file, which a caller cannot replace", tensor);
@@ -63,8 +64,8 @@ static void check_read(tq_checker *checker, uint32_t op, uint32_t slot, uint32_t
         tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, place,
                   "tensor %u is read, but is no input, constant or variable, and no operator writes it", tensor);
     if (writer > op + 1)
-        tq_report(checker, TQ_PROBLEM_WRITTEN_LATER, place,
-                  "tensor %u is read here, and first written by operator %u", tensor, writer - 1);
+        tq_report(checker, TQ_PROBLEM_WRITTEN_LATER, place, "tensor %u is read here, and first written by operator %u",
+                  tensor, writer - 1);
     if (writer != op + 1) /* an operator that reads its own output is another problem, found as it writes */
         checker->flags[tensor] |= TQ_TENSOR_GIVEN;
 }
@@ -80,8 +81,8 @@ static void check_write(tq_checker *checker, uint32_t op, uint32_t slot, uint32_
     else if (flags & TQ_TENSOR_INPUT)
         tq_report(checker, TQ_PROBLEM_INPUT_WRITTEN, place, "tensor %u is an input of the subgraph", tensor);
     if (flags & TQ_TENSOR_WRITTEN)
-        tq_report(checker, TQ_PROBLEM_WRITTEN_TWICE, place,
-                  "tensor %u was written before, first by operator %u", tensor, checker->writers[tensor] - 1);
+        tq_report(checker, TQ_PROBLEM_WRITTEN_TWICE, place, "tensor %u was written before, first by operator %u",
+                  tensor, checker->writers[tensor] - 1);
     checker->flags[tensor] |= TQ_TENSOR_WRITTEN;
 }
 
@@ -105,9 +106,11 @@ static void check_given(tq_checker *checker)
 {
     for (uint32_t i = 0; i < checker->subgraph.outputs.count; i++) {
         int32_t tensor = tq_vector_i32(&checker->subgraph.outputs, i);
-        if (in_range(checker, tensor) && !(checker->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN)))
+        if (in_range(checker, tensor) &&
+            !(checker->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN)))
             tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, tq_place_in(checker, TQ_PLACE_SUBGRAPH_OUTPUT, 0, i),
-                      "tensor %d is given back, but is no input, constant or variable, and no operator writes it", tensor);
+                      "tensor %d is given back, but is no input, constant or variable, and no operator writes it",
+                      tensor);
     }
 }
 

@@ -11,12 +11,13 @@
 
 static void walk_table(tq_checker *checker, tq_table_id id, const tq_table *table);
 
-static void check_place(tq_checker *checker, tq_table_id id, const tq_field *field, size_t at, unsigned size, const char *what)
+static void check_place(tq_checker *checker, tq_table_id id, const tq_field *field, size_t at, unsigned size,
+                        const char *what)
 {
     if (at % size)
         tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
-                  "%s.%s: %s at byte %llu, which is no multiple of %u",
-                  tq_tables[id].name, field->name, what, (unsigned long long)at, size);
+                  "%s.%s: %s at byte %llu, which is no multiple of %u", tq_tables[id].name, field->name, what,
+                  (unsigned long long)at, size);
 }
 
 /* How many bytes the character of UTF-8 at `p` takes, of `left` there; 0: none.  The lowest second byte
@@ -55,12 +56,11 @@ static void check_string(tq_checker *checker, tq_table_id id, const tq_field *fi
     check_place(checker, id, field, at - 4, 4, "a string");
     if (at + string.size >= file.size || file.data[at + string.size])
         tq_report(checker, TQ_PROBLEM_STRING_END, place,
-                  "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name,
-                  field->name, (unsigned long long)at, (unsigned long long)string.size);
+                  "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name, field->name,
+                  (unsigned long long)at, (unsigned long long)string.size);
     if (!is_utf8(string))
-        tq_report(checker, TQ_PROBLEM_STRING_ENCODING, place,
-                  "%s.%s: the string at byte %llu is not UTF-8", tq_tables[id].name, field->name,
-                  (unsigned long long)at);
+        tq_report(checker, TQ_PROBLEM_STRING_ENCODING, place, "%s.%s: the string at byte %llu is not UTF-8",
+                  tq_tables[id].name, field->name, (unsigned long long)at);
 }
 
 static void walk_vector(tq_checker *checker, tq_table_id id, tq_field_id field_id, const tq_table *table)
@@ -71,8 +71,8 @@ static void walk_vector(tq_checker *checker, tq_table_id id, tq_field_id field_i
         return;
     check_place(checker, id, field, vector.at - 4, 4, "a vector");
     if (vector.count)
-        check_place(checker, id, field, vector.at, tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar],
-                    "elements");
+        check_place(checker, id, field, vector.at,
+                    tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar], "elements");
     for (uint32_t i = 0; field->shape == TQ_SHAPE_VEC_TABLE && i < vector.count && !checker->stopped; i++) {
         tq_table item = tq_vector_table(&vector, i);
         if (item.at)
@@ -92,12 +92,11 @@ static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id
     check_place(checker, id, field, at, size, "a field");
     if (at - table->at + size > table_size)
         tq_report(checker, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
-                  "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name, field->name,
-                  (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
+                  "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name,
+                  field->name, (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
     switch ((tq_field_shape)field->shape) {
     case TQ_SHAPE_SCALAR:
-    case TQ_SHAPE_ENUM:
-        return;
+    case TQ_SHAPE_ENUM: return;
     case TQ_SHAPE_TABLE: {
         tq_table target = tq_get_table(table, field_id);
         if (target.at)
@@ -120,8 +119,7 @@ static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id
     case TQ_SHAPE_VEC_SCALAR:
     case TQ_SHAPE_VEC_ENUM:
     case TQ_SHAPE_VEC_STRING:
-    case TQ_SHAPE_VEC_TABLE:
-        walk_vector(checker, id, field_id, table);
+    case TQ_SHAPE_VEC_TABLE: walk_vector(checker, id, field_id, table);
     }
 }
 

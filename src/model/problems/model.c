@@ -7,7 +7,8 @@
 static tq_status prepare(tq_checker *checker, tq_error *error)
 {
     uint32_t subgraphs = checker->model->subgraphs.count;
-    tq_status status = tq_allocate(checker->allocator, (uint64_t)subgraphs + 1, sizeof *checker->first, &checker->first, error);
+    tq_status status =
+        tq_allocate(checker->allocator, (uint64_t)subgraphs + 1, sizeof *checker->first, &checker->first, error);
     if (status != TQ_OK)
         return status;
     uint64_t most = 0;

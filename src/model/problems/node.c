@@ -37,7 +37,8 @@ tq_known_shape tq_known_shape_of(const tq_checker *checker, const tq_vector *ten
 
 int64_t tq_known_dimension(const tq_known_shape *shape, uint32_t i)
 {
-    bool open = !shape->constant && shape->signature.count == shape->shape.count && tq_vector_i32(&shape->signature, i) < 0;
+    bool open =
+        !shape->constant && shape->signature.count == shape->shape.count && tq_vector_i32(&shape->signature, i) < 0;
     return i < shape->shape.count && !open ? tq_vector_i32(&shape->shape, i) : -1;
 }
 
@@ -56,7 +57,8 @@ bool tq_checked_integers(tq_checker *checker, const tq_checked_node *node, uint3
     tq_vector shape = tq_get_vector(&tensor, TQ_Tensor_shape);
     tq_bytes bytes;
     uint64_t count;
-    if (!tensor.at || !type || type->kind != TQ_KIND_INTEGER || type->bits < 8 || tq_get_table(&tensor, TQ_Tensor_sparsity).at)
+    if (!tensor.at || !type || type->kind != TQ_KIND_INTEGER || type->bits < 8 ||
+        tq_get_table(&tensor, TQ_Tensor_sparsity).at)
         return false;
     if (tq_tensor_bytes(checker->model, &tensor, &bytes, NULL) != TQ_OK || !bytes.data ||
         tq_shape_count(&shape, &count, NULL) != TQ_OK)
@@ -72,12 +74,9 @@ int64_t tq_integer(const tq_integers *integers, uint64_t i)
 {
     const uint8_t *at = integers->data + i * integers->size;
     switch (integers->size) {
-    case 1:
-        return integers->is_signed ? (int8_t)*at : *at;
-    case 2:
-        return integers->is_signed ? (int16_t)tq_load_u16(at) : tq_load_u16(at);
-    case 4:
-        return integers->is_signed ? (int32_t)tq_load_u32(at) : (int64_t)tq_load_u32(at);
+    case 1: return integers->is_signed ? (int8_t)*at : *at;
+    case 2: return integers->is_signed ? (int16_t)tq_load_u16(at) : tq_load_u16(at);
+    case 4: return integers->is_signed ? (int32_t)tq_load_u32(at) : (int64_t)tq_load_u32(at);
     default: /* unsigned values above 2^63 count as negative: both are outside every range */
         return (int64_t)tq_load_u64(at);
     }

@@ -10,8 +10,8 @@
 typedef struct tq_checked_node {
     uint32_t index; /* in the subgraph */
     tq_operator op;
-    tq_options options; /* id: the table of the operator's options.  table.at == 0: the file has none, and every field has
-                           its default */
+    tq_options options; /* id: the table of the operator's options.  table.at == 0: the file has none, and every field
+                           has its default */
     tq_vector inputs, outputs; /* int32 tensor indices, not checked */
 } tq_checked_node;
 
@@ -69,8 +69,8 @@ bool tq_checked_integers(tq_checker *checker, const tq_checked_node *node, uint3
 /* Value i, below count.  UINT64 values above 2^63 - 1 come out negative. */
 int64_t tq_integer(const tq_integers *integers, uint64_t i);
 
-/* *out: the sum of both paddings of dimension i, of a constant of 2 values a dimension (2 * i + 1 is below count).  False:
-   one of them is negative. */
+/* *out: the sum of both paddings of dimension i, of a constant of 2 values a dimension (2 * i + 1 is below count).
+   False: one of them is negative. */
 bool tq_pads_at(const tq_integers *pads, uint64_t i, uint64_t *out);
 
 #endif

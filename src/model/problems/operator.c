@@ -24,8 +24,8 @@ static bool among(const uint16_t *ops, size_t count, int64_t op)
 static void check_index(tq_checker *checker, int32_t tensor, tq_place place)
 {
     if (tensor < -1 || (tensor >= 0 && (uint32_t)tensor >= checker->subgraph.tensors.count))
-        tq_report(checker, TQ_PROBLEM_TENSOR_INDEX, place,
-                  "the tensor is %d; the subgraph has %u", tensor, checker->subgraph.tensors.count);
+        tq_report(checker, TQ_PROBLEM_TENSOR_INDEX, place, "the tensor is %d; the subgraph has %u", tensor,
+                  checker->subgraph.tensors.count);
 }
 
 static void check_inputs(tq_checker *checker, const tq_checked_node *node)
@@ -39,7 +39,8 @@ static void check_inputs(tq_checker *checker, const tq_checked_node *node)
         if (tensor < 0 || (uint32_t)tensor >= checker->subgraph.tensors.count)
             continue;
         if (tq_arity_is_state(&node->op, slot) && !(checker->flags[tensor] & TQ_TENSOR_VARIABLE))
-            tq_report(checker, TQ_PROBLEM_NOT_VARIABLE, place, "tensor %d holds the operator's state; it needs is_variable", tensor);
+            tq_report(checker, TQ_PROBLEM_NOT_VARIABLE, place,
+                      "tensor %d holds the operator's state; it needs is_variable", tensor);
     }
 }
 
@@ -59,7 +60,8 @@ static void check_outputs(tq_checker *checker, const tq_checked_node *node)
     tq_vector mutating = tq_get_vector(&node->op.table, TQ_Operator_mutating_variable_inputs);
     if (mutating.count > node->inputs.count)
         tq_report(checker, TQ_PROBLEM_MUTATING_COUNT, tq_checked_whole(checker, node),
-                  "mutating_variable_inputs has %u items; the operator has %u inputs", mutating.count, node->inputs.count);
+                  "mutating_variable_inputs has %u items; the operator has %u inputs", mutating.count,
+                  node->inputs.count);
 }
 
 /* ---- how many ---- */
@@ -73,8 +75,8 @@ static void check_arity(tq_checker *checker, const tq_checked_node *node)
                   "the operator has %u inputs; it takes %s", node->inputs.count, needed);
     else if (fit == TQ_ARITY_OUTPUTS)
         tq_report(checker, TQ_PROBLEM_OUTPUT_COUNT, tq_checked_whole(checker, node),
-                  "the operator has %u outputs; with its %u inputs it gives %s",
-                  node->outputs.count, node->inputs.count, needed);
+                  "the operator has %u outputs; with its %u inputs it gives %s", node->outputs.count,
+                  node->inputs.count, needed);
 }
 
 /* ---- options ---- */
@@ -111,16 +113,16 @@ static void find_options(tq_checker *checker, tq_checked_node *node)
                       tq_union_name(unions[i].members));
             told = true;
         } else if (row && found != expected && node->op.code != TQ_BuiltinOperator_CUSTOM) {
-            tq_report(checker, TQ_PROBLEM_OPTIONS_TYPE, place, "the options are %s; the operator's are %s", tq_tables[found].name,
-                      expected == TQ_TABLE_NONE ? "none" : tq_tables[expected].name);
+            tq_report(checker, TQ_PROBLEM_OPTIONS_TYPE, place, "the options are %s; the operator's are %s",
+                      tq_tables[found].name, expected == TQ_TABLE_NONE ? "none" : tq_tables[expected].name);
             told = true;
         } else if (found == expected && value.value.at) {
             node->options.table = value.value;
         }
     }
     if (!told && !node->options.table.at && needs_options(node->op.code, expected))
-        tq_report(checker, TQ_PROBLEM_OPTIONS_MISSING, place,
-                  "the operator has no %s; all of them have their defaults", tq_tables[expected].name);
+        tq_report(checker, TQ_PROBLEM_OPTIONS_MISSING, place, "the operator has no %s; all of them have their defaults",
+                  tq_tables[expected].name);
 }
 
 void tq_check_operator(tq_checker *checker, uint32_t index)
@@ -131,13 +133,13 @@ void tq_check_operator(tq_checker *checker, uint32_t index)
     node.outputs = tq_get_vector(&node.op.table, TQ_Operator_outputs);
     int64_t code = tq_get_int(&node.op.table, TQ_Operator_opcode_index);
     if (code >= checker->model->operator_codes.count)
-        tq_report(checker, TQ_PROBLEM_OPCODE_INDEX, place,
-                  "the operator code is %lld of %u", (long long)code, checker->model->operator_codes.count);
+        tq_report(checker, TQ_PROBLEM_OPCODE_INDEX, place, "the operator code is %lld of %u", (long long)code,
+                  checker->model->operator_codes.count);
     tq_bytes custom;
     tq_error error;
     if (tq_operator_custom_options(&node.op, &custom, &error) != TQ_OK)
-        tq_report(checker, TQ_PROBLEM_CUSTOM_OPTIONS_RANGE, place,
-                  "at offset %llu, %s", (unsigned long long)error.offset, error.text);
+        tq_report(checker, TQ_PROBLEM_CUSTOM_OPTIONS_RANGE, place, "at offset %llu, %s",
+                  (unsigned long long)error.offset, error.text);
     check_inputs(checker, &node);
     check_outputs(checker, &node);
     check_arity(checker, &node);

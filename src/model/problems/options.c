@@ -16,8 +16,8 @@ static void check_field(tq_checker *checker, tq_place place, const tq_options *o
     if (field->shape == TQ_SHAPE_ENUM) {
         int64_t value = tq_get_int(&options->table, id);
         if (!tq_enum_name((tq_enum_id)field->detail, value))
-            tq_report(checker, TQ_PROBLEM_ENUM_UNKNOWN, place, "%s.%s is %lld, which %s does not know", table, field->name,
-                      (long long)value, tq_enums[field->detail].name);
+            tq_report(checker, TQ_PROBLEM_ENUM_UNKNOWN, place, "%s.%s is %lld, which %s does not know", table,
+                      field->name, (long long)value, tq_enums[field->detail].name);
     } else if (field->shape == TQ_SHAPE_SCALAR && field->scalar == TQ_F32) {
         double value = tq_get_scalar(&options->table, id).f;
         if (!isfinite(value))
@@ -78,8 +78,7 @@ static int64_t value_at(const values *v, uint32_t i)
 
 /* Reports the first value outside [low, high]. */
 static void check_values(tq_checker *checker, tq_problem_code code, tq_place place, const tq_options *options,
-                         tq_field_id field, int64_t low,
-                         int64_t high)
+                         tq_field_id field, int64_t low, int64_t high)
 {
     values v = values_of(&options->table, field);
     for (uint32_t i = 0; i < v.count; i++) {
@@ -99,8 +98,8 @@ static void check_axis(tq_checker *checker, const tq_checked_node *node, const a
     if (!shape.known || !rank)
         return;
     int64_t low = row->low == FROM_END ? -rank : row->low == LAST ? -1 : 0;
-    check_values(checker, TQ_PROBLEM_AXIS_RANGE, tq_checked_whole(checker, node), &node->options, (tq_field_id)row->field, low,
-                 rank - 1);
+    check_values(checker, TQ_PROBLEM_AXIS_RANGE, tq_checked_whole(checker, node), &node->options,
+                 (tq_field_id)row->field, low, rank - 1);
 }
 
 void tq_check_options(tq_checker *checker, const tq_checked_node *node)
@@ -114,8 +113,8 @@ void tq_check_options(tq_checker *checker, const tq_checked_node *node)
             check_field(checker, place, options, (tq_field_id)i);
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].table == options->id)
-            check_values(checker, TQ_PROBLEM_OPTION_RANGE, place, options, (tq_field_id)ranges[i].field,
-                         ranges[i].low, ranges[i].high);
+            check_values(checker, TQ_PROBLEM_OPTION_RANGE, place, options, (tq_field_id)ranges[i].field, ranges[i].low,
+                         ranges[i].high);
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
         if (axes[i].op == node->op.code)
             check_axis(checker, node, &axes[i]);

@@ -67,7 +67,8 @@ static void check_axis(tq_checker *checker, const quantized *t)
     uint32_t rank = t->shape.count, scales = t->q.scale.count;
     if (!rank) { /* LiteRT takes what it finds on a scalar */
         if (scales > 1)
-            tq_report(checker, TQ_PROBLEM_SCALE_COUNT, t->place, "there are %u scales; a tensor without dimensions needs 1", scales);
+            tq_report(checker, TQ_PROBLEM_SCALE_COUNT, t->place,
+                      "there are %u scales; a tensor without dimensions needs 1", scales);
         return;
     }
     if (axis < 0 || (uint32_t)axis >= rank) {
@@ -78,8 +79,7 @@ static void check_axis(tq_checker *checker, const quantized *t)
     int32_t dimension = tq_vector_i32(&t->shape, (size_t)axis);
     if (scales != 1 && (int64_t)scales != dimension)
         tq_report(checker, TQ_PROBLEM_SCALE_COUNT, t->place,
-                  "there are %u scales; there needs to be 1, or %d for dimension %d", scales,
-                  dimension, axis);
+                  "there are %u scales; there needs to be 1, or %d for dimension %d", scales, dimension, axis);
 }
 
 static void check_scales(tq_checker *checker, const quantized *t)
@@ -93,16 +93,15 @@ static void check_scales(tq_checker *checker, const quantized *t)
     }
     if (q->zero_point.count != q->scale.count)
         tq_report(checker, TQ_PROBLEM_ZERO_POINT_COUNT, t->place,
-                  "there are %u scales and %u zero points; each scale needs one", q->scale.count,
-                  q->zero_point.count);
+                  "there are %u scales and %u zero points; each scale needs one", q->scale.count, q->zero_point.count);
     check_axis(checker, t);
     check_scale_values(checker, t);
     check_zero_point_values(checker, t);
     unsigned kind = t->type ? t->type->kind : TQ_KIND_FLOAT;
     if (kind != TQ_KIND_FLOAT && kind != TQ_KIND_INTEGER)
         tq_report(checker, TQ_PROBLEM_QUANTIZATION_TYPE, t->place,
-                  "a tensor of type %s has %u scales, which its values cannot be multiplied by",
-                  t->type->name, q->scale.count);
+                  "a tensor of type %s has %u scales, which its values cannot be multiplied by", t->type->name,
+                  q->scale.count);
 }
 
 /* ---- ranges ---- */
@@ -120,7 +119,8 @@ static void check_ranges(tq_checker *checker, const quantized *t)
 {
     const tq_vector *min = &t->q.min, *max = &t->q.max;
     if (min->count != max->count)
-        tq_report(checker, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u minima and %u maxima", min->count, max->count);
+        tq_report(checker, TQ_PROBLEM_RANGE_COUNT, t->place, "there are %u minima and %u maxima", min->count,
+                  max->count);
     else if (min->count > 1 && min->count != t->q.scale.count && (t->q.scale.count || !is_dimension(t, min->count)))
         tq_report(checker, TQ_PROBLEM_RANGE_COUNT, t->place,
                   "there are %u ranges and %u scales; there needs to be 1, or one a channel", min->count,
@@ -131,13 +131,13 @@ static void check_ranges(tq_checker *checker, const quantized *t)
         float low = i < min->count ? tq_vector_f32(min, i) : 0, high = i < max->count ? tq_vector_f32(max, i) : 0;
         if (finite && !(isfinite(low) && isfinite(high))) {
             finite = false;
-            tq_report(checker, TQ_PROBLEM_RANGE_NOT_FINITE, t->place, "range %u is from %g to %g", i, (double)low, (double)high);
+            tq_report(checker, TQ_PROBLEM_RANGE_NOT_FINITE, t->place, "range %u is from %g to %g", i, (double)low,
+                      (double)high);
         }
         if (ordered && i < min->count && i < max->count && low > high) {
             ordered = false;
             tq_report(checker, TQ_PROBLEM_RANGE_ORDER, t->place,
-                      "range %u is from %g to %g; min needs to be at most max", i, (double)low,
-                      (double)high);
+                      "range %u is from %g to %g; min needs to be at most max", i, (double)low, (double)high);
         }
     }
 }
@@ -155,12 +155,12 @@ static bool is_numeric(const tq_type_row *type)
 }
 
 /* `count`: how many values the tensor must hold; 0: not known. */
-static void check_parameter_tensor(tq_checker *checker, const quantized *t, int32_t index, uint64_t count, const char *what,
-                                   bool (*fits)(const tq_type_row *type))
+static void check_parameter_tensor(tq_checker *checker, const quantized *t, int32_t index, uint64_t count,
+                                   const char *what, bool (*fits)(const tq_type_row *type))
 {
     if (index < 0 || (uint32_t)index >= checker->subgraph.tensors.count) {
-        tq_report(checker, TQ_PROBLEM_BLOCK_TENSOR, t->place,
-                  "the tensor of %s is %d of %u", what, index, checker->subgraph.tensors.count);
+        tq_report(checker, TQ_PROBLEM_BLOCK_TENSOR, t->place, "the tensor of %s is %d of %u", what, index,
+                  checker->subgraph.tensors.count);
         return;
     }
     tq_table tensor = tq_vector_table(&checker->subgraph.tensors, (size_t)index);
@@ -169,8 +169,8 @@ static void check_parameter_tensor(tq_checker *checker, const quantized *t, int3
     const tq_type_row *type = tq_type(number);
     uint64_t held;
     if (!fits(type))
-        tq_report(checker, TQ_PROBLEM_BLOCK_TENSOR, t->place, "tensor %d, which should hold %s, has type %s (%lld)", index, what,
-                  type ? type->name : "unknown", (long long)number);
+        tq_report(checker, TQ_PROBLEM_BLOCK_TENSOR, t->place, "tensor %d, which should hold %s, has type %s (%lld)",
+                  index, what, type ? type->name : "unknown", (long long)number);
     else if (count && tq_shape_count(&shape, &held, NULL) == TQ_OK && held != count && held != 1)
         tq_report(checker, TQ_PROBLEM_BLOCK_TENSOR, t->place,
                   "tensor %d, which should hold %s, has %llu values; it needs %llu", index, what,
@@ -189,8 +189,8 @@ static bool check_block(tq_checker *checker, const quantized *t, int32_t dimensi
     int32_t size = t->q.block_size;
     if (size > 0 && dimension % size == 0)
         return true;
-    tq_report(checker, TQ_PROBLEM_BLOCK_SIZE, t->place,
-              "the block size is %d; it needs to divide the dimension, %d", size, dimension);
+    tq_report(checker, TQ_PROBLEM_BLOCK_SIZE, t->place, "the block size is %d; it needs to divide the dimension, %d",
+              size, dimension);
     return false;
 }
 
@@ -201,7 +201,8 @@ static void check_blockwise(tq_checker *checker, const quantized *t)
     uint32_t rank = t->shape.count;
     if (!rank)
         tq_report(checker, TQ_PROBLEM_BLOCK_DIMENSIONS, t->place, "the tensor has no dimensions; blocks need one");
-    else if (check_block(checker, t, tq_vector_i32(&t->shape, rank - 1)) && tq_shape_count(&t->shape, &elements, NULL) == TQ_OK)
+    else if (check_block(checker, t, tq_vector_i32(&t->shape, rank - 1)) &&
+             tq_shape_count(&t->shape, &elements, NULL) == TQ_OK)
         count = elements / (uint64_t)t->q.block_size;
     check_parameter_tensors(checker, t, count);
 }
@@ -233,8 +234,7 @@ static void check_multi_axis(tq_checker *checker, const quantized *t)
         int32_t axis = tq_vector_i32(axes, i);
         if (axis < 0 || (uint32_t)axis >= rank || (i < PAIRS_LIMIT && named_before(axes, i))) {
             tq_report(checker, TQ_PROBLEM_BLOCK_DIMENSIONS, t->place,
-                      "quantized dimension %u is %d; each needs to be below %u and differ", i, axis,
-                      rank);
+                      "quantized dimension %u is %d; each needs to be below %u and differ", i, axis, rank);
             count = 0;
             break;
         }

@@ -25,15 +25,15 @@ static void check_tensor(tq_checker *checker, const tq_table *map, int64_t subgr
         return;
     uint64_t tensors = checker->first[subgraph + 1] - checker->first[subgraph];
     if ((uint64_t)tensor >= tensors)
-        tq_report(checker, TQ_PROBLEM_SIGNATURE_TENSOR, place, "the tensor is %lld; subgraph %lld has %llu", (long long)tensor,
-                  (long long)subgraph, (unsigned long long)tensors);
+        tq_report(checker, TQ_PROBLEM_SIGNATURE_TENSOR, place, "the tensor is %lld; subgraph %lld has %llu",
+                  (long long)tensor, (long long)subgraph, (unsigned long long)tensors);
     else if (!(checker->all_flags[checker->first[subgraph] + (uint64_t)tensor] & side->flag))
-        tq_report(checker, TQ_PROBLEM_SIGNATURE_FOREIGN, place,
-                  "tensor %lld is no %s of subgraph %lld", (long long)tensor, side->what,
-                  (long long)subgraph);
+        tq_report(checker, TQ_PROBLEM_SIGNATURE_FOREIGN, place, "tensor %lld is no %s of subgraph %lld",
+                  (long long)tensor, side->what, (long long)subgraph);
 }
 
-static tq_status check_side(tq_checker *checker, const tq_table *signature, uint32_t index, const side *side, tq_error *error)
+static tq_status check_side(tq_checker *checker, const tq_table *signature, uint32_t index, const side *side,
+                            tq_error *error)
 {
     tq_vector maps = tq_get_vector(signature, side->field);
     int64_t subgraph = tq_get_int(signature, TQ_SignatureDef_subgraph_index);

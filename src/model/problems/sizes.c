@@ -9,7 +9,8 @@
 static void check_elements(tq_checker *checker, const tq_checked_node *node, bool fits, uint64_t count)
 {
     if (!fits || count > INT32_MAX)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node), "the output would have more than 2^31 - 1 elements");
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node),
+                  "the output would have more than 2^31 - 1 elements");
 }
 
 static void check_range_size(tq_checker *checker, const tq_checked_node *node)
@@ -71,14 +72,14 @@ static void check_concatenation(tq_checker *checker, const tq_checked_node *node
     }
     if (sum > INT32_MAX)
         tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node),
-                  "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1",
-                  (long long)sum);
+                  "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1", (long long)sum);
 }
 
 /* The lookups replace the first dimension of the values. */
 static void check_embedding(tq_checker *checker, const tq_checked_node *node)
 {
-    tq_known_shape ids = tq_known_shape_of(checker, &node->inputs, 0), values = tq_known_shape_of(checker, &node->inputs, 1);
+    tq_known_shape ids = tq_known_shape_of(checker, &node->inputs, 0),
+                   values = tq_known_shape_of(checker, &node->inputs, 1);
     uint64_t count, all;
     if (!tq_known_count(&ids, &count) || !tq_known_count(&values, &all) || !values.shape.count)
         return;
@@ -96,11 +97,11 @@ static void check_pad(tq_checker *checker, const tq_checked_node *node)
         return;
     for (uint32_t i = 0; i < data.shape.count; i++) {
         int64_t dimension = tq_known_dimension(&data, i);
-        if (!tq_pads_at(&pads, i, &pad) || (pad <= INT32_MAX && pad + (uint64_t)(dimension > 0 ? dimension : 0) <= INT32_MAX))
+        if (!tq_pads_at(&pads, i, &pad) ||
+            (pad <= INT32_MAX && pad + (uint64_t)(dimension > 0 ? dimension : 0) <= INT32_MAX))
             continue;
         tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_place(checker, node, 1),
-                  "dimension %u, padded by %llu, is more than 2^31 - 1", i,
-                  (unsigned long long)pad);
+                  "dimension %u, padded by %llu, is more than 2^31 - 1", i, (unsigned long long)pad);
         return;
     }
 }
@@ -123,16 +124,16 @@ static bool flex_integer(const tq_flex_reader *reader, const tq_flex *item, int6
 
 static void check_detections(tq_checker *checker, const tq_checked_node *node)
 {
-    static const char *const names[] = {"max_detections", "max_classes_per_detection", "num_classes", "detections_per_class"};
+    static const char *const names[] = {"max_detections", "max_classes_per_detection", "num_classes",
+                                        "detections_per_class"};
     int64_t product = 1;
     tq_bytes bytes;
     tq_flex_reader reader;
     tq_flex root, item;
     if (!key_is(node->op.custom_name, "TFLite_Detection_PostProcess") ||
-        tq_operator_custom_options(&node->op, &bytes, NULL) != TQ_OK ||
-        !bytes.data || !tq_checker_spend(checker, bytes.size, tq_checked_whole(checker, node)) ||
-        tq_flex_open(bytes, &reader, &root, NULL) != TQ_OK ||
-        root.kind != TQ_FLEX_MAP)
+        tq_operator_custom_options(&node->op, &bytes, NULL) != TQ_OK || !bytes.data ||
+        !tq_checker_spend(checker, bytes.size, tq_checked_whole(checker, node)) ||
+        tq_flex_open(bytes, &reader, &root, NULL) != TQ_OK || root.kind != TQ_FLEX_MAP)
         return;
     for (uint64_t i = 0; i < root.count; i++) {
         tq_bytes key;
@@ -144,8 +145,7 @@ static void check_detections(tq_checker *checker, const tq_checked_node *node)
                 continue;
             if (value < 1 || value > INT32_MAX)
                 tq_report(checker, TQ_PROBLEM_OPTION_RANGE, tq_checked_whole(checker, node),
-                          "%s is %lld; it needs to be from 1 to 2^31 - 1", names[n],
-                          (long long)value);
+                          "%s is %lld; it needs to be from 1 to 2^31 - 1", names[n], (long long)value);
             else if (n < 2 && product <= INT32_MAX)
                 product *= value;
         }

@@ -10,15 +10,15 @@ static void check_type(tq_checker *checker, const tq_table *tensor, tq_place pla
 {
     int64_t type = tq_get_int(tensor, TQ_Tensor_type);
     if (!tq_type(type))
-        tq_report(checker, TQ_PROBLEM_TYPE_UNKNOWN, place, "the type is %lld, which this schema does not know", (long long)type);
+        tq_report(checker, TQ_PROBLEM_TYPE_UNKNOWN, place, "the type is %lld, which this schema does not know",
+                  (long long)type);
     tq_vector variants = tq_get_vector(tensor, TQ_Tensor_variant_tensors);
     for (uint32_t i = 0; i < variants.count; i++) {
         tq_table variant = tq_vector_table(&variants, i);
         type = tq_get_int(&variant, TQ_VariantSubType_type);
         if (!tq_type(type))
             tq_report(checker, TQ_PROBLEM_TYPE_UNKNOWN, place,
-                      "the type of variant tensor %u is %lld, which this schema does not know", i,
-                      (long long)type);
+                      "the type of variant tensor %u is %lld, which this schema does not know", i, (long long)type);
     }
 }
 
@@ -27,8 +27,8 @@ static void check_signature(tq_checker *checker, const tq_vector *shape, const t
     if (!signature->count)
         return;
     if (signature->count != shape->count) {
-        tq_report(checker, TQ_PROBLEM_SIGNATURE_RANK, place,
-                  "shape_signature has %u dimensions, shape has %u", signature->count, shape->count);
+        tq_report(checker, TQ_PROBLEM_SIGNATURE_RANK, place, "shape_signature has %u dimensions, shape has %u",
+                  signature->count, shape->count);
         return;
     }
     for (uint32_t i = 0; i < shape->count; i++) {
@@ -36,8 +36,8 @@ static void check_signature(tq_checker *checker, const tq_vector *shape, const t
         if (signed_as == fixed || signed_as == -1)
             continue;
         tq_report(checker, TQ_PROBLEM_SIGNATURE_SHAPE, place,
-                  "dimension %u is %d in shape_signature and %d in shape; it needs to be equal or -1",
-                  i, signed_as, fixed);
+                  "dimension %u is %d in shape_signature and %d in shape; it needs to be equal or -1", i, signed_as,
+                  fixed);
         return;
     }
 }
@@ -51,7 +51,8 @@ static bool check_shape(tq_checker *checker, const tq_table *tensor, tq_place pl
     for (uint32_t i = 0; i < shape.count; i++) {
         int32_t dimension = tq_vector_i32(&shape, i);
         if (dimension < 0) {
-            tq_report(checker, TQ_PROBLEM_DIMENSION_NEGATIVE, place, "dimension %u is %d; it needs to be 0 or more", i, dimension);
+            tq_report(checker, TQ_PROBLEM_DIMENSION_NEGATIVE, place, "dimension %u is %d; it needs to be 0 or more", i,
+                      dimension);
             return false;
         }
     }
@@ -97,8 +98,8 @@ static void check_strings(tq_checker *checker, const tq_table *tensor, tq_bytes 
     if (tq_strings_open(bytes, &strings, &error) != TQ_OK)
         tq_report(checker, TQ_PROBLEM_STRINGS, place, "%s", error.text);
     else if (tq_shape_count(&shape, &count, NULL) == TQ_OK && count != strings.count)
-        tq_report(checker, TQ_PROBLEM_STRING_COUNT, place, "the buffer holds %u strings; the shape says %llu", strings.count,
-                  (unsigned long long)count);
+        tq_report(checker, TQ_PROBLEM_STRING_COUNT, place, "the buffer holds %u strings; the shape says %llu",
+                  strings.count, (unsigned long long)count);
 }
 
 static void check_sparsity(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
@@ -113,7 +114,8 @@ static void check_sparsity(tq_checker *checker, const tq_table *tensor, tq_bytes
     }
     unsigned size = type ? type->bits / 8 : 0;
     if (size && bytes.size / size < sparsity.stored_count)
-        tq_report(checker, TQ_PROBLEM_SPARSITY, place, "the parameters describe %llu values of %u bytes; the buffer has %llu bytes",
+        tq_report(checker, TQ_PROBLEM_SPARSITY, place,
+                  "the parameters describe %llu values of %u bytes; the buffer has %llu bytes",
                   (unsigned long long)sparsity.stored_count, size, (unsigned long long)bytes.size);
 }
 
@@ -135,8 +137,8 @@ static void check_alignment(tq_checker *checker, const tq_table *tensor, tq_byte
     unsigned size = !type ? 1 : type->kind == TQ_KIND_STRING ? 4 : type->bits / 8;
     size = size > 4 ? 4 : size;
     if (bytes.size && size && at % size)
-        tq_report(checker, TQ_PROBLEM_DATA_MISALIGNED, place, "the data starts at byte %llu, which is no multiple of %u",
-                  (unsigned long long)at, size);
+        tq_report(checker, TQ_PROBLEM_DATA_MISALIGNED, place,
+                  "the data starts at byte %llu, which is no multiple of %u", (unsigned long long)at, size);
 }
 
 static void check_bytes(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, bool sound, tq_place place)
@@ -162,10 +164,10 @@ void tq_check_tensor(tq_checker *checker, uint32_t index)
     bool sound = check_shape(checker, &tensor, place);
     tq_status status = tq_tensor_bytes(checker->model, &tensor, &bytes, NULL);
     if (status == TQ_BAD_INDEX) /* a range that does not hold is the buffer's own problem */
-        tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, place,
-                  "the buffer is %lld of %u", (long long)tq_get_int(&tensor, TQ_Tensor_buffer),
-                  checker->model->buffers.count);
-    bool external = tq_get_int(&tensor, TQ_Tensor_external_buffer) != 0, variable = tq_get_int(&tensor, TQ_Tensor_is_variable);
+        tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, place, "the buffer is %lld of %u",
+                  (long long)tq_get_int(&tensor, TQ_Tensor_buffer), checker->model->buffers.count);
+    bool external = tq_get_int(&tensor, TQ_Tensor_external_buffer) != 0,
+         variable = tq_get_int(&tensor, TQ_Tensor_is_variable);
     if (external)
         check_external(checker, &tensor, bytes.size > 0, place);
     if (bytes.data && !(external && !bytes.size))

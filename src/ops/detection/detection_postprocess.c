@@ -53,8 +53,8 @@ static float real_at(const tq_tensor *tensor, size_t i)
 {
     if (tensor->type == TQ_TensorType_FLOAT32)
         return ((const float *)tensor->data)[i];
-    int q = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
-                                                : ((const int8_t *)tensor->data)[i];
+    int q =
+        tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
     return ((float)q - (float)tq_zero_point_at(tensor, 0)) * tq_scale_at(tensor, 0);
 }
 
@@ -63,15 +63,15 @@ static void decode(const tq_node *node, const detection *d, float *boxes)
     const tq_tensor *encodings = node->in[ENCODINGS];
     size_t width = (size_t)encodings->shape.dims[2];
     TQ_EACH(i, d->boxes)
-        for (size_t side = 0; side < 2; side++) {
-            double position = real_at(node->in[ANCHORS], 4 * i + side);
-            double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
-            double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
-            double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
-            float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
-            boxes[4 * i + side] = center - half;
-            boxes[4 * i + side + 2] = center + half;
-        }
+    for (size_t side = 0; side < 2; side++) {
+        double position = real_at(node->in[ANCHORS], 4 * i + side);
+        double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
+        double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
+        double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
+        float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
+        boxes[4 * i + side] = center - half;
+        boxes[4 * i + side + 2] = center + half;
+    }
 }
 
 static const float *scores_of(const tq_node *node, const detection *d)
@@ -81,7 +81,7 @@ static const float *scores_of(const tq_node *node, const detection *d)
         return scores->data;
     float *values = tq_scratch_at(node, d->scores_at);
     TQ_EACH(i, d->boxes * d->columns)
-        values[i] = real_at(scores, i);
+    values[i] = real_at(scores, i);
     return values;
 }
 
@@ -146,7 +146,8 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
     return TQ_OK;
 }
 
-/* ---- the best classes of a box, as std::partial_sort of libstdc++ finds them: equal ones come in the order of its heap */
+/* ---- the best classes of a box, as std::partial_sort of libstdc++ finds them: equal ones come in the order of its
+ * heap */
 
 static void rise(uint32_t *heap, size_t hole, size_t top, uint32_t value, const float *scores)
 {
@@ -259,7 +260,7 @@ static tq_status detect_regular(const tq_node *node, const detection *d, const f
     size_t background = d->columns - d->classes, count = 0, taken;
     for (size_t c = 0; c < d->classes; c++) {
         TQ_EACH(i, d->boxes)
-            of_class[i] = scores[i * d->columns + c + background];
+        of_class[i] = scores[i * d->columns + c + background];
         TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken));
         for (size_t i = 0; i < taken; i++)
             more[i] = (finding){order[i], (uint32_t)c, of_class[order[i]]};
@@ -278,8 +279,10 @@ static tq_status eval_detection(tq_node *node, tq_error *error)
     decode(node, d, boxes);
     for (size_t i = 0; i < d->boxes; i++)
         if (boxes[4 * i] > boxes[4 * i + 2] || boxes[4 * i + 1] > boxes[4 * i + 3])
-            return tq_op_fail(node, error, TQ_BAD_DATA, "box %zu is decoded to end before it begins: "
-                              "its anchor has a negative size", i);
+            return tq_op_fail(node, error, TQ_BAD_DATA,
+                              "box %zu is decoded to end before it begins: "
+                              "its anchor has a negative size",
+                              i);
     for (int i = 0; i < COUNT; i++)
         memset(node->out[i]->data, 0, node->out[i]->bytes);
     const float *scores = scores_of(node, d);
@@ -333,14 +336,15 @@ static tq_status read_counts(const tq_node *node, detection *d, tq_error *error)
     TQ_TRY(tq_option_int(node, "detections_per_class", 100, &per_class, error));
     TQ_TRY(tq_option_int(node, "use_regular_nms", 0, &regular, error));
     if (most * each > INT32_MAX)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "asks for %lld detections of %lld classes each", (long long)most,
-                          (long long)each);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "asks for %lld detections of %lld classes each",
+                          (long long)most, (long long)each);
     if (classes != columns && classes != columns - 1)
         return tq_input_fail(node, SCORES, error, "has scores of %lld classes; num_classes is %lld", (long long)columns,
                              (long long)classes);
     if (regular && (most < 1 || per_class < 1))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "asks for %lld detections, %lld of a class; it needs 1 at least",
-                          (long long)most, (long long)per_class);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "asks for %lld detections, %lld of a class; it needs 1 at least", (long long)most,
+                          (long long)per_class);
     d->boxes = (size_t)node->in[ENCODINGS]->shape.dims[1];
     d->columns = (size_t)columns;
     d->classes = (size_t)classes;

@@ -110,8 +110,8 @@ static tq_status scale_sums(const tq_node *node, tq_pair *c, int left_shift, int
 static bool asks_for_shifts(const tq_node *node)
 {
     const tq_table *options = &node->options.table;
-    tq_field_id field = node->row.code == TQ_BuiltinOperator_ADD ? TQ_AddOptions_pot_scale_int16
-                                                                  : TQ_SubOptions_pot_scale_int16;
+    tq_field_id field =
+        node->row.code == TQ_BuiltinOperator_ADD ? TQ_AddOptions_pot_scale_int16 : TQ_SubOptions_pot_scale_int16;
     return options->at != 0 && tq_get_int(options, field) != 0;
 }
 
@@ -127,10 +127,11 @@ static tq_status find_shifts(const tq_node *node, tq_pair *c, bool *shifts, tq_e
     c->first.shift = first - output;
     c->second.shift = second - output;
     if (c->first.shift > 0 || c->second.shift > 0 || (c->first.shift != 0 && c->second.shift != 0))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                          "scales that are powers of two, 2^%d and 2^%d to 2^%d, need one input's to equal the output's, "
-                          "and the other's not to be greater (or pot_scale_int16 to be false)",
-                          first, second, output);
+        return tq_op_fail(
+            node, error, TQ_BAD_OPERATOR,
+            "scales that are powers of two, 2^%d and 2^%d to 2^%d, need one input's to equal the output's, "
+            "and the other's not to be greater (or pot_scale_int16 to be false)",
+            first, second, output);
     return TQ_OK;
 }
 

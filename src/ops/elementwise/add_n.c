@@ -26,12 +26,12 @@ static tq_status eval_add_n(tq_node *node, tq_error *error)
             float *out = node->out[0]->data;
             const float *in = node->in[k]->data;
             TQ_EACH(i, count)
-                out[i] = add_bounded(out[i], in[i]);
+            out[i] = add_bounded(out[i], in[i]);
         } else {
             uint32_t *out = node->out[0]->data;
             const uint32_t *in = node->in[k]->data;
             TQ_EACH(i, count)
-                out[i] += in[i];
+            out[i] += in[i];
         }
     }
     return TQ_OK;

@@ -36,7 +36,7 @@ typedef struct state {
 #define BOUNDED_HALF(v) between_f32(tq_half_to_float(tq_float_to_half(v)), p.low, p.high)
 #define BOUNDED(T, v) BETWEEN((T)(v), (T)p.int_low, (T)p.int_high)
 /* Modulo 2^64, and so modulo the power of two that the result is cut to. */
-#define WRAPPED(x, operator, y) ((uint64_t)(x) operator(uint64_t)(y))
+#define WRAPPED(x, operator, y) ((uint64_t)(x)operator(uint64_t)(y))
 #define LARGER(x, y) ((x) > (y) ? (x) : (y))
 #define SMALLER(x, y) ((x) < (y) ? (x) : (y))
 #define LEFT(x, y, bits) ((y) >= 0 && (y) < (bits) ? (uint64_t)(x) << (y) : 0)
@@ -54,8 +54,7 @@ static inline float between_f32(float v, float low, float high)
 
 static inline tq_complex64 complex_product(tq_complex64 x, tq_complex64 y)
 {
-    tq_complex64 product = {x.real * y.real - x.imaginary * y.imaginary,
-                            x.real * y.imaginary + x.imaginary * y.real};
+    tq_complex64 product = {x.real * y.real - x.imaginary * y.imaginary, x.real * y.imaginary + x.imaginary * y.real};
     return product;
 }
 
@@ -96,25 +95,25 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
 /* ---- the rows ---- */
 
 /* One function of two elements a row, and its loops. */
-#define ELEMENT(operator, type, result, expression)                                          \
-    TQ_BODY TQ_C_##result operator##_##type(TQ_C_##type a, TQ_C_##type b, bounds p)          \
-    {                                                                                        \
-        const TQ_V_##type x = TQ_LOAD_##type(a), y = TQ_LOAD_##type(b);                      \
-        (void)p;                                                                             \
-        return TQ_STORE_##result(expression);                                                \
+#define ELEMENT(operator, type, result, expression)                                 \
+    TQ_BODY TQ_C_##result operator##_##type(TQ_C_##type a, TQ_C_##type b, bounds p) \
+    {                                                                               \
+        const TQ_V_##type x = TQ_LOAD_##type(a), y = TQ_LOAD_##type(b);             \
+        (void)p;                                                                    \
+        return TQ_STORE_##result(expression);                                       \
     }
 #define LOOPS(name, target, operator, type, result) \
     TQ_STRETCH_2(name, target, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, operator##_##type(x, y, p))
 
-#define BINARY(operator, type, result, cost, expression) \
-    ELEMENT(operator, type, result, expression)          \
+#define BINARY(operator, type, result, cost, expression)                                         \
+    ELEMENT(operator, type, result, expression)                                                  \
     TQ_STRETCH_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
                        operator##_##type(x, y, p))
 #if TQ_X86
-#define FAST_BINARY(operator, type, result, cost, expression)                             \
-    ELEMENT(operator, type, result, expression)                                           \
-    LOOPS(run_##operator##_##type##_scalar, , operator, type, result)                     \
-    LOOPS(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type, result)         \
+#define FAST_BINARY(operator, type, result, cost, expression)                     \
+    ELEMENT(operator, type, result, expression)                                   \
+    LOOPS(run_##operator##_##type##_scalar, , operator, type, result)             \
+    LOOPS(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type, result) \
     LOOPS(run_##operator##_##type##_avx512, TQ_TARGET_AVX512, operator, type, result)
 #else
 #define FAST_BINARY(operator, type, result, cost, expression) \
@@ -131,10 +130,10 @@ typedef struct binary_row {
 } binary_row;
 
 static const binary_row rows[] = {
-#define BINARY(operator, type, result, cost, expression)                                     \
+#define BINARY(operator, type, result, cost, expression)                                \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, TQ_TensorType_##result, cost, \
      TQ_ISA_SAME(run_##operator##_##type)},
-#define FAST_BINARY(operator, type, result, cost, expression)                                \
+#define FAST_BINARY(operator, type, result, cost, expression)                           \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, TQ_TensorType_##result, cost, \
      TQ_ISA_FUNCTIONS(run_##operator##_##type)},
 #include "ops/elementwise/binary.def"
@@ -203,8 +202,8 @@ static tq_status check_equal_shapes(const tq_node *node, tq_error *error)
         return TQ_OK;
     tq_shape_format(&node->in[0]->shape, first, sizeof first);
     tq_shape_format(&node->in[1]->shape, second, sizeof second);
-    return tq_input_fail(node, 1, error, "has shape %s, and needs that of input 0, %s: this operator does not broadcast",
-                         second, first);
+    return tq_input_fail(
+        node, 1, error, "has shape %s, and needs that of input 0, %s: this operator does not broadcast", second, first);
 }
 
 /* ---- eval ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantized values: what add.c, mul.c and div.c share.  Of plain numbers they are
- * rows of binary.def.
+ * ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantized values: what add.c, mul.c and div.c share.  Of plain numbers
+ * they are rows of binary.def.
  *
  * Where the runtime aborts or loses bits because an output multiplier is 1 or more, the same formula is used with the
  * left shift that it needs (docs/deviations.md).
@@ -31,7 +31,8 @@ typedef struct tq_pair_state {
     tq_pair c;
 } tq_pair_state;
 
-/* Whether the node's inputs are codes; others are plain numbers.  INT16 of ADD and MUL is plain where it has no scale. */
+/* Whether the node's inputs are codes; others are plain numbers.  INT16 of ADD and MUL is plain where it has no scale.
+ */
 bool tq_pair_is_of_codes(const tq_node *node);
 
 /* Two inputs of one type. */

@@ -47,51 +47,52 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
 
 /* Defines a tq_stretch_fn for two inputs: `expression` of x, y (an A and a B) and p (a copy of the
    PARAMS record at params, so that stores cannot be thought to change it). */
-#define TQ_STRETCH_2(name, attributes, A, B, R, PARAMS, expression)      \
-    attributes static void name(const tq_stretch *stretch)               \
-    {                                                                    \
-        const A *a = stretch->in[0];                                     \
-        const B *b = stretch->in[1];                                     \
-        R *out = stretch->out;                                           \
-        const size_t n = stretch->n;                                     \
-        const PARAMS p = *(const PARAMS *)stretch->params;               \
-        (void)p;                                                         \
-        if (stretch->still[0]) {                                         \
-            const A x = a[0];                                            \
-            for (size_t i = 0; i < n; i++) {                             \
-                const B y = b[i];                                        \
-                out[i] = (R)(expression);                                \
-            }                                                            \
-        } else if (stretch->still[1]) {                                  \
-            const B y = b[0];                                            \
-            for (size_t i = 0; i < n; i++) {                             \
-                const A x = a[i];                                        \
-                out[i] = (R)(expression);                                \
-            }                                                            \
-        } else {                                                         \
-            for (size_t i = 0; i < n; i++) {                             \
-                const A x = a[i];                                        \
-                const B y = b[i];                                        \
-                out[i] = (R)(expression);                                \
-            }                                                            \
-        }                                                                \
+#define TQ_STRETCH_2(name, attributes, A, B, R, PARAMS, expression) \
+    attributes static void name(const tq_stretch *stretch)          \
+    {                                                               \
+        const A *a = stretch->in[0];                                \
+        const B *b = stretch->in[1];                                \
+        R *out = stretch->out;                                      \
+        const size_t n = stretch->n;                                \
+        const PARAMS p = *(const PARAMS *)stretch->params;          \
+        (void)p;                                                    \
+        if (stretch->still[0]) {                                    \
+            const A x = a[0];                                       \
+            for (size_t i = 0; i < n; i++) {                        \
+                const B y = b[i];                                   \
+                out[i] = (R)(expression);                           \
+            }                                                       \
+        } else if (stretch->still[1]) {                             \
+            const B y = b[0];                                       \
+            for (size_t i = 0; i < n; i++) {                        \
+                const A x = a[i];                                   \
+                out[i] = (R)(expression);                           \
+            }                                                       \
+        } else {                                                    \
+            for (size_t i = 0; i < n; i++) {                        \
+                const A x = a[i];                                   \
+                const B y = b[i];                                   \
+                out[i] = (R)(expression);                           \
+            }                                                       \
+        }                                                           \
     }
 
-/* The same as one plain loop, which compilers do not vectorize, with a ninth of the code: for rows that few models use. */
-#define TQ_STRETCH_2_SMALL(name, A, B, R, PARAMS, expression)            \
-    static void name(const tq_stretch *stretch)                          \
-    {                                                                    \
-        const A *a = stretch->in[0];                                     \
-        const B *b = stretch->in[1];                                     \
-        R *out = stretch->out;                                           \
+/* The same as one plain loop, which compilers do not vectorize, with a ninth of the code: for rows that few models use.
+ */
+#define TQ_STRETCH_2_SMALL(name, A, B, R, PARAMS, expression)                  \
+    static void name(const tq_stretch *stretch)                                \
+    {                                                                          \
+        const A *a = stretch->in[0];                                           \
+        const B *b = stretch->in[1];                                           \
+        R *out = stretch->out;                                                 \
         const size_t a_step = !stretch->still[0], b_step = !stretch->still[1]; \
-        const PARAMS p = *(const PARAMS *)stretch->params;               \
-        (void)p;                                                         \
-        for (size_t i = 0; i < stretch->n; i++) {                        \
-            const A x = a[i * a_step];                                   \
-            const B y = b[i * b_step];                                   \
-            out[i] = (R)(expression);                                    \
-        }                                                                \
+        const PARAMS p = *(const PARAMS *)stretch->params;                     \
+        (void)p;                                                               \
+        for (size_t i = 0; i < stretch->n; i++) {                              \
+            const A x = a[i * a_step];                                         \
+            const B y = b[i * b_step];                                         \
+            out[i] = (R)(expression);                                          \
+        }                                                                      \
     }
 
 /* The PARAMS of rows without parameters. */

@@ -3,9 +3,9 @@
  * CAST: every number as another type; scales are not read.
  *
  * Elements are widened to int64 or float64, which hold all of them, and narrowed from there: integers wrap,
- * numbers with a fraction are truncated and saturate, with NaN as the greatest integer.  To float16 and bfloat16 numbers
- * go by way of float32.  Of a complex number the real part counts.
- * Source: LiteRT f6745779, tflite/kernels/cast.cc.
+ * numbers with a fraction are truncated and saturate, with NaN as the greatest integer.  To float16 and bfloat16
+ * numbers go by way of float32.  Of a complex number the real part counts. Source: LiteRT f6745779,
+ * tflite/kernels/cast.cc.
  */
 #include <math.h>
 #include <string.h>
@@ -18,15 +18,15 @@
 
 /* ---- to int64 and float64 ---- */
 
-#define WIDEN(type, W, expression)                                         \
-    static void widen_##type(const void *in, void *out, size_t n)          \
-    {                                                                      \
-        const TQ_C_##type *from = in;                                      \
-        W *to = out;                                                       \
-        for (size_t i = 0; i < n; i++) {                                   \
-            const TQ_V_##type x = TQ_LOAD_##type(from[i]);                 \
-            to[i] = (W)(expression);                                       \
-        }                                                                  \
+#define WIDEN(type, W, expression)                                \
+    static void widen_##type(const void *in, void *out, size_t n) \
+    {                                                             \
+        const TQ_C_##type *from = in;                             \
+        W *to = out;                                              \
+        for (size_t i = 0; i < n; i++) {                          \
+            const TQ_V_##type x = TQ_LOAD_##type(from[i]);        \
+            to[i] = (W)(expression);                              \
+        }                                                         \
     }
 WIDEN(BOOL, int64_t, x != 0)
 WIDEN(INT8, int64_t, x)
@@ -52,15 +52,15 @@ static inline int64_t truncated(double x, int64_t low, int64_t high, double beyo
     return x < (double)low ? low : (int64_t)x;
 }
 
-#define NARROW_FROM(kind, W, type, expression)                            \
+#define NARROW_FROM(kind, W, type, expression)                              \
     static void narrow_##kind##_##type(const void *in, void *out, size_t n) \
-    {                                                                      \
-        const W *from = in;                                                \
-        TQ_C_##type *to = out;                                             \
-        for (size_t i = 0; i < n; i++) {                                   \
-            const W x = from[i];                                           \
-            to[i] = expression;                                            \
-        }                                                                  \
+    {                                                                       \
+        const W *from = in;                                                 \
+        TQ_C_##type *to = out;                                              \
+        for (size_t i = 0; i < n; i++) {                                    \
+            const W x = from[i];                                            \
+            to[i] = expression;                                             \
+        }                                                                   \
     }
 #define NARROW(type, of_integer, of_real)           \
     NARROW_FROM(integer, int64_t, type, of_integer) \
@@ -103,12 +103,26 @@ typedef struct cast_row {
     half_fn narrow[2]; /* of integers, of reals */
 } cast_row;
 
-#define ROW(type, is_real) \
-    {TQ_TensorType_##type, is_real, widen_##type, {narrow_integer_##type, narrow_real_##type}}
+#define ROW(type, is_real)                            \
+    {                                                 \
+        TQ_TensorType_##type, is_real, widen_##type,  \
+        {                                             \
+            narrow_integer_##type, narrow_real_##type \
+        }                                             \
+    }
 static const cast_row rows[] = {
-    ROW(BOOL, false),   ROW(INT8, false),   ROW(UINT8, false),   ROW(INT16, false),
-    ROW(UINT16, false), ROW(INT32, false),  ROW(UINT32, false),  ROW(INT64, false),
-    ROW(FLOAT16, true), ROW(BFLOAT16, true), ROW(FLOAT32, true), ROW(FLOAT64, true),
+    ROW(BOOL, false),
+    ROW(INT8, false),
+    ROW(UINT8, false),
+    ROW(INT16, false),
+    ROW(UINT16, false),
+    ROW(INT32, false),
+    ROW(UINT32, false),
+    ROW(INT64, false),
+    ROW(FLOAT16, true),
+    ROW(BFLOAT16, true),
+    ROW(FLOAT32, true),
+    ROW(FLOAT64, true),
     ROW(COMPLEX64, true),
     {TQ_TensorType_INT4, false, widen_INT8, {NULL, narrow_real_INT4}},
     {TQ_TensorType_INT2, false, widen_INT8, {NULL, narrow_real_INT2}},
@@ -175,7 +189,7 @@ static const struct {
     int8_t from, to;
     tq_map_fn run;
 } direct[] = {
-    {TQ_TensorType_UINT8, TQ_TensorType_FLOAT32, u8_to_f32}, {TQ_TensorType_INT8, TQ_TensorType_FLOAT32, i8_to_f32},
+    {TQ_TensorType_UINT8, TQ_TensorType_FLOAT32, u8_to_f32},  {TQ_TensorType_INT8, TQ_TensorType_FLOAT32, i8_to_f32},
     {TQ_TensorType_INT32, TQ_TensorType_FLOAT32, i32_to_f32}, {TQ_TensorType_INT64, TQ_TensorType_INT32, i64_to_i32},
     {TQ_TensorType_INT32, TQ_TensorType_INT64, i32_to_i64},   {TQ_TensorType_BOOL, TQ_TensorType_FLOAT32, bool_to_f32},
 };

@@ -34,19 +34,19 @@ static inline int32_t real_256ths(int32_t q, int32_t zero_point, tq_fixed scale)
     return tq_multiply_fixed((q - zero_point) * 256, scale);
 }
 
-#define OF_BYTES(name, operator)                                                     \
-    static void name##_bytes(const tq_stretch *stretch)                              \
-    {                                                                                \
-        const sides *s = stretch->params;                                            \
-        const uint8_t *a = stretch->in[0], *b = stretch->in[1];                      \
-        uint8_t *out = stretch->out;                                                 \
-        const size_t a_step = !stretch->still[0], b_step = !stretch->still[1];       \
-        for (size_t i = 0; i < stretch->n; i++)                                      \
-            out[i] = s->first[a[i * a_step]] operator s->second[b[i * b_step]];      \
+#define OF_BYTES(name, operator)                                                \
+    static void name##_bytes(const tq_stretch *stretch)                         \
+    {                                                                           \
+        const sides *s = stretch->params;                                       \
+        const uint8_t *a = stretch->in[0], *b = stretch->in[1];                 \
+        uint8_t *out = stretch->out;                                            \
+        const size_t a_step = !stretch->still[0], b_step = !stretch->still[1];  \
+        for (size_t i = 0; i < stretch->n; i++)                                 \
+            out[i] = s->first[a[i * a_step]] operator s->second[b[i * b_step]]; \
     }
 /* INT16: zero points are 0. */
-#define OF_INT16(name, operator)                                                         \
-    TQ_STRETCH_2(name##_int16, , int16_t, int16_t, uint8_t, sides,                       \
+#define OF_INT16(name, operator)                                   \
+    TQ_STRETCH_2(name##_int16, , int16_t, int16_t, uint8_t, sides, \
                  real_256ths(x, 0, p.first_scale) operator real_256ths(y, 0, p.second_scale))
 OF_BYTES(equal, ==)
 OF_BYTES(not_equal, !=)

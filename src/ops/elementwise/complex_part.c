@@ -9,8 +9,8 @@
 #include "ops/element.h"
 #include "ops/elementwise/map.h"
 
-#define PARTS(part, of_64, of_128)                                      \
-    TQ_MAP(part##_64, , tq_complex64, float, tq_map, of_64)             \
+#define PARTS(part, of_64, of_128)                          \
+    TQ_MAP(part##_64, , tq_complex64, float, tq_map, of_64) \
     TQ_MAP(part##_128, , tq_complex128, double, tq_map, of_128)
 PARTS(real, x.real, x.real)
 PARTS(imag, x.imaginary, x.imaginary)

@@ -31,8 +31,8 @@ static tq_status eval_divide(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(by);
     for (size_t i = 0; i < count; i++)
         if (tq_integer_at(by, i) == zero)
-            return tq_input_fail(node, 1, error, "is 0 at element %zu (code %d), and DIV needs divisors other than 0", i,
-                                 zero);
+            return tq_input_fail(node, 1, error, "is 0 at element %zu (code %d), and DIV needs divisors other than 0",
+                                 i, zero);
     return tq_broadcast_eval(node, error);
 }
 

@@ -37,7 +37,8 @@ tq_status tq_prepare_fake_quant(tq_node *node, tq_error *error)
     if (bits < 2 || bits > 16)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "num_bits is %lld; it must be from 2 to 16", (long long)bits);
     if (tq_fake_quant_nudge(min, max, (int)bits, narrow, &s->nudged, &reason) != TQ_OK)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "min %g, max %g, num_bits %d: %s", min, max, (int)bits, reason.text);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "min %g, max %g, num_bits %d: %s", min, max, (int)bits,
+                          reason.text);
     s->map.params = &s->nudged;
     s->map.run = run_fake;
     s->map.cost = 3;

@@ -51,8 +51,8 @@ TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero
     return (raised > most ? most : raised) + zero_point;
 }
 
-/* even(x) within [least, most], whole numbers of at most 2^22; NaN gives the least.  Above 2^23 floats are whole, so that an addition rounds,
-   and the integer is in the sum's bits.  No call, and no rounding mode but the usual one. */
+/* even(x) within [least, most], whole numbers of at most 2^22; NaN gives the least.  Above 2^23 floats are whole, so
+   that an addition rounds, and the integer is in the sum's bits.  No call, and no rounding mode but the usual one. */
 TQ_BODY int32_t tq_lane_even(float x, float least, float most)
 {
     const float whole = 12582912.0f; /* 3 * 2^22 */
@@ -65,9 +65,9 @@ TQ_BODY int32_t tq_lane_even(float x, float least, float most)
 
 /* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */
 #if TQ_X86
-#define TQ_ISA_DEFINE(DEFINE, name, ...)               \
-    DEFINE(name##_scalar, , __VA_ARGS__)               \
-    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__)   \
+#define TQ_ISA_DEFINE(DEFINE, name, ...)             \
+    DEFINE(name##_scalar, , __VA_ARGS__)             \
+    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__) \
     DEFINE(name##_avx512, TQ_TARGET_AVX512, __VA_ARGS__)
 #else
 #define TQ_ISA_DEFINE(DEFINE, name, ...) DEFINE(name##_scalar, , __VA_ARGS__)

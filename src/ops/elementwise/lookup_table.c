@@ -129,19 +129,19 @@ tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_
 /* ---- points ---- */
 
 /* Both precisions: the same steps in F.  A function that overflows has no middle to correct. */
-#define POINTS(F, ROUND)                                                                    \
+#define POINTS(F, ROUND)                                                                         \
     const F output_low = output_scale * (F)INT16_MIN, output_high = output_scale * (F)INT16_MAX; \
-    const F step = (input_high - input_low) / TQ_LOOKUP_STEPS, half_step = step / 2;        \
-    const F inverse = (F)65536 / (output_high - output_low);                                \
-    for (int i = 0; i < TQ_LOOKUP_STEPS; i++) {                                             \
-        const F here = REAL(input_low + (F)i * step);                                       \
-        const F middle = REAL(input_low + (F)i * step + half_step);                         \
-        const F next = REAL(input_low + (F)(i + 1) * step);                                 \
-        const F sample = ROUND(here * inverse);                                             \
-        const F between = ROUND((next * inverse + ROUND(here * inverse)) / 2);              \
-        const F bias = ROUND((between - ROUND(middle * inverse)) / 2);                      \
-        points[i] = (int16_t)point_of((double)(bias == bias ? sample - bias : sample));     \
-    }                                                                                       \
+    const F step = (input_high - input_low) / TQ_LOOKUP_STEPS, half_step = step / 2;             \
+    const F inverse = (F)65536 / (output_high - output_low);                                     \
+    for (int i = 0; i < TQ_LOOKUP_STEPS; i++) {                                                  \
+        const F here = REAL(input_low + (F)i * step);                                            \
+        const F middle = REAL(input_low + (F)i * step + half_step);                              \
+        const F next = REAL(input_low + (F)(i + 1) * step);                                      \
+        const F sample = ROUND(here * inverse);                                                  \
+        const F between = ROUND((next * inverse + ROUND(here * inverse)) / 2);                   \
+        const F bias = ROUND((between - ROUND(middle * inverse)) / 2);                           \
+        points[i] = (int16_t)point_of((double)(bias == bias ? sample - bias : sample));          \
+    }                                                                                            \
     points[TQ_LOOKUP_STEPS] = (int16_t)point_of((double)ROUND(REAL(input_high) * inverse));
 
 static int32_t point_of(double rounded)

@@ -27,7 +27,8 @@ typedef struct tq_lookup {
     int16_t points[TQ_LOOKUP_STEPS + 1]; /* INT16 */
 } tq_lookup;
 
-/* Prepares a node whose input and output have 8 bits: fills its table with code(q).  `params` are not read after that. */
+/* Prepares a node whose input and output have 8 bits: fills its table with code(q).  `params` are not read after that.
+ */
 tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error);
 
 /* Bounds the table of such a node to a fused activation's codes, once prepared. */

@@ -24,17 +24,17 @@ tq_status tq_map_prepare(tq_node *node, tq_map *map, tq_error *error);
 tq_status tq_map_eval(tq_node *node, tq_error *error);
 
 /* Defines a tq_map_fn: `expression` of x (an A) and p (a copy of the PARAMS record). */
-#define TQ_MAP(name, attributes, A, R, PARAMS, expression)                                \
-    attributes static void name(const void *in, void *out, size_t n, const void *params)  \
-    {                                                                                     \
-        const A *from = in;                                                               \
-        R *to = out;                                                                      \
-        const PARAMS p = *(const PARAMS *)params;                                         \
-        (void)p;                                                                          \
-        for (size_t i = 0; i < n; i++) {                                                  \
-            const A x = from[i];                                                          \
-            to[i] = (R)(expression);                                                      \
-        }                                                                                 \
+#define TQ_MAP(name, attributes, A, R, PARAMS, expression)                               \
+    attributes static void name(const void *in, void *out, size_t n, const void *params) \
+    {                                                                                    \
+        const A *from = in;                                                              \
+        R *to = out;                                                                     \
+        const PARAMS p = *(const PARAMS *)params;                                        \
+        (void)p;                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                 \
+            const A x = from[i];                                                         \
+            to[i] = (R)(expression);                                                     \
+        }                                                                                \
     }
 
 #endif

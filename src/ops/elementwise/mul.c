@@ -47,7 +47,7 @@ TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *c)
 TQ_PAIR_BYTES(TQ_PAIR_LANES, lane_even_mul)
 
 static const tq_stretch_fn even_mul_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_even_mul_int8),
-                                                        TQ_ISA_FUNCTIONS(lane_even_mul_uint8)};
+                                                         TQ_ISA_FUNCTIONS(lane_even_mul_uint8)};
 
 static float real_square(float x, const void *params)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumericVerify: how far the numbers that codes, or float16, stand for are from a reference, as float32.  With log_if_failed
- * and a tolerance of 0.1 or more, one that is further than f32(tolerance * scale) is an error.
+ * NumericVerify: how far the numbers that codes, or float16, stand for are from a reference, as float32.  With
+ * log_if_failed and a tolerance of 0.1 or more, one that is further than f32(tolerance * scale) is an error.
  *
- * Source: LiteRT f6745779, tflite/kernels/numeric_verify.cc, which of constant codes gives the first run's differences for ever.
+ * Source: LiteRT f6745779, tflite/kernels/numeric_verify.cc, which of constant codes gives the first run's differences
+ * for ever.
  */
 #include <math.h>
 
@@ -30,12 +31,13 @@ static tq_status eval_verify(tq_node *node, tq_error *error)
     const float *wanted = node->in[1]->data;
     float *out = node->out[0]->data, most = s->tolerance * tq_scale_at(node->in[0], 0);
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         float found = number_at(node->in[0], i);
         out[i] = found - wanted[i];
         if (s->strict && fabsf(out[i]) > most)
-            return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu is %g, and %g in the reference: further than %g", i,
-                              (double)found, (double)wanted[i], (double)most);
+            return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu is %g, and %g in the reference: further than %g",
+                              i, (double)found, (double)wanted[i], (double)most);
     }
     return TQ_OK;
 }

@@ -4,12 +4,10 @@
  *
  *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
  *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
- *                Optimized: as XNNPACK, and the rule up for MBQM, in whole blocks of 8 numbers or 16 codes of 8 bits; of
- *                numbers left over away(f64(x) / s).
- *                Infinities and what does not fit 32 bits saturate, and NaN gives the zero point, where the runtime
- *                on x86 gives the least code.
- *   DEQUANTIZE   f32(s (q - z)); float16 is widened.  Optimized, with one scale: f32(f32(q s) + f32(-z s)) in whole
- *                blocks of 8
+ *                Optimized: as XNNPACK, and the rule up for MBQM, in whole blocks of 8 numbers or 16 codes of 8 bits;
+ * of numbers left over away(f64(x) / s). Infinities and what does not fit 32 bits saturate, and NaN gives the zero
+ * point, where the runtime on x86 gives the least code. DEQUANTIZE   f32(s (q - z)); float16 is widened.  Optimized,
+ * with one scale: f32(f32(q s) + f32(-z s)) in whole blocks of 8
  *
  * Source: LiteRT f6745779, tflite/kernels/quantize.cc, dequantize.cc, dequantize.h,
  * internal/optimized/optimized_ops.h.
@@ -158,7 +156,8 @@ static tq_status eval_quantize(tq_node *node, tq_error *error)
 {
     const state *s = node->state;
     tq_array_job job = job_of(node);
-    return tq_quantize_array(&job, scales_of(node->out[0]), zero_points_of(node->out[0]), s->low, s->high, s->rule, error);
+    return tq_quantize_array(&job, scales_of(node->out[0]), zero_points_of(node->out[0]), s->low, s->high, s->rule,
+                             error);
 }
 
 static tq_status eval_requantize(tq_node *node, tq_error *error)
@@ -247,7 +246,8 @@ static tq_status prepare_requantize(tq_node *node, tq_error *error)
     TQ_TRY(begin(node, node->in[0], &s, error));
     s->multiplier = (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0);
     if (!isfinite((float)s->multiplier))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", s->multiplier);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite",
+                          s->multiplier);
     node->eval = eval_requantize;
     return TQ_OK;
 }
@@ -272,20 +272,20 @@ typedef struct shifted {
     int32_t zero_point;
 } shifted;
 
-#define SHIFTED_BODY(target, isa, name, type)                                                       \
+#define SHIFTED_BODY(target, isa, name, type)                                                          \
     target static void shifted_##name##_##isa(const void *in, void *out, size_t n, const void *params) \
-    {                                                                                               \
-        const type *restrict q = in;                                                                \
-        float *restrict y = out;                                                                    \
-        const shifted *s = params;                                                                  \
-        const float scale = s->scale, offset = s->offset;                                           \
-        const size_t whole = n - n % BLOCK; /* ranges begin at multiples of 64: map.c */            \
-        for (size_t i = 0; i < whole; i++)                                                          \
-            y[i] = (float)q[i] * scale + offset;                                                    \
-        for (size_t i = whole; i < n; i++)                                                          \
-            y[i] = (float)(q[i] - s->zero_point) * scale;                                           \
+    {                                                                                                  \
+        const type *restrict q = in;                                                                   \
+        float *restrict y = out;                                                                       \
+        const shifted *s = params;                                                                     \
+        const float scale = s->scale, offset = s->offset;                                              \
+        const size_t whole = n - n % BLOCK; /* ranges begin at multiples of 64: map.c */               \
+        for (size_t i = 0; i < whole; i++)                                                             \
+            y[i] = (float)q[i] * scale + offset;                                                       \
+        for (size_t i = whole; i < n; i++)                                                             \
+            y[i] = (float)(q[i] - s->zero_point) * scale;                                              \
     }
-#define SHIFTED(isa, target)             \
+#define SHIFTED(isa, target)              \
     SHIFTED_BODY(target, isa, i8, int8_t) \
     SHIFTED_BODY(target, isa, u8, uint8_t)
 TQ_EVERY_ISA(SHIFTED)
@@ -322,8 +322,7 @@ static tq_status prepare_widen(tq_node *node, tq_error *error)
 tq_status tq_prepare_dequantize(tq_node *node, tq_error *error)
 {
     state *s;
-    const unsigned codes =
-        TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT4) | TQ_T(UINT4) | TQ_T(INT2);
+    const unsigned codes = TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT4) | TQ_T(UINT4) | TQ_T(INT2);
     TQ_TRY(tq_check_input(node, 0, codes | TQ_T(FLOAT16), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     if (node->in[0]->type == TQ_TensorType_FLOAT16)

@@ -12,25 +12,25 @@
 
 /* ---- elements of 1, 2, 4, 8 bytes ---- */
 
-#define CHOOSE(T)                                                                          \
-    static void choose_##T(const tq_stretch *s)                                            \
-    {                                                                                      \
-        const uint8_t *condition = s->in[0];                                               \
-        const T *x = s->in[1], *y = s->in[2];                                              \
-        T *out = s->out;                                                                   \
-        const size_t n = s->n, x_step = !s->still[1], y_step = !s->still[2];               \
-        if (s->still[0]) {                                                                 \
-            const T *taken = *condition ? x : y;                                           \
-            const size_t step = *condition ? x_step : y_step;                              \
-            for (size_t i = 0; i < n; i++)                                                 \
-                out[i] = taken[i * step];                                                  \
-        } else if (x_step && y_step) {                                                     \
-            for (size_t i = 0; i < n; i++)                                                 \
-                out[i] = condition[i] ? x[i] : y[i];                                       \
-        } else {                                                                           \
-            for (size_t i = 0; i < n; i++)                                                 \
-                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];                     \
-        }                                                                                  \
+#define CHOOSE(T)                                                            \
+    static void choose_##T(const tq_stretch *s)                              \
+    {                                                                        \
+        const uint8_t *condition = s->in[0];                                 \
+        const T *x = s->in[1], *y = s->in[2];                                \
+        T *out = s->out;                                                     \
+        const size_t n = s->n, x_step = !s->still[1], y_step = !s->still[2]; \
+        if (s->still[0]) {                                                   \
+            const T *taken = *condition ? x : y;                             \
+            const size_t step = *condition ? x_step : y_step;                \
+            for (size_t i = 0; i < n; i++)                                   \
+                out[i] = taken[i * step];                                    \
+        } else if (x_step && y_step) {                                       \
+            for (size_t i = 0; i < n; i++)                                   \
+                out[i] = condition[i] ? x[i] : y[i];                         \
+        } else {                                                             \
+            for (size_t i = 0; i < n; i++)                                   \
+                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];       \
+        }                                                                    \
     }
 CHOOSE(uint8_t)
 CHOOSE(uint16_t)
@@ -68,10 +68,12 @@ static tq_status prepare_rows(tq_node *node, tq_error *error)
     const tq_shape *condition = &node->in[0]->shape, *shape = &node->in[1]->shape;
     if (!tq_shape_equal(shape, &node->in[2]->shape))
         return tq_input_fail(node, 2, error, "has another shape than input 1, which SELECT does not take");
-    bool fits = condition->rank == 0 || (condition->rank == 1 && shape->rank > 0 && condition->dims[0] == shape->dims[0]);
+    bool fits =
+        condition->rank == 0 || (condition->rank == 1 && shape->rank > 0 && condition->dims[0] == shape->dims[0]);
     if (!fits)
-        return tq_input_fail(node, 0, error, "has a shape that SELECT does not take: it needs that of input 1, "
-                                             "no dimensions, or the first dimension of input 1");
+        return tq_input_fail(node, 0, error,
+                             "has a shape that SELECT does not take: it needs that of input 1, "
+                             "no dimensions, or the first dimension of input 1");
     node->eval = eval_rows;
     return tq_output_shape(node, 0, shape, error);
 }

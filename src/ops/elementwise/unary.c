@@ -56,12 +56,12 @@ static float half_gelu_by_tanh(float x)
 
 /* ---- the rows ---- */
 
-#define ELEMENT(operator, type, expression)                                     \
-    TQ_BODY TQ_C_##type operator##_##type(TQ_C_##type element, options p)       \
-    {                                                                           \
-        const TQ_V_##type x = TQ_LOAD_##type(element);                          \
-        (void)p;                                                                \
-        return TQ_STORE_##type(expression);                                     \
+#define ELEMENT(operator, type, expression)                               \
+    TQ_BODY TQ_C_##type operator##_##type(TQ_C_##type element, options p) \
+    {                                                                     \
+        const TQ_V_##type x = TQ_LOAD_##type(element);                    \
+        (void)p;                                                          \
+        return TQ_STORE_##type(expression);                               \
     }
 #define LOOP(name, target, operator, type) \
     TQ_MAP(name, target, TQ_C_##type, TQ_C_##type, options, operator##_##type(x, p))
@@ -69,10 +69,10 @@ static float half_gelu_by_tanh(float x)
     ELEMENT(operator, type, expression)         \
     LOOP(run_##operator##_##type, , operator, type)
 #if TQ_X86
-#define FAST_UNARY(operator, type, cost, expression)                            \
-    ELEMENT(operator, type, expression)                                         \
-    LOOP(run_##operator##_##type##_scalar, , operator, type)                    \
-    LOOP(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type)        \
+#define FAST_UNARY(operator, type, cost, expression)                     \
+    ELEMENT(operator, type, expression)                                  \
+    LOOP(run_##operator##_##type##_scalar, , operator, type)             \
+    LOOP(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type) \
     LOOP(run_##operator##_##type##_avx512, TQ_TARGET_AVX512, operator, type)
 #else
 #define FAST_UNARY(operator, type, cost, expression) \
@@ -81,27 +81,27 @@ static float half_gelu_by_tanh(float x)
 #endif
 #include "ops/elementwise/unary.def"
 
-#define XNNPACK_UNARY(operator, cost, expression)                                                  \
+#define XNNPACK_UNARY(operator, cost, expression) \
     TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_##operator, float, float, options, expression)
 #include "ops/elementwise/unary.def"
 
-#define OPTIMIZED(name, target, expression, last)                                              \
-    target static void name(const void *in, void *out, size_t n, const void *params)           \
-    {                                                                                          \
-        const float *from = in;                                                                \
-        float *to = out;                                                                       \
-        const size_t whole = n / 4 * 4; /* threads begin at whole ones */                      \
-        (void)params;                                                                          \
-        for (size_t i = 0; i < whole; i++) {                                                   \
-            const float x = from[i];                                                           \
-            to[i] = expression;                                                                \
-        }                                                                                      \
-        for (size_t i = whole; i < n; i++) {                                                   \
-            const float x = from[i];                                                           \
-            to[i] = last;                                                                      \
-        }                                                                                      \
+#define OPTIMIZED(name, target, expression, last)                                    \
+    target static void name(const void *in, void *out, size_t n, const void *params) \
+    {                                                                                \
+        const float *from = in;                                                      \
+        float *to = out;                                                             \
+        const size_t whole = n / 4 * 4; /* threads begin at whole ones */            \
+        (void)params;                                                                \
+        for (size_t i = 0; i < whole; i++) {                                         \
+            const float x = from[i];                                                 \
+            to[i] = expression;                                                      \
+        }                                                                            \
+        for (size_t i = whole; i < n; i++) {                                         \
+            const float x = from[i];                                                 \
+            to[i] = last;                                                            \
+        }                                                                            \
     }
-#define OPTIMIZED_UNARY(operator, cost, expression, last)                                      \
+#define OPTIMIZED_UNARY(operator, cost, expression, last) \
     TQ_ISA_DEFINE(OPTIMIZED, run_optimized_##operator, expression, last)
 #include "ops/elementwise/unary.def"
 
@@ -201,7 +201,8 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
     s->map.params = &s->o;
     s->map.run = row->run[tq_isa()];
     s->map.cost = row->cost;
-    if (!other && node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 && !s->o.approximate) {
+    if (!other && node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 &&
+        !s->o.approximate) {
         s->map.run = run_gelu_by_erfc;
         s->map.cost = 15;
     }

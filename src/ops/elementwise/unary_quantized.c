@@ -128,8 +128,8 @@ static inline int32_t hard_swish(int32_t q, const codes *c)
 {
     int32_t x = (int16_t)((q - c->zero_in) * 128);
     int32_t product = swish_gate(x, c) * high_16(x, c->swish_multiplier) / (1 << 15);
-    int32_t y = c->swish_shift > 0 ? tq_shift_left_saturating(product, c->swish_shift)
-                                   : right_16(product, -c->swish_shift);
+    int32_t y =
+        c->swish_shift > 0 ? tq_shift_left_saturating(product, c->swish_shift) : right_16(product, -c->swish_shift);
     return code_of(y, c);
 }
 
@@ -141,10 +141,10 @@ static int16_t multiplier_16(int32_t multiplier)
 
 /* ---- tables and loops ---- */
 
-#define CODE(name)                                              \
-    static int32_t name##_code(int32_t q, const void *params)   \
-    {                                                           \
-        return name(q, params);                                 \
+#define CODE(name)                                            \
+    static int32_t name##_code(int32_t q, const void *params) \
+    {                                                         \
+        return name(q, params);                               \
     }
 #define CODE_16(name) TQ_MAP(name##_int16, , int16_t, int16_t, codes, name(x, &p))
 CODE(relu)
@@ -294,8 +294,9 @@ static tq_status eval_not_negative(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(in);
     for (size_t i = 0; i < count; i++)
         if (tq_integer_at(in, i) < zero)
-            return tq_input_fail(node, 0, error, "is negative at element %zu (code %d, zero point %d), and %s needs 0 or more",
-                                 i, (int)tq_integer_at(in, i), (int)zero, node->op->name);
+            return tq_input_fail(node, 0, error,
+                                 "is negative at element %zu (code %d, zero point %d), and %s needs 0 or more", i,
+                                 (int)tq_integer_at(in, i), (int)zero, node->op->name);
     return tq_map_eval(node, error);
 }
 

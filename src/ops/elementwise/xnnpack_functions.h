@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of float32 to the bit as XNNPACK computes them on x86 with AVX2 and FMA.  With AVX-512 it takes the same steps,
- * but for logistic and the sum of a row of exponentials: there these differ by some units in the last place.  What
- * becomes of NaN and infinities is XNNPACK's too: the logarithm of an infinity is that of 2^128.
+ * Functions of float32 to the bit as XNNPACK computes them on x86 with AVX2 and FMA.  With AVX-512 it takes the same
+ * steps, but for logistic and the sum of a row of exponentials: there these differ by some units in the last place.
+ * What becomes of NaN and infinities is XNNPACK's too: the logarithm of an infinity is that of 2^128.
  *
  * Source: XNNPACK 75db3c09, src/f32-vtanh/rational-9-8.c.in, src/f32-vsigmoid/avx2-rr1-p5.c.in,
  * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-vexp, f32-vlog, f32-vsin, f32-vcos, f32-vgelu,
@@ -175,8 +175,9 @@ TQ_BODY float xnnpack_gelu_by_tanh(float x)
 
 #define XNNPACK_LANES 8
 
-/* y = e^(x - max), and their sum: in two times eight lanes over blocks of 32, of which the first and the third eight are
-   the first's; then their lanes' sums; then the other eights, and the rest, on these; then halves, quarters, a pair. */
+/* y = e^(x - max), and their sum: in two times eight lanes over blocks of 32, of which the first and the third eight
+   are the first's; then their lanes' sums; then the other eights, and the rest, on these; then halves, quarters, a
+   pair. */
 TQ_BODY float xnnpack_exp_row(const float *x, float max, float *y, size_t n)
 {
     float even[XNNPACK_LANES] = {0}, odd[XNNPACK_LANES] = {0};

@@ -7,8 +7,8 @@
 
 #include "ops/movement/movement.h"
 
-/* The joined tensor holds `outer` contiguous runs of `whole` bytes; the piece is `span` bytes of each run, from byte `at`
-   on. */
+/* The joined tensor holds `outer` contiguous runs of `whole` bytes; the piece is `span` bytes of each run, from byte
+   `at` on. */
 typedef struct tq_axis_part {
     size_t outer, whole, span, at;
 } tq_axis_part;

@@ -10,12 +10,14 @@ static tq_status cast_shape(const tq_node *node, int from, int to, tq_shape *sha
 {
     if (from > to) {
         if (shape->rank == TQ_DIMS)
-            return tq_input_fail(node, 0, error, "has %d dimensions; the output would have one more than tq takes", TQ_DIMS);
+            return tq_input_fail(node, 0, error, "has %d dimensions; the output would have one more than tq takes",
+                                 TQ_DIMS);
         shape->dims[shape->rank++] = from / to;
     } else if (from < to) {
         if (shape->rank == 0 || shape->dims[shape->rank - 1] != to / from)
-            return tq_input_fail(node, 0, error, "has elements of %d bytes for some of %d; it needs a last dimension of %d",
-                                 from, to, to / from);
+            return tq_input_fail(node, 0, error,
+                                 "has elements of %d bytes for some of %d; it needs a last dimension of %d", from, to,
+                                 to / from);
         shape->dims[--shape->rank] = 0;
     }
     return TQ_OK;

@@ -17,8 +17,8 @@ static tq_status eval_broadcast_args(tq_node *node, tq_error *error)
                 continue;
             int64_t other = tq_integer_at(node->in[i], d + own - rank);
             if (dim != 1 && other != 1 && other != dim)
-                return tq_input_fail(node, i, error, "has %lld where the other shape has %lld",
-                                     (long long)other, (long long)dim);
+                return tq_input_fail(node, i, error, "has %lld where the other shape has %lld", (long long)other,
+                                     (long long)dim);
             dim = dim == 1 ? other : dim;
         }
         tq_integer_put(out, d, dim);

@@ -34,8 +34,8 @@ tq_status tq_prepare_broadcast_to(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_list(node, 1, -1, error));
     size_t rank = tq_tensor_count(node->in[1]);
     if (rank > TQ_DIMS || rank < (size_t)node->in[0]->shape.rank)
-        return tq_input_fail(node, 1, error, "has %zu elements; it needs %d to %d", rank,
-                             (int)node->in[0]->shape.rank, TQ_DIMS);
+        return tq_input_fail(node, 1, error, "has %zu elements; it needs %d to %d", rank, (int)node->in[0]->shape.rank,
+                             TQ_DIMS);
     TQ_TRY(tq_moves_new(node, 1, 0, &moves, error));
     return tq_shape_from_values(node, 1u << 1, broadcast_shape, error);
 }

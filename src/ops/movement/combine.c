@@ -11,25 +11,25 @@
 #include "kernels/half.h"
 #include "model/types.h"
 
-#define COMBINE(name, type, expression)                                      \
+#define COMBINE(name, type, expression)                                        \
     static void name(void *restrict held, const void *restrict news, size_t n) \
-    {                                                                        \
-        type *restrict a = held;                                             \
-        const type *restrict b = news;                                       \
-        for (size_t i = 0; i < n; i++)                                       \
-            a[i] = (type)(expression);                                       \
+    {                                                                          \
+        type *restrict a = held;                                               \
+        const type *restrict b = news;                                         \
+        for (size_t i = 0; i < n; i++)                                         \
+            a[i] = (type)(expression);                                         \
     }
 
 /* Integers add and multiply as unsigned ones of 64 bits, which leaves the low bits right and never overflows. */
-#define COMBINE_TYPE(name, type, add, multiply)              \
-    COMBINE(replace_##name, type, b[i])                      \
-    COMBINE(add_##name, type, add)                           \
-    COMBINE(multiply_##name, type, multiply)                 \
-    COMBINE(max_##name, type, a[i] < b[i] ? b[i] : a[i])     \
-    COMBINE(min_##name, type, b[i] < a[i] ? b[i] : a[i])     \
-    COMBINE(wmax_##name, type, a[i] >= b[i] ? a[i] : b[i])   \
-    COMBINE(wmin_##name, type, a[i] <= b[i] ? a[i] : b[i])   \
-    COMBINE(all_##name, type, a[i] != 0 && b[i] != 0)        \
+#define COMBINE_TYPE(name, type, add, multiply)            \
+    COMBINE(replace_##name, type, b[i])                    \
+    COMBINE(add_##name, type, add)                         \
+    COMBINE(multiply_##name, type, multiply)               \
+    COMBINE(max_##name, type, a[i] < b[i] ? b[i] : a[i])   \
+    COMBINE(min_##name, type, b[i] < a[i] ? b[i] : a[i])   \
+    COMBINE(wmax_##name, type, a[i] >= b[i] ? a[i] : b[i]) \
+    COMBINE(wmin_##name, type, a[i] <= b[i] ? a[i] : b[i]) \
+    COMBINE(all_##name, type, a[i] != 0 && b[i] != 0)      \
     COMBINE(any_##name, type, a[i] != 0 || b[i] != 0)
 #define COMBINE_INTEGER(name, type) \
     COMBINE_TYPE(name, type, (uint64_t)a[i] + (uint64_t)b[i], (uint64_t)a[i] * (uint64_t)b[i])
@@ -61,15 +61,15 @@ COMBINE_HALF(any, HALF(a[i]) != 0 || HALF(b[i]) != 0)
 
 tq_combine_fn tq_combine_of(tq_combination how, int32_t type)
 {
-#define ROW(TYPE, name)                                                                                         \
-    {TQ_TensorType_##TYPE, {replace_##name, add_##name, multiply_##name, max_##name, min_##name, wmax_##name,   \
-                            wmin_##name, all_##name, any_##name, NULL}},
+#define ROW(TYPE, name)                                                                                          \
+    {TQ_TensorType_##TYPE,                                                                                       \
+     {replace_##name, add_##name, multiply_##name, max_##name, min_##name, wmax_##name, wmin_##name, all_##name, \
+      any_##name, NULL}},
     static const struct {
         int32_t type;
         tq_combine_fn of[TQ_COMBINE_NONE + 1];
     } rows[] = {ROW(FLOAT32, f32) ROW(FLOAT64, f64) ROW(FLOAT16, f16) ROW(BOOL, bool) ROW(INT8, i8) ROW(UINT8, u8)
-                    ROW(INT16, i16) ROW(UINT16, u16) ROW(INT32, i32) ROW(UINT32, u32) ROW(INT64, i64)
-                        ROW(UINT64, u64)};
+                    ROW(INT16, i16) ROW(UINT16, u16) ROW(INT32, i32) ROW(UINT32, u32) ROW(INT64, i64) ROW(UINT64, u64)};
 #undef ROW
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].type == type)

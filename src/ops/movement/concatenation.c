@@ -41,7 +41,8 @@ static void rescale_codes(const tq_tensor *in, const tq_tensor *out, uint8_t *va
     float scale = tq_scale_at(in, 0) * inverse;
     float bias = (float)-(int64_t)tq_zero_point_at(in, 0) * scale;
     for (int q = 0; q < 256; q++)
-        values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
+        values[q] =
+            (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
@@ -57,7 +58,7 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
             tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
         for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_count(&work, 1); r++)
             TQ_EACH(c, all[i].part.span)
-                to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
+        to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
     }
     return TQ_OK;
 }
@@ -72,8 +73,8 @@ static tq_status check_joined(const tq_node *node, int i, bool *other, tq_error 
         return tq_check_same_scale(node, i, 0, error);
     if (in->type == TQ_TensorType_INT16 && (tq_zero_point_at(in, 0) != 0 || tq_zero_point_at(out, 0) != 0))
         return tq_input_fail(node, i, error, "or the output has a zero point, which INT16 may not have here");
-    if (in->type == TQ_TensorType_UINT8 && (tq_scale_at(in, 0) != tq_scale_at(out, 0) ||
-                                            tq_zero_point_at(in, 0) != tq_zero_point_at(out, 0))) {
+    if (in->type == TQ_TensorType_UINT8 &&
+        (tq_scale_at(in, 0) != tq_scale_at(out, 0) || tq_zero_point_at(in, 0) != tq_zero_point_at(out, 0))) {
         TQ_TRY(tq_check_input_scale(node, i, error));
         TQ_TRY(tq_check_output_scale(node, 0, error));
         *other = true;
@@ -105,8 +106,8 @@ tq_status tq_prepare_concatenation(tq_node *node, tq_error *error)
 {
     const tq_table *options = &node->options.table;
     int axis = 0, rank = node->in[0]->shape.rank;
-    TQ_TRY(tq_check_axis(node, tq_get_int(options, TQ_ConcatenationOptions_axis), rank ? rank : 1, "axis", &axis,
-                         error));
+    TQ_TRY(
+        tq_check_axis(node, tq_get_int(options, TQ_ConcatenationOptions_axis), rank ? rank : 1, "axis", &axis, error));
     if (tq_get_int(options, TQ_ConcatenationOptions_fused_activation_function) != 0)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has a fused activation, which it does not take");
     tq_shape shape;
@@ -149,8 +150,8 @@ tq_status tq_prepare_pack(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_rank(node, 0, 0, TQ_DIMS - 1, error));
     tq_shape in = node->in[0]->shape, shape = {in.rank + 1, {0}};
     int axis = 0;
-    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_PackOptions_axis), shape.rank, "axis", &axis,
-                         error));
+    TQ_TRY(
+        tq_check_axis(node, tq_get_int(&node->options.table, TQ_PackOptions_axis), shape.rank, "axis", &axis, error));
     for (int d = 0; d < shape.rank; d++)
         shape.dims[d] = d < axis ? in.dims[d] : d == axis ? node->in_count : in.dims[d - 1];
     TQ_TRY(tq_moves_new(node, node->in_count, 0, &moves, error));

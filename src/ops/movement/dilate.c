@@ -103,8 +103,8 @@ static tq_status dilate_shape(tq_node *node, tq_error *error)
     for (int d = 0; d < shape.rank; d++) {
         steps[d] = tq_integer_at(node->in[1], (size_t)d);
         if (steps[d] < 1 || steps[d] > INT32_MAX)
-            return tq_input_fail(node, 1, error, "has %lld for dimension %d; it needs at least 1",
-                                 (long long)steps[d], d);
+            return tq_input_fail(node, 1, error, "has %lld for dimension %d; it needs at least 1", (long long)steps[d],
+                                 d);
         int64_t dim = shape.dims[d] > 0 ? (shape.dims[d] - 1) * steps[d] + 1 : 0;
         TQ_TRY(tq_dim_of(node, dim, &shape.dims[d], error));
     }

@@ -84,7 +84,7 @@ static tq_status eval_gather(tq_node *node, tq_error *error)
     const gather *g = node->state;
     const size_t count = tq_tensor_count(node->in[1]);
     TQ_EACH(i, count)
-        TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
+    TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* some are not checked */
     return copy_runs(node, g, error);
@@ -108,8 +108,7 @@ static tq_status gather_axes(const tq_node *node, int *axis, int *batch_dims, tq
     return TQ_OK;
 }
 
-static tq_status put_dims(const tq_node *node, tq_shape *out, const tq_shape *from, int begin, int end,
-                          tq_error *error)
+static tq_status put_dims(const tq_node *node, tq_shape *out, const tq_shape *from, int begin, int end, tq_error *error)
 {
     for (int d = begin; d < end; d++) {
         if (out->rank == TQ_DIMS)
@@ -159,7 +158,7 @@ static tq_status eval_gather_nd(tq_node *node, tq_error *error)
     const gather *g = node->state;
     const size_t count = tq_tensor_count(node->in[1]);
     TQ_EACH(i, count)
-        TQ_TRY(check_index(node, i, node->in[0]->shape.dims[i % g->depth], error));
+    TQ_TRY(check_index(node, i, node->in[0]->shape.dims[i % g->depth], error));
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* some are not checked */
     return copy_runs(node, g, error);
@@ -175,8 +174,8 @@ tq_status tq_prepare_gather_nd(tq_node *node, tq_error *error)
     const tq_shape *in = &node->in[0]->shape, *indices = &node->in[1]->shape;
     int32_t depth = indices->dims[indices->rank - 1];
     if (depth > in->rank)
-        return tq_input_fail(node, 1, error, "has positions of %d coordinates; input 0 has %d dimensions",
-                             (int)depth, (int)in->rank);
+        return tq_input_fail(node, 1, error, "has positions of %d coordinates; input 0 has %d dimensions", (int)depth,
+                             (int)in->rank);
     TQ_TRY(put_dims(node, &shape, indices, 0, indices->rank - 1, error));
     TQ_TRY(put_dims(node, &shape, in, depth, in->rank, error));
     if (tq_move_bytes(node->in[0]) == 0)
@@ -330,8 +329,8 @@ tq_status tq_prepare_stablehlo_gather(tq_node *node, tq_error *error)
     int64_t vector_dim = tq_get_int(options, TQ_StablehloGatherOptions_index_vector_dim);
     size_t bytes = tq_element_bytes(node->in[0]->type);
     if (bytes == 0 || vector_dim < 0 || vector_dim > indices->rank)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has index_vector_dim %lld, type %s",
-                          (long long)vector_dim, tq_type_name(node->in[0]->type));
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has index_vector_dim %lld, type %s", (long long)vector_dim,
+                          tq_type_name(node->in[0]->type));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(read_slice_sizes(node, sizes, error));
     TQ_TRY(boxes_shape(node, sizes, vector_dim, &shape, error));

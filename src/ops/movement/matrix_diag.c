@@ -45,8 +45,8 @@ tq_status tq_prepare_matrix_set_diag(tq_node *node, tq_error *error)
     size_t batch = tq_shape_span(shape, 0, shape->rank - 2), bytes = tq_move_bytes(node->in[0]);
     size_t n = (size_t)(rows < columns ? rows : columns);
     if (tq_tensor_count(node->in[1]) != batch * n)
-        return tq_input_fail(node, 1, error, "has %zu elements; the diagonals have %zu",
-                             tq_tensor_count(node->in[1]), batch * n);
+        return tq_input_fail(node, 1, error, "has %zu elements; the diagonals have %zu", tq_tensor_count(node->in[1]),
+                             batch * n);
     tq_move_all(&moves->items[0], 0, bytes, tq_tensor_count(node->in[0]));
     move_diagonals(&moves->items[1], batch, rows, columns, bytes);
     moves->items[1].input = 1;

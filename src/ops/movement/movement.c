@@ -49,8 +49,8 @@ static tq_status open_strings(const tq_node *node, const tq_tensor *in, tq_strin
     tq_bytes bytes = {in->data, in->bytes};
     TQ_TRY(tq_strings_open(bytes, out, error));
     if (out->count < tq_tensor_count(in))
-        return tq_op_fail(node, error, TQ_BAD_STRINGS, "a string tensor of %zu elements holds %u",
-                          tq_tensor_count(in), (unsigned)out->count);
+        return tq_op_fail(node, error, TQ_BAD_STRINGS, "a string tensor of %zu elements holds %u", tq_tensor_count(in),
+                          (unsigned)out->count);
     return TQ_OK;
 }
 
@@ -92,7 +92,8 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         tq_bytes item = string_at(&strings, source(context, i));
         if (item.size)
             memcpy(to + at, item.data, item.size);
@@ -111,8 +112,7 @@ static tq_status eval_strings(tq_node *node, tq_error *error)
 {
     const tq_moves *moves = node->state;
     const tq_move *move = moves->items;
-    return tq_output_strings(node, move->output, &moves->shape, node->in[move->input], moved_from, &move->copy,
-                             error);
+    return tq_output_strings(node, move->output, &moves->shape, node->in[move->input], moved_from, &move->copy, error);
 }
 
 /* ---- all other types ---- */
@@ -148,8 +148,7 @@ tq_status tq_moves_new(tq_node *node, int count, int like, tq_moves **out, tq_er
     const tq_tensor *in = node->in[like];
     bool strings = in->type == TQ_TensorType_STRING;
     if (tq_move_bytes(in) == 0 || (strings && (count != 1 || node->out_count != 1)))
-        return tq_input_fail(node, like, error, "is %s, which this operator does not move",
-                             tq_type_name(in->type));
+        return tq_input_fail(node, like, error, "is %s, which this operator does not move", tq_type_name(in->type));
     for (int i = 0; i < node->out_count; i++)
         TQ_TRY(tq_check_output_like(node, i, like, error));
     TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)count * sizeof(tq_move), out, error));

@@ -60,9 +60,9 @@ typedef size_t (*tq_string_source)(const void *context, size_t i);
 tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
                             tq_string_source source, const void *context, tq_error *error);
 
-/* A single move of input 0 to a dense output 0, in the node's state.  tq_dense_move_begin: starts it, and writes the source's
-   strides in bytes to from[TQ_DIMS].  tq_dense_move_end: ends it, of dimensions `dims`, `rank` of them, at most
-   TQ_STRIDED_DIMS, which step through the source by `from`. */
+/* A single move of input 0 to a dense output 0, in the node's state.  tq_dense_move_begin: starts it, and writes the
+   source's strides in bytes to from[TQ_DIMS].  tq_dense_move_end: ends it, of dimensions `dims`, `rank` of them, at
+   most TQ_STRIDED_DIMS, which step through the source by `from`. */
 tq_strided *tq_dense_move_begin(tq_node *node, ptrdiff_t *from);
 void tq_dense_move_end(tq_strided *copy, int rank, const size_t *dims, const ptrdiff_t *from);
 

@@ -36,11 +36,12 @@ static tq_status eval_one_hot(tq_node *node, tq_error *error)
     tq_move_fill(&fill, 3, bytes, tq_shape_size(shape));
     tq_strided_copy(&fill.copy, node->in[3]->data, to, node->threads);
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         int64_t index = tq_integer_at(node->in[0], i);
         if (index >= 0 && index < depth)
-            memcpy(to + ((i / inner * (size_t)depth + (size_t)index) * inner + i % inner) * bytes,
-                   node->in[2]->data, bytes);
+            memcpy(to + ((i / inner * (size_t)depth + (size_t)index) * inner + i % inner) * bytes, node->in[2]->data,
+                   bytes);
     }
     return TQ_OK;
 }
@@ -58,8 +59,8 @@ tq_status tq_prepare_one_hot(tq_node *node, tq_error *error)
     if (tq_element_bytes(node->in[2]->type) == 0)
         return tq_input_fail(node, 2, error, "is %s, which is not filled in", tq_type_name(node->in[2]->type));
     TQ_TRY(tq_node_state(node, sizeof *hot, &hot, error));
-    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_OneHotOptions_axis),
-                         node->in[0]->shape.rank + 1, "axis", &hot->axis, error));
+    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_OneHotOptions_axis), node->in[0]->shape.rank + 1,
+                         "axis", &hot->axis, error));
     node->eval = eval_one_hot;
     return tq_shape_from_values(node, 1u << 1, one_hot_shape, error);
 }

@@ -14,16 +14,15 @@
 #define PADDING_TYPES (TQ_T(INT8) | TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64) | TQ_T(BOOL))
 
 /* before[d], after[d] from the [rank, 2] tensor of paddings, and the output's shape. */
-static tq_status read_paddings(const tq_node *node, int64_t *before, int64_t *after, tq_shape *out,
-                               tq_error *error)
+static tq_status read_paddings(const tq_node *node, int64_t *before, int64_t *after, tq_shape *out, tq_error *error)
 {
     tq_shape shape = node->in[0]->shape;
     for (int d = 0; d < shape.rank; d++) {
         before[d] = tq_integer_at(node->in[1], 2 * (size_t)d);
         after[d] = tq_integer_at(node->in[1], 2 * (size_t)d + 1);
         if (before[d] < 0 || after[d] < 0 || before[d] > INT32_MAX || after[d] > INT32_MAX)
-            return tq_input_fail(node, 1, error, "has paddings of %lld and %lld for dimension %d",
-                                 (long long)before[d], (long long)after[d], d);
+            return tq_input_fail(node, 1, error, "has paddings of %lld and %lld for dimension %d", (long long)before[d],
+                                 (long long)after[d], d);
         TQ_TRY(tq_dim_of(node, shape.dims[d] + before[d] + after[d], &shape.dims[d], error));
     }
     *out = shape;
@@ -230,9 +229,10 @@ static tq_status mirror_pad_shape(tq_node *node, tq_error *error)
     for (int d = 0; d < in->rank; d++) {
         int64_t most = in->dims[d] - m->edge;
         if (m->before[d] > most || m->after[d] > most)
-            return tq_input_fail(node, 1, error, "has paddings of %lld and %lld for dimension %d; at most %lld "
-                                 "elements can be mirrored", (long long)m->before[d], (long long)m->after[d], d,
-                                 (long long)most);
+            return tq_input_fail(node, 1, error,
+                                 "has paddings of %lld and %lld for dimension %d; at most %lld "
+                                 "elements can be mirrored",
+                                 (long long)m->before[d], (long long)m->after[d], d, (long long)most);
     }
     return tq_output_shape(node, 0, &shape, error);
 }

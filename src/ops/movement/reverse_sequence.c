@@ -42,8 +42,8 @@ static tq_status eval_reverse_sequence(tq_node *node, tq_error *error)
     for (int64_t b = 0; b < batch && !tq_stop_after(64); b++) {
         int64_t turn = tq_integer_at(node->in[1], (size_t)b);
         if (turn < 0 || turn > length)
-            return tq_input_fail(node, 1, error, "has %lld at %lld; it needs 0 to %lld", (long long)turn,
-                                 (long long)b, (long long)length);
+            return tq_input_fail(node, 1, error, "has %lld at %lld; it needs 0 to %lld", (long long)turn, (long long)b,
+                                 (long long)length);
         copy_part(node, r, b, 0, turn, true);
         copy_part(node, r, b, turn, length, false);
     }

@@ -38,8 +38,7 @@ static tq_status eval_segments(tq_node *node, tq_error *error)
             return tq_input_fail(node, 1, error, "has segment %lld at %zu; there are %d", (long long)id, i,
                                  (int)out->shape.dims[0]);
         if (span)
-            s->combine((char *)out->data + (size_t)id * span * 4, (const char *)node->in[0]->data + i * span * 4,
-                       span);
+            s->combine((char *)out->data + (size_t)id * span * 4, (const char *)node->in[0]->data + i * span * 4, span);
     }
     return TQ_OK;
 }
@@ -66,7 +65,8 @@ static tq_status segment_sum_shape(tq_node *node, tq_error *error)
     tq_shape shape = node->in[0]->shape;
     int64_t last = -1;
     const size_t count = tq_tensor_count(node->in[1]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         int64_t id = tq_integer_at(node->in[1], i);
         if (id < 0 || id < last || id > last + 1)
             return tq_input_fail(node, 1, error, "has segment %lld at %zu; it needs %lld or %lld", (long long)id, i,
@@ -110,9 +110,7 @@ tq_status tq_prepare_unsorted_segment(tq_node *node, tq_error *error)
             return tq_input_fail(node, 1, error, "has %d elements in dimension %d, where input 0 has %d",
                                  (int)ids->dims[d], d, (int)data->dims[d]);
     switch (node->row.code) {
-    case TQ_BuiltinOperator_UNSORTED_SEGMENT_PROD:
-        TQ_TRY(prepare_segments(node, TQ_COMBINE_MULTIPLY, 1, error));
-        break;
+    case TQ_BuiltinOperator_UNSORTED_SEGMENT_PROD: TQ_TRY(prepare_segments(node, TQ_COMBINE_MULTIPLY, 1, error)); break;
     case TQ_BuiltinOperator_UNSORTED_SEGMENT_MAX:
         TQ_TRY(prepare_segments(node, TQ_COMBINE_MAX, -(double)FLT_MAX, error));
         break;

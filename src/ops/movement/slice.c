@@ -21,8 +21,8 @@ static tq_status slice_extent(const tq_node *node, int d, int32_t *begin, int32_
         return tq_input_fail(node, 1, error, "has %lld for dimension %d; it needs 0 to %lld", (long long)from, d,
                              (long long)dim);
     if (count < -1 || count > dim - from)
-        return tq_input_fail(node, 2, error, "has %lld for dimension %d; it needs -1 to %lld", (long long)count,
-                             d, (long long)(dim - from));
+        return tq_input_fail(node, 2, error, "has %lld for dimension %d; it needs -1 to %lld", (long long)count, d,
+                             (long long)(dim - from));
     *begin = (int32_t)from;
     *size = (int32_t)(count < 0 ? dim - from : count);
     return TQ_OK;
@@ -133,8 +133,12 @@ static tq_status cut_dim(slicer *s, const cut *c, tq_error *error)
 /* The lists' entry i.  With the option `offset`, ends count from the begin. */
 static cut cut_of(const tq_node *node, size_t i, const int64_t *masks)
 {
-    cut c = {tq_integer_at(node->in[1], i), tq_integer_at(node->in[2], i), tq_integer_at(node->in[3], i),
-             masks[0] >> i & 1, masks[1] >> i & 1, masks[4] >> i & 1};
+    cut c = {tq_integer_at(node->in[1], i),
+             tq_integer_at(node->in[2], i),
+             tq_integer_at(node->in[3], i),
+             masks[0] >> i & 1,
+             masks[1] >> i & 1,
+             masks[4] >> i & 1};
     if (tq_get_int(&node->options.table, TQ_StridedSliceOptions_offset))
         c.end += c.begin;
     return c;

@@ -139,8 +139,8 @@ static tq_status to_space_shape(tq_node *node, tq_error *error)
             return tq_input_fail(node, 0, error, "has a batch of %d, not a multiple of all blocks",
                                  (int)s->narrow.dims[0]);
         s->wide.dims[0] = (int32_t)(s->wide.dims[0] / s->block[d]);
-        TQ_TRY(tq_dim_of(node, s->narrow.dims[d + 1] * s->block[d] - s->before[d] - after[d],
-                         &s->wide.dims[d + 1], error));
+        TQ_TRY(tq_dim_of(node, s->narrow.dims[d + 1] * s->block[d] - s->before[d] - after[d], &s->wide.dims[d + 1],
+                         error));
     }
     return tq_output_shape(node, 0, &s->wide, error);
 }

@@ -30,8 +30,7 @@ tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
     tq_shape in = node->in[0]->shape, shape = {in.rank - 1, {0}};
     int axis = 0;
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
-    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_UnpackOptions_axis), in.rank, "axis", &axis,
-                         error));
+    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_UnpackOptions_axis), in.rank, "axis", &axis, error));
     if (in.dims[axis] != node->out_count)
         return tq_input_fail(node, 0, error, "has %d elements in dimension %d, and there are %d outputs",
                              (int)in.dims[axis], axis, node->out_count);
@@ -131,8 +130,8 @@ static tq_status split_v_shape(tq_node *node, tq_error *error)
         if (sizes[i] == -1 && rest < 0)
             rest = i;
         else if (sizes[i] < 0 || sizes[i] > left)
-            return tq_input_fail(node, 1, error, "has %lld at %d, with %lld left of dimension %d",
-                                 (long long)sizes[i], i, (long long)left, axis);
+            return tq_input_fail(node, 1, error, "has %lld at %d, with %lld left of dimension %d", (long long)sizes[i],
+                                 i, (long long)left, axis);
         else
             left -= sizes[i];
     }

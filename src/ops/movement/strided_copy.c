@@ -110,36 +110,33 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
 
 /* A plane of runs of one fixed size: memcpy of a constant size is one load and one store, whatever the
    alignment.  The cases that compilers can vectorize, and the one that needs tiles, are set apart. */
-#define PLANE_LOOPS(bytes)                                                                                \
-    static void copy_row_##bytes(const unsigned char *from, unsigned char *to, size_t count,              \
-                                 ptrdiff_t step_from, ptrdiff_t step_to)                                  \
-    {                                                                                                     \
-        for (size_t c = 0; c < count; c++, from += step_from, to += step_to)                              \
-            memcpy(to, from, bytes);                                                                      \
-    }                                                                                                     \
-    static void fill_row_##bytes(const unsigned char *restrict from, unsigned char *restrict to,          \
-                                 size_t count)                                                            \
-    {                                                                                                     \
-        unsigned char value[bytes];                                                                       \
-        memcpy(value, from, bytes);                                                                       \
-        for (size_t c = 0; c < count; c++)                                                                \
-            memcpy(to + c * bytes, value, bytes);                                                         \
-    }                                                                                                     \
-    static void transpose_##bytes(const plane *p, const unsigned char *restrict from,                     \
-                                  unsigned char *restrict to)                                             \
-    {                                                                                                     \
-        for (size_t r0 = 0; r0 < p->rows; r0 += TILE)                                                     \
-            for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {                                            \
-                size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;                                  \
-                size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;                         \
-                for (size_t r = r0; r < r0 + rows; r++) {                                                 \
-                    const unsigned char *f =                                                              \
-                        from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;               \
-                    unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * (bytes));         \
-                    for (size_t c = 0; c < columns; c++, f += p->column_from)                             \
-                        memcpy(t + c * (bytes), f, bytes);                                                \
-                }                                                                                         \
-            }                                                                                             \
+#define PLANE_LOOPS(bytes)                                                                                        \
+    static void copy_row_##bytes(const unsigned char *from, unsigned char *to, size_t count, ptrdiff_t step_from, \
+                                 ptrdiff_t step_to)                                                               \
+    {                                                                                                             \
+        for (size_t c = 0; c < count; c++, from += step_from, to += step_to)                                      \
+            memcpy(to, from, bytes);                                                                              \
+    }                                                                                                             \
+    static void fill_row_##bytes(const unsigned char *restrict from, unsigned char *restrict to, size_t count)    \
+    {                                                                                                             \
+        unsigned char value[bytes];                                                                               \
+        memcpy(value, from, bytes);                                                                               \
+        for (size_t c = 0; c < count; c++)                                                                        \
+            memcpy(to + c * bytes, value, bytes);                                                                 \
+    }                                                                                                             \
+    static void transpose_##bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to) \
+    {                                                                                                             \
+        for (size_t r0 = 0; r0 < p->rows; r0 += TILE)                                                             \
+            for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {                                                    \
+                size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;                                          \
+                size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;                                 \
+                for (size_t r = r0; r < r0 + rows; r++) {                                                         \
+                    const unsigned char *f = from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;  \
+                    unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * (bytes));                 \
+                    for (size_t c = 0; c < columns; c++, f += p->column_from)                                     \
+                        memcpy(t + c * (bytes), f, bytes);                                                        \
+                }                                                                                                 \
+            }                                                                                                     \
     }
 
 PLANE_LOOPS(1)
@@ -190,19 +187,19 @@ static void transpose_bytes(const plane *p, const unsigned char *restrict from, 
     transpose_1(&below, from + rows, to + (ptrdiff_t)rows * p->row_to);
 }
 
-#define PLANE(bytes, transpose)                                                                           \
-    static void plane_##bytes(const plane *p, const unsigned char *from, unsigned char *to)               \
-    {                                                                                                     \
-        bool dense_to = p->column_to == (bytes);                                                          \
-        if (dense_to && p->row_from == (bytes) && p->rows > 1) {                                          \
-            transpose(p, from, to);                                                                       \
-            return;                                                                                       \
-        }                                                                                                 \
-        for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)                        \
-            if (dense_to && p->column_from == 0)                                                          \
-                fill_row_##bytes(from, to, p->columns);                                                   \
-            else                                                                                          \
-                copy_row_##bytes(from, to, p->columns, p->column_from, p->column_to);                     \
+#define PLANE(bytes, transpose)                                                             \
+    static void plane_##bytes(const plane *p, const unsigned char *from, unsigned char *to) \
+    {                                                                                       \
+        bool dense_to = p->column_to == (bytes);                                            \
+        if (dense_to && p->row_from == (bytes) && p->rows > 1) {                            \
+            transpose(p, from, to);                                                         \
+            return;                                                                         \
+        }                                                                                   \
+        for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)          \
+            if (dense_to && p->column_from == 0)                                            \
+                fill_row_##bytes(from, to, p->columns);                                     \
+            else                                                                            \
+                copy_row_##bytes(from, to, p->columns, p->column_from, p->column_to);       \
     }
 PLANE(1, transpose_bytes)
 PLANE(2, transpose_2)

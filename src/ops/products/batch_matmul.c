@@ -32,7 +32,7 @@ typedef struct product {
     size_t size_a, size_b, size_out; /* of one element in memory */
 
     tq_gemm plan;
-    bool constant;       /* node->kept has a tq_gemm for each matrix of b, then the prepacked matrices */
+    bool constant;       /* node->prepacked has a tq_gemm for each matrix of b, then the prepacked matrices */
     uint64_t packed_at, each; /* of them */
     tq_gemm_store store;
     tq_hybrid_rule rule; /* hybrid; else NULL */
@@ -64,8 +64,10 @@ static void transpose(const char *from, size_t rows, size_t cols, size_t size, c
 static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *gemm, void *memory)
 {
     bool quantized = node->in[LEFT]->type != TQ_TensorType_FLOAT32 && node->out[0]->type != TQ_TensorType_INT32;
-    tq_gemm_weights weights = {.data = b, .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
-                               .channel_stride = p->swap_b ? p->k : 1, .k_stride = p->swap_b ? 1 : p->n};
+    tq_gemm_weights weights = {.data = b,
+                               .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
+                               .channel_stride = p->swap_b ? p->k : 1,
+                               .k_stride = p->swap_b ? 1 : p->n};
     if (quantized) { /* several zero points of b are all 0 */
         weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
         weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);
@@ -165,7 +167,7 @@ static void ready_b(product *p, size_t matrix)
         transpose(b, p->k, p->n, p->size_b, room);
         p->b = room;
     } else if (p->constant)
-        p->gemm = ((const tq_gemm *)p->node->kept)[matrix];
+        p->gemm = ((const tq_gemm *)p->node->prepacked)[matrix];
     else if (!p->is_int16)
         pack(p, p->node, b, &p->gemm, room);
 }
@@ -179,8 +181,8 @@ static void prepack(tq_node *node)
 {
     const product *p = node->state;
     const tq_tensor *b = node->in[RIGHT];
-    tq_gemm *gemms = node->kept;
-    char *packed = (char *)node->kept + p->packed_at;
+    tq_gemm *gemms = node->prepacked;
+    char *packed = (char *)node->prepacked + p->packed_at;
     for (size_t i = 0; i < matrices_of(b); i++)
         pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &gemms[i], packed + i * p->each);
 }
@@ -355,7 +357,7 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
         tq_scratch_part(&prepacked, matrices_of(b), sizeof(tq_gemm));
         p->packed_at = tq_scratch_part(&prepacked, matrices_of(b), p->each);
         const int64_t form[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
-        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, 4, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, 4, error));
     }
     p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
     p->quantized_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);

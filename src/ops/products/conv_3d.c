@@ -172,8 +172,12 @@ static tq_status fit_windows(const tq_node *node, const int32_t *sizes, tq_windo
     };
     const tq_table *options = &node->options.table;
     for (int i = 0; i < DIMS; i++) {
-        windows[i] = (tq_window){sizes[i], node->in[1]->shape.dims[i], (int32_t)tq_get_int(options, dims[i].stride),
-                                 (int32_t)tq_get_int(options, dims[i].dilation), 0, 0};
+        windows[i] = (tq_window){sizes[i],
+                                 node->in[1]->shape.dims[i],
+                                 (int32_t)tq_get_int(options, dims[i].stride),
+                                 (int32_t)tq_get_int(options, dims[i].dilation),
+                                 0,
+                                 0};
         TQ_TRY(tq_window_fit(node, dims[i].name, tq_get_int(options, TQ_Conv3DOptions_padding), &windows[i], error));
     }
     return TQ_OK;

@@ -18,9 +18,18 @@ tq_status tq_fit_convolution(tq_node *node, const tq_convolution_options *option
     TQ_TRY(tq_window_fit(node, "width", options->padding, &columns, error));
     plan->scans = true;
     plan->scan = (tq_scan){
-        .in_h = x[1], .in_w = x[2], .out_h = rows.out, .out_w = columns.out,
-        .filter_h = w[1], .filter_w = w[2], .stride_h = rows.stride, .stride_w = columns.stride,
-        .dilation_h = rows.dilation, .dilation_w = columns.dilation, .pad_h = rows.pad, .pad_w = columns.pad,
+        .in_h = x[1],
+        .in_w = x[2],
+        .out_h = rows.out,
+        .out_w = columns.out,
+        .filter_h = w[1],
+        .filter_w = w[2],
+        .stride_h = rows.stride,
+        .stride_w = columns.stride,
+        .dilation_h = rows.dilation,
+        .dilation_w = columns.dilation,
+        .pad_h = rows.pad,
+        .pad_w = columns.pad,
     };
     plan->taps = tq_scan_taps(&plan->scan);
     plan->row_stride = (size_t)x[3];

@@ -66,7 +66,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     size_t size = (size_t)s->y.out * (size_t)s->x.out * s->out_channels;
     for (size_t b = 0; b < s->batches; b++, image += size) {
         TQ_EACH(i, size)
-            image[i] = bias[i % s->out_channels];
+        image[i] = bias[i % s->out_channels];
         for (int32_t y = 0; y < s->y.in; y++)
             for (int32_t x = 0; x < s->x.in; x++, cell += s->channels)
                 add_cell(node, s, cell, (int64_t)y * s->y.stride - s->y.pad, (int64_t)x * s->x.stride - s->x.pad,
@@ -97,7 +97,9 @@ tq_status tq_prepare_convolution_2d_transpose_bias(tq_node *node, tq_error *erro
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     *s = (transpose_conv){.y = {.in = x[1], .filter = w[1], .stride = options[2]},
                           .x = {.in = x[2], .filter = w[2], .stride = options[1]},
-                          .batches = (size_t)x[0], .channels = (size_t)x[3], .out_channels = (size_t)w[0]};
+                          .batches = (size_t)x[0],
+                          .channels = (size_t)x[3],
+                          .out_channels = (size_t)w[0]};
     TQ_TRY(fit(node, options[0], &s->y, error));
     TQ_TRY(fit(node, options[0], &s->x, error));
     tq_shape shape = {4, {x[0], s->y.out, s->x.out, w[0]}};

@@ -33,7 +33,8 @@ static void dequantize_row(const tq_node *node, const lookup *l, size_t row, siz
     const tq_tensor *table = node->in[TABLE], *out = node->out[0];
     const uint8_t *quantized = (const uint8_t *)table->data + row * l->columns;
     bool is_unsigned = table->type == TQ_TensorType_UINT8;
-    TQ_EACH(c, l->columns) {
+    TQ_EACH(c, l->columns)
+    {
         int32_t q = is_unsigned ? quantized[c] : (int8_t)quantized[c];
         float value = (float)q * scale_at(node, l, row, c);
         if (out->type == TQ_TensorType_FLOAT32)
@@ -54,7 +55,7 @@ static tq_status eval(tq_node *node, tq_error *error)
         int32_t id = ((const int32_t *)ids->data)[i];
         if (id < 0 || (size_t)id >= l->rows)
             return tq_input_fail(node, IDS, error, "has index %d at position %zu; the table has %zu rows", id, i,
-            l->rows);
+                                 l->rows);
         if (table->type != node->out[0]->type)
             dequantize_row(node, l, (size_t)id, i);
         else
@@ -88,8 +89,8 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
         return tq_input_fail(node, TABLE, error, "has scales along axis %d; they must be along 0", q->axis);
     for (uint32_t i = 0; i < q->count; i++)
         if (q->zero_point[i] != 0)
-            return tq_input_fail(node, TABLE, error, "has the zero point %d for row %u; it must be 0",
-                                 q->zero_point[i], (unsigned)i);
+            return tq_input_fail(node, TABLE, error, "has the zero point %d for row %u; it must be 0", q->zero_point[i],
+                                 (unsigned)i);
     return TQ_OK;
 }
 

@@ -180,7 +180,9 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
         .taps = 1,
         .k_stride = 1,
         .activation = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-        .rule = sparse_quantized ? TQ_REQUANTIZE_DOUBLE : optimized ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_FLOAT64_AWAY,
+        .rule = sparse_quantized ? TQ_REQUANTIZE_DOUBLE
+                : optimized      ? TQ_REQUANTIZE_UP
+                                 : TQ_REQUANTIZE_FLOAT64_AWAY,
         .product_in_f32 = (sparse_quantized || optimized) && node->in[1]->quantization.count == 1,
         .ignores_zero_point = node->in[1]->quantization.count > 1,
     };
@@ -192,8 +194,8 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
         if (node->in[1]->quantization.zero_point[c] != 0)
             return tq_input_fail(node, 1, error, "has the zero point %d; weights of 4 and 2 bits need 0",
                                  node->in[1]->quantization.zero_point[c]);
-    TQ_TRY(tq_product_is_wide(
-        node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type), &plan.wide, error));
+    TQ_TRY(tq_product_is_wide(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type),
+                              &plan.wide, error));
     plan.wide = plan.wide && !optimized;
     if (plan.wide && !plan.ignores_zero_point && tq_zero_point_at(node->in[1], 0) != 0)
         return prepare_int16(node, plan.rule, error);

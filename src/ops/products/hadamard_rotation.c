@@ -28,7 +28,7 @@ static void rotate(float *x, const rotation *s)
                 x[k + half] = a - b;
             }
     TQ_EACH(k, s->size)
-        x[k] *= s->factor;
+    x[k] *= s->factor;
 }
 
 static tq_status eval_hadamard(tq_node *node, tq_error *error)

@@ -60,7 +60,8 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
 static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *quantized)
 {
     size_t whole = n - n % BLOCK;
-    TQ_EACH(i, whole) {
+    TQ_EACH(i, whole)
+    {
         float x = values[i] * inverse;
         int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
         quantized[i] = (int8_t)clamp(rounded + zero_point, low, 127);
@@ -91,7 +92,7 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *quantized)
         return zeros(n, quantized);
     const float inverse = (float)(127.0 / (double)bound);
     TQ_EACH(i, n)
-        quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
+    quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
     return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
 }
 
@@ -127,13 +128,13 @@ static int32_t even_zero_point(float low, float high)
 }
 
 /* As `quantize`, with ties to even. */
-#define QUANTIZE_EVEN(isa, target)                                                                              \
-    target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point,    \
-                                           int8_t *quantized)                                                       \
-    {                                                                                                           \
-        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                         \
-        for (size_t i = 0; i < n; i++)                                                                          \
-            quantized[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);                     \
+#define QUANTIZE_EVEN(isa, target)                                                                           \
+    target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
+                                           int8_t *quantized)                                                \
+    {                                                                                                        \
+        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            quantized[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);              \
     }
 TQ_EVERY_ISA(QUANTIZE_EVEN)
 
@@ -195,15 +196,14 @@ static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weig
     return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
 }
 
-#define STORE_FUSED(isa, target)                                                                               \
-    target static void store_fused_##isa(const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,   \
-                                         const float *scales, size_t step, const float *bias, size_t count,    \
-                                         float *y)                                                             \
-    {                                                                                                          \
-        for (size_t c = 0; c < count; c++) {                                                                   \
-            float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]);                          \
-            y[c] = fmaf(sum * row.scale, scales[c * step], bias ? bias[c] : 0);                                \
-        }                                                                                                      \
+#define STORE_FUSED(isa, target)                                                                                      \
+    target static void store_fused_##isa(const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,          \
+                                         const float *scales, size_t step, const float *bias, size_t count, float *y) \
+    {                                                                                                                 \
+        for (size_t c = 0; c < count; c++) {                                                                          \
+            float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]);                                 \
+            y[c] = fmaf(sum * row.scale, scales[c * step], bias ? bias[c] : 0);                                       \
+        }                                                                                                             \
     }
 TQ_EVERY_ISA(STORE_FUSED)
 

@@ -50,8 +50,8 @@ typedef struct tq_hybrid_output {
     bool one_by_one; /* sum * scale * row scale; else sum * (scale * row scale) */
     bool fused;      /* XNNPACK's: fma(sum * row scale, scale, bias) */
 } tq_hybrid_output;
-void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums,
-                     tq_hybrid_row row, size_t first, size_t count, float *y);
+void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
+                     size_t first, size_t count, float *y);
 
 /* Applies a fused activation (TQ_ActivationFunctionType_x, also TANH and SIGN_BIT) to values[0 .. n), in place. */
 void tq_activate(int64_t activation, float *values, size_t n);

@@ -29,8 +29,8 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups]: at the front of node->kept; for weights that are not constant: the node's own, packed by
-                      every eval */
+    tq_gemm *gemm; /* [groups]: at the front of node->prepacked; for weights that are not constant: the node's own,
+                      packed by every eval */
     bool constant;
     uint64_t quantized_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: prepacked */
     /* set by eval */
@@ -51,8 +51,10 @@ static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, c
 {
     size_t each = c->out_channels / c->groups, patch = tq_scan_taps(&c->scan) * c->depth;
     for (size_t g = 0; g < c->groups; g++) {
-        tq_gemm_weights weights = {.data = (const int8_t *)filter->data + g * each * patch, .type = TQ_i8,
-                                   .channel_stride = patch, .k_stride = 1};
+        tq_gemm_weights weights = {.data = (const int8_t *)filter->data + g * each * patch,
+                                   .type = TQ_i8,
+                                   .channel_stride = patch,
+                                   .k_stride = 1};
         gemm[g] = c->plan;
         tq_gemm_pack(&gemm[g], &weights, memory + g * packed_bytes(c));
     }
@@ -61,14 +63,14 @@ static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, c
 static void prepack(tq_node *node)
 {
     const convolution *c = node->state;
-    pack(c, node->in[1], node->kept, (char *)node->kept + c->packed_at);
+    pack(c, node->in[1], node->prepacked, (char *)node->prepacked + c->packed_at);
 }
 
 static tq_status keep(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
 {
     const int64_t form[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
                             (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
-    return tq_node_keep(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Integer sums are stored in the output, and scaled in place. */
@@ -115,11 +117,12 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (c.out_pixels == 0)
         return TQ_OK;
     if (c.constant)
-        c.gemm = node->kept;
+        c.gemm = node->prepacked;
     else
         pack(&c, node->in[1], c.gemm, tq_scratch_at(node, c.packed_at));
     c.node = node;
-    c.output = (tq_hybrid_output){.weights = node->in[1], .bias = bias ? bias->data : NULL,
+    c.output = (tq_hybrid_output){.weights = node->in[1],
+                                  .bias = bias ? bias->data : NULL,
                                   .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
                                   .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
@@ -170,15 +173,31 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
     int64_t padding = tq_get_int(options, TQ_Conv2DOptions_padding);
-    tq_window down = {x[1], w[1], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
-                      (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_h_factor), 0, 0};
-    tq_window right = {x[2], w[2], (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
-                       (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor), 0, 0};
+    tq_window down = {x[1],
+                      w[1],
+                      (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
+                      (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_h_factor),
+                      0,
+                      0};
+    tq_window right = {x[2],
+                       w[2],
+                       (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
+                       (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor),
+                       0,
+                       0};
     TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
     TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
-    c->scan = (tq_scan){.in_h = x[1], .in_w = x[2], .out_h = down.out, .out_w = right.out, .filter_h = w[1],
-                        .filter_w = w[2], .stride_h = down.stride, .stride_w = right.stride,
-                        .dilation_h = down.dilation, .dilation_w = right.dilation, .pad_h = down.pad,
+    c->scan = (tq_scan){.in_h = x[1],
+                        .in_w = x[2],
+                        .out_h = down.out,
+                        .out_w = right.out,
+                        .filter_h = w[1],
+                        .filter_w = w[2],
+                        .stride_h = down.stride,
+                        .stride_w = right.stride,
+                        .dilation_h = down.dilation,
+                        .dilation_w = right.dilation,
+                        .pad_h = down.pad,
                         .pad_w = right.pad};
     tq_shape out = {4, {x[0], down.out, right.out, w[0]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));

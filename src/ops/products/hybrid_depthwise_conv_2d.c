@@ -110,10 +110,10 @@ TQ_BODY void eval_some(const depthwise *d, size_t begin, size_t end)
     }
 }
 
-#define EVAL_TASKS(isa, target)                                               \
+#define EVAL_TASKS(isa, target)                                                  \
     static target void eval_tasks_##isa(void *context, size_t begin, size_t end) \
-    {                                                                         \
-        eval_some(context, begin, end);                                       \
+    {                                                                            \
+        eval_some(context, begin, end);                                          \
     }
 TQ_EVERY_ISA(EVAL_TASKS)
 
@@ -146,8 +146,8 @@ static tq_status check(const tq_node *node, tq_error *error)
     if (w[0] != 1)
         return tq_input_fail(node, 1, error, "has a first dimension of %d; it must be 1", w[0]);
     if (x[3] <= 0 || w[3] <= 0 || w[3] % x[3])
-        return tq_input_fail(node, 1, error, "gives %d channels; a positive multiple of the input's %d is needed",
-                             w[3], x[3]);
+        return tq_input_fail(node, 1, error, "gives %d channels; a positive multiple of the input's %d is needed", w[3],
+                             x[3]);
     if (node->in_count > 2 && node->in[2]) {
         TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
         if (tq_tensor_count(node->in[2]) != (size_t)w[3])
@@ -165,10 +165,18 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
     int64_t padding = tq_get_int(options, TQ_DepthwiseConv2DOptions_padding);
-    d->y = (tq_window){x[1], w[1], (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_h),
-                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_h_factor), 0, 0};
-    d->x = (tq_window){x[2], w[2], (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_w),
-                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_w_factor), 0, 0};
+    d->y = (tq_window){x[1],
+                       w[1],
+                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_h),
+                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_h_factor),
+                       0,
+                       0};
+    d->x = (tq_window){x[2],
+                       w[2],
+                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_w),
+                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_w_factor),
+                       0,
+                       0};
     TQ_TRY(tq_window_fit(node, "height", padding, &d->y, error));
     TQ_TRY(tq_window_fit(node, "width", padding, &d->x, error));
     d->batches = (size_t)x[0];

@@ -8,10 +8,9 @@
  *                                     b in order, always asymmetric
  *                                     XNNPACK: block_products_fused
  *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
- *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the sum
- *                                     of the row's quantized values
- * acc: the sum of products; sum: of the weights.  For weights that the file stores sparse, the zero point comes first:
- *     act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
+ *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the
+ * sum of the row's quantized values acc: the sum of products; sum: of the weights.  For weights that the file stores
+ * sparse, the zero point comes first: act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
  * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  In LiteRT, a 4-bit weight of -8 counts as 8, and
@@ -64,9 +63,9 @@ static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 static void prepack(tq_node *node)
 {
     const product *p = node->state;
-    tq_gemm *gemm = node->kept;
+    tq_gemm *gemm = node->prepacked;
     *gemm = p->gemm;
-    pack(node, gemm, p->cols, (char *)node->kept + p->packed_at);
+    pack(node, gemm, p->cols, (char *)node->prepacked + p->packed_at);
 }
 
 static void store_sparse(const product *p, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row, float *y)
@@ -101,8 +100,8 @@ static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {.weights = p->node->in[1], .bias = bias ? bias->data : NULL,
-                               .fused = p->rule == tq_hybrid_even};
+    tq_hybrid_output output = {
+        .weights = p->node->in[1], .bias = bias ? bias->data : NULL, .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
         const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
@@ -120,7 +119,7 @@ static void eval_units(product *p)
 {
     const tq_node *node = p->node;
     if (p->constant)
-        p->gemm = *(const tq_gemm *)node->kept;
+        p->gemm = *(const tq_gemm *)node->prepacked;
     else
         pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
     tq_gemm_rows rows = {p->quantized, p->rows, p->cols, NULL};
@@ -279,7 +278,7 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
     const int64_t form[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
     if (p->constant)
-        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, 3, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, 3, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }
@@ -360,7 +359,6 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
     size_t rows = 0;
     TQ_TRY(fit_shapes(node, &rows, error));
     const int32_t *w = node->in[1]->shape.dims;
-    return tq_prepare_hybrid_rows(
-        node, rows, (size_t)w[1], (size_t)w[0], activation,
-        tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
+    return tq_prepare_hybrid_rows(node, rows, (size_t)w[1], (size_t)w[0], activation,
+                                  tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);
 }

@@ -16,11 +16,11 @@ typedef struct product {
     bool quantized;         /* the output is quantized: the store has columns */
     tq_gemm *packed;        /* [groups], for weights that are not constant */
     bool constant;          /* weights and bias are prepacked */
-    uint64_t columns_at, packed_at; /* offsets; packed_at of constant weights: in node->kept, else in scratch */
+    uint64_t columns_at, packed_at; /* offsets; packed_at of constant weights: in node->prepacked, else in scratch */
     uint64_t scratch_at;
 } product;
 
-/* The front of node->kept; columns and weights follow. */
+/* The front of node->prepacked; columns and weights follow. */
 typedef struct prepacked {
     tq_gemm_store store;
     tq_depthwise depthwise;
@@ -256,12 +256,12 @@ static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_dept
 static void prepack(tq_node *node)
 {
     const product *p = node->state;
-    prepacked *k = node->kept;
+    prepacked *k = node->prepacked;
     k->store = p->store;
     if (p->quantized)
-        tq_gemm_store_make(&k->store, p->plan.channels, real_at, node, (char *)node->kept + p->columns_at);
+        tq_gemm_store_make(&k->store, p->plan.channels, real_at, node, (char *)node->prepacked + p->columns_at);
     if (p->constant)
-        pack(node, p, k->packed, &k->depthwise, (char *)node->kept + p->packed_at);
+        pack(node, p, k->packed, &k->depthwise, (char *)node->prepacked + p->packed_at);
 }
 
 static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
@@ -269,11 +269,20 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
     const tq_product_plan *plan = &p->plan;
     const int64_t form[] = {
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
-        (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
-        (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
-        plan->scan.filter_h, plan->rule, (int64_t)plan->tail, plan->wide,
+        (int64_t)plan->channels,
+        (int64_t)plan->groups,
+        (int64_t)plan->taps,
+        (int64_t)plan->depth,
+        (int64_t)plan->multiplier,
+        (int64_t)plan->channel_stride,
+        (int64_t)plan->k_stride,
+        plan->scan.columns_first,
+        plan->scan.filter_h,
+        plan->rule,
+        (int64_t)plan->tail,
+        plan->wide,
         plan->product_in_f32 + 2 * plan->ignores_zero_point};
-    return tq_node_keep(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Plans the kernel, the memory or scratch of its prepacked weights, and its own scratch. */
@@ -337,7 +346,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_product_plan *plan = &p->plan;
     if (!plan->rows || !plan->channels)
         return TQ_OK;
-    const prepacked *k = node->kept;
+    const prepacked *k = node->prepacked;
     tq_depthwise own; /* of weights that are not constant */
     if (!p->constant)
         pack(node, p, p->packed, &own, tq_scratch_at(node, p->packed_at));

@@ -91,11 +91,12 @@ static tq_status check_bias(const tq_node *node, tq_error *error)
     int32_t type = node->in[INPUT]->type;
     TQ_TRY(tq_check_input(node, BIAS,
                           type == TQ_TensorType_FLOAT32 ? TQ_T(FLOAT32)
-                          : type == TQ_TensorType_INT16 ? TQ_T(INT32) | TQ_T(INT64) : TQ_T(INT32),
+                          : type == TQ_TensorType_INT16 ? TQ_T(INT32) | TQ_T(INT64)
+                                                        : TQ_T(INT32),
                           error));
     if (tq_tensor_count(bias) != (size_t)node->in[WEIGHTS]->shape.dims[0])
-        return tq_input_fail(node, BIAS, error, "has %zu elements; the weights give %d channels",
-                             tq_tensor_count(bias), node->in[WEIGHTS]->shape.dims[0]);
+        return tq_input_fail(node, BIAS, error, "has %zu elements; the weights give %d channels", tq_tensor_count(bias),
+                             node->in[WEIGHTS]->shape.dims[0]);
     if (type != TQ_TensorType_FLOAT32 && type != TQ_TensorType_UINT8 && tq_zero_point_at(bias, 0) != 0)
         return tq_input_fail(node, BIAS, error, "has the zero point %d; it must be 0", tq_zero_point_at(bias, 0));
     return TQ_OK;
@@ -255,8 +256,13 @@ static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_s
         return TQ_OK;
     }
     int32_t type = node->out[0]->type;
-    *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16 ? TQ_i16 : type == TQ_TensorType_INT8 ? TQ_i8 : TQ_u8,
-                             .rule = s->rule, .tail = s->tail, .zero_point = conv->zero_point, .low = conv->low_q,
+    *store = (tq_gemm_store){.out = type == TQ_TensorType_INT16  ? TQ_i16
+                                    : type == TQ_TensorType_INT8 ? TQ_i8
+                                                                 : TQ_u8,
+                             .rule = s->rule,
+                             .tail = s->tail,
+                             .zero_point = conv->zero_point,
+                             .low = conv->low_q,
                              .high = conv->high_q};
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(conv->out_channels), 1, &memory, error));
     tq_gemm_store_make(store, conv->out_channels, multiplier_of, node, memory);
@@ -269,11 +275,17 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
     const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *bias = tq_transpose_conv_bias(node);
     bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
     tq_transpose_conv_gemm *t = &s->gemm;
-    *t = (tq_transpose_conv_gemm){.y = &conv->y, .x = &conv->x, .batches = conv->batches, .channels = conv->channels,
-                                  .out_channels = conv->out_channels, .flags = conv->wide ? TQ_GEMM_WIDE : 0};
+    *t = (tq_transpose_conv_gemm){.y = &conv->y,
+                                  .x = &conv->x,
+                                  .batches = conv->batches,
+                                  .channels = conv->channels,
+                                  .out_channels = conv->out_channels,
+                                  .flags = conv->wide ? TQ_GEMM_WIDE : 0};
     t->flags |= conv->form == TQ_TRANSPOSE_CONV_FUSED ? TQ_GEMM_FUSED : 0;
     t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
-    t->weights = (tq_gemm_weights){.type = floats ? TQ_f32 : u8 ? TQ_u8 : TQ_i8,
+    t->weights = (tq_gemm_weights){.type = floats ? TQ_f32
+                                           : u8   ? TQ_u8
+                                                  : TQ_i8,
                                    .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
                                    .row_zero_point = floats ? 0 : tq_zero_point_at(input, 0),
                                    .bias_type = floats ? TQ_f32 : TQ_i32};

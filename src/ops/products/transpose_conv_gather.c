@@ -59,8 +59,8 @@ static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights,
 
 static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero_point)
 {
-    int32_t q = tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i]
-                                                    : ((const int8_t *)tensor->data)[i];
+    int32_t q =
+        tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
     return (int16_t)(q - zero_point);
 }
 
@@ -268,7 +268,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
     }
     int32_t zero_point = tq_zero_point_at(input, 0);
     TQ_EACH(i, count)
-        ((int16_t *)quantized)[i] = difference(input, i, zero_point);
+    ((int16_t *)quantized)[i] = difference(input, i, zero_point);
     return quantized;
 }
 
@@ -317,7 +317,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_transpose_conv *conv = node->state;
     const form_row *row = &rows[conv->form];
     tq_hybrid_row *images = tq_scratch_at(node, conv->images_at);
-    void *packed = conv->constant ? (char *)node->kept + conv->packed_at : tq_scratch_at(node, conv->packed_at);
+    void *packed = conv->constant ? (char *)node->prepacked + conv->packed_at : tq_scratch_at(node, conv->packed_at);
     if (!conv->constant)
         row->pack(conv, node->in[WEIGHTS], packed);
     running r = {conv, row, node, packed, input_of(node, conv, images), images, tq_scratch_at(node, conv->sums_at)};
@@ -330,7 +330,7 @@ static tq_status eval(tq_node *node, tq_error *error)
 static void prepack(tq_node *node)
 {
     const tq_transpose_conv *conv = node->state;
-    rows[conv->form].pack(conv, node->in[WEIGHTS], (char *)node->kept + conv->packed_at);
+    rows[conv->form].pack(conv, node->in[WEIGHTS], (char *)node->prepacked + conv->packed_at);
 }
 
 tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *conv, tq_error *error)
@@ -345,7 +345,7 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     const int64_t form[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
                             (int64_t)conv->channels, (int64_t)conv->out_channels};
     if (conv->constant)
-        TQ_TRY(tq_node_keep(node, prepacked, prepack, form, (int)(sizeof form / sizeof *form), error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, (int)(sizeof form / sizeof *form), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
     conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);

@@ -18,7 +18,7 @@ struct tq_transpose_conv_phase {
     side y, x;
     tq_gemm gemm;
     tq_scan scan;
-    uint64_t packed_at; /* in node->kept */
+    uint64_t packed_at; /* in node->prepacked */
 };
 
 /* Arguments of spread_rows: copies a phase's pixels to their positions in the output. */
@@ -46,9 +46,18 @@ static side side_of(const tq_window *w, int32_t rest)
 
 static tq_scan scan_of(const tq_transpose_conv_gemm *t, const side *y, const side *x)
 {
-    return (tq_scan){.in_h = t->y->out, .in_w = t->x->out, .out_h = y->count, .out_w = x->count, .filter_h = y->taps,
-                     .filter_w = x->taps, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
-                     .pad_h = y->pad, .pad_w = x->pad};
+    return (tq_scan){.in_h = t->y->out,
+                     .in_w = t->x->out,
+                     .out_h = y->count,
+                     .out_w = x->count,
+                     .filter_h = y->taps,
+                     .filter_w = x->taps,
+                     .stride_h = 1,
+                     .stride_w = 1,
+                     .dilation_h = 1,
+                     .dilation_w = 1,
+                     .pad_h = y->pad,
+                     .pad_w = x->pad};
 }
 
 static size_t pixels(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p)
@@ -93,12 +102,12 @@ static void pack_phase(const tq_node *node, const tq_transpose_conv_gemm *t, con
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
     *packed = p->gemm;
-    tq_gemm_pack(packed, &weights, (char *)node->kept + p->packed_at);
+    tq_gemm_pack(packed, &weights, (char *)node->prepacked + p->packed_at);
 }
 
 void tq_transpose_conv_gemm_pack(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
-    tq_gemm *packed = node->kept; /* [count], in front of the weights */
+    tq_gemm *packed = node->prepacked; /* [count], in front of the weights */
     for (size_t i = 0; i < t->count; i++)
         pack_phase(node, t, &t->phases[i], &packed[i]);
 }
@@ -132,9 +141,9 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     t->work_at = tq_scratch_part(scratch, work, 1);
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
     /* phases follow from the filter and these */
-    const int64_t form[] = {t->y->stride, t->y->pad, t->y->in, t->y->out, t->x->stride, t->x->pad, t->x->in, t->x->out,
-                            t->flags, (int64_t)t->batches};
-    return tq_node_keep(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
+    const int64_t form[] = {t->y->stride, t->y->pad, t->y->in,  t->y->out, t->x->stride,
+                            t->x->pad,    t->x->in,  t->x->out, t->flags,  (int64_t)t->batches};
+    return tq_node_prepack(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
 }
 
 /* Rows of a phase, counted over all images. */
@@ -155,7 +164,7 @@ static void spread_rows(void *context, size_t begin, size_t end)
 
 void tq_transpose_conv_gemm_eval(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
-    const tq_gemm *packed = node->kept;
+    const tq_gemm *packed = node->prepacked;
     size_t bytes = t->out_channels * tq_element_bytes(node->out[0]->type);
     bool direct = t->y->stride == 1 && t->x->stride == 1;
     char *result = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);

@@ -30,15 +30,15 @@ typedef struct tq_transpose_conv_gemm {
 /* Whether every phase has a tap (stride <= filter), and there are at most 256 phases.  y, x: from tq_window_fit. */
 bool tq_transpose_conv_gemm_fits(const tq_window *y, const tq_window *x);
 
-/* Plans the phases; adds eval's scratch to *scratch, in bytes.  Takes all of node->kept for prepacked weights; `pack`
-   must call tq_transpose_conv_gemm_pack. */
+/* Plans the phases; adds eval's scratch to *scratch, in bytes.  Takes all of node->prepacked for prepacked weights;
+   `pack` must call tq_transpose_conv_gemm_pack. */
 tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch, tq_pack_fn pack,
                                          tq_error *error);
 
-/* Prepacks the weights of all phases in node->kept. */
+/* Prepacks the weights of all phases in node->prepacked. */
 void tq_transpose_conv_gemm_pack(const tq_node *node, const tq_transpose_conv_gemm *t);
 
-/* Computes output 0; needs node->scratch and node->kept. */
+/* Computes output 0; needs node->scratch and node->prepacked. */
 void tq_transpose_conv_gemm_eval(const tq_node *node, const tq_transpose_conv_gemm *t);
 
 #endif

@@ -27,13 +27,12 @@ tq_status tq_window_fit(const tq_node *node, const char *what, int64_t padding, 
     TQ_TRY(check(node, what, padding, w, error));
     /* Each factor is below 2^31, so their products and sums stay below 2^63. */
     int64_t effective = ((int64_t)w->filter - 1) * w->dilation + 1;
-    int64_t free_cells = padding == TQ_Padding_SAME ? (int64_t)w->in + w->stride - 1
-                                                    : (int64_t)w->in + w->stride - effective;
+    int64_t free_cells =
+        padding == TQ_Padding_SAME ? (int64_t)w->in + w->stride - 1 : (int64_t)w->in + w->stride - effective;
     int64_t out = free_cells / w->stride;
     if (out < 0)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                          "the filter spans %lld cells along %s, and the input has %d", (long long)effective, what,
-                          w->in);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the filter spans %lld cells along %s, and the input has %d",
+                          (long long)effective, what, w->in);
     int64_t total = (out - 1) * w->stride + effective - w->in;
     int64_t pad = total > 0 ? total / 2 : 0;
     if (pad > INT32_MAX)

@@ -26,7 +26,8 @@ static float float_of(uint32_t value)
 static void fill_uniform(tq_stream *s, float *out, size_t count)
 {
     uint32_t values[4];
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         if (i % 4 == 0)
             tq_stream_draw(s, values);
         out[i] = float_of(values[i % 4]);
@@ -72,8 +73,8 @@ tq_status tq_prepare_random(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_rank(node, 0, 1, 1, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     if (node->in[0]->shape.dims[0] > TQ_DIMS)
-        return tq_input_fail(node, 0, error, "has %d dimensions; tensors have %d at most", (int)node->in[0]->shape.dims[0],
-                             TQ_DIMS);
+        return tq_input_fail(node, 0, error, "has %d dimensions; tensors have %d at most",
+                             (int)node->in[0]->shape.dims[0], TQ_DIMS);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     tq_stream_start(node, &s->stream);
     s->fill = node->row.code == TQ_BuiltinOperator_RANDOM_UNIFORM ? fill_uniform : fill_normal;

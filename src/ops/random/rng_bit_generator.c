@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * STABLEHLO_RNG_BIT_GENERATOR: a state of 2 or 3 UINT64 to the state that follows and random bits of any shape, which the file gives,
- * and of 32 or 64 bits an element.
+ * STABLEHLO_RNG_BIT_GENERATOR: a state of 2 or 3 UINT64 to the state that follows and random bits of any shape, which
+ * the file gives, and of 32 or 64 bits an element.
  *
  *   THREEFRY           state: key, counter; 2 values of Threefry 2x32-20 at a time
  *   PHILOX, DEFAULT    state: key, counter, and its upper half, which is the key where it is left out; 4 values

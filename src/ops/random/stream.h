@@ -2,10 +2,9 @@
  *
  * A stream of random 32-bit values: Philox with key = seed, counter = seed2 * 2^64.
  *
- * The stream goes on from one invoke to the next and begins again when its operator is prepared.  Of a seed the lower 32 bits
- * count.  Two seeds of 0 stand for any: the stream is another one each time.
- * Source: LiteRT f6745779, tflite/kernels/random_ops.cc, and XLA,
- * xla/tsl/lib/random/{philox_random,random_distributions_utils}.h.
+ * The stream goes on from one invoke to the next and begins again when its operator is prepared.  Of a seed the lower
+ * 32 bits count.  Two seeds of 0 stand for any: the stream is another one each time. Source: LiteRT f6745779,
+ * tflite/kernels/random_ops.cc, and XLA, xla/tsl/lib/random/{philox_random,random_distributions_utils}.h.
  */
 #ifndef TQ_OPS_RANDOM_STREAM_H
 #define TQ_OPS_RANDOM_STREAM_H

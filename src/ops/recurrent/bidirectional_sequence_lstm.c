@@ -23,12 +23,26 @@ typedef struct directions {
     bool time_major, merged;
 } directions;
 
-static const tq_lstm_layout forward_layout = {.weights = 1, .aux_weights = FORWARD_AUX_WEIGHTS, .recurrent = 5,
-                                              .peephole = 9, .bias = 12, .norm = -1, .projection = 16,
-                                              .projection_bias = 17, .output_state = 35, .cell_state = 36};
-static const tq_lstm_layout backward_layout = {.weights = 18, .aux_weights = 44, .recurrent = 22, .peephole = 26,
-                                               .bias = 29, .norm = -1, .projection = 33, .projection_bias = 34,
-                                               .output_state = 37, .cell_state = 38};
+static const tq_lstm_layout forward_layout = {.weights = 1,
+                                              .aux_weights = FORWARD_AUX_WEIGHTS,
+                                              .recurrent = 5,
+                                              .peephole = 9,
+                                              .bias = 12,
+                                              .norm = -1,
+                                              .projection = 16,
+                                              .projection_bias = 17,
+                                              .output_state = 35,
+                                              .cell_state = 36};
+static const tq_lstm_layout backward_layout = {.weights = 18,
+                                               .aux_weights = 44,
+                                               .recurrent = 22,
+                                               .peephole = 26,
+                                               .bias = 29,
+                                               .norm = -1,
+                                               .projection = 33,
+                                               .projection_bias = 34,
+                                               .output_state = 37,
+                                               .cell_state = 38};
 
 /* Whether the backward direction reads the auxiliary input in place of x. */
 static bool reads_aux(const tq_node *node)
@@ -45,8 +59,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     bool swap = reads_aux(node);
     void *aux_data = node->in[AUX] ? node->in[AUX]->data : NULL;
     tq_sequence x = tq_sequence_of(node->in[0]->data, size, d->time_major, d->steps, batches, d->inputs, 0);
-    tq_sequence aux = tq_sequence_of(aux_data, size, d->time_major, d->steps, batches,
-                                     swap ? d->inputs : d->forward.aux, 0);
+    tq_sequence aux =
+        tq_sequence_of(aux_data, size, d->time_major, d->steps, batches, swap ? d->inputs : d->forward.aux, 0);
     tq_sequence out = tq_sequence_of(node->out[0]->data, size, d->time_major, d->steps, batches, width, 0);
     tq_sequence back = tq_sequence_of(node->out[d->merged ? 0 : 1]->data, size, d->time_major, d->steps, batches,
                                       d->merged ? width : backward, d->merged ? forward : 0);

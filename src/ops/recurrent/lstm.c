@@ -22,8 +22,15 @@ typedef struct sequence {
     bool time_major;
 } sequence;
 
-static const tq_lstm_layout layout = {.weights = 1, .aux_weights = -1, .recurrent = 5, .peephole = 9, .bias = 12,
-                                      .norm = 20, .projection = 16, .projection_bias = 17, .output_state = 18,
+static const tq_lstm_layout layout = {.weights = 1,
+                                      .aux_weights = -1,
+                                      .recurrent = 5,
+                                      .peephole = 9,
+                                      .bias = 12,
+                                      .norm = 20,
+                                      .projection = 16,
+                                      .projection_bias = 17,
+                                      .output_state = 18,
                                       .cell_state = 19};
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -48,8 +55,8 @@ static tq_status prepare(tq_node *node, sequence *s, size_t batches, tq_error *e
     s->lstm.together = s->time_major;
     TQ_TRY(tq_lstm_prepare(node, &layout, batches, (size_t)x->dims[x->rank - 1], 0, &s->lstm, &scratch, error));
     s->step = node->in[0]->type != TQ_TensorType_INT8 ? tq_lstm_step_float
-              : s->lstm.products_8                     ? tq_lstm_step_integer_8
-                                                       : tq_lstm_step_integer;
+              : s->lstm.products_8                    ? tq_lstm_step_integer_8
+                                                      : tq_lstm_step_integer;
     tq_shape out = *x;
     out.dims[out.rank - 1] = (int32_t)s->lstm.outputs;
     TQ_TRY(tq_output_shape(node, 0, &out, error));
@@ -102,7 +109,6 @@ tq_status tq_prepare_lstm(tq_node *node, tq_error *error)
     s->lstm.activation = tq_get_int(options, TQ_LSTMOptions_fused_activation_function);
     s->lstm.cell_clip = float_option(node, TQ_LSTMOptions_cell_clip);
     s->lstm.projection_clip = float_option(node, TQ_LSTMOptions_proj_clip);
-    s->lstm.rule =
-        tq_hybrid_rule_of(node, tq_get_int(options, TQ_LSTMOptions_asymmetric_quantize_inputs) != 0);
+    s->lstm.rule = tq_hybrid_rule_of(node, tq_get_int(options, TQ_LSTMOptions_asymmetric_quantize_inputs) != 0);
     return prepare(node, s, (size_t)node->in[0]->shape.dims[0], error);
 }

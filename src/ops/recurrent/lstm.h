@@ -80,7 +80,7 @@ tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *lstm, tq_error *error);
 void tq_lstm_pack_float(tq_lstm *lstm);
 
 /* For int8 tensors: multipliers and folded biases, from the operator's intermediate tensors.  tq_lstm_prepare calls it.
-   */
+ */
 tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *lstm, tq_error *error);
 
 /* Packs weights that are not constant; eval calls it before the first step. */

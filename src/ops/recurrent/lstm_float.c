@@ -155,7 +155,7 @@ static void add_peephole(const tq_lstm *l, const tq_tensor *peephole, float *gat
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;
         float w = quantized ? (float)((const int8_t *)peephole->data)[cell] * tq_scale_at(peephole, cell)
-                        : ((const float *)peephole->data)[cell];
+                            : ((const float *)peephole->data)[cell];
         gate[i] += w * c[i];
     }
 }

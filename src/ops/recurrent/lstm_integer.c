@@ -52,8 +52,8 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
         g->norm_scale.shift += 12;
         g->variance_guard = guard < 1 ? 1 : guard < 0x1p31f ? (int32_t)guard : INT32_MAX;
     }
-    TQ_TRY(tq_lstm_fold(node, g->weights, g->norm ? NULL : g->bias, -tq_zero_point_at(node->in[0], 0),
-                        &g->first_bias, error));
+    TQ_TRY(tq_lstm_fold(node, g->weights, g->norm ? NULL : g->bias, -tq_zero_point_at(node->in[0], 0), &g->first_bias,
+                        error));
     return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_at(l->output_state, 0), &g->recurrent_bias, error);
 }
 
@@ -97,8 +97,7 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
         TQ_TRY(prepare_gate(node, l, gate, error));
     TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
-    TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden,
-                              error));
+    TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden, error));
     l->cell_clip_q = tq_lstm_clip_quantized(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
     l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
     if (!l->projection)
@@ -144,9 +143,8 @@ static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;
         int32_t product = w[cell] * c[i];
-        int32_t by_cell = cell < together
-                              ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
-                              : tq_multiply_fixed(product, g->from_cell);
+        int32_t by_cell = cell < together ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
+                                          : tq_multiply_fixed(product, g->from_cell);
         gate[i] = tq_lstm_saturate_16((int64_t)by_cell + gate[i]);
     }
 }
@@ -240,8 +238,7 @@ void tq_lstm_step_integer(const tq_node *node, const tq_lstm *l, const tq_sequen
 {
     (void)aux;
     step s = {node, l, (const int8_t *)x->data + at * x->step_size, x->batch_size, tq_scratch_at(node, l->gates_at)};
-    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells,
-                    &s);
+    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
     for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);

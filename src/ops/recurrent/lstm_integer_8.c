@@ -68,8 +68,8 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
     TQ_TRY(prepare_part(node, gate, FROM_X, &x, &g->x_zero_point, error));
     TQ_TRY(prepare_part(node, gate, FROM_H, &h, &g->h_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->weights, 0) * s_x / x, "a gate's input", &g->from_input, error));
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->recurrent, 0) * s_h / h, "a gate's state", &g->from_recurrent,
-                              error));
+    TQ_TRY(
+        tq_lstm_multiplier(node, tq_scale_at(g->recurrent, 0) * s_h / h, "a gate's state", &g->from_recurrent, error));
     TQ_TRY(tq_lstm_multiplier(node, x / sum, "a gate's sum", &g->x_to_sum, error));
     TQ_TRY(tq_lstm_multiplier(node, h / sum, "a gate's sum", &g->h_to_sum, error));
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->norm, 0), "a layer normalization", &g->norm_scale, error));
@@ -177,7 +177,7 @@ static int8_t project(const tq_lstm *l, const int16_t *hidden, size_t row)
     for (size_t i = 0; i < l->cells; i++)
         sum += hidden[i] * weights[i];
     int64_t q = (int64_t)tq_multiply_i64(sum, l->to_projected.multiplier, l->to_projected.shift) +
-                   tq_zero_point_at(l->output_state, 0);
+                tq_zero_point_at(l->output_state, 0);
     return (int8_t)tq_lstm_clipped(tq_lstm_saturate_8(q), l->projection_clip_q);
 }
 
@@ -202,8 +202,7 @@ void tq_lstm_step_integer_8(const tq_node *node, const tq_lstm *l, const tq_sequ
 {
     (void)aux;
     step s = {l, (const int8_t *)x->data + at * x->step_size, x->batch_size, tq_scratch_at(node, l->gates_at)};
-    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells,
-                    &s);
+    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);

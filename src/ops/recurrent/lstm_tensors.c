@@ -114,8 +114,11 @@ static tq_status find_gate(const tq_node *node, const tq_lstm_layout *layout, in
     else if (at(node, norm))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
                           of_gate(layout->norm, TQ_GATE_FORGET), norm);
-    *g = (tq_lstm_gate){.weights = at(node, weights), .aux_weights = l->aux ? at(node, aux) : NULL,
-                        .recurrent = at(node, recurrent), .peephole = at(node, peephole), .bias = at(node, bias),
+    *g = (tq_lstm_gate){.weights = at(node, weights),
+                        .aux_weights = l->aux ? at(node, aux) : NULL,
+                        .recurrent = at(node, recurrent),
+                        .peephole = at(node, peephole),
+                        .bias = at(node, bias),
                         .norm = at(node, norm)};
     return TQ_OK;
 }
@@ -164,9 +167,9 @@ static tq_status find_sizes(const tq_node *node, const tq_lstm_layout *layout, t
     const tq_shape *r = &at(node, recurrent)->shape;
     l->cells = (size_t)at(node, weights)->shape.dims[0];
     l->outputs = (size_t)r->dims[r->rank - 1];
-    return l->cells && l->outputs ? TQ_OK
-                                  : tq_op_fail(node, error, TQ_BAD_OPERATOR, "there are %zu cells and %zu outputs",
-                                               l->cells, l->outputs);
+    return l->cells && l->outputs
+               ? TQ_OK
+               : tq_op_fail(node, error, TQ_BAD_OPERATOR, "there are %zu cells and %zu outputs", l->cells, l->outputs);
 }
 
 static tq_status check_options(const tq_node *node, const tq_lstm *l, tq_error *error)

@@ -3,8 +3,8 @@
  * Products of float rows with matrices in the order of TFLite's float recurrent kernels, which is Eigen's on x86-64
  * without AVX.  Eigen has two routines:
  *
- *     in lanes   four partial sums, of every fourth product; then (0 + 2) + (1 + 3), then the remaining products in turn
- *     in turn    one sum
+ *     in lanes   four partial sums, of every fourth product; then (0 + 2) + (1 + 3), then the remaining products in
+ * turn in turn    one sum
  *
  * The bias comes last.  "In lanes" for one row, for one channel, and where rows + channels + depth < 20.
  * Checked bit for bit against LiteRT 2.3.0 (tflite/kernels/cpu_backend_gemm_eigen.cc).

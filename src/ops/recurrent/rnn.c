@@ -125,8 +125,8 @@ static tq_status check_matrix(const tq_node *node, int i, size_t rows, size_t co
 }
 
 /* first: W; R, bias and h follow it.  aux: A, or -1. */
-static tq_status find(tq_node *node, int first, int aux, size_t batches, size_t inputs, size_t aux_width,
-                      direction *d, tq_error *error)
+static tq_status find(tq_node *node, int first, int aux, size_t batches, size_t inputs, size_t aux_width, direction *d,
+                      tq_error *error)
 {
     int recurrent = first + 1, bias = first + 2, state = first + 3;
     TQ_TRY(tq_check_input(node, first, TQ_T(FLOAT32) | TQ_HYBRID_WEIGHTS, error));
@@ -267,10 +267,10 @@ static tq_status check_aux(const tq_node *node, size_t *width, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "one of inputs %d and %d, auxiliary weights, is left out",
                           FORWARD_AUX, BACKWARD_AUX);
     if (!node->in[AUX])
-        return node->in[FORWARD_AUX] ? tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                                                  "input %d, an auxiliary input, is left out; its weights are there",
-                                                  AUX)
-                                     : TQ_OK;
+        return node->in[FORWARD_AUX]
+                   ? tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                                "input %d, an auxiliary input, is left out; its weights are there", AUX)
+                   : TQ_OK;
     TQ_TRY(tq_check_input(node, AUX, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, AUX, 3, 3, error));
     const int32_t *aux = node->in[AUX]->shape.dims;

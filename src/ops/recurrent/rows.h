@@ -16,8 +16,8 @@ typedef struct tq_sequence {
 
 /* The sequence in a tensor with rows of `width` elements of element_size bytes, from element `offset` of each row on.
    time_major: [steps, batches, width], else [batches, steps, width]. */
-static inline tq_sequence tq_sequence_of(void *data, size_t element_size, bool time_major, size_t steps,
-                                         size_t batches, size_t width, size_t offset)
+static inline tq_sequence tq_sequence_of(void *data, size_t element_size, bool time_major, size_t steps, size_t batches,
+                                         size_t width, size_t offset)
 {
     tq_sequence s = {data ? (char *)data + offset * element_size : NULL, 0, 0};
     s.step_size = (time_major ? batches : 1) * width;
@@ -35,8 +35,8 @@ typedef struct tq_rows {
 } tq_rows;
 
 /* The rows at `data`; with a rule, they are quantized into `quantized` [batches][width] and `scales` [batches]. */
-static inline tq_rows tq_rows_make(const float *data, size_t stride, size_t width, size_t batches,
-                                   tq_hybrid_rule rule, int8_t *quantized, tq_hybrid_row *scales)
+static inline tq_rows tq_rows_make(const float *data, size_t stride, size_t width, size_t batches, tq_hybrid_rule rule,
+                                   int8_t *quantized, tq_hybrid_row *scales)
 {
     tq_rows rows = {data, stride, width, rule ? quantized : NULL, scales};
     for (size_t b = 0; rule && b < batches; b++)

@@ -14,8 +14,8 @@ static inline tq_status tq_check_state(const tq_node *node, int i, unsigned type
     if (node->in[i]->storage != TQ_STORAGE_VARIABLE)
         return tq_input_fail(node, i, error, "is a state; it must be a variable tensor");
     if (tq_tensor_count(node->in[i]) != count)
-        return tq_input_fail(node, i, error, "is a state of %zu elements; %zu are needed",
-                             tq_tensor_count(node->in[i]), count);
+        return tq_input_fail(node, i, error, "is a state of %zu elements; %zu are needed", tq_tensor_count(node->in[i]),
+                             count);
     return TQ_OK;
 }
 

@@ -101,7 +101,7 @@ static void dequantize_time(const tq_tensor *time, float *to)
     size_t memory = (size_t)time->shape.dims[1];
     const size_t count = tq_tensor_count(time);
     TQ_EACH(i, count)
-        to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
+    to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
 }
 
 static tq_status eval_hybrid(tq_node *node, tq_error *error)
@@ -137,8 +137,7 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
 
 static int32_t code_at(const tq_tensor *tensor, size_t i)
 {
-    return tensor->type == TQ_TensorType_INT16 ? ((const int16_t *)tensor->data)[i]
-                                               : ((const int8_t *)tensor->data)[i];
+    return tensor->type == TQ_TensorType_INT16 ? ((const int16_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
 }
 
 static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
@@ -222,8 +221,12 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
     if (time[0] != feature[0] || time[1] <= 0)
         return tq_input_fail(node, TIME, error, "has %d filters and %d steps; the feature weights have %d filters",
                              time[0], time[1], feature[0]);
-    *s = (svdf){.batches = (size_t)x[0], .inputs = (size_t)x[1], .filters = (size_t)feature[0],
-                .memory = (size_t)time[1], .rank = (size_t)rank, .units = (size_t)(feature[0] / rank)};
+    *s = (svdf){.batches = (size_t)x[0],
+                .inputs = (size_t)x[1],
+                .filters = (size_t)feature[0],
+                .memory = (size_t)time[1],
+                .rank = (size_t)rank,
+                .units = (size_t)(feature[0] / rank)};
     if (node->in[BIAS] && tq_tensor_count(node->in[BIAS]) != s->units)
         return tq_input_fail(node, BIAS, error, "has %zu elements; there are %zu units",
                              tq_tensor_count(node->in[BIAS]), s->units);
@@ -264,8 +267,7 @@ static tq_status prepare_hybrid(tq_node *node, svdf *s, uint64_t *total, tq_erro
 {
     TQ_TRY(tq_check_weight_scales(node, FEATURE, 0, error));
     TQ_TRY(tq_check_weight_scales(node, TIME, 0, error));
-    s->rule =
-        tq_hybrid_rule_of(node, tq_get_int(&node->options.table, TQ_SVDFOptions_asymmetric_quantize_inputs) != 0);
+    s->rule = tq_hybrid_rule_of(node, tq_get_int(&node->options.table, TQ_SVDFOptions_asymmetric_quantize_inputs) != 0);
     if (tq_is_constant(node->in[FEATURE])) {
         TQ_TRY(tq_node_memory(node, s->filters, sizeof *s->sums, &s->sums, error));
         tq_row_sums(node->in[FEATURE]->data, s->filters, s->inputs, s->sums);

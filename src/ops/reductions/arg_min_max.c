@@ -30,77 +30,77 @@ typedef struct search {
 /* One contiguous column of LANES elements and more: the best value of each of LANES parts, the last of which may begin
    with elements that were looked at, the best of those, and the first place that holds it.  A part starts with what
    loses to all but NaN. */
-#define SEARCH_COLUMN(target, name, type, better, worst)                                    \
-    target static void name##_column(const type *x, size_t dim, int32_t *best)              \
-    {                                                                                       \
-        type parts[LANES], value = worst;                                                   \
-        size_t k;                                                                           \
-        for (size_t l = 0; l < LANES; l++)                                                  \
-            parts[l] = worst;                                                               \
-        for (k = 0; k < dim; k += LANES) {                                                  \
-            const type *now = x + (k + LANES <= dim ? k : dim - LANES);                     \
-            for (size_t l = 0; l < LANES; l++)                                              \
-                parts[l] = now[l] better parts[l] ? now[l] : parts[l];                      \
-        }                                                                                   \
-        for (size_t l = 0; l < LANES; l++)                                                  \
-            value = parts[l] better value ? parts[l] : value;                               \
-        for (k = 0; k < dim && x[k] != value; k++)                                          \
-            ;                                                                               \
-        *best = k < dim ? (int32_t)k : 0; /* all NaN: the first */                          \
+#define SEARCH_COLUMN(target, name, type, better, worst)                       \
+    target static void name##_column(const type *x, size_t dim, int32_t *best) \
+    {                                                                          \
+        type parts[LANES], value = worst;                                      \
+        size_t k;                                                              \
+        for (size_t l = 0; l < LANES; l++)                                     \
+            parts[l] = worst;                                                  \
+        for (k = 0; k < dim; k += LANES) {                                     \
+            const type *now = x + (k + LANES <= dim ? k : dim - LANES);        \
+            for (size_t l = 0; l < LANES; l++)                                 \
+                parts[l] = now[l] better parts[l] ? now[l] : parts[l];         \
+        }                                                                      \
+        for (size_t l = 0; l < LANES; l++)                                     \
+            value = parts[l] better value ? parts[l] : value;                  \
+        for (k = 0; k < dim && x[k] != value; k++)                             \
+            ;                                                                  \
+        *best = k < dim ? (int32_t)k : 0; /* all NaN: the first */             \
     }
 
 /* The same for a short one. */
-#define SEARCH_SHORT(target, name, type, better)                                            \
-    target static inline int32_t name##_short(const type *x, size_t dim)                    \
-    {                                                                                       \
-        size_t place = 0;                                                                   \
-        while (place + 1 < dim && x[place] != x[place]) /* NaN */                           \
-            place++;                                                                        \
-        place = x[place] != x[place] ? 0 : place;                                           \
-        type value = x[place];                                                              \
-        for (size_t k = place + 1; k < dim; k++)                                            \
-            if (x[k] better value) {                                                        \
-                value = x[k];                                                               \
-                place = k;                                                                  \
-            }                                                                               \
-        return (int32_t)place;                                                              \
+#define SEARCH_SHORT(target, name, type, better)                         \
+    target static inline int32_t name##_short(const type *x, size_t dim) \
+    {                                                                    \
+        size_t place = 0;                                                \
+        while (place + 1 < dim && x[place] != x[place]) /* NaN */        \
+            place++;                                                     \
+        place = x[place] != x[place] ? 0 : place;                        \
+        type value = x[place];                                           \
+        for (size_t k = place + 1; k < dim; k++)                         \
+            if (x[k] better value) {                                     \
+                value = x[k];                                            \
+                place = k;                                               \
+            }                                                            \
+        return (int32_t)place;                                           \
     }
 
 /* now beats NaN unless it is one too */
-#define SEARCH(target, name, type, better, worst)                                                           \
-    SEARCH_COLUMN(target, name, type, better, worst)                                                        \
-    SEARCH_SHORT(target, name, type, better)                                                                \
-    target static void name(const void *in, size_t dim, size_t inner, size_t n, int32_t *best)              \
-    {                                                                                                       \
-        const type *x = in;                                                                                 \
-        type values[COLUMNS];                                                                               \
-        if (inner == 1) {                                                                                   \
-            for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                                 \
-                if (dim < SHORT)                                                                            \
-                    best[i] = name##_short(x, dim);                                                         \
-                else                                                                                        \
-                    name##_column(x, dim, &best[i]);                                                        \
-            return;                                                                                         \
-        }                                                                                                   \
-        memcpy(values, x, n * sizeof(type));                                                                \
-        memset(best, 0, n * sizeof *best);                                                                  \
-        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                                           \
-            for (size_t i = 0; i < n; i++) {                                                                \
-                type now = x[k * inner + i], held = values[i];                                              \
-                bool wins = (now better held) | ((held != held) & (now == now));                            \
-                values[i] = wins ? now : held;                                                              \
-                best[i] = wins ? (int32_t)k : best[i];                                                      \
-            }                                                                                               \
+#define SEARCH(target, name, type, better, worst)                                              \
+    SEARCH_COLUMN(target, name, type, better, worst)                                           \
+    SEARCH_SHORT(target, name, type, better)                                                   \
+    target static void name(const void *in, size_t dim, size_t inner, size_t n, int32_t *best) \
+    {                                                                                          \
+        const type *x = in;                                                                    \
+        type values[COLUMNS];                                                                  \
+        if (inner == 1) {                                                                      \
+            for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                    \
+                if (dim < SHORT)                                                               \
+                    best[i] = name##_short(x, dim);                                            \
+                else                                                                           \
+                    name##_column(x, dim, &best[i]);                                           \
+            return;                                                                            \
+        }                                                                                      \
+        memcpy(values, x, n * sizeof(type));                                                   \
+        memset(best, 0, n * sizeof *best);                                                     \
+        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                              \
+            for (size_t i = 0; i < n; i++) {                                                   \
+                type now = x[k * inner + i], held = values[i];                                 \
+                bool wins = (now better held) | ((held != held) & (now == now));               \
+                values[i] = wins ? now : held;                                                 \
+                best[i] = wins ? (int32_t)k : best[i];                                         \
+            }                                                                                  \
     }
-#define SEARCH_TYPE(isa, target, name, type, low, high)       \
-    SEARCH(target, max_##name##_##isa, type, >, low)          \
+#define SEARCH_TYPE(isa, target, name, type, low, high) \
+    SEARCH(target, max_##name##_##isa, type, >, low)    \
     SEARCH(target, min_##name##_##isa, type, <, high)
-#define SEARCHES(isa, target)                                               \
-    SEARCH_TYPE(isa, target, f32, float, -INFINITY, INFINITY)               \
-    SEARCH_TYPE(isa, target, i8, int8_t, INT8_MIN, INT8_MAX)                \
-    SEARCH_TYPE(isa, target, u8, uint8_t, 0, UINT8_MAX)                     \
-    SEARCH_TYPE(isa, target, i16, int16_t, INT16_MIN, INT16_MAX)            \
-    SEARCH_TYPE(isa, target, i32, int32_t, INT32_MIN, INT32_MAX)            \
+#define SEARCHES(isa, target)                                    \
+    SEARCH_TYPE(isa, target, f32, float, -INFINITY, INFINITY)    \
+    SEARCH_TYPE(isa, target, i8, int8_t, INT8_MIN, INT8_MAX)     \
+    SEARCH_TYPE(isa, target, u8, uint8_t, 0, UINT8_MAX)          \
+    SEARCH_TYPE(isa, target, i16, int16_t, INT16_MIN, INT16_MAX) \
+    SEARCH_TYPE(isa, target, i32, int32_t, INT32_MIN, INT32_MAX) \
     SEARCH_TYPE(isa, target, i64, int64_t, INT64_MIN, INT64_MAX)
 TQ_EVERY_ISA(SEARCHES)
 
@@ -167,11 +167,13 @@ static tq_status search_shape(tq_node *node, tq_error *error)
 tq_status tq_prepare_arg_min_max(tq_node *node, tq_error *error)
 {
     search *s = NULL;
-    TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(INT32) |
-                                       TQ_T(INT64) | TQ_T(BOOL), error));
+    TQ_TRY(tq_check_input(
+        node, 0, TQ_T(FLOAT32) | TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64) | TQ_T(BOOL),
+        error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
     const bool greatest = node->row.code == TQ_BuiltinOperator_ARG_MAX;
-    int64_t said = tq_get_int(&node->options.table, greatest ? TQ_ArgMaxOptions_output_type : TQ_ArgMinOptions_output_type);
+    int64_t said =
+        tq_get_int(&node->options.table, greatest ? TQ_ArgMaxOptions_output_type : TQ_ArgMinOptions_output_type);
     TQ_TRY(tq_check_index_output(node, 0, said, error));
     if (tq_tensor_count(node->in[1]) != 1)
         return tq_input_fail(node, 1, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[1]));

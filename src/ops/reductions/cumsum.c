@@ -12,16 +12,17 @@ typedef struct line {
     bool exclusive, reverse;
 } line;
 
-#define RUN(name, T, sum)                                                          \
-    static void name(const T *in, T *out, const line *l)                           \
-    {                                                                              \
-        T total = 0;                                                               \
-        TQ_EACH(i, l->count) {                                                     \
-            size_t at = (l->reverse ? l->count - 1 - i : i) * l->stride;           \
-            T before = total;                                                      \
-            total = sum(total, in[at]);                                            \
-            out[at] = l->exclusive ? before : total;                               \
-        }                                                                          \
+#define RUN(name, T, sum)                                                \
+    static void name(const T *in, T *out, const line *l)                 \
+    {                                                                    \
+        T total = 0;                                                     \
+        TQ_EACH(i, l->count)                                             \
+        {                                                                \
+            size_t at = (l->reverse ? l->count - 1 - i : i) * l->stride; \
+            T before = total;                                            \
+            total = sum(total, in[at]);                                  \
+            out[at] = l->exclusive ? before : total;                     \
+        }                                                                \
     }
 #define WRAPPED_32(a, b) (int32_t)((uint32_t)(a) + (uint32_t)(b))
 #define WRAPPED_64(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
@@ -44,8 +45,12 @@ static tq_status eval_cumsum(tq_node *node, tq_error *error)
         for (size_t i = 0; i < inner && !tq_stop_count(&work, l.count); i++) {
             size_t at = o * l.count * inner + i;
             switch (in->type) {
-            case TQ_TensorType_INT32: run_int32((int32_t *)in->data + at, (int32_t *)node->out[0]->data + at, &l); break;
-            case TQ_TensorType_INT64: run_int64((int64_t *)in->data + at, (int64_t *)node->out[0]->data + at, &l); break;
+            case TQ_TensorType_INT32:
+                run_int32((int32_t *)in->data + at, (int32_t *)node->out[0]->data + at, &l);
+                break;
+            case TQ_TensorType_INT64:
+                run_int64((int64_t *)in->data + at, (int64_t *)node->out[0]->data + at, &l);
+                break;
             default: run_float((float *)in->data + at, (float *)node->out[0]->data + at, &l); break;
             }
         }

@@ -42,15 +42,15 @@ static void l2_float(const state *s, const void *in, void *out, size_t n)
         y[i] = x[i] / norm;
 }
 
-#define SQUARES(T)                                                       \
-    static uint64_t squares_##T(const state *s, const T *x, size_t n)    \
-    {                                                                    \
-        uint64_t sum = 0;                                                \
-        for (size_t i = 0; i < n; i++) {                                 \
-            int32_t value = x[i] - s->zero_point;                        \
-            sum += (uint64_t)(value * value);                            \
-        }                                                                \
-        return sum;                                                      \
+#define SQUARES(T)                                                    \
+    static uint64_t squares_##T(const state *s, const T *x, size_t n) \
+    {                                                                 \
+        uint64_t sum = 0;                                             \
+        for (size_t i = 0; i < n; i++) {                              \
+            int32_t value = x[i] - s->zero_point;                     \
+            sum += (uint64_t)(value * value);                         \
+        }                                                             \
+        return sum;                                                   \
     }
 SQUARES(int8_t)
 SQUARES(uint8_t)
@@ -63,7 +63,7 @@ static void l2_int8(const state *s, const void *in, void *out, size_t n)
     int shift;
     tq_inverse_sqrt(squares_int8_t(s, x, n), &multiplier, &shift);
     TQ_EACH(i, n)
-        y[i] = (int8_t)tq_clamp_i64(tq_multiply_double(x[i] - s->zero_point, multiplier, shift + 7), -128, 127);
+    y[i] = (int8_t)tq_clamp_i64(tq_multiply_double(x[i] - s->zero_point, multiplier, shift + 7), -128, 127);
 }
 
 static void l2_uint8(const state *s, const void *in, void *out, size_t n)
@@ -74,8 +74,8 @@ static void l2_uint8(const state *s, const void *in, void *out, size_t n)
     int shift;
     tq_inverse_sqrt(squares_uint8_t(s, x, n), &multiplier, &shift);
     TQ_EACH(i, n)
-        y[i] = (uint8_t)tq_clamp_i64(
-            (int64_t)tq_multiply_double(128 * (x[i] - s->zero_point), multiplier, shift) + 128, 0, 255);
+    y[i] = (uint8_t)tq_clamp_i64((int64_t)tq_multiply_double(128 * (x[i] - s->zero_point), multiplier, shift) + 128, 0,
+                                 255);
 }
 
 static void local_response(const state *s, const void *in, void *out, size_t n)
@@ -164,7 +164,8 @@ tq_status tq_prepare_local_response_normalization(tq_node *node, tq_error *error
     s->alpha = (float)tq_get_scalar(options, TQ_LocalResponseNormalizationOptions_alpha).f;
     s->beta = (float)tq_get_scalar(options, TQ_LocalResponseNormalizationOptions_beta).f;
     if (s->radius < 0)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has radius %lld; it needs to be 0 or more", (long long)s->radius);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has radius %lld; it needs to be 0 or more",
+                          (long long)s->radius);
     const int64_t depth = node->in[0]->shape.dims[3];
     tq_node_work(node, tq_tensor_count(node->in[0]), (uint64_t)(s->radius < depth / 2 ? 2 * s->radius + 1 : depth));
     return TQ_OK;

@@ -49,14 +49,13 @@ struct pool {
 /* ---- one window ----
    EACH_CELL runs its body with x, the cell's channels. */
 
-#define EACH_CELL(type, in, body)                                                     \
-    for (int64_t y = 0; y < w->height; y++)                                           \
-        for (int64_t c = 0; c < w->width; c++) {                                      \
-            const type *restrict x =                                                  \
-                (const type *)(in) + (size_t)y * w->row_step + (size_t)c * w->step;   \
-            for (size_t i = 0; i < n; i++) {                                          \
-                body;                                                                 \
-            }                                                                         \
+#define EACH_CELL(type, in, body)                                                                        \
+    for (int64_t y = 0; y < w->height; y++)                                                              \
+        for (int64_t c = 0; c < w->width; c++) {                                                         \
+            const type *restrict x = (const type *)(in) + (size_t)y * w->row_step + (size_t)c * w->step; \
+            for (size_t i = 0; i < n; i++) {                                                             \
+                body;                                                                                    \
+            }                                                                                            \
         }
 
 TQ_BODY float clamp_float(const pool *p, float x)
@@ -73,7 +72,8 @@ TQ_BODY void average_f32(const pool *p, const window *w, const void *in, void *o
         y_out[i] = clamp_float(p, sum[i] / cells);
 }
 
-/* Cells count column by column, those of padding too, and nine at a time make a sum; `last`: of those that are not 0. */
+/* Cells count column by column, those of padding too, and nine at a time make a sum; `last`: of those that are not 0.
+ */
 TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t n)
 {
     if (last < 4) { /* the rest would add zeros */
@@ -82,8 +82,7 @@ TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t 
         return;
     }
     for (size_t i = 0; i < n; i++)
-        sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) +
-                  (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
+        sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
 }
 
 TQ_BODY void average_xnnpack(const pool *p, const window *w, const void *in, void *out, size_t n)
@@ -130,18 +129,18 @@ TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, 
         most[i] = clamp_float(p, most[i]);
 }
 
-#define MAX_CODES(name, type, least)                                                                   \
-    TQ_BODY void max_##name(const pool *p, const window *w, const void *in, void *out, size_t n)       \
-    {                                                                                                  \
-        type *restrict most = out;                                                                     \
-        const type low = (type)p->low, high = (type)p->high;                                           \
-        for (size_t i = 0; i < n; i++)                                                                 \
-            most[i] = least;                                                                           \
-        EACH_CELL(type, in, most[i] = most[i] < x[i] ? x[i] : most[i])                                 \
-        for (size_t i = 0; i < n; i++) {                                                               \
-            type raised = most[i] < low ? low : most[i];                                               \
-            most[i] = raised > high ? high : raised;                                                   \
-        }                                                                                              \
+#define MAX_CODES(name, type, least)                                                             \
+    TQ_BODY void max_##name(const pool *p, const window *w, const void *in, void *out, size_t n) \
+    {                                                                                            \
+        type *restrict most = out;                                                               \
+        const type low = (type)p->low, high = (type)p->high;                                     \
+        for (size_t i = 0; i < n; i++)                                                           \
+            most[i] = least;                                                                     \
+        EACH_CELL(type, in, most[i] = most[i] < x[i] ? x[i] : most[i])                           \
+        for (size_t i = 0; i < n; i++) {                                                         \
+            type raised = most[i] < low ? low : most[i];                                         \
+            most[i] = raised > high ? high : raised;                                             \
+        }                                                                                        \
     }
 MAX_CODES(i8, int8_t, INT8_MIN)
 MAX_CODES(u8, uint8_t, 0)
@@ -150,20 +149,20 @@ MAX_CODES(i16, int16_t, INT16_MIN)
 /* tdiv(s +- n / 2, n), in floating point: a quotient that is no integer is at least 1 / n away from one, which is
    more than rounding moves it while s is below 2^24 for float (2^53 for double) and the quotient below 2^8 (2^16).
    Sums of 2^16 cells of 8-bit codes are below 2^24. */
-#define AVERAGE_CODES(name, type, sum_t, real)                                                         \
-    TQ_BODY void name(const pool *p, const window *w, const void *in, void *out, size_t n)             \
-    {                                                                                                  \
-        sum_t sum[CHANNELS] = {0};                                                                     \
-        type *restrict y_out = out;                                                                    \
-        const int32_t half = (int32_t)(w->cells / 2), low = p->low, high = p->high;                    \
-        const real cells = (real)w->cells;                                                             \
-        EACH_CELL(type, in, sum[i] = (sum_t)(sum[i] + x[i]))                                           \
-        for (size_t i = 0; i < n; i++) {                                                               \
-            int32_t s = sum[i], rounded = s + (s > 0 ? half : -half);                                  \
-            int32_t q = (int32_t)((real)rounded / cells);                                              \
-            q = q < low ? low : q; /* one choice a statement: a nest of them is not vectorized */      \
-            y_out[i] = (type)(q > high ? high : q);                                                    \
-        }                                                                                              \
+#define AVERAGE_CODES(name, type, sum_t, real)                                                    \
+    TQ_BODY void name(const pool *p, const window *w, const void *in, void *out, size_t n)        \
+    {                                                                                             \
+        sum_t sum[CHANNELS] = {0};                                                                \
+        type *restrict y_out = out;                                                               \
+        const int32_t half = (int32_t)(w->cells / 2), low = p->low, high = p->high;               \
+        const real cells = (real)w->cells;                                                        \
+        EACH_CELL(type, in, sum[i] = (sum_t)(sum[i] + x[i]))                                      \
+        for (size_t i = 0; i < n; i++) {                                                          \
+            int32_t s = sum[i], rounded = s + (s > 0 ? half : -half);                             \
+            int32_t q = (int32_t)((real)rounded / cells);                                         \
+            q = q < low ? low : q; /* one choice a statement: a nest of them is not vectorized */ \
+            y_out[i] = (type)(q > high ? high : q);                                               \
+        }                                                                                         \
     }
 AVERAGE_CODES(average_few_i8, int8_t, int16_t, float)
 AVERAGE_CODES(average_few_u8, uint8_t, uint16_t, float)
@@ -196,10 +195,10 @@ static void average_huge(const pool *p, const window *w, const tq_tensor *in, si
 
 /* ---- the rows: each body, for each instruction set ---- */
 
-#define POOL(isa, target, name)                                                                              \
-    target static void name##_##isa(const pool *p, const window *w, const void *in, void *out, size_t n)     \
-    {                                                                                                        \
-        name(p, w, in, out, n);                                                                              \
+#define POOL(isa, target, name)                                                                          \
+    target static void name##_##isa(const pool *p, const window *w, const void *in, void *out, size_t n) \
+    {                                                                                                    \
+        name(p, w, in, out, n);                                                                          \
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
@@ -222,7 +221,7 @@ typedef struct row {
     pool_fn run[TQ_ISAS], few[TQ_ISAS];
 } row;
 
-#define ROW(code, type, run, few)                                                                         \
+#define ROW(code, type, run, few) \
     {TQ_BuiltinOperator_##code, TQ_TensorType_##type, TQ_ISA_FUNCTIONS(run), TQ_ISA_FUNCTIONS(few)}
 
 static const row rows[] = {
@@ -376,7 +375,7 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     bounds(node, p);
     node->eval = eval_pool;
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    tq_node_work(node, tq_shape_size(&shape), cells_in(p->filter_h, node->in[0]->shape.dims[1]) *
-                                                  cells_in(p->filter_w, node->in[0]->shape.dims[2]));
+    tq_node_work(node, tq_shape_size(&shape),
+                 cells_in(p->filter_h, node->in[0]->shape.dims[1]) * cells_in(p->filter_w, node->in[0]->shape.dims[2]));
     return TQ_OK;
 }

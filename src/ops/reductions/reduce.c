@@ -9,11 +9,10 @@
  *           clamp(even(f32(f32(sum(q) * k) + f32(z_o - f32(f32(n * z_i) * k)))))
  *     optimized SUM: clamp(away(f32(f32(sum(q) * k) + f32(f32(-z_i * k) * n))) + z_o)
  *     optimized MEAN of 8 bits over height and width, with keep_dims: (m, e) of f32(s_i / f32(n * s_o)),
- *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), by the rule up in whole blocks of 16 channels
- *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ...,
- *           clamp(MBQM64(p, m, e) + z_o)
- * MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap.
- * Source: LiteRT f6745779, tflite/kernels/reduce.cc, internal/reference/reduce.h and internal/optimized/{reduce.h,
+ *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), by the rule up in whole blocks of 16
+ * channels PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ..., clamp(MBQM64(p, m, e) +
+ * z_o) MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap. Source: LiteRT
+ * f6745779, tflite/kernels/reduce.cc, internal/reference/reduce.h and internal/optimized/{reduce.h,
  * integer_ops/mean.h}.
  */
 #include <float.h>
@@ -30,28 +29,29 @@
 /* ---- the folds ----
    FOLD_BODY(target, isa, name, input, accumulator, expression of acc and in) */
 
-#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)                                             \
+#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)                                                          \
     target static void name##_row_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
-    {                                                                                                     \
-        (void)r;                                                                                          \
-        acc_t *restrict accs = to;                                                                        \
-        const in_t *restrict ins = from;                                                                  \
-        for (size_t i = 0; i < n; i++) {                                                                  \
-            const acc_t acc = accs[i];                                                                    \
-            const in_t in = ins[i];                                                                       \
-            accs[i] = (acc_t)(expression);                                                                \
-        }                                                                                                 \
-    }                                                                                                     \
+    {                                                                                                                  \
+        (void)r;                                                                                                       \
+        acc_t *restrict accs = to;                                                                                     \
+        const in_t *restrict ins = from;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            const acc_t acc = accs[i];                                                                                 \
+            const in_t in = ins[i];                                                                                    \
+            accs[i] = (acc_t)(expression);                                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
     target static void name##_run_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
-    {                                                                                                     \
-        (void)r;                                                                                          \
-        acc_t acc = *(acc_t *)to;                                                                         \
-        const in_t *restrict ins = from;                                                                  \
-        TQ_EACH(i, n) {                                                                                   \
-            const in_t in = ins[i];                                                                       \
-            acc = (acc_t)(expression);                                                                    \
-        }                                                                                                 \
-        *(acc_t *)to = acc;                                                                               \
+    {                                                                                                                  \
+        (void)r;                                                                                                       \
+        acc_t acc = *(acc_t *)to;                                                                                      \
+        const in_t *restrict ins = from;                                                                               \
+        TQ_EACH(i, n)                                                                                                  \
+        {                                                                                                              \
+            const in_t in = ins[i];                                                                                    \
+            acc = (acc_t)(expression);                                                                                 \
+        }                                                                                                              \
+        *(acc_t *)to = acc;                                                                                            \
     }
 
 #define WRAP32(a, op, b) (int32_t)((uint32_t)(a)op(uint32_t)(b))
@@ -103,11 +103,11 @@ TQ_EVERY_ISA(FOLDS)
 
 /* ---- the stores ---- */
 
-#define STORE_SAME(bits)                                                                               \
+#define STORE_SAME(bits)                                                                                    \
     static void store_##bits(const tq_reduction *r, const void *restrict acc, void *restrict out, size_t n) \
-    {                                                                                                  \
-        (void)r;                                                                                       \
-        memcpy(out, acc, n * (bits / 8));                                                              \
+    {                                                                                                       \
+        (void)r;                                                                                            \
+        memcpy(out, acc, n * (bits / 8));                                                                   \
     }
 STORE_SAME(8)
 STORE_SAME(16)
@@ -184,59 +184,59 @@ static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
 }
 
 /* The record is copied, for compilers to know that no code is written into it. */
-#define STORE(way, target, isa, name, out_t, loops)                                                          \
-    target static void way##_##name##_##isa(const tq_reduction *r, const void *restrict acc,                 \
-                                            void *restrict out, size_t n)                                    \
-    {                                                                                                        \
-        const int32_t *restrict sums = acc;                                                                  \
-        out_t *restrict codes = out;                                                                         \
-        const tq_reduction p = *r;                                                                           \
-        loops                                                                                                \
+#define STORE(way, target, isa, name, out_t, loops)                                                              \
+    target static void way##_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
+                                            size_t n)                                                            \
+    {                                                                                                            \
+        const int32_t *restrict sums = acc;                                                                      \
+        out_t *restrict codes = out;                                                                             \
+        const tq_reduction p = *r;                                                                               \
+        loops                                                                                                    \
     }
-#define CODES(out_t, from, to, code)                                                                         \
-    for (size_t i = from; i < (to); i++)                                                                     \
+#define CODES(out_t, from, to, code)     \
+    for (size_t i = from; i < (to); i++) \
         codes[i] = (out_t)(code);
 /* Rows of channels begin at a multiple of 512. */
-#define BLOCKS(out_t)                                                                                        \
-    const size_t whole = n - n % 16;                                                                         \
-    if (p.fits) {                                                                                            \
-        CODES(out_t, 0, whole, up_code(&p, sums[i]))                                                         \
-    } else {                                                                                                 \
-        CODES(out_t, 0, whole, mean_code(&p, sums[i], true))                                                 \
-    }                                                                                                        \
+#define BLOCKS(out_t)                                        \
+    const size_t whole = n - n % 16;                         \
+    if (p.fits) {                                            \
+        CODES(out_t, 0, whole, up_code(&p, sums[i]))         \
+    } else {                                                 \
+        CODES(out_t, 0, whole, mean_code(&p, sums[i], true)) \
+    }                                                        \
     CODES(out_t, whole, n, mean_code(&p, sums[i], false))
 
-#define STORES_OF(target, isa, name, out_t)                                                        \
-    STORE(lanes, target, isa, name, out_t, CODES(out_t, 0, n, lanes_code(&p, sums[i])))            \
-    STORE(even, target, isa, name, out_t, CODES(out_t, 0, n, even_code(&p, sums[i])))              \
-    STORE(away, target, isa, name, out_t, CODES(out_t, 0, n, away_code(&p, sums[i])))              \
+#define STORES_OF(target, isa, name, out_t)                                             \
+    STORE(lanes, target, isa, name, out_t, CODES(out_t, 0, n, lanes_code(&p, sums[i]))) \
+    STORE(even, target, isa, name, out_t, CODES(out_t, 0, n, even_code(&p, sums[i])))   \
+    STORE(away, target, isa, name, out_t, CODES(out_t, 0, n, away_code(&p, sums[i])))   \
     STORE(blocks, target, isa, name, out_t, BLOCKS(out_t))
-#define STORES(isa, target)                  \
-    STORES_OF(target, isa, i8, int8_t)       \
-    STORES_OF(target, isa, u8, uint8_t)      \
+#define STORES(isa, target)             \
+    STORES_OF(target, isa, i8, int8_t)  \
+    STORES_OF(target, isa, u8, uint8_t) \
     STORES_OF(target, isa, i16, int16_t)
 TQ_EVERY_ISA(STORES)
 
 typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
-#define STORE_CODES(name, out_t)                                                                             \
-    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)                \
-    {                                                                                                        \
-        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),         \
-                                                 [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),           \
-                                                 [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),           \
-                                                 [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)};      \
-        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                          \
-            ways[r->way][tq_isa()](r, acc, out, n);                                                          \
-            return;                                                                                          \
-        }                                                                                                    \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                               \
-    }                                                                                                        \
-    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)              \
-    {                                                                                                        \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                           \
+#define STORE_CODES(name, out_t)                                                                        \
+    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)           \
+    {                                                                                                   \
+        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),    \
+                                                 [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),      \
+                                                 [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),      \
+                                                 [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)}; \
+        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                     \
+            ways[r->way][tq_isa()](r, acc, out, n);                                                     \
+            return;                                                                                     \
+        }                                                                                               \
+        for (size_t i = 0; i < n; i++)                                                                  \
+            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                          \
+    }                                                                                                   \
+    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)         \
+    {                                                                                                   \
+        for (size_t i = 0; i < n; i++)                                                                  \
+            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                      \
     }
 STORE_CODES(i8, int8_t)
 STORE_CODES(u8, uint8_t)
@@ -257,42 +257,43 @@ typedef struct row {
 static const row rows[] = {
 #define ROW(op, type, name, in, acc, out, seeds, store, codes, init) \
     {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(name, in, acc, out, seeds, store), codes, init},
-    ROW(MEAN, FLOAT32, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0)
-    ROW(MEAN, INT32, wide_i32, 4, 8, 4, false, store_mean_i32, false, 0)
-    ROW(MEAN, INT64, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0)
-    ROW(MEAN, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
-    ROW(MEAN, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0)
-    ROW(MEAN, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
-    ROW(SUM, FLOAT32, sum_f32, 4, 4, 4, true, store_32, false, 0)
-    ROW(SUM, INT32, sum_i32, 4, 4, 4, true, store_32, false, 0)
-    ROW(SUM, INT64, sum_i64, 8, 8, 8, true, store_64, false, 0)
-    ROW(SUM, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
-    ROW(SUM, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0)
-    ROW(SUM, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
-    ROW(SUM, BOOL, any, 1, 1, 1, true, store_8, false, 0)
-    ROW(REDUCE_PROD, FLOAT32, prod_f32, 4, 4, 4, true, store_32, false, 1)
-    ROW(REDUCE_PROD, INT32, prod_i32, 4, 4, 4, true, store_32, false, 1)
-    ROW(REDUCE_PROD, INT64, prod_i64, 8, 8, 8, true, store_64, false, 1)
-    ROW(REDUCE_PROD, INT8, codes_i8, 1, 8, 1, false, store_codes_i8, true, -0x1p63)
-    ROW(REDUCE_PROD, UINT8, codes_u8, 1, 8, 1, false, store_codes_u8, true, -0x1p63)
-    ROW(REDUCE_PROD, INT16, codes_i16, 2, 8, 2, false, store_codes_i16, true, -0x1p63)
-    ROW(REDUCE_PROD, BOOL, all, 1, 1, 1, true, store_8, false, 1)
-    ROW(REDUCE_MAX, FLOAT32, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX)
-    ROW(REDUCE_MAX, INT32, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN)
-    ROW(REDUCE_MAX, INT64, max_i64, 8, 8, 8, true, store_64, false, -0x1p63)
-    ROW(REDUCE_MAX, INT8, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN)
-    ROW(REDUCE_MAX, UINT8, max_u8, 1, 1, 1, true, store_8, false, 0)
-    ROW(REDUCE_MAX, INT16, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN)
-    ROW(REDUCE_MAX, BOOL, any, 1, 1, 1, true, store_8, false, 0)
-    ROW(REDUCE_MIN, FLOAT32, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX)
-    ROW(REDUCE_MIN, INT32, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX)
-    ROW(REDUCE_MIN, INT64, min_i64, 8, 8, 8, true, store_64, false, 0x1p63)
-    ROW(REDUCE_MIN, INT8, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX)
-    ROW(REDUCE_MIN, UINT8, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX)
-    ROW(REDUCE_MIN, INT16, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX)
-    ROW(REDUCE_MIN, BOOL, all, 1, 1, 1, true, store_8, false, 1)
-    ROW(REDUCE_ANY, BOOL, any, 1, 1, 1, true, store_8, false, 0)
-    ROW(REDUCE_ALL, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+    ROW(MEAN, FLOAT32, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0) ROW(
+        MEAN, INT32, wide_i32, 4, 8, 4, false, store_mean_i32, false,
+        0) ROW(MEAN, INT64, sum_i64, 8, 8, 8, false, store_mean_i64, false,
+               0) ROW(MEAN, INT8, wide_i8, 1, 4, 1, false, store_sum_i8,
+                      true, 0) ROW(MEAN, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8,
+                                   true, 0) ROW(MEAN, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
+        ROW(SUM, FLOAT32, sum_f32, 4, 4, 4, true, store_32, false,
+            0) ROW(SUM, INT32, sum_i32, 4, 4, 4, true, store_32, false,
+                   0) ROW(SUM, INT64, sum_i64, 8, 8, 8, true, store_64, false,
+                          0) ROW(SUM, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
+            ROW(SUM, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true,
+                0) ROW(SUM, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true,
+                       0) ROW(SUM, BOOL, any, 1, 1, 1, true, store_8, false,
+                              0) ROW(REDUCE_PROD, FLOAT32, prod_f32, 4, 4, 4, true, store_32, false, 1)
+                ROW(REDUCE_PROD, INT32, prod_i32, 4, 4, 4, true, store_32, false,
+                    1) ROW(REDUCE_PROD, INT64, prod_i64, 8, 8, 8, true, store_64, false,
+                           1) ROW(REDUCE_PROD, INT8, codes_i8, 1, 8, 1, false, store_codes_i8, true, -0x1p63)
+                    ROW(REDUCE_PROD, UINT8, codes_u8, 1, 8, 1, false, store_codes_u8, true,
+                        -0x1p63) ROW(REDUCE_PROD, INT16, codes_i16, 2, 8, 2, false, store_codes_i16, true,
+                                     -0x1p63) ROW(REDUCE_PROD, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+                        ROW(REDUCE_MAX, FLOAT32, max_f32, 4, 4, 4, true, store_32, false,
+                            -(double)FLT_MAX) ROW(REDUCE_MAX, INT32, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN)
+                            ROW(REDUCE_MAX, INT64, max_i64, 8, 8, 8, true, store_64, false,
+                                -0x1p63) ROW(REDUCE_MAX, INT8, max_i8, 1, 1, 1, true, store_8, false,
+                                             INT8_MIN) ROW(REDUCE_MAX, UINT8, max_u8, 1, 1, 1, true, store_8, false, 0)
+                                ROW(REDUCE_MAX, INT16, max_i16, 2, 2, 2, true, store_16, false,
+                                    INT16_MIN) ROW(REDUCE_MAX, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+                                    ROW(REDUCE_MIN, FLOAT32, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX)
+                                        ROW(REDUCE_MIN, INT32, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX)
+                                            ROW(REDUCE_MIN, INT64, min_i64, 8, 8, 8, true, store_64, false, 0x1p63) ROW(
+                                                REDUCE_MIN, INT8, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX)
+                                                ROW(REDUCE_MIN, UINT8, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX)
+                                                    ROW(REDUCE_MIN, INT16, min_i16, 2, 2, 2, true, store_16, false,
+                                                        INT16_MAX) ROW(REDUCE_MIN, BOOL, all, 1, 1, 1, true, store_8,
+                                                                       false, 1)
+                                                        ROW(REDUCE_ANY, BOOL, any, 1, 1, 1, true, store_8, false, 0)
+                                                            ROW(REDUCE_ALL, BOOL, all, 1, 1, 1, true, store_8, false, 1)
 #undef ROW
 };
 
@@ -316,9 +317,8 @@ static const row *find_row(const row *table, size_t count, int64_t code, int32_t
 static const row *row_of(const tq_node *node)
 {
     const tq_tensor *in = node->in[0];
-    const row *plain = in->quantization.count == 0
-                           ? find_row(plain_products, COUNT(plain_products), node->row.code, in->type)
-                           : NULL;
+    const row *plain =
+        in->quantization.count == 0 ? find_row(plain_products, COUNT(plain_products), node->row.code, in->type) : NULL;
     return plain ? plain : find_row(rows, COUNT(rows), node->row.code, in->type);
 }
 

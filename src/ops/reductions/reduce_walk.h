@@ -49,7 +49,8 @@ struct tq_reduction {
         TQ_REDUCE_LANES, /* the same by `lanes` */
         TQ_REDUCE_EVEN,  /* XNNPACK's: even(sum * by + offset) */
         TQ_REDUCE_AWAY,  /* the optimized SUM: away(sum * by + offset) + zero point */
-        TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule up in whole blocks of 16, with out_zero_point + in_zero_point in one */
+        TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule up in whole blocks of 16, with out_zero_point + in_zero_point
+                            in one */
     } way;
     tq_lane_fixed lanes;
     bool fits; /* TQ_REDUCE_BLOCKS: `lanes` does the same */

@@ -90,7 +90,8 @@ static tq_status window_dim(const tq_node *node, const windows *w, int d, int64_
         high < -far || high > far)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "has window %lld, stride %lld, dilations %lld and %lld, padding %lld and %lld in dimension "
-                          "%d", (long long)w->size[d], (long long)w->stride[d], (long long)w->dilation[d],
+                          "%d",
+                          (long long)w->size[d], (long long)w->stride[d], (long long)w->dilation[d],
                           (long long)w->base[d], (long long)w->low[d], (long long)high, d);
     int64_t padded = (dim > 0 ? (dim - 1) * w->base[d] + 1 : 0) + w->low[d] + high;
     int64_t window = (w->size[d] - 1) * w->dilation[d] + 1;
@@ -128,7 +129,8 @@ static tq_status prepare_windows(tq_node *node, tq_combination how, tq_error *er
     if (w->combine == NULL)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "reduces %s with a body that is no single addition, multiplication, maximum, minimum, and "
-                          "or or", tq_type_name(node->in[0]->type));
+                          "or or",
+                          tq_type_name(node->in[0]->type));
     w->element = tq_element_bytes(node->in[0]->type);
     tq_dense_strides(&node->in[0]->shape, w->element, w->from);
     node->eval = eval_windows;

@@ -108,13 +108,12 @@ static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
 
 /* ---- mixing n channels of four pixels: (y0, x0), (y1, x0), (y0, x1), (y1, x1) ---- */
 
-#define CORNERS(type)                                                                                     \
-    const type *restrict a = corners[0], *restrict b = corners[1], *restrict c = corners[2],              \
-                         *restrict d = corners[3];                                                        \
+#define CORNERS(type)                                                                                                  \
+    const type *restrict a = corners[0], *restrict b = corners[1], *restrict c = corners[2], *restrict d = corners[3]; \
     type *restrict y_out = out
 
-#define REAL_SUM                                                                                  \
-    ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) +        \
+#define REAL_SUM                                                                           \
+    ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) + \
      (float)c[i] * (1 - y->real) * x->real + (float)d[i] * y->real * x->real)
 
 TQ_BODY void mix_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
@@ -135,12 +134,11 @@ TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x
 }
 
 /* The optimized kernels': the weights' products come first. */
-#define WEIGHTS                                                                                        \
-    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real;     \
+#define WEIGHTS                                                                                    \
+    const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real; \
     const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real
-#define WEIGHED_SUM                                                                                    \
-    ((float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left +                 \
-     (float)d[i] * lower_right)
+#define WEIGHED_SUM \
+    ((float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left + (float)d[i] * lower_right)
 
 TQ_BODY void weigh_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
 {
@@ -181,8 +179,8 @@ TQ_BODY void halve_f32(const void *const corners[4], const place *y, const place
 }
 
 /* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
-#define FIXED_SUM(wide)                                                                                      \
-    ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) +        \
+#define FIXED_SUM(wide)                                                                               \
+    ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) + \
      (wide)c[i] * (1024 - y->fixed) * x->fixed + (wide)d[i] * y->fixed * x->fixed)
 
 TQ_BODY void mix_i8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
@@ -227,16 +225,17 @@ TQ_BODY void even_f32(const void *const corners[4], const place *y, const place 
 EVEN_CODES(even_i8, int8_t)
 EVEN_CODES(even_u8, uint8_t)
 
-#define MIX(isa, target, name)                                                                                \
-    target static void name##_##isa(const void *const corners[4], const place *y, const place *x, void *out,  \
-                                    size_t n)                                                                 \
-    {                                                                                                         \
-        name(corners, y, x, out, n);                                                                          \
+#define MIX(isa, target, name)                                                                                         \
+    target static void name##_##isa(const void *const corners[4], const place *y, const place *x, void *out, size_t n) \
+    {                                                                                                                  \
+        name(corners, y, x, out, n);                                                                                   \
     }
-#define MIXES(isa, target) \
-    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16) \
-    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8) MIX(isa, target, halve_f32) \
-    MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
+/* clang-format off */
+#define MIXES(isa, target)                                                                                              \
+    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16)               \
+    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8)                                                              \
+    MIX(isa, target, halve_f32) MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
+/* clang-format on */
 TQ_EVERY_ISA(MIXES)
 
 typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
@@ -245,19 +244,23 @@ static const struct mix_row {
     int32_t type;
     find_fn find;
     mix_fn mix[TQ_ISAS], twice[TQ_ISAS];
-} mixes[] = {
-    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32), {0}},
-    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8), {0}},
-    {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8), {0}},
-    {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}},
-}, optimized_mixes[] = {
-    {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32)},
-    {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8), {0}},
-}, xnnpack_mixes[] = {
-    {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32), {0}},
-    {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8), {0}},
-    {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8), {0}},
-};
+} mixes[] =
+    {
+        {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32), {0}},
+        {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8), {0}},
+        {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8), {0}},
+        {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}},
+    },
+  optimized_mixes[] =
+      {
+          {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32)},
+          {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8), {0}},
+      },
+  xnnpack_mixes[] = {
+      {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32), {0}},
+      {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8), {0}},
+      {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8), {0}},
+  };
 
 static const struct mix_row *find_mix(const struct mix_row *from, size_t count, int32_t type)
 {

@@ -84,18 +84,18 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
     const float max = max_float(x, n), beta = s->beta;
     float sum = 0;
     TQ_EACH(i, n)
-        y[i] = tq_expf((x[i] - max) * beta);
+    y[i] = tq_expf((x[i] - max) * beta);
     TQ_EACH(i, n)
-        sum += y[i];
+    sum += y[i];
     TQ_EACH(i, n)
-        y[i] /= sum;
+    y[i] /= sum;
 }
 
 TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
 {
     const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
     TQ_EACH(i, n)
-        y[i] *= inverse;
+    y[i] *= inverse;
 }
 
 #define LOG_CHUNK 256
@@ -113,23 +113,23 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
     }
     const float log_sum = logf(sum);
     TQ_EACH(i, n)
-        y[i] = x[i] - max - log_sum;
+    y[i] = x[i] - max - log_sum;
 }
 
-#define FLOAT_ROWS(isa, target)                                                                         \
-    target static void softmax_float_##isa(const state *s, const void *in, void *out, size_t n)         \
-    {                                                                                                   \
-        softmax_floats(s, in, out, n);                                                                  \
-    }                                                                                                   \
-    target static void softmax_xnnpack_##isa(const state *s, const void *in, void *out, size_t n)       \
-    {                                                                                                   \
-        (void)s;                                                                                        \
-        softmax_xnnpack(in, out, n);                                                                    \
-    }                                                                                                   \
-    target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
-    {                                                                                                   \
-        (void)s;                                                                                        \
-        log_softmax_floats(in, out, n);                                                                 \
+#define FLOAT_ROWS(isa, target)                                                                     \
+    target static void softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
+    {                                                                                               \
+        softmax_floats(s, in, out, n);                                                              \
+    }                                                                                               \
+    target static void softmax_xnnpack_##isa(const state *s, const void *in, void *out, size_t n)   \
+    {                                                                                               \
+        (void)s;                                                                                    \
+        softmax_xnnpack(in, out, n);                                                                \
+    }                                                                                               \
+    target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n) \
+    {                                                                                               \
+        (void)s;                                                                                    \
+        log_softmax_floats(in, out, n);                                                             \
     }
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
@@ -143,14 +143,15 @@ static void softmax_half(const state *s, const void *in, void *out, size_t n)
     uint16_t *y = out;
     float max = -65504.0f, sum = 0;
     TQ_EACH(i, n)
-        max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
-    TQ_EACH(i, n) {
+    max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
+    TQ_EACH(i, n)
+    {
         float exponential = expf((tq_half_to_float(x[i]) - max) * s->beta);
         y[i] = tq_float_to_half(exponential);
         sum += exponential;
     }
     TQ_EACH(i, n)
-        y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
+    y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
 }
 
 /* ---- rows of 8-bit codes ---- */
@@ -165,7 +166,7 @@ static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
 {
     uint8_t max = 0;
     TQ_EACH(i, n)
-        max = place_of(codes[i], s) > max ? place_of(codes[i], s) : max;
+    max = place_of(codes[i], s) > max ? place_of(codes[i], s) : max;
     return max;
 }
 
@@ -174,7 +175,7 @@ static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t m
 {
     uint64_t sum = 0;
     TQ_EACH(i, n)
-        sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
+    sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
     return sum;
 }
 
@@ -219,20 +220,21 @@ static inline int32_t log_softmax_code(const state *s, const row_sum *r, int bel
 }
 
 /* Long rows compute the code of each of the 256 differences once. */
-#define CODES(name, T, of_sum, of_difference)                                         \
-    static void name(const state *s, const void *in, void *out, size_t n)             \
-    {                                                                                 \
-        const uint8_t *from = in;                                                     \
-        T *to = out;                                                                  \
-        T codes[256];                                                                 \
-        const uint8_t max = max_of(s, from, n);                                       \
-        const row_sum r = of_sum(s, sum_of(s, from, n, max));                         \
-        for (int below = 0; n >= 256 && below < 256; below++)                         \
-            codes[below] = (T)of_difference(s, &r, below);                            \
-        TQ_EACH(i, n) {                                                            \
-            const uint8_t below = (uint8_t)(max - place_of(from[i], s));              \
-            to[i] = n >= 256 ? codes[below] : (T)of_difference(s, &r, below);         \
-        }                                                                             \
+#define CODES(name, T, of_sum, of_difference)                                 \
+    static void name(const state *s, const void *in, void *out, size_t n)     \
+    {                                                                         \
+        const uint8_t *from = in;                                             \
+        T *to = out;                                                          \
+        T codes[256];                                                         \
+        const uint8_t max = max_of(s, from, n);                               \
+        const row_sum r = of_sum(s, sum_of(s, from, n, max));                 \
+        for (int below = 0; n >= 256 && below < 256; below++)                 \
+            codes[below] = (T)of_difference(s, &r, below);                    \
+        TQ_EACH(i, n)                                                         \
+        {                                                                     \
+            const uint8_t below = (uint8_t)(max - place_of(from[i], s));      \
+            to[i] = n >= 256 ? codes[below] : (T)of_difference(s, &r, below); \
+        }                                                                     \
     }
 CODES(softmax_to_8, uint8_t, softmax_sum, softmax_code)
 CODES(softmax_to_16, int16_t, softmax_sum, softmax_code)
@@ -245,7 +247,7 @@ static float sum_of_table(const state *s, const uint8_t *codes, size_t n, uint8_
 {
     float sum = 0;
     TQ_EACH(i, n)
-        sum += s->table[(uint8_t)(max - place_of(codes[i], s))];
+    sum += s->table[(uint8_t)(max - place_of(codes[i], s))];
     return sum;
 }
 
@@ -271,7 +273,8 @@ static int shares_above_0(const state *s, float inverse)
 
 static int32_t log_code(const state *s, float offset, int32_t q)
 {
-    return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low, s->out_high);
+    return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low,
+                               s->out_high);
 }
 
 /* The code that stands at a place among 0 to 255. */
@@ -280,21 +283,22 @@ static int32_t code_at(const state *s, int32_t place)
     return s->in_bias ? place - 128 : place;
 }
 
-#define SHARES(name, T)                                                                  \
-    static void name(const state *s, const void *in, void *out, size_t n)                \
-    {                                                                                    \
-        const uint8_t *from = in;                                                        \
-        T *to = out, codes[256];                                                         \
-        const uint8_t max = max_of(s, from, n);                                          \
-        const float inverse = 1.0f / (sum_of_table(s, from, n, max) * s->out_scale);     \
-        const int count = n >= 256 ? shares_above_0(s, inverse) : 0;                     \
+#define SHARES(name, T)                                                                          \
+    static void name(const state *s, const void *in, void *out, size_t n)                        \
+    {                                                                                            \
+        const uint8_t *from = in;                                                                \
+        T *to = out, codes[256];                                                                 \
+        const uint8_t max = max_of(s, from, n);                                                  \
+        const float inverse = 1.0f / (sum_of_table(s, from, n, max) * s->out_scale);             \
+        const int count = n >= 256 ? shares_above_0(s, inverse) : 0;                             \
         const T none = (T)tq_clamp_i64(s->truncates ? 0 : s->out_zero, s->out_low, s->out_high); \
-        for (int below = 0; n >= 256 && below < 256; below++)                            \
-            codes[below] = below < count ? (T)share_code(s, inverse, below) : none;      \
-        TQ_EACH(i, n) {                                                               \
-            const uint8_t below = (uint8_t)(max - place_of(from[i], s));                 \
-            to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);          \
-        }                                                                                \
+        for (int below = 0; n >= 256 && below < 256; below++)                                    \
+            codes[below] = below < count ? (T)share_code(s, inverse, below) : none;              \
+        TQ_EACH(i, n)                                                                            \
+        {                                                                                        \
+            const uint8_t below = (uint8_t)(max - place_of(from[i], s));                         \
+            to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);                  \
+        }                                                                                        \
     }
 SHARES(shares_to_8, uint8_t)
 SHARES(shares_to_16, int16_t)
@@ -305,7 +309,7 @@ static void logs_to_8(const state *s, const void *in, void *out, size_t n)
     const float log_sum = logf(sum_of_table(s, from, n, max));
     const float offset = (s->in_scale * (float)code_at(s, max) + log_sum) / s->out_scale;
     TQ_EACH(i, n)
-        ((uint8_t *)out)[i] = (uint8_t)log_code(s, offset, code_at(s, place_of(from[i], s)));
+    ((uint8_t *)out)[i] = (uint8_t)log_code(s, offset, code_at(s, place_of(from[i], s)));
 }
 
 /* ---- rows of INT16 ---- */
@@ -313,7 +317,8 @@ static void logs_to_8(const state *s, const void *in, void *out, size_t n)
 static inline int16_t exponential_16(const state *s, int32_t difference)
 {
     int32_t at = tq_multiply_fixed(difference, s->rescale);
-    return tq_lookup_point((int16_t)tq_clamp_i64((int64_t)at + INT16_MAX, INT16_MIN, INT16_MAX), s->points->exponential);
+    return tq_lookup_point((int16_t)tq_clamp_i64((int64_t)at + INT16_MAX, INT16_MIN, INT16_MAX),
+                           s->points->exponential);
 }
 
 static void softmax_16(const state *s, const void *in, void *out, size_t n)
@@ -322,8 +327,9 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     int16_t *y = out, max = INT16_MIN;
     int64_t sum = 0; /* Q15 */
     TQ_EACH(i, n)
-        max = x[i] > max ? x[i] : max;
-    TQ_EACH(i, n) {
+    max = x[i] > max ? x[i] : max;
+    TQ_EACH(i, n)
+    {
         y[i] = exponential_16(s, x[i] - max);
         sum += y[i];
     }
@@ -332,7 +338,8 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     int64_t place = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
     int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->points->inverse);
     int right = 31 - zeros;
-    TQ_EACH(i, n) {
+    TQ_EACH(i, n)
+    {
         int64_t share = ((int64_t)y[i] * inverse + ((int64_t)1 << (right - 1))) >> right;
         y[i] = (int16_t)tq_clamp_i64(share, 0, INT16_MAX);
     }
@@ -360,10 +367,9 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     const tq_tensor *in = node->in[0], *out = node->out[0];
     state *s = node->state;
-    s->points = node->kept;
+    s->points = node->prepacked;
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
-    walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type),
-              depth * tq_element_bytes(out->type)};
+    walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type)};
     if (count == 0)
         return TQ_OK;
     tq_parallel_for(count / depth, 1, count > THREAD_PAYS ? node->threads : 1, run_rows, &w);
@@ -430,7 +436,7 @@ static tq_status check_softmax_output(const tq_node *node, float scale, int32_t 
 
 static void make_points(tq_node *node)
 {
-    points *p = node->kept;
+    points *p = node->prepacked;
     tq_lookup_points_f64(exp_f64, POINT_STEP * (INT16_MIN - INT16_MAX), POINT_STEP * 0, 2.0 / 65535, p->exponential);
     tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, p->inverse);
 }
@@ -444,7 +450,7 @@ static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *er
     float scaled = tq_scale_at(node->in[0], 0) * beta;
     TQ_TRY(tq_fixed_find(node, scaled / POINT_STEP, &s->rescale, error));
     s->row = softmax_16;
-    return tq_node_keep(node, sizeof(points), make_points, NULL, 0, error);
+    return tq_node_prepack(node, sizeof(points), make_points, NULL, 0, error);
 }
 
 static tq_status begin(tq_node *node, unsigned types, state **out, tq_error *error)

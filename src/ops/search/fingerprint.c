@@ -125,7 +125,7 @@ static uint64_t over_64(const unsigned char *s, size_t n)
 
 uint64_t tq_fingerprint64(const void *bytes, size_t size)
 {
-    return size <= 16 ? up_to_16(bytes, size)
+    return size <= 16   ? up_to_16(bytes, size)
            : size <= 32 ? up_to_32(bytes, size)
            : size <= 64 ? up_to_64(bytes, size)
                         : over_64(bytes, size);

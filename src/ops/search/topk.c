@@ -10,11 +10,11 @@
 /* Whether the a-th of a row comes before the b-th. */
 typedef bool (*before_fn)(const void *row, int32_t a, int32_t b);
 
-#define BEFORE(name, type)                                                     \
-    static bool before_##name(const void *row, int32_t a, int32_t b)           \
-    {                                                                          \
-        type x = ((const type *)row)[a], y = ((const type *)row)[b];           \
-        return x != y ? x > y : a < b;                                         \
+#define BEFORE(name, type)                                           \
+    static bool before_##name(const void *row, int32_t a, int32_t b) \
+    {                                                                \
+        type x = ((const type *)row)[a], y = ((const type *)row)[b]; \
+        return x != y ? x > y : a < b;                               \
     }
 BEFORE(i8, int8_t)
 BEFORE(u8, uint8_t)

@@ -18,7 +18,7 @@ static tq_status where_shape(tq_node *node, tq_error *error)
 {
     size_t count = 0, all = tq_tensor_count(node->in[0]);
     TQ_EACH(i, all)
-        count += is_set(node->in[0], i);
+    count += is_set(node->in[0], i);
     tq_shape shape = {2, {0, node->in[0]->shape.rank}};
     TQ_TRY(tq_dim_of(node, (int64_t)count, &shape.dims[0], error));
     return tq_output_shape(node, 0, &shape, error);
@@ -30,7 +30,8 @@ static tq_status eval_where(tq_node *node, tq_error *error)
     const tq_shape *shape = &node->in[0]->shape;
     int64_t *to = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         if (!is_set(node->in[0], i))
             continue;
         size_t rest = i;
@@ -45,8 +46,10 @@ static tq_status eval_where(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_where(tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL) | TQ_T(FLOAT32) | TQ_T(INT64) | TQ_T(INT32) | TQ_T(INT16) | TQ_T(INT8) |
-                                       TQ_T(UINT8) | TQ_T(UINT32), error));
+    TQ_TRY(tq_check_input(node, 0,
+                          TQ_T(BOOL) | TQ_T(FLOAT32) | TQ_T(INT64) | TQ_T(INT32) | TQ_T(INT16) | TQ_T(INT8) |
+                              TQ_T(UINT8) | TQ_T(UINT32),
+                          error));
     TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT64), error));
     node->eval = eval_where;

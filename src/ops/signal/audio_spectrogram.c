@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AudioSpectrogram, a custom operator: [samples, channels] to [channels, frames, bins]: the power, or its square root, of
- * the frames of window_size samples, `stride` apart, under a periodic Hann window, padded with 0 to the next power of two.
- * In double precision.
- * Source: LiteRT f6745779, tflite/kernels/audio_spectrogram.cc, internal/spectrogram.cc.
+ * AudioSpectrogram, a custom operator: [samples, channels] to [channels, frames, bins]: the power, or its square root,
+ * of the frames of window_size samples, `stride` apart, under a periodic Hann window, padded with 0 to the next power
+ * of two. In double precision. Source: LiteRT f6745779, tflite/kernels/audio_spectrogram.cc, internal/spectrogram.cc.
  */
 #include <math.h>
 #include <string.h>
@@ -47,7 +46,7 @@ static tq_status make_window(tq_node *node, spectrogram *s, tq_error *error)
     TQ_TRY(tq_node_memory(node, s->window_size, sizeof *s->window, &s->window, error));
     TQ_TRY(tq_node_memory(node, s->length / 2, sizeof *s->roots, &s->roots, error));
     TQ_EACH(i, s->window_size)
-        s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
+    s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
     tq_fft_roots(s->roots, s->length);
     return tq_node_scratch(node, s->length * sizeof(tq_complex), error);
 }

@@ -49,7 +49,7 @@ static int16_t round_15(int32_t x)
 #define HALF(a) wrap_16((a) >> 1)
 #define HALF_ADD(a, b) wrap_16(((a) + (b)) >> 1)
 #define HALF_SUB(a, b) wrap_16(((a) - (b)) >> 1)
-#define COSINE(x) (int16_t) floor(0.5 + INT16_MAX * (x))
+#define COSINE(x) (int16_t)floor(0.5 + INT16_MAX * (x))
 #include "ops/signal/real_fft_body.h"
 
 static int32_t wrap_32(int64_t x)
@@ -74,7 +74,7 @@ static int32_t round_31(int64_t x)
 #define HALF(a) ((a) >> 1)
 #define HALF_ADD(a, b) (wrap_32((int64_t)(a) + (b)) >> 1)
 #define HALF_SUB(a, b) (wrap_32((int64_t)(a) - (b)) >> 1)
-#define COSINE(x) (int32_t) floor(0.5 + INT32_MAX * (x))
+#define COSINE(x) (int32_t)floor(0.5 + INT32_MAX * (x))
 #include "ops/signal/real_fft_body.h"
 
 /* Finds the stages of n complex values; false: n has a prime factor above 5. */
@@ -98,8 +98,8 @@ tq_status tq_real_fft_make(tq_node *node, int32_t type, int64_t length, bool inv
                           (long long)length);
     tq_real_fft fft = {.half = (int32_t)(length / 2), .inverse = inverse};
     if (!find_stages(&fft, fft.half))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has fft_length %lld; half of it needs to be a product of 2, 3 and 5",
-                          (long long)length);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "has fft_length %lld; half of it needs to be a product of 2, 3 and 5", (long long)length);
     size_t complex_bytes = 2 * tq_element_bytes(type);
     TQ_TRY(tq_node_memory(node, (uint64_t)fft.half, complex_bytes, &fft.roots, error));
     TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, complex_bytes, &fft.twists, error));

@@ -29,7 +29,8 @@ typedef struct tq_real_fft {
 
 /* Stages and roots for a signal of `length` values of a type, FLOAT32, INT16 or INT32.  TQ_BAD_OPERATOR: the length is
    odd, below 4, above 2^24, or has a prime factor above 5. */
-tq_status tq_real_fft_make(tq_node *node, int32_t type, int64_t length, bool inverse, tq_real_fft *out, tq_error *error);
+tq_status tq_real_fft_make(tq_node *node, int32_t type, int64_t length, bool inverse, tq_real_fft *out,
+                           tq_error *error);
 
 /* signal [2 half] to spectrum [half + 1] complex values, or back if `inverse`.  room: [half] complex values.  The
    inverse is not divided by the length. */

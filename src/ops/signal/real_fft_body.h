@@ -46,14 +46,14 @@ static NAME(complex) NAME(minus_turned)(NAME(complex) a, NAME(complex) b)
     return (NAME(complex)){ADD(a.re, b.im), SUB(a.im, b.re)};
 }
 
-static void NAME(by_2)(NAME(complex) *x, size_t m, NAME(complex) w)
+static void NAME(by_2)(NAME(complex) * x, size_t m, NAME(complex) w)
 {
     NAME(complex) a = NAME(share)(x[0], 2), b = NAME(product)(NAME(share)(x[m], 2), w);
     x[m] = NAME(difference)(a, b);
     x[0] = NAME(sum)(a, b);
 }
 
-static void NAME(by_3)(NAME(complex) *x, size_t m, NAME(complex) w1, NAME(complex) w2, SCALAR sine)
+static void NAME(by_3)(NAME(complex) * x, size_t m, NAME(complex) w1, NAME(complex) w2, SCALAR sine)
 {
     NAME(complex) a = NAME(share)(x[0], 3);
     NAME(complex) b = NAME(product)(NAME(share)(x[m], 3), w1), c = NAME(product)(NAME(share)(x[2 * m], 3), w2);
@@ -65,7 +65,7 @@ static void NAME(by_3)(NAME(complex) *x, size_t m, NAME(complex) w1, NAME(comple
     x[m] = NAME(plus_turned)(rest, apart);
 }
 
-static void NAME(by_4)(NAME(complex) *x, size_t m, const NAME(complex) *w, size_t step, bool inverse)
+static void NAME(by_4)(NAME(complex) * x, size_t m, const NAME(complex) * w, size_t step, bool inverse)
 {
     NAME(complex) a = NAME(share)(x[0], 4), b = NAME(product)(NAME(share)(x[m], 4), w[step]);
     NAME(complex) c = NAME(product)(NAME(share)(x[2 * m], 4), w[2 * step]);
@@ -79,21 +79,26 @@ static void NAME(by_4)(NAME(complex) *x, size_t m, const NAME(complex) *w, size_
     x[3 * m] = inverse ? minus : plus;
 }
 
-static void NAME(by_5)(NAME(complex) *x, size_t m, const NAME(complex) *w, size_t step, NAME(complex) y, NAME(complex) z)
+static void NAME(by_5)(NAME(complex) * x, size_t m, const NAME(complex) * w, size_t step, NAME(complex) y,
+                       NAME(complex) z)
 {
     NAME(complex) a = NAME(share)(x[0], 5), p[5];
     for (size_t q = 1; q < 5; q++)
         p[q] = NAME(product)(NAME(share)(x[q * m], 5), w[q * step]);
     NAME(complex) outer = NAME(sum)(p[1], p[4]), outer_apart = NAME(difference)(p[1], p[4]);
     NAME(complex) inner = NAME(sum)(p[2], p[3]), inner_apart = NAME(difference)(p[2], p[3]);
-    NAME(complex) near = {ADD(ADD(a.re, MUL(outer.re, y.re)), MUL(inner.re, z.re)),
-                         ADD(ADD(a.im, MUL(outer.im, y.re)), MUL(inner.im, z.re))};
-    NAME(complex) near_turn = {ADD(MUL(outer_apart.im, y.im), MUL(inner_apart.im, z.im)),
-                              SUB(NEG(MUL(outer_apart.re, y.im)), MUL(inner_apart.re, z.im))};
-    NAME(complex) far = {ADD(ADD(a.re, MUL(outer.re, z.re)), MUL(inner.re, y.re)),
-                        ADD(ADD(a.im, MUL(outer.im, z.re)), MUL(inner.im, y.re))};
-    NAME(complex) far_turn = {ADD(NEG(MUL(outer_apart.im, z.im)), MUL(inner_apart.im, y.im)),
-                             SUB(MUL(outer_apart.re, z.im), MUL(inner_apart.re, y.im))};
+    NAME(complex)
+    near = {ADD(ADD(a.re, MUL(outer.re, y.re)), MUL(inner.re, z.re)),
+            ADD(ADD(a.im, MUL(outer.im, y.re)), MUL(inner.im, z.re))};
+    NAME(complex)
+    near_turn = {ADD(MUL(outer_apart.im, y.im), MUL(inner_apart.im, z.im)),
+                 SUB(NEG(MUL(outer_apart.re, y.im)), MUL(inner_apart.re, z.im))};
+    NAME(complex)
+    far = {ADD(ADD(a.re, MUL(outer.re, z.re)), MUL(inner.re, y.re)),
+           ADD(ADD(a.im, MUL(outer.im, z.re)), MUL(inner.im, y.re))};
+    NAME(complex)
+    far_turn = {ADD(NEG(MUL(outer_apart.im, z.im)), MUL(inner_apart.im, y.im)),
+                SUB(MUL(outer_apart.re, z.im), MUL(inner_apart.re, y.im))};
     x[0] = NAME(sum)(a, NAME(sum)(outer, inner));
     x[m] = NAME(difference)(near, near_turn);
     x[4 * m] = NAME(sum)(near, near_turn);
@@ -102,7 +107,8 @@ static void NAME(by_5)(NAME(complex) *x, size_t m, const NAME(complex) *w, size_
 }
 
 /* Transforms every step-th value from `in`, from stage `stage` on; recursion depth: the number of stages. */
-static void NAME(transform)(const tq_real_fft *fft, NAME(complex) *out, const NAME(complex) *in, size_t step, int stage)
+static void NAME(transform)(const tq_real_fft *fft, NAME(complex) * out, const NAME(complex) * in, size_t step,
+                            int stage)
 {
     const NAME(complex) *roots = fft->roots;
     size_t p = (size_t)fft->radix[stage], m = (size_t)fft->span[stage];
@@ -120,7 +126,7 @@ static void NAME(transform)(const tq_real_fft *fft, NAME(complex) *out, const NA
         }
 }
 
-static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(complex) *out, NAME(complex) *room)
+static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(complex) * out, NAME(complex) * room)
 {
     const NAME(complex) *twists = fft->twists;
     size_t n = (size_t)fft->half;
@@ -137,7 +143,7 @@ static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(com
     }
 }
 
-static void NAME(backward)(const tq_real_fft *fft, const NAME(complex) *in, SCALAR *signal, NAME(complex) *room)
+static void NAME(backward)(const tq_real_fft *fft, const NAME(complex) * in, SCALAR *signal, NAME(complex) * room)
 {
     const NAME(complex) *twists = fft->twists;
     size_t n = (size_t)fft->half;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RFFT2D: the first w / 2 + 1 columns of the transform of each h x w matrix, whose rows and columns are cut or padded with
- * 0 to h and w, input 1.  In double precision.
- * Source: LiteRT f6745779, tflite/kernels/rfft2d.cc.
+ * RFFT2D: the first w / 2 + 1 columns of the transform of each h x w matrix, whose rows and columns are cut or padded
+ * with 0 to h and w, input 1.  In double precision. Source: LiteRT f6745779, tflite/kernels/rfft2d.cc.
  */
 #include "ops/check.h"
 #include "ops/movement/movement.h"
@@ -51,8 +50,7 @@ static tq_status eval(tq_node *node, tq_error *error)
         const float *from = (const float *)node->in[0]->data + m * rows * columns;
         for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
             for (size_t x = 0; x < s->width; x++)
-                matrix[y * s->width + x] =
-                    (tq_complex){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
+                matrix[y * s->width + x] = (tq_complex){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
         transform_matrix(s, roots, matrix);
         for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
             for (size_t x = 0; x < bins; x++, to += 2) {
@@ -68,8 +66,8 @@ static tq_status rfft2d_shape(tq_node *node, tq_error *error)
     rfft *s = node->state;
     int64_t height = tq_integer_at(node->in[1], 0), width = tq_integer_at(node->in[1], 1);
     if (!is_power_of_two(height) || !is_power_of_two(width) || height > INT32_MAX || width > INT32_MAX)
-        return tq_input_fail(node, 1, error, "has %lld and %lld; it needs powers of two",
-                             (long long)height, (long long)width);
+        return tq_input_fail(node, 1, error, "has %lld and %lld; it needs powers of two", (long long)height,
+                             (long long)width);
     tq_shape shape = node->in[0]->shape;
     shape.dims[shape.rank - 2] = (int32_t)height;
     shape.dims[shape.rank - 1] = (int32_t)(width / 2 + 1);

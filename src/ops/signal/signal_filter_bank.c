@@ -47,8 +47,10 @@ static tq_status check_band(const tq_node *node, size_t k, int bin, int weight, 
 {
     size_t bins = tq_tensor_count(node->in[ENERGIES]), weights = tq_tensor_count(node->in[WEIGHTS]);
     if (width > 0 && (bin < 0 || weight < 0 || (size_t)(bin + width) > bins || (size_t)(weight + width) > weights))
-        return tq_op_fail(node, error, TQ_BAD_DATA, "band %zu is %d bins from %d with weights from %d; there are %zu bins and "
-                          "%zu weights", k, width, bin, weight, bins, weights);
+        return tq_op_fail(node, error, TQ_BAD_DATA,
+                          "band %zu is %d bins from %d with weights from %d; there are %zu bins and "
+                          "%zu weights",
+                          k, width, bin, weight, bins, weights);
     return TQ_OK;
 }
 
@@ -117,7 +119,7 @@ static tq_status eval_square_root(tq_node *node, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_DATA, "is asked to shift by %d bits; it can by 0 to 31", (int)bits);
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count)
-        out[i] = root_of(x[i]) >> bits;
+    out[i] = root_of(x[i]) >> bits;
     return TQ_OK;
 }
 
@@ -148,7 +150,8 @@ static tq_status eval_subtraction(tq_node *node, tq_error *error)
     const uint32_t *x = node->in[0]->data;
     uint32_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         uint32_t scaled = x[i] << s->smoothing_bits;
         uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->retain[i & 1];
         uint32_t noise = (uint32_t)(mixed >> s->bits), taken = noise > scaled ? scaled : noise;
@@ -236,7 +239,8 @@ static tq_status eval_gain(tq_node *node, tq_error *error)
     const uint32_t *x = node->in[0]->data, *noise = node->in[1]->data;
     uint32_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         uint32_t gain = (uint32_t)(int32_t)gain_of(noise[i], node->in[2]->data);
         out[i] = shrink((uint32_t)((uint64_t)x[i] * gain >> s->shift));
     }
@@ -290,10 +294,12 @@ static tq_status eval_log(tq_node *node, tq_error *error)
     const uint32_t *x = node->in[0]->data;
     int16_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count) {
+    TQ_EACH(i, count)
+    {
         uint32_t scaled = x[i] << s->shift, result = 0;
         if (scaled > 1) {
-            uint32_t natural = (uint32_t)((UINT64_C(45426) * log2_of(s, scaled) + 32768) >> 16); /* 45426 / 2^16 is ln 2 */
+            uint32_t natural =
+                (uint32_t)((UINT64_C(45426) * log2_of(s, scaled) + 32768) >> 16); /* 45426 / 2^16 is ln 2 */
             result = (s->scale * natural + 32768) >> 16;
         }
         out[i] = (int16_t)(result < INT16_MAX ? result : INT16_MAX);

@@ -312,7 +312,8 @@ tq_status tq_prepare_signal_overlap_add(tq_node *node, tq_error *error)
     *s = (overlap){tq_shape_span(&shape, 0, shape.rank - 2), (size_t)frames, (size_t)frame, (size_t)step, NULL};
     TQ_TRY(tq_node_memory(node, (uint64_t)s->rows * s->frame, tq_element_bytes(node->in[0]->type), &s->sums, error));
     if (frames * step > INT32_MAX)
-        return tq_input_fail(node, 0, error, "has %d frames of %lld steps, more than 2^31", (int)frames, (long long)step);
+        return tq_input_fail(node, 0, error, "has %d frames of %lld steps, more than 2^31", (int)frames,
+                             (long long)step);
     shape.dims[shape.rank - 2] = (int32_t)(frames * step);
     shape.rank--;
     node->eval = eval_overlap_add;

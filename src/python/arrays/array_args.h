@@ -59,9 +59,9 @@ static inline uint8_t tq_py_code_mask(const tq_py_type *type)
 
 /* `object` as a C-contiguous, aligned array in native byte order: itself where it is one, else a copy.
 
-   As integers: narrow ml_dtypes integers become int8 or uint8, whose upper bits stay masked where they are quantized values;
-   Python's integers become int32; other types are a TypeError that says which are `needed`.
-   As real numbers: integers and long doubles become float64. */
+   As integers: narrow ml_dtypes integers become int8 or uint8, whose upper bits stay masked where they are quantized
+   values; Python's integers become int32; other types are a TypeError that says which are `needed`. As real numbers:
+   integers and long doubles become float64. */
 PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
@@ -119,8 +119,8 @@ typedef struct tq_py_column {
 bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p);
 bool tq_py_multipliers(tq_py_column *c, PyObject *object, const tq_py_parameters *p, bool float32);
 /* NULL stands for 0.  Values must be in [low, high], the range of the type that `of` names. */
-bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, const tq_py_parameters *p,
-                       int32_t low, int32_t high, const char *of);
+bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, const tq_py_parameters *p, int32_t low,
+                       int32_t high, const char *of);
 void tq_py_column_free(tq_py_column *c);
 
 static inline tq_column_f32 tq_py_f32(const tq_py_column *c)

@@ -92,8 +92,8 @@ bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p)
         return is_scale(c->one.f32) || refuse_entry("scale", 0, false, value, SCALE_RULE);
     }
     bool narrow = PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_FLOAT32;
-    PyArrayObject *wide = tq_py_parameter_array(object, "scale", "fiu", "real numbers",
-                                                narrow ? NPY_FLOAT32 : NPY_FLOAT64, p);
+    PyArrayObject *wide =
+        tq_py_parameter_array(object, "scale", "fiu", "real numbers", narrow ? NPY_FLOAT32 : NPY_FLOAT64, p);
     if (!wide)
         return false;
     if (narrow) {
@@ -204,8 +204,8 @@ static bool many_zero_points(tq_py_column *c, PyArrayObject *array, const char *
     return true;
 }
 
-bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, const tq_py_parameters *p,
-                       int32_t low, int32_t high, const char *of)
+bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, const tq_py_parameters *p, int32_t low,
+                       int32_t high, const char *of)
 {
     *c = (tq_py_column){.data = &c->one};
     if (!object) {

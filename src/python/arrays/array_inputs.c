@@ -17,11 +17,11 @@ static PyArrayObject *refuse_input(PyArrayObject *array, const char *argument, c
 /* Python's integers have no width: they become int32 where they fit. */
 static PyArrayObject *narrow_integers(PyArrayObject *array, const char *argument)
 {
-    PyArrayObject *wide = (PyArrayObject *)PyArray_FROMANY((PyObject *)array, NPY_INT64, 0, 0,
-                                                             NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST);
+    PyArrayObject *wide =
+        (PyArrayObject *)PyArray_FROMANY((PyObject *)array, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST);
     Py_DECREF(array);
-    PyArrayObject *narrow = wide ? (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(wide), PyArray_DIMS(wide), NPY_INT32)
-                                 : NULL;
+    PyArrayObject *narrow =
+        wide ? (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(wide), PyArray_DIMS(wide), NPY_INT32) : NULL;
     if (!narrow) {
         Py_XDECREF(wide);
         return NULL;
@@ -49,7 +49,7 @@ static PyArrayObject *unmask(PyArrayObject *array, tq_py_type *type)
                                                              tq_py_element_number(type->element));
     if (wide) {
         tq_extend_values(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_code_mask(type), type->low < 0,
-                        PyArray_DATA(wide));
+                         PyArray_DATA(wide));
         type->masked = false;
     }
     Py_DECREF(array);
@@ -113,7 +113,6 @@ PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_ty
         return array;
     }
     if (!known || !tq_py_is_float(type))
-        return refuse_input(array, argument,
-                            "float32, float64, float16, bfloat16, or integers, which become float64");
+        return refuse_input(array, argument, "float32, float64, float16, bfloat16, or integers, which become float64");
     return array;
 }

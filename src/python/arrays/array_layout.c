@@ -69,9 +69,10 @@ static PyObject *wanted_shapes(const tq_py_parameters *p)
     memcpy(dims, PyArray_DIMS(p->array), (size_t)PyArray_NDIM(p->array) * sizeof *dims);
     dims[p->axis] = p->blocks;
     PyObject *shape = PyArray_IntTupleFromIntp(PyArray_NDIM(p->array), dims);
-    PyObject *text = shape ? PyUnicode_FromFormat("one value, or the shape %R: the input's, with axis %d counting blocks",
-                                                  shape, p->axis)
-                           : NULL;
+    PyObject *text = shape
+                         ? PyUnicode_FromFormat("one value, or the shape %R: the input's, with axis %d counting blocks",
+                                                shape, p->axis)
+                         : NULL;
     Py_XDECREF(shape);
     return text;
 }
@@ -87,8 +88,8 @@ static bool has_wanted_shape(PyArrayObject *array, const tq_py_parameters *p)
     if (rank != PyArray_NDIM(p->array))
         return false;
     for (int i = 0; i < rank; i++) {
-        npy_intp wanted = i == p->axis ? (p->has_blocks ? p->blocks : p->sets)
-                                       : (p->has_blocks ? PyArray_DIM(p->array, i) : 1);
+        npy_intp wanted =
+            i == p->axis ? (p->has_blocks ? p->blocks : p->sets) : (p->has_blocks ? PyArray_DIM(p->array, i) : 1);
         if (PyArray_DIM(array, i) != wanted)
             return false;
     }
@@ -121,7 +122,7 @@ static PyArrayObject *saturate_unsigned(PyArrayObject *array)
 }
 
 PyArrayObject *tq_py_parameter_array(PyObject *object, const char *argument, const char *kinds, const char *words,
-                                      int number, const tq_py_parameters *p)
+                                     int number, const tq_py_parameters *p)
 {
     PyArrayObject *array = tq_py_contiguous(object, argument, number == NPY_INT64 || number == NPY_INT32);
     if (!array)

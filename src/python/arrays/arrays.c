@@ -14,14 +14,10 @@
     {python_name, (PyCFunction)(void (*)(void))tq_py_##name, METH_FASTCALL | METH_KEYWORDS, tq_py_##name##_doc}
 
 static PyMethodDef methods[] = {
-    METHOD("quantize", quantize),
-    METHOD("dequantize", dequantize),
-    METHOD("requantize", requantize),
-    METHOD("pack", pack),
-    METHOD("unpack", unpack),
-    METHOD("kernel_variants", kernel_variants),
-    METHOD("_force_isa", force_isa),
-    {NULL, NULL, 0, NULL},
+    METHOD("quantize", quantize),     METHOD("dequantize", dequantize),
+    METHOD("requantize", requantize), METHOD("pack", pack),
+    METHOD("unpack", unpack),         METHOD("kernel_variants", kernel_variants),
+    METHOD("_force_isa", force_isa),  {NULL, NULL, 0, NULL},
 };
 
 /* "scalar, avx2, ..." */
@@ -40,16 +36,18 @@ static int warn_of_environment(void)
     size_t length = 0;
     const char *name = tq_cpu_unknown_name(getenv("TQ_DISABLE_CPU"), &length);
     if (tq_threads_wanted(threads) < 0 &&
-        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "the environment variable TQ_NUM_THREADS is '%.60s'; it needs to be a positive number, and is ignored",
-                         threads) < 0)
+        PyErr_WarnFormat(
+            PyExc_RuntimeWarning, 1,
+            "the environment variable TQ_NUM_THREADS is '%.60s'; it needs to be a positive number, and is ignored",
+            threads) < 0)
         return -1;
     if (!name)
         return 0;
     PyObject *unknown = PyUnicode_DecodeUTF8(name, (Py_ssize_t)length, "replace"), *known = feature_names();
     int result = unknown && known ? PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                                                      "the environment variable TQ_DISABLE_CPU names %R, which is no "
-                                                     "instruction set and is ignored; the names are %U", unknown, known)
+                                                     "instruction set and is ignored; the names are %U",
+                                                     unknown, known)
                                   : -1;
     Py_XDECREF(known);
     Py_XDECREF(unknown);

@@ -24,15 +24,16 @@ static tq_status run_fit(char **data, const npy_intp *strides, npy_intp n, const
     return TQ_OK;
 }
 
-PyDoc_STRVAR(fit_doc,
-"fit_scales_to_bias(weight_scale, input_scale, b)\n--\n\n"
-"(weight_scale, bias_scale), float32, grown where the bias's code would pass 2^30 - 1, as TFLiteConverter does.\n\n"
-"weight_scale: one, or one a channel. input_scale: the activation's. b: the bias, one value a channel; with one\n"
-"weight scale the greatest |b| counts. Where the code |b| / (input_scale * weight_scale) is too great, the\n"
-"bias's scale becomes |b| / (2^30 - 1) and the weight's that divided by input_scale. Quantize the weights with\n"
-"the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.\n"
-"ValueError: a scale or b that is not finite, weight_scale negative, input_scale not over 0. Source: kBiasMax of\n"
-"tflite/converter/quantization/common/quantization_lib/quantization_driver.cc.");
+PyDoc_STRVAR(
+    fit_doc,
+    "fit_scales_to_bias(weight_scale, input_scale, b)\n--\n\n"
+    "(weight_scale, bias_scale), float32, grown where the bias's code would pass 2^30 - 1, as TFLiteConverter does.\n\n"
+    "weight_scale: one, or one a channel. input_scale: the activation's. b: the bias, one value a channel; with one\n"
+    "weight scale the greatest |b| counts. Where the code |b| / (input_scale * weight_scale) is too great, the\n"
+    "bias's scale becomes |b| / (2^30 - 1) and the weight's that divided by input_scale. Quantize the weights with\n"
+    "the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.\n"
+    "ValueError: a scale or b that is not finite, weight_scale negative, input_scale not over 0. Source: kBiasMax of\n"
+    "tflite/converter/quantization/common/quantization_lib/quantization_driver.cc.");
 
 /* The greatest |b|, as an array without dimensions. */
 static PyArrayObject *greatest(PyArrayObject *b)
@@ -91,13 +92,16 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
     return TQ_OK;
 }
 
-PyDoc_STRVAR(quantize_bias_doc,
-"quantize_bias(b, input_scale, weight_scale, dtype='int32')\n--\n\n"
-"The quantized values of a bias: b times the float32 reciprocal of its scale (bias_quantization_params), rounded ties away from\n"
-"zero, within plus or minus the highest code; 0 where the scale is 0, and for NaN.\n\n"
-"b, input_scale, weight_scale: numbers or arrays, broadcast, read as float32. dtype: 'int32', or 'int64' for int16\n"
-"activations. Returns an array of that type, of the shape that the arguments broadcast to, or a scalar. ValueError: a\n"
-"scale that is negative or not finite. Source: SymmetricBiasQuantize (tflite/tools/optimize/quantization_utils.cc).");
+PyDoc_STRVAR(quantize_bias_doc, "quantize_bias(b, input_scale, weight_scale, dtype='int32')\n--\n\n"
+                                "The quantized values of a bias: b times the float32 reciprocal of its scale "
+                                "(bias_quantization_params), rounded ties away from\n"
+                                "zero, within plus or minus the highest code; 0 where the scale is 0, and for NaN.\n\n"
+                                "b, input_scale, weight_scale: numbers or arrays, broadcast, read as float32. dtype: "
+                                "'int32', or 'int64' for int16\n"
+                                "activations. Returns an array of that type, of the shape that the arguments broadcast "
+                                "to, or a scalar. ValueError: a\n"
+                                "scale that is negative or not finite. Source: SymmetricBiasQuantize "
+                                "(tflite/tools/optimize/quantization_utils.cc).");
 
 /* The row of `types` that dtype names, as a string or a NumPy dtype; -1 with an exception. */
 static int bias_type(PyObject *dtype, const char *const *types)

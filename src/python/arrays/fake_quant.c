@@ -101,19 +101,24 @@ done:
     return nudged;
 }
 
-PyDoc_STRVAR(fake_quant_doc,
-"fake_quant(x, min, max, num_bits=8, narrow_range=False, axis=None, *, rule='tflite', num_threads=None)\n--\n\n"
-"x moved to the nearest of the 2^num_bits values that quantized values between min and max stand for, as float32.\n\n"
-"x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a code; numbers, or with\n"
-"axis one a channel, in one dimension or as keepdims=True leaves them; min < max, or both 0, which gives zeros.\n"
-"num_bits: 2 to 16. narrow_range: the lowest code is not used. rule: 'tflite', the FAKE_QUANT operator's arithmetic,\n"
-"or 'tensorflow', FakeQuantWithMinMaxVars' and, with axis, its PerChannel form's (tq.rules()['fake_quant']): they\n"
-"differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities go to the ends of the range.\n"
-"num_threads: at most so many; None: as many as pay.\n\n"
-"Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal float32\n"
-"cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
-">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
-"array([0.       , 0.       , 0.       , 0.6666666], dtype=float32)");
+PyDoc_STRVAR(
+    fake_quant_doc,
+    "fake_quant(x, min, max, num_bits=8, narrow_range=False, axis=None, *, rule='tflite', num_threads=None)\n--\n\n"
+    "x moved to the nearest of the 2^num_bits values that quantized values between min and max stand for, as "
+    "float32.\n\n"
+    "x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a code; numbers, or "
+    "with\n"
+    "axis one a channel, in one dimension or as keepdims=True leaves them; min < max, or both 0, which gives zeros.\n"
+    "num_bits: 2 to 16. narrow_range: the lowest code is not used. rule: 'tflite', the FAKE_QUANT operator's "
+    "arithmetic,\n"
+    "or 'tensorflow', FakeQuantWithMinMaxVars' and, with axis, its PerChannel form's (tq.rules()['fake_quant']): they\n"
+    "differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities go to the ends of the range.\n"
+    "num_threads: at most so many; None: as many as pay.\n\n"
+    "Returns an array of x's shape. ValueError: a range that is empty, not finite, or whose scale or its reciprocal "
+    "float32\n"
+    "cannot hold; counts, an axis or num_bits that do not fit. TypeError: no real numbers.\n\n"
+    ">>> fake_quant([-0.1, 0.0, 0.3, 2.0], -1.0, 1.0, num_bits=2)\n"
+    "array([0.       , 0.       , 0.       , 0.6666666], dtype=float32)");
 
 static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -133,9 +138,8 @@ static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
     if (nudged)
         y = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_FLOAT32);
     if (y) {
-        Py_BEGIN_ALLOW_THREADS
-        tq_fake_quant((tq_fake_quant_rule)rule, o.axis != Py_None, nudged, view, PyArray_DATA(x), o.threads,
-                      PyArray_DATA(y));
+        Py_BEGIN_ALLOW_THREADS tq_fake_quant((tq_fake_quant_rule)rule, o.axis != Py_None, nudged, view, PyArray_DATA(x),
+                                             o.threads, PyArray_DATA(y));
         Py_END_ALLOW_THREADS
     }
     PyMem_Free(nudged);
@@ -166,14 +170,13 @@ static PyObject *gradient_arrays(PyObject *module, PyArrayObject *dy, PyArrayObj
         bool per_axis = o->axis != Py_None;
         tq_error error;
         tq_status status;
-        Py_BEGIN_ALLOW_THREADS
-        status = tq_fake_quant_gradient(nudged, view, PyArray_DATA(dy), PyArray_DATA(x), o->threads, PyArray_DATA(dx),
-                                        dmin, dmax, &error);
-        Py_END_ALLOW_THREADS
-        if (status)
-            tq_py_raise(PyModule_GetState(module), &error, NULL);
-        else {
-            PyObject *low = sums_array(dmin, view.channels, per_axis), *high = sums_array(dmax, view.channels, per_axis);
+        Py_BEGIN_ALLOW_THREADS status = tq_fake_quant_gradient(nudged, view, PyArray_DATA(dy), PyArray_DATA(x),
+                                                               o->threads, PyArray_DATA(dx), dmin, dmax, &error);
+        Py_END_ALLOW_THREADS if (status) tq_py_raise(PyModule_GetState(module), &error, NULL);
+        else
+        {
+            PyObject *low = sums_array(dmin, view.channels, per_axis),
+                     *high = sums_array(dmax, view.channels, per_axis);
             made = Py_BuildValue("NNN", PyArray_Return(dx), low, high); /* a NULL among them fails it */
             dx = NULL;
         }
@@ -183,14 +186,17 @@ static PyObject *gradient_arrays(PyObject *module, PyArrayObject *dy, PyArrayObj
     return made;
 }
 
-PyDoc_STRVAR(gradient_doc,
-"fake_quant_gradient(dy, x, min, max, num_bits=8, narrow_range=False, axis=None, *, num_threads=None)\n--\n\n"
-"(dx, dmin, dmax): the gradient of fake_quant, given dy, the gradient by its result. All float32.\n\n"
-"dx is dy where x lies within the nudged range and 0 elsewhere; dmin is the sum of dy where x lies below it and dmax\n"
-"where above, over everything or, with axis, over each channel, summed in double. Where min = max = 0, dx is dy.\n"
-"A NaN x has gradient 0. dy and x have the same shape; the rest as fake_quant's. Equal to TensorFlow's\n"
-"FakeQuantWithMinMaxVarsGradient and its PerChannel form (tensorflow/core/kernels/fake_quant_ops_functor.h). dx has\n"
-"x's shape, dmin and dmax are scalars or one a channel. ValueError and TypeError as fake_quant's.");
+PyDoc_STRVAR(
+    gradient_doc,
+    "fake_quant_gradient(dy, x, min, max, num_bits=8, narrow_range=False, axis=None, *, num_threads=None)\n--\n\n"
+    "(dx, dmin, dmax): the gradient of fake_quant, given dy, the gradient by its result. All float32.\n\n"
+    "dx is dy where x lies within the nudged range and 0 elsewhere; dmin is the sum of dy where x lies below it and "
+    "dmax\n"
+    "where above, over everything or, with axis, over each channel, summed in double. Where min = max = 0, dx is dy.\n"
+    "A NaN x has gradient 0. dy and x have the same shape; the rest as fake_quant's. Equal to TensorFlow's\n"
+    "FakeQuantWithMinMaxVarsGradient and its PerChannel form (tensorflow/core/kernels/fake_quant_ops_functor.h). dx "
+    "has\n"
+    "x's shape, dmin and dmax are scalars or one a channel. ValueError and TypeError as fake_quant's.");
 
 static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -199,8 +205,8 @@ static PyObject *fake_quant_gradient(PyObject *module, PyObject *args, PyObject 
     PyObject *dy_value, *x_value, *made = NULL;
     tq_axis_view view;
     tq_nudged *nudged = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|OOO$O:fake_quant_gradient", names, &dy_value, &x_value,
-                                     &o.min, &o.max, &o.bits_value, &o.narrow_value, &o.axis, &o.threads_value) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|OOO$O:fake_quant_gradient", names, &dy_value, &x_value, &o.min,
+                                     &o.max, &o.bits_value, &o.narrow_value, &o.axis, &o.threads_value) ||
         read_options(&o) < 0)
         return NULL;
     PyArrayObject *dy = tq_py_dense_floats(dy_value, "dy"), *x = dy ? tq_py_dense_floats(x_value, "x") : NULL;

@@ -51,12 +51,13 @@ static PyObject *integer_function(PyObject *module, const operand *operands, int
     return out ? PyArray_Return(out) : NULL;
 }
 
-PyDoc_STRVAR(high_mul_doc,
-"saturating_rounding_doubling_high_mul(a, b)\n--\n\n"
-"a * b / 2^31 rounded to the nearest int32, ties toward +infinity: gemmlowp's H.\n\n"
-"a, b: integers that fit int32, broadcast. Only (-2^31)^2 saturates, to 2^31 - 1. Returns int32.\n"
-"ValueError: integers beyond int32, shapes that do not broadcast. Source: SaturatingRoundingDoublingHighMul\n"
-"(gemmlowp/fixedpoint/fixedpoint.h).");
+PyDoc_STRVAR(
+    high_mul_doc,
+    "saturating_rounding_doubling_high_mul(a, b)\n--\n\n"
+    "a * b / 2^31 rounded to the nearest int32, ties toward +infinity: gemmlowp's H.\n\n"
+    "a, b: integers that fit int32, broadcast. Only (-2^31)^2 saturates, to 2^31 - 1. Returns int32.\n"
+    "ValueError: integers beyond int32, shapes that do not broadcast. Source: SaturatingRoundingDoublingHighMul\n"
+    "(gemmlowp/fixedpoint/fixedpoint.h).");
 
 static PyObject *high_mul(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -68,12 +69,14 @@ static PyObject *high_mul(PyObject *module, PyObject *args, PyObject *kwargs)
     return integer_function(module, o, 2, tq_fixed_high_mul);
 }
 
-PyDoc_STRVAR(divide_by_pot_doc,
-"rounding_divide_by_pot(x, exponent)\n--\n\n"
-"x / 2^exponent rounded to the nearest integer, ties away from zero: gemmlowp's R.\n\n"
-"x, exponent: integers that fit int32, broadcast. The runtime's exponents are 0 to 31; a negative one counts\n"
-"as 0, and beyond 32 the result is 0. Returns int32. ValueError: integers beyond int32, shapes that do not broadcast.\n"
-"Source: RoundingDivideByPOT (gemmlowp/fixedpoint/fixedpoint.h).");
+PyDoc_STRVAR(
+    divide_by_pot_doc,
+    "rounding_divide_by_pot(x, exponent)\n--\n\n"
+    "x / 2^exponent rounded to the nearest integer, ties away from zero: gemmlowp's R.\n\n"
+    "x, exponent: integers that fit int32, broadcast. The runtime's exponents are 0 to 31; a negative one counts\n"
+    "as 0, and beyond 32 the result is 0. Returns int32. ValueError: integers beyond int32, shapes that do not "
+    "broadcast.\n"
+    "Source: RoundingDivideByPOT (gemmlowp/fixedpoint/fixedpoint.h).");
 
 static PyObject *divide_by_pot(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -84,14 +87,16 @@ static PyObject *divide_by_pot(PyObject *module, PyObject *args, PyObject *kwarg
     return integer_function(module, o, 2, tq_fixed_divide_by_pot);
 }
 
-PyDoc_STRVAR(multiply_doc,
-"multiply_by_quantized_multiplier(x, multiplier, shift, rounding='double')\n--\n\n"
-"x * multiplier * 2^(shift - 31), rounded to int32 by the rule that `rounding` names.\n\n"
-"x, multiplier, shift: integers that fit int32, broadcast. The rules are those of requantize (tq.rules()).\n"
-"Rules 'double' and 'up' first shift x left by a positive shift; where that overflows, undefined in the\n"
-"runtime's C, it saturates, and so does every rule's result. 'single' takes shifts from -31 to 30 and reads others\n"
-"as the nearest of these. Returns int32. ValueError: integers beyond int32, shapes that do not broadcast. Source:\n"
-"MultiplyByQuantizedMultiplier (tflite/kernels/internal/common.cc).");
+PyDoc_STRVAR(
+    multiply_doc,
+    "multiply_by_quantized_multiplier(x, multiplier, shift, rounding='double')\n--\n\n"
+    "x * multiplier * 2^(shift - 31), rounded to int32 by the rule that `rounding` names.\n\n"
+    "x, multiplier, shift: integers that fit int32, broadcast. The rules are those of requantize (tq.rules()).\n"
+    "Rules 'double' and 'up' first shift x left by a positive shift; where that overflows, undefined in the\n"
+    "runtime's C, it saturates, and so does every rule's result. 'single' takes shifts from -31 to 30 and reads "
+    "others\n"
+    "as the nearest of these. Returns int32. ValueError: integers beyond int32, shapes that do not broadcast. Source:\n"
+    "MultiplyByQuantizedMultiplier (tflite/kernels/internal/common.cc).");
 
 static PyObject *multiply(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -105,14 +110,17 @@ static PyObject *multiply(PyObject *module, PyObject *args, PyObject *kwargs)
     return rule < 0 ? NULL : integer_function(module, o, 3, tq_fixed_multiply((tq_requantize_rule)rule));
 }
 
-PyDoc_STRVAR(multiply_i64_doc,
-"multiply_by_quantized_multiplier_int64(x, multiplier, shift)\n--\n\n"
-"The 64-bit form, of operators with int16 activations: floor((x * m + 2^(14 - shift)) / 2^(15 - shift)), where m is\n"
-"the multiplier's upper 15 bits, rounded: (multiplier + 2^15) >> 16, at most 0x7FFF.\n\n"
-"x: integers that fit int64; multiplier, shift: int32; broadcast. The runtime's contract is\n"
-"-2^47 <= x < 2^47, multiplier >= 0, -31 <= shift <= 14; arguments beyond it count as its ends, and the result\n"
-"saturates to int32. Returns int32. ValueError: integers beyond int64 or int32, shapes that do not broadcast. Source:\n"
-"MultiplyByQuantizedMultiplier of int64 (tflite/kernels/internal/common.cc).");
+PyDoc_STRVAR(
+    multiply_i64_doc,
+    "multiply_by_quantized_multiplier_int64(x, multiplier, shift)\n--\n\n"
+    "The 64-bit form, of operators with int16 activations: floor((x * m + 2^(14 - shift)) / 2^(15 - shift)), where m "
+    "is\n"
+    "the multiplier's upper 15 bits, rounded: (multiplier + 2^15) >> 16, at most 0x7FFF.\n\n"
+    "x: integers that fit int64; multiplier, shift: int32; broadcast. The runtime's contract is\n"
+    "-2^47 <= x < 2^47, multiplier >= 0, -31 <= shift <= 14; arguments beyond it count as its ends, and the result\n"
+    "saturates to int32. Returns int32. ValueError: integers beyond int64 or int32, shapes that do not broadcast. "
+    "Source:\n"
+    "MultiplyByQuantizedMultiplier of int64 (tflite/kernels/internal/common.cc).");
 
 static PyObject *multiply_i64(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -134,12 +142,14 @@ static tq_status run_quantize(char **data, const npy_intp *strides, npy_intp n, 
     return run_fixed(data, strides, n, context, error);
 }
 
-PyDoc_STRVAR(quantize_multiplier_doc,
-"quantize_multiplier(real, *, rounding='double')\n--\n\n"
-"(multiplier, shift) with real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, ties away from zero.\n\n"
-"real: finite numbers, of any shape and sign. 0 and what is below 2^-32 gives (0, 0). With rounding='single' a\n"
-"shift above 30 saturates to (2^31 - 1, 30), as in builds with TFLITE_SINGLE_ROUNDING. Returns two int32 of real's\n"
-"shape. ValueError: NaN or infinity. Source: QuantizeMultiplier (tflite/kernels/internal/quantization_util.cc).");
+PyDoc_STRVAR(
+    quantize_multiplier_doc,
+    "quantize_multiplier(real, *, rounding='double')\n--\n\n"
+    "(multiplier, shift) with real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, ties away from zero.\n\n"
+    "real: finite numbers, of any shape and sign. 0 and what is below 2^-32 gives (0, 0). With rounding='single' a\n"
+    "shift above 30 saturates to (2^31 - 1, 30), as in builds with TFLITE_SINGLE_ROUNDING. Returns two int32 of "
+    "real's\n"
+    "shape. ValueError: NaN or infinity. Source: QuantizeMultiplier (tflite/kernels/internal/quantization_util.cc).");
 
 static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject *kwargs)
 {

@@ -9,12 +9,12 @@
 #include "python/arrays/operands.h"
 #include "quant/measure.h"
 
-#define COMMON_DOC                                                                                                  \
-    "x, y: arrays of one shape, of any strides and byte orders, each of any real dtype (also bfloat16, float16,\n"  \
-    "    integers, bool). Elements are read as float64, without a copy of the array unless its bytes are\n"   \
-    "    swapped or its type is rarer than these: d = x - y.\n"                                                     \
-    "axis: measure each index along it apart; None: everything together. num_threads: at most so many; None: as\n"  \
-    "    many as pay, up to TQ_NUM_THREADS or the processors. The result does not depend on it.\n\n"                \
+#define COMMON_DOC                                                                                                    \
+    "x, y: arrays of one shape, of any strides and byte orders, each of any real dtype (also bfloat16, float16,\n"    \
+    "    integers, bool). Elements are read as float64, without a copy of the array unless its bytes are\n"           \
+    "    swapped or its type is rarer than these: d = x - y.\n"                                                       \
+    "axis: measure each index along it apart; None: everything together. num_threads: at most so many; None: as\n"    \
+    "    many as pay, up to TQ_NUM_THREADS or the processors. The result does not depend on it.\n\n"                  \
     "Returns float64: a scalar, or with axis an array of its length. NaN in x or y gives NaN, and so do infinities\n" \
     "of one sign in one place. TypeError: no real numbers. ValueError: shapes that differ, an axis out of range."
 
@@ -79,29 +79,29 @@ static PyObject *measure(PyObject *module, tq_measure_kind kind, const char *nam
     return result;
 }
 
-#define MEASURE(symbol, name, text)                                                                             \
+#define MEASURE(symbol, name, text)                                                                                  \
     static PyObject *measure_##symbol(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords) \
-    {                                                                                                           \
-        return measure(module, TQ_MEASURE_##symbol, name, args, nargs, keywords);                               \
+    {                                                                                                                \
+        return measure(module, TQ_MEASURE_##symbol, name, args, nargs, keywords);                                    \
     }
 #include "quant/measure.def"
 #undef MEASURE
 
 /* What each does with nothing and with zeros. */
-#define SQNR_DB_DOC                                                                                                \
-    "The signal's power over the error's, where x is the original and y what became of it. Of no elements NaN,\n"  \
-    "of equal arrays infinity, where x is 0 and y is not -infinity.\n\n"                                           \
-    ">>> sqnr_db([1.0, -1.0], [1.1, -0.9])\n"                                                                      \
+#define SQNR_DB_DOC                                                                                               \
+    "The signal's power over the error's, where x is the original and y what became of it. Of no elements NaN,\n" \
+    "of equal arrays infinity, where x is 0 and y is not -infinity.\n\n"                                          \
+    ">>> sqnr_db([1.0, -1.0], [1.1, -0.9])\n"                                                                     \
     "np.float64(19.999999999999996)"
 #define MSE_DOC "The mean squared error. Of no elements NaN.\n\n>>> mse([1, 2], [1, 4])\nnp.float64(2.0)"
 #define MAX_ERROR_DOC "The greatest error. Of no elements 0.\n\n>>> max_error([1, 2], [1, 4])\nnp.float64(2.0)"
-#define COSINE_DOC                                                                                                \
-    "The cosine of the angle between x and y as vectors. Of no elements NaN, and where x or y is 0.\n\n"          \
+#define COSINE_DOC                                                                                       \
+    "The cosine of the angle between x and y as vectors. Of no elements NaN, and where x or y is 0.\n\n" \
     ">>> cosine([1, 0], [1, 1])\nnp.float64(0.7071067811865476)"
 
 static PyMethodDef functions[] = {
-#define MEASURE(symbol, name, text)                                                                   \
-    {name, (PyCFunction)(void (*)(void))measure_##symbol, METH_FASTCALL | METH_KEYWORDS,              \
+#define MEASURE(symbol, name, text)                                                      \
+    {name, (PyCFunction)(void (*)(void))measure_##symbol, METH_FASTCALL | METH_KEYWORDS, \
      name "(x, y, axis=None, *, num_threads=None)\n--\n\n" text ".\n\n" COMMON_DOC "\n\n" symbol##_DOC},
 #include "quant/measure.def"
 #undef MEASURE

@@ -30,9 +30,8 @@ static PyArrayObject *doubles_of_integers(PyArrayObject *objects)
 {
     PyArrayObject *dense = (PyArrayObject *)PyArray_FromArray(objects, NULL, NPY_ARRAY_C_CONTIGUOUS);
     Py_DECREF(objects);
-    PyArrayObject *made = dense ? (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(dense), PyArray_DIMS(dense),
-                                                                     NPY_FLOAT64)
-                                : NULL;
+    PyArrayObject *made =
+        dense ? (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(dense), PyArray_DIMS(dense), NPY_FLOAT64) : NULL;
     for (npy_intp i = 0; made && i < PyArray_SIZE(dense); i++) {
         PyObject *integer = ((PyObject **)PyArray_DATA(dense))[i];
         double value = PyLong_AsDouble(integer);
@@ -372,7 +371,8 @@ static void refuse_broadcast(PyArrayObject *const *inputs, const char *const *na
     PyObject *text = PyUnicode_FromString("");
     for (int i = 0; i < count && text; i++) {
         PyObject *shape = PyObject_GetAttrString((PyObject *)inputs[i], "shape");
-        Py_SETREF(text, shape ? PyUnicode_FromFormat("%U%s%s has shape %R", text, i ? ", " : "", names[i], shape) : NULL);
+        Py_SETREF(text,
+                  shape ? PyUnicode_FromFormat("%U%s%s has shape %R", text, i ? ", " : "", names[i], shape) : NULL);
         Py_XDECREF(shape);
     }
     if (text)

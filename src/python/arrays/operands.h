@@ -57,8 +57,7 @@ int tq_py_code(PyObject *value, tq_integer_type *code);
    and outputs out_types; errors call inputs by their names.  Results without dimensions stay arrays.  There are at most
    TQ_PY_OPERANDS inputs and outputs together. */
 #define TQ_PY_OPERANDS 8
-typedef tq_status (*tq_py_loop)(char **data, const npy_intp *strides, npy_intp n, const void *context,
-                                tq_error *error);
+typedef tq_status (*tq_py_loop)(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error);
 int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, const char *const *names, int input_count,
                     const int *out_types, int out_count, PyArrayObject **outputs, tq_py_loop loop, const void *context);
 

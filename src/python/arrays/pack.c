@@ -48,8 +48,8 @@ static bool check_values(PyArrayObject *values, const tq_py_type *type)
     const int64_t *from = PyArray_DATA(values);
     for (npy_intp i = 0; i < count; i++)
         if (from[i] < type->low || from[i] > type->high) {
-            PyErr_Format(PyExc_ValueError, "values holds %lld (element %zd): %s goes from %d to %d",
-                         (long long)from[i], (Py_ssize_t)i, type->name, type->low, type->high);
+            PyErr_Format(PyExc_ValueError, "values holds %lld (element %zd): %s goes from %d to %d", (long long)from[i],
+                         (Py_ssize_t)i, type->name, type->low, type->high);
             return false;
         }
     return true;
@@ -60,8 +60,8 @@ static bool check_bytes(const uint8_t *codes, npy_intp count, bool is_signed, co
     for (npy_intp i = 0; i < count; i++) {
         int value = is_signed ? (int8_t)codes[i] : codes[i];
         if (value < type->low || value > type->high) {
-            PyErr_Format(PyExc_ValueError, "values holds %d (element %zd): %s goes from %d to %d", value,
-                         (Py_ssize_t)i, type->name, type->low, type->high);
+            PyErr_Format(PyExc_ValueError, "values holds %d (element %zd): %s goes from %d to %d", value, (Py_ssize_t)i,
+                         type->name, type->low, type->high);
             return false;
         }
     }
@@ -106,7 +106,8 @@ PyObject *tq_py_pack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
     tq_py_type type;
     PyArray_Descr *descr;
     (void)module;
-    if (!tq_py_bind(&signature, args, nargs, keywords, v) || !tq_py_type_of_dtype(v[1], "int4", narrow_types, &type, &descr))
+    if (!tq_py_bind(&signature, args, nargs, keywords, v) ||
+        !tq_py_type_of_dtype(v[1], "int4", narrow_types, &type, &descr))
         return NULL;
     Py_DECREF(descr);
     int bits = narrow_bits(&type);
@@ -133,7 +134,8 @@ static PyArrayObject *bytes_of(PyObject *packed)
         Py_CLEAR(bytes);
     }
     if (bytes)
-        Py_SETREF(bytes, (PyArrayObject *)PyArray_FROM_OF((PyObject *)bytes, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY));
+        Py_SETREF(bytes,
+                  (PyArrayObject *)PyArray_FROM_OF((PyObject *)bytes, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSUREARRAY));
     return bytes;
 }
 
@@ -177,7 +179,7 @@ static PyObject *unpack(PyArrayObject *bytes, PyArray_Dims *dims, const tq_py_ty
     PyObject *result = PyArray_NewFromDescr(&PyArray_Type, descr, dims->len, dims->ptr, NULL, NULL, 0, NULL);
     if (result) /* ml_dtypes keeps the upper bits zero: nothing to extend */
         tq_unpack_values(PyArray_DATA(bytes), count, bits, type->masked ? 0 : type->low,
-                        PyArray_DATA((PyArrayObject *)result));
+                         PyArray_DATA((PyArrayObject *)result));
     return result;
 }
 
@@ -190,7 +192,8 @@ PyObject *tq_py_unpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     PyArray_Descr *descr;
     PyArray_Dims dims = {NULL, 0};
     (void)module;
-    if (!tq_py_bind(&signature, args, nargs, keywords, v) || !tq_py_type_of_dtype(v[2], "int4", narrow_types, &type, &descr))
+    if (!tq_py_bind(&signature, args, nargs, keywords, v) ||
+        !tq_py_type_of_dtype(v[2], "int4", narrow_types, &type, &descr))
         return NULL;
     int bits = narrow_bits(&type);
     PyArrayObject *bytes = bits ? bytes_of(v[0]) : NULL;

@@ -70,21 +70,25 @@ static PyObject *choose_arrays(PyObject *module, PyObject *min, PyObject *max, c
     return make_params(state, PyArray_Return(out[0]), PyArray_Return(out[1]));
 }
 
-PyDoc_STRVAR(choose_doc,
-"choose_quantization_params(min, max, dtype='int8', *, symmetric=False, narrow_range=False, rule='toco')\n--\n\n"
-"(scale, zero_point) for values from min to max, as a QuantizationParams.\n\n"
-"min, max: finite numbers, min <= max; arrays (broadcast) give one pair an element, for per-axis quantization.\n"
-"The range is first widened to hold 0, so that 0 has a code. dtype: 'int8', 'uint8', 'int16', 'uint16', 'int32',\n"
-"'int4', 'uint4' or 'int2', or a NumPy or ml_dtypes dtype. symmetric: the zero point is the middle code.\n"
-"narrow_range: the lowest code is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
-"'ai-edge-quantizer', each in its source's own precision; tq.rules()['parameters'] has their formulas. 'tflite',\n"
-"'mlir' and 'power-of-two' make int16 symmetric unasked. Where min = max = 0 the scale is 0 under 'toco', 'tflite'\n"
-"and 'power-of-two', as there: such parameters stand for zeros alone.\n\n"
-"Returns float32 and int32: scalars, or arrays of the shape that min and max broadcast to. ValueError: min or max is\n"
-"not finite, min exceeds max, or the range is so wide that the scale is infinite; an unknown rule. TypeError: no real\n"
-"numbers, or no dtype of quantized values.\n\n"
-">>> choose_quantization_params(-1.0, 3.0, 'uint8')\n"
-"tq.QuantizationParams(scale=np.float32(0.015686275), zero_point=np.int32(64))");
+PyDoc_STRVAR(
+    choose_doc,
+    "choose_quantization_params(min, max, dtype='int8', *, symmetric=False, narrow_range=False, rule='toco')\n--\n\n"
+    "(scale, zero_point) for values from min to max, as a QuantizationParams.\n\n"
+    "min, max: finite numbers, min <= max; arrays (broadcast) give one pair an element, for per-axis quantization.\n"
+    "The range is first widened to hold 0, so that 0 has a code. dtype: 'int8', 'uint8', 'int16', 'uint16', 'int32',\n"
+    "'int4', 'uint4' or 'int2', or a NumPy or ml_dtypes dtype. symmetric: the zero point is the middle code.\n"
+    "narrow_range: the lowest code is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
+    "'ai-edge-quantizer', each in its source's own precision; tq.rules()['parameters'] has their formulas. 'tflite',\n"
+    "'mlir' and 'power-of-two' make int16 symmetric unasked. Where min = max = 0 the scale is 0 under 'toco', "
+    "'tflite'\n"
+    "and 'power-of-two', as there: such parameters stand for zeros alone.\n\n"
+    "Returns float32 and int32: scalars, or arrays of the shape that min and max broadcast to. ValueError: min or max "
+    "is\n"
+    "not finite, min exceeds max, or the range is so wide that the scale is infinite; an unknown rule. TypeError: no "
+    "real\n"
+    "numbers, or no dtype of quantized values.\n\n"
+    ">>> choose_quantization_params(-1.0, 3.0, 'uint8')\n"
+    "tq.QuantizationParams(scale=np.float32(0.015686275), zero_point=np.int32(64))");
 
 static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -106,9 +110,9 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
 {
     (void)context;
     for (npy_intp i = 0; i < n; i++) {
-        tq_status status = tq_bias_scale(*(const double *)(data[0] + i * strides[0]),
-                                         *(const double *)(data[1] + i * strides[1]),
-                                         (float *)(data[2] + i * strides[2]), error);
+        tq_status status =
+            tq_bias_scale(*(const double *)(data[0] + i * strides[0]), *(const double *)(data[1] + i * strides[1]),
+                          (float *)(data[2] + i * strides[2]), error);
         if (status)
             return status;
         *(int32_t *)(data[3] + i * strides[3]) = 0;
@@ -116,13 +120,15 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
     return TQ_OK;
 }
 
-PyDoc_STRVAR(bias_doc,
-"bias_quantization_params(input_scale, weight_scale)\n--\n\n"
-"(scale, zero_point) of a bias, as a QuantizationParams: the float32 product of the scales, and 0.\n\n"
-"input_scale, weight_scale: numbers or arrays, broadcast, read as float32. A bias is added to accumulators, whose\n"
-"unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.\n\n"
-"Returns float32 and int32, of the shape that the scales broadcast to. ValueError: a scale that is negative or not\n"
-"finite, or an infinite product.");
+PyDoc_STRVAR(
+    bias_doc,
+    "bias_quantization_params(input_scale, weight_scale)\n--\n\n"
+    "(scale, zero_point) of a bias, as a QuantizationParams: the float32 product of the scales, and 0.\n\n"
+    "input_scale, weight_scale: numbers or arrays, broadcast, read as float32. A bias is added to accumulators, whose\n"
+    "unit is the product of the two scales, so this is no choice. All of TFLite's converters agree.\n\n"
+    "Returns float32 and int32, of the shape that the scales broadcast to. ValueError: a scale that is negative or "
+    "not\n"
+    "finite, or an infinite product.");
 
 static PyObject *bias(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -159,11 +165,12 @@ static const struct {
 #undef FAKE_QUANT_RULE
 };
 
-PyDoc_STRVAR(rules_doc,
-"rules()\n--\n\n"
-"Every rule that has a name: {family: {name: formula and source}}.\n\n"
-"Families: 'quantize' and 'requantize' (their `rounding`), 'parameters' and 'weights' (`rule` of\n"
-"choose_quantization_params and quantize_weights), 'histogram' (`method` of a HistogramObserver), 'fake_quant'.");
+PyDoc_STRVAR(
+    rules_doc,
+    "rules()\n--\n\n"
+    "Every rule that has a name: {family: {name: formula and source}}.\n\n"
+    "Families: 'quantize' and 'requantize' (their `rounding`), 'parameters' and 'weights' (`rule` of\n"
+    "choose_quantization_params and quantize_weights), 'histogram' (`method` of a HistogramObserver), 'fake_quant'.");
 
 static PyObject *rules(PyObject *module, PyObject *unused)
 {

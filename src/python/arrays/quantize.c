@@ -75,8 +75,14 @@ static PyObject *convert(PyObject *module, const struct conversion *c)
         !tq_py_zero_points(&zero_point, c->zero_point, "zero_point", &p, c->low, c->high, c->codes->name))
         Py_DECREF(c->descr);
     else if (tq_py_output_begin(&output, c->input, c->array, &c->out, c->descr)) { /* which takes descr */
-        tq_array_job job = {PyArray_DATA(c->input), PyArray_DATA(output.array), c->in.element, c->out.element, p.layout,
-                            c->threads, tq_py_code_mask(c->codes), NULL};
+        tq_array_job job = {PyArray_DATA(c->input),
+                            PyArray_DATA(output.array),
+                            c->in.element,
+                            c->out.element,
+                            p.layout,
+                            c->threads,
+                            tq_py_code_mask(c->codes),
+                            NULL};
         tq_error error;
         PyThreadState *saved = PyArray_SIZE(c->input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
         tq_status status = compute(c, &job, tq_py_f32(&scale), tq_py_i32(&zero_point), &error);
@@ -103,8 +109,12 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
     PyObject *v[COUNT];
     if (!tq_py_bind(&signature, args, nargs, keywords, v))
         return NULL;
-    struct conversion c = {.scale = v[SCALE], .zero_point = v[ZERO_POINT], .axis = v[AXIS],
-                           .block_size = v[BLOCK_SIZE], .array = v[OUT], .codes = &c.out};
+    struct conversion c = {.scale = v[SCALE],
+                           .zero_point = v[ZERO_POINT],
+                           .axis = v[AXIS],
+                           .block_size = v[BLOCK_SIZE],
+                           .array = v[OUT],
+                           .codes = &c.out};
     bool narrow;
     c.rule = tq_py_choice(v[ROUNDING], "rounding", rules, TQ_QUANTIZE_RULES, TQ_QUANTIZE_AWAY);
     if (c.rule < 0 || !tq_py_flag(v[NARROW_RANGE], "narrow_range", &narrow) ||
@@ -124,16 +134,23 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
 PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
 {
     enum { Q, SCALE, ZERO_POINT, AXIS, BLOCK_SIZE, DTYPE, OUT, NUM_THREADS, COUNT };
-    static const char *const names[] = {"q", "scale", "zero_point", "axis", "block_size", "dtype", "out", "num_threads"};
+    static const char *const names[] = {"q",          "scale", "zero_point", "axis",
+                                        "block_size", "dtype", "out",        "num_threads"};
     static const tq_py_signature signature = {"dequantize", names, COUNT, 3, 2};
     PyObject *v[COUNT];
     if (!tq_py_bind(&signature, args, nargs, keywords, v))
         return NULL;
-    struct conversion c = {.scale = v[SCALE], .zero_point = v[ZERO_POINT], .axis = v[AXIS],
-                           .block_size = v[BLOCK_SIZE], .array = v[OUT], .codes = &c.in, .rule = -1};
+    struct conversion c = {.scale = v[SCALE],
+                           .zero_point = v[ZERO_POINT],
+                           .axis = v[AXIS],
+                           .block_size = v[BLOCK_SIZE],
+                           .array = v[OUT],
+                           .codes = &c.in,
+                           .rule = -1};
     if (tq_py_threads(v[NUM_THREADS], &c.threads) < 0)
         return NULL;
-    c.input = tq_py_code_input(v[Q], "q", "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2", &c.in);
+    c.input =
+        tq_py_code_input(v[Q], "q", "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2", &c.in);
     if (!c.input)
         return NULL;
     if (!tq_py_type_of_dtype(v[DTYPE], "float32", "float32, float16 or bfloat16", &c.out, &c.descr)) {

@@ -14,11 +14,11 @@
 
 /* Arguments as tq.requantize takes them.  Nothing changes after new(), so that several threads may use one. */
 typedef struct {
-    PyObject_HEAD
-    PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
+    PyObject_HEAD PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
     PyObject *descr; /* of the results: dtype, with its byte order */
-    PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same in the form that requantize() reads fastest; NULL: none was given */
+    PyObject
+        *arguments[TQ_RQ_ARGUMENTS]; /* the same in the form that requantize() reads fastest; NULL: none was given */
     tq_requantize_sets sets;
 } RequantizationObject;
 
@@ -84,7 +84,8 @@ static bool keep(RequantizationObject *self, const tq_py_requantization *r, cons
     return self->multiplier && self->zero_point && self->input_zero_point && self->dtype && self->rounding;
 }
 
-/* One value, or the array of them: also of those that are all the same, if that says alone how many channels there are. */
+/* One value, or the array of them: also of those that are all the same, if that says alone how many channels there are.
+ */
 static PyObject *argument_of(PyObject *values, const tq_py_column *column, bool alone)
 {
     PyArrayObject *array = (PyArrayObject *)values;
@@ -111,13 +112,10 @@ static bool make_sets(RequantizationObject *self, const tq_py_requantization *r,
 {
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_requantize_sets_make(tq_py_f64(&r->multiplier), tq_py_i32(&r->input_zero_point),
-                                     tq_py_i32(&r->zero_point), sets, r->out.element, (tq_requantize_rule)r->rule,
-                                     &self->sets, &error);
-    Py_END_ALLOW_THREADS
-    if (status != TQ_OK)
-        PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS status =
+        tq_requantize_sets_make(tq_py_f64(&r->multiplier), tq_py_i32(&r->input_zero_point), tq_py_i32(&r->zero_point),
+                                sets, r->out.element, (tq_requantize_rule)r->rule, &self->sets, &error);
+    Py_END_ALLOW_THREADS if (status != TQ_OK) PyErr_NoMemory();
     return status == TQ_OK;
 }
 
@@ -134,8 +132,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     bool has_axis;
     long axis;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOO:Requantization", names, &v[TQ_RQ_MULTIPLIER],
-                                     &v[TQ_RQ_ZERO_POINT], &v[TQ_RQ_INPUT_ZERO_POINT], &v[TQ_RQ_DTYPE],
-                                     &v[TQ_RQ_AXIS], &v[TQ_RQ_ROUNDING]) ||
+                                     &v[TQ_RQ_ZERO_POINT], &v[TQ_RQ_INPUT_ZERO_POINT], &v[TQ_RQ_DTYPE], &v[TQ_RQ_AXIS],
+                                     &v[TQ_RQ_ROUNDING]) ||
         !tq_py_optional_int(v[TQ_RQ_AXIS], "axis", -MOST_DIMENSIONS, MOST_DIMENSIONS - 1, &has_axis, &axis))
         return NULL;
     given_counts given;
@@ -248,25 +246,22 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(doc,
-"Requantization(multiplier, zero_point=0, *, input_zero_point=0, dtype='int8', axis=None, rounding='double')\n--\n\n"
-"tq.requantize's parameters, checked and prepared once for many arrays of the same layer.\n\n"
-"Its requantize(q) gives what tq.requantize(q, multiplier, ...) does, bit for bit, and takes the same arrays.\n"
-"Parameters are copied and do not change; it can be pickled, and used by several threads at once.\n"
-"ValueError, TypeError: as of tq.requantize, for an array of as many channels as parameters have values.\n\n"
-">>> layer = Requantization([0.5, 0.25], zero_point=3, axis=-1)\n"
-">>> layer.requantize(numpy.int32([[10, 10], [-10, 100]]))\n"
-"array([[ 8,  6],\n"
-"       [-2, 28]], dtype=int8)");
+PyDoc_STRVAR(
+    doc,
+    "Requantization(multiplier, zero_point=0, *, input_zero_point=0, dtype='int8', axis=None, "
+    "rounding='double')\n--\n\n"
+    "tq.requantize's parameters, checked and prepared once for many arrays of the same layer.\n\n"
+    "Its requantize(q) gives what tq.requantize(q, multiplier, ...) does, bit for bit, and takes the same arrays.\n"
+    "Parameters are copied and do not change; it can be pickled, and used by several threads at once.\n"
+    "ValueError, TypeError: as of tq.requantize, for an array of as many channels as parameters have values.\n\n"
+    ">>> layer = Requantization([0.5, 0.25], zero_point=3, axis=-1)\n"
+    ">>> layer.requantize(numpy.int32([[10, 10], [-10, 100]]))\n"
+    "array([[ 8,  6],\n"
+    "       [-2, 28]], dtype=int8)");
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (char *)doc},
-    {Py_tp_new, new},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_repr, repr},
-    {Py_tp_members, members},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_doc, (char *)doc}, {Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_repr, repr}, {Py_tp_members, members},
+    {Py_tp_methods, methods}, {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -58,7 +58,8 @@ static bool read_types(tq_py_requantization *r, PyObject *dtype)
 static bool read_parameters(tq_py_requantization *r, PyObject *const *v)
 {
     return tq_py_layout(&r->parameters, r->input, v[TQ_RQ_AXIS], NULL, v[TQ_RQ_OUT]) &&
-           tq_py_multipliers(&r->multiplier, v[TQ_RQ_MULTIPLIER], &r->parameters, r->rule == TQ_REQUANTIZE_FLOAT32_EVEN) &&
+           tq_py_multipliers(&r->multiplier, v[TQ_RQ_MULTIPLIER], &r->parameters,
+                             r->rule == TQ_REQUANTIZE_FLOAT32_EVEN) &&
            tq_py_zero_points(&r->zero_point, v[TQ_RQ_ZERO_POINT], "zero_point", &r->parameters, r->out.low, r->out.high,
                              r->out.name) &&
            tq_py_zero_points(&r->input_zero_point, v[TQ_RQ_INPUT_ZERO_POINT], "input_zero_point", &r->parameters,
@@ -68,8 +69,8 @@ static bool read_parameters(tq_py_requantization *r, PyObject *const *v)
 bool tq_py_requantization_begin(tq_py_requantization *r, PyObject *const v[TQ_RQ_ARGUMENTS])
 {
     memset(r, 0, sizeof *r);
-    r->rule = tq_py_choice(v[TQ_RQ_ROUNDING], "rounding", tq_py_requantize_rules, TQ_REQUANTIZE_RULES,
-                           TQ_REQUANTIZE_DOUBLE);
+    r->rule =
+        tq_py_choice(v[TQ_RQ_ROUNDING], "rounding", tq_py_requantize_rules, TQ_REQUANTIZE_RULES, TQ_REQUANTIZE_DOUBLE);
     if (r->rule < 0 || tq_py_threads(v[TQ_RQ_NUM_THREADS], &r->threads) < 0)
         return false;
     r->input = tq_py_integer_input(v[TQ_RQ_Q], "q", needed, &r->in);
@@ -97,8 +98,14 @@ PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENT
     PyObject *result = NULL;
     Py_INCREF(r.descr); /* which the output takes */
     if (tq_py_output_begin(&output, r.input, v[TQ_RQ_OUT], &r.out, r.descr)) {
-        tq_array_job job = {PyArray_DATA(r.input), PyArray_DATA(output.array), r.in.element, r.out.element,
-                            r.parameters.layout, r.threads, 0, NULL};
+        tq_array_job job = {PyArray_DATA(r.input),
+                            PyArray_DATA(output.array),
+                            r.in.element,
+                            r.out.element,
+                            r.parameters.layout,
+                            r.threads,
+                            0,
+                            NULL};
         tq_error error;
         PyThreadState *saved = PyArray_SIZE(r.input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
         tq_status status = tq_requantize_array(&job, tq_py_f64(&r.multiplier), tq_py_i32(&r.input_zero_point),
@@ -113,10 +120,15 @@ PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENT
 
 PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
 {
-    static const char *const names[TQ_RQ_ARGUMENTS] = {
-        [TQ_RQ_Q] = "q", [TQ_RQ_MULTIPLIER] = "multiplier", [TQ_RQ_ZERO_POINT] = "zero_point",
-        [TQ_RQ_INPUT_ZERO_POINT] = "input_zero_point", [TQ_RQ_DTYPE] = "dtype", [TQ_RQ_AXIS] = "axis",
-        [TQ_RQ_ROUNDING] = "rounding", [TQ_RQ_OUT] = "out", [TQ_RQ_NUM_THREADS] = "num_threads"};
+    static const char *const names[TQ_RQ_ARGUMENTS] = {[TQ_RQ_Q] = "q",
+                                                       [TQ_RQ_MULTIPLIER] = "multiplier",
+                                                       [TQ_RQ_ZERO_POINT] = "zero_point",
+                                                       [TQ_RQ_INPUT_ZERO_POINT] = "input_zero_point",
+                                                       [TQ_RQ_DTYPE] = "dtype",
+                                                       [TQ_RQ_AXIS] = "axis",
+                                                       [TQ_RQ_ROUNDING] = "rounding",
+                                                       [TQ_RQ_OUT] = "out",
+                                                       [TQ_RQ_NUM_THREADS] = "num_threads"};
     static const tq_py_signature signature = {"requantize", names, TQ_RQ_ARGUMENTS, 3, 2};
     PyObject *v[TQ_RQ_ARGUMENTS];
     return tq_py_bind(&signature, args, nargs, keywords, v) ? tq_py_requantize_by(module, v, NULL) : NULL;

@@ -63,7 +63,8 @@ PyObject *tq_py_force_isa(PyObject *module, PyObject *const *args, Py_ssize_t na
         for (feature = 0; feature < TQ_CPU_FEATURES && strcmp(tq_cpu_name(feature), name) != 0;)
             feature++;
         if (feature == TQ_CPU_FEATURES || !(tq_kernels_features() >> feature & 1)) {
-            PyErr_Format(PyExc_ValueError, "isa is %R: this machine has no such instruction set, or it is disabled", v[0]);
+            PyErr_Format(PyExc_ValueError, "isa is %R: this machine has no such instruction set, or it is disabled",
+                         v[0]);
             return NULL;
         }
     }

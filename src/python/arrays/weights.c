@@ -28,7 +28,8 @@ static PyStructSequence_Field weights_fields[] = {
 
 static PyStructSequence_Desc weights_desc = {
     "tq.QuantizedWeights",
-    "(codes, scale): the real value of a quantized value q is scale * (q - zero_point), and the zero point 0 but for rule 'toco'.",
+    "(codes, scale): the real value of a quantized value q is scale * (q - zero_point), and the zero point 0 but for "
+    "rule 'toco'.",
     weights_fields,
     2,
 };
@@ -46,8 +47,8 @@ static tq_weight_rule usual_rule(const tq_weight_target *target)
 static int plan_blocks(PyArrayObject *w, int at, const tq_axis_view *view, long size, tq_py_weight_plan *plan)
 {
     if (view->channels % (size_t)size) {
-        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size, at,
-                     (Py_ssize_t)view->channels);
+        PyErr_Format(PyExc_ValueError, "block_size is %ld: it must divide the length of axis %d, which is %zd", size,
+                     at, (Py_ssize_t)view->channels);
         return -1;
     }
     const size_t blocks = view->outer * (view->channels / (size_t)size);
@@ -59,7 +60,8 @@ static int plan_blocks(PyArrayObject *w, int at, const tq_axis_view *view, long 
     return 0;
 }
 
-int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan)
+int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size,
+                         tq_py_weight_plan *plan)
 {
     tq_axis_view view;
     bool blocks;
@@ -134,8 +136,8 @@ static tq_status quantize_symmetric(weights_job *job, tq_error *error)
     if (!status && job->given)
         status = use_given(job, count, error);
     if (!status)
-        tq_quantize_weights(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0, is_wide(job) ? NULL : job->codes,
-                        is_wide(job) ? job->codes : NULL);
+        tq_quantize_weights(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0,
+                            is_wide(job) ? NULL : job->codes, is_wide(job) ? job->codes : NULL);
     return status;
 }
 
@@ -145,9 +147,9 @@ static tq_status quantize_toco(weights_job *job, tq_error *error)
     tq_status status = tq_weight_range(job->w, job->size, &min, &max, error);
     if (status)
         return status;
-    status = tq_weight_toco(job->plan.target.code, job->narrow, job->has_min ? job->min : min, job->has_max ? job->max : max,
-                            job->w, job->size, &job->params, is_wide(job) ? NULL : job->codes,
-                            is_wide(job) ? job->codes : NULL, error);
+    status = tq_weight_toco(job->plan.target.code, job->narrow, job->has_min ? job->min : min,
+                            job->has_max ? job->max : max, job->w, job->size, &job->params,
+                            is_wide(job) ? NULL : job->codes, is_wide(job) ? job->codes : NULL, error);
     *job->scales = job->params.scale;
     return status;
 }
@@ -185,11 +187,9 @@ static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject
         job->bounds = bounds;
         job->scales = PyArray_DATA(scales);
         job->codes = PyArray_DATA(codes);
-        Py_BEGIN_ALLOW_THREADS
-        status = job->plan.target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
-        Py_END_ALLOW_THREADS
-        if (status)
-            tq_py_raise(state, &error, NULL);
+        Py_BEGIN_ALLOW_THREADS status =
+            job->plan.target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
+        Py_END_ALLOW_THREADS if (status) tq_py_raise(state, &error, NULL);
     }
     PyMem_RawFree(bounds);
     if (status) {
@@ -200,28 +200,32 @@ static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject
     return make_weights(state, codes, scales, job->params.zero_point);
 }
 
-PyDoc_STRVAR(quantize_weights_doc,
-"quantize_weights(w, axis, dtype='int8', *, rule=None, scale=None, block_size=None, min=None, max=None,\n"
-"                 narrow_range=False)\n--\n\n"
-"(codes, scale) of constant weights, as a QuantizedWeights: the bytes that converters write.\n\n"
-"w: finite numbers, read as float32. axis: the axis that scales run along (0 for CONV_2D and FULLY_CONNECTED, 3 for\n"
-"DEPTHWISE_CONV_2D), or None for one scale. dtype: 'int8', 'int16', 'int4', 'int2' or 'uint8', or such a dtype;\n"
-"narrow integers come in int8.\n"
-"rule: one of tq.rules()['weights']. By default 'mlir' for int8, as TFLiteConverter writes; 'toco' for uint8, as\n"
-"old models hold; 'ai-edge-quantizer', as that package writes, for others and for blocks.\n"
-"block_size: elements along axis (None: the last) that share a scale; it divides the length. scale then has w's\n"
-"shape with that axis counting blocks, and values that float16 holds exactly, as TFLite's BlockwiseQuantization\n"
-"stores them; a block whose scale float16 rounds to 0 has values 0, or the extremes for weights other than 0.\n"
-"scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over 0;\n"
-"of blocks, values of float16.\n"
-"min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the weights'\n"
-"own, and whether that left out the lowest code; toco has axis None.\n"
-"The zero point is 0, but for 'toco': the result's attribute zero_point.\n"
-"ValueError: weights that are not finite, what a rule does not take, shapes that do not fit.\n\n"
-">>> codes, scale = quantize_weights([[0.5, -1.0], [0.25, 0.0]], 0)\n"
-">>> codes\n"
-"array([[  64, -127],\n"
-"       [ 127,    0]], dtype=int8)");
+PyDoc_STRVAR(
+    quantize_weights_doc,
+    "quantize_weights(w, axis, dtype='int8', *, rule=None, scale=None, block_size=None, min=None, max=None,\n"
+    "                 narrow_range=False)\n--\n\n"
+    "(codes, scale) of constant weights, as a QuantizedWeights: the bytes that converters write.\n\n"
+    "w: finite numbers, read as float32. axis: the axis that scales run along (0 for CONV_2D and FULLY_CONNECTED, 3 "
+    "for\n"
+    "DEPTHWISE_CONV_2D), or None for one scale. dtype: 'int8', 'int16', 'int4', 'int2' or 'uint8', or such a dtype;\n"
+    "narrow integers come in int8.\n"
+    "rule: one of tq.rules()['weights']. By default 'mlir' for int8, as TFLiteConverter writes; 'toco' for uint8, as\n"
+    "old models hold; 'ai-edge-quantizer', as that package writes, for others and for blocks.\n"
+    "block_size: elements along axis (None: the last) that share a scale; it divides the length. scale then has w's\n"
+    "shape with that axis counting blocks, and values that float16 holds exactly, as TFLite's BlockwiseQuantization\n"
+    "stores them; a block whose scale float16 rounds to 0 has values 0, or the extremes for weights other than 0.\n"
+    "scale: scales chosen elsewhere (fit_scales_to_bias), of the shape that the result's would have, finite and over "
+    "0;\n"
+    "of blocks, values of float16.\n"
+    "min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the "
+    "weights'\n"
+    "own, and whether that left out the lowest code; toco has axis None.\n"
+    "The zero point is 0, but for 'toco': the result's attribute zero_point.\n"
+    "ValueError: weights that are not finite, what a rule does not take, shapes that do not fit.\n\n"
+    ">>> codes, scale = quantize_weights([[0.5, -1.0], [0.25, 0.0]], 0)\n"
+    ">>> codes\n"
+    "array([[  64, -127],\n"
+    "       [ 127,    0]], dtype=int8)");
 
 /* The `scale` argument as dense floats of the planned shape; *given stays NULL for None. */
 static int scales_of(PyObject *value, const tq_py_weight_plan *plan, PyArrayObject **given)
@@ -259,7 +263,8 @@ static int check_rule(weights_job *job, PyObject *axis, PyObject *scale)
         if (job->plan.target.blocks)
             return refuse_argument("block_size", "rule 'toco' has no blocks, only 'ai-edge-quantizer' has");
         if (axis != Py_None) {
-            PyErr_Format(PyExc_ValueError, "axis is %R; rule 'toco' has one scale for all weights and needs None", axis);
+            PyErr_Format(PyExc_ValueError, "axis is %R; rule 'toco' has one scale for all weights and needs None",
+                         axis);
             return -1;
         }
         return scale && scale != Py_None ? refuse_argument("scale", "rule 'toco' takes min and max instead") : 0;
@@ -297,17 +302,15 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     tq_integer_type code;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
-        !tq_py_flag(narrow, "narrow_range", &job.narrow) ||
-        tq_py_code(dtype, &code) < 0 || optional_real(min, "min", &job.has_min, &job.min) < 0 ||
-        optional_real(max, "max", &job.has_max, &job.max) < 0)
+        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_code(dtype, &code) < 0 ||
+        optional_real(min, "min", &job.has_min, &job.min) < 0 || optional_real(max, "max", &job.has_max, &job.max) < 0)
         return NULL;
     PyArrayObject *w = tq_py_dense_floats(value, "w");
     if (!w || tq_py_weight_plan_of(w, code, axis, block_size, &job.plan) < 0) {
         Py_XDECREF(w);
         return NULL;
     }
-    int index = tq_py_choice(rule == Py_None ? NULL : rule, "rule", rule_names, TQ_WEIGHT_RULES,
-                             job.plan.target.rule);
+    int index = tq_py_choice(rule == Py_None ? NULL : rule, "rule", rule_names, TQ_WEIGHT_RULES, job.plan.target.rule);
     job.plan.target.rule = (tq_weight_rule)index;
     job.w = PyArray_DATA(w);
     job.size = (size_t)PyArray_SIZE(w);

@@ -16,7 +16,8 @@ typedef struct tq_py_weight_plan {
 
 /* The plan for weights w and quantized values of that type, by the axis and block_size arguments of quantize_weights
    (the last may be NULL).  The rule is the default one of the type.  0, or -1 with an exception. */
-int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size, tq_py_weight_plan *plan);
+int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size,
+                         tq_py_weight_plan *plan);
 
 int tq_py_add_weights(PyObject *module, tq_state *state);
 

@@ -53,18 +53,15 @@ static PyObject *list_object(TreeObject *tree, const tq_cell *cell)
 static PyObject *cell_object(TreeObject *tree, const tq_field *field, const tq_cell *cell)
 {
     switch ((tq_cell_kind)cell->kind) {
-    case TQ_CELL_TABLE:
-        return tq_py_node(tree, cell->table);
+    case TQ_CELL_TABLE: return tq_py_node(tree, cell->table);
     case TQ_CELL_TABLES:
-    case TQ_CELL_STRINGS:
-        return list_object(tree, cell);
+    case TQ_CELL_STRINGS: return list_object(tree, cell);
     case TQ_CELL_VECTOR:
         if (cell->is_text)
             return tq_py_text((tq_bytes){cell->bytes, (size_t)cell->length});
         return vector_object(tree, field, (tq_bytes){cell->bytes, (size_t)cell->length}, cell->count);
     case TQ_CELL_INLINE:
-    case TQ_CELL_OUTSIDE:
-        break;
+    case TQ_CELL_OUTSIDE: break;
     }
     Py_RETURN_NONE;
 }
@@ -117,8 +114,8 @@ static PyObject *unknown_slots(NodeObject *self, PyObject *unused)
         unsigned slot = self->node->cells[i].slot;
         bool known = false;
         for (unsigned k = tq_tables[id].first; id != TQ_TABLE_NONE && k < tq_tables[id + 1].first; k++)
-            known |= tq_fields[k].slot == slot ||
-                     (tq_fields[k].shape == TQ_SHAPE_UNION && tq_fields[k].slot == slot + 1);
+            known |=
+                tq_fields[k].slot == slot || (tq_fields[k].shape == TQ_SHAPE_UNION && tq_fields[k].slot == slot + 1);
         PyObject *number = known ? NULL : PyLong_FromUnsignedLong(slot);
         if (!known && (!number || PyList_Append(list, number) < 0))
             Py_CLEAR(list);

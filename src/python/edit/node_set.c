@@ -58,11 +58,16 @@ static int set_vector(NodeObject *self, const tq_field *field, PyObject *value)
     if (tq_py_field_id(field) == TQ_Buffer_data)
         return tq_py_tree_result(self->tree, tq_buffer_node_set(&self->tree->tree, self->node, bytes, &error), &error);
     if (bytes.size % size || bytes.size / size > UINT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s: %zu bytes are no vector of %u-byte elements", field->name, bytes.size, size);
+        PyErr_Format(PyExc_ValueError, "%s: %zu bytes are no vector of %u-byte elements", field->name, bytes.size,
+                     size);
         return -1;
     }
-    tq_cell cell = {.slot = field->slot, .kind = TQ_CELL_VECTOR, .align = (uint8_t)size, .is_text = is_text,
-                    .count = (uint32_t)(bytes.size / size), .length = bytes.size};
+    tq_cell cell = {.slot = field->slot,
+                    .kind = TQ_CELL_VECTOR,
+                    .align = (uint8_t)size,
+                    .is_text = is_text,
+                    .count = (uint32_t)(bytes.size / size),
+                    .length = bytes.size};
     cell.bytes = bytes.data;
     return put_cell(self, &cell);
 }
@@ -110,7 +115,10 @@ static int store_vector(NodeObject *self, const tq_field *field, const uint8_t *
         return -1;
     if (count)
         memcpy(bytes, from, count * size);
-    tq_cell cell = {.slot = field->slot, .kind = TQ_CELL_VECTOR, .align = (uint8_t)size, .count = (uint32_t)count,
+    tq_cell cell = {.slot = field->slot,
+                    .kind = TQ_CELL_VECTOR,
+                    .align = (uint8_t)size,
+                    .count = (uint32_t)count,
                     .length = count * size};
     cell.bytes = bytes;
     return put_cell(self, &cell);
@@ -272,17 +280,12 @@ static int set_field(NodeObject *self, const tq_field *field, PyObject *value)
 {
     switch ((tq_field_shape)field->shape) {
     case TQ_SHAPE_SCALAR:
-    case TQ_SHAPE_ENUM:
-        return set_scalar(self, field, value);
+    case TQ_SHAPE_ENUM: return set_scalar(self, field, value);
     case TQ_SHAPE_TABLE:
-    case TQ_SHAPE_UNION:
-        return set_table(self, field, value);
-    case TQ_SHAPE_VEC_TABLE:
-        return set_tables(self, field, value);
-    case TQ_SHAPE_VEC_STRING:
-        return set_strings(self, field, value);
-    default:
-        return set_vector(self, field, value);
+    case TQ_SHAPE_UNION: return set_table(self, field, value);
+    case TQ_SHAPE_VEC_TABLE: return set_tables(self, field, value);
+    case TQ_SHAPE_VEC_STRING: return set_strings(self, field, value);
+    default: return set_vector(self, field, value);
     }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tq._core._Tree: the tables of a model, to be changed and written; _Node is one of them (node.c).  Internal: what
- * users see is made of them in tq/editing/editor.py, and values are turned into the schema's kinds in tq/editing/fields.py.
+ * users see is made of them in tq/editing/editor.py, and values are turned into the schema's kinds in
+ * tq/editing/fields.py.
  */
 #include "python/edit/tree.h"
 
@@ -34,8 +35,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         status = tq_rewrite_new(&tq_default_allocator, &self->tree, &error);
     } else {
         self->model = Py_NewRef(model);
-        Py_BEGIN_ALLOW_THREADS
-        status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
+        Py_BEGIN_ALLOW_THREADS status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
         if (status == TQ_OK)
             self->end = tq_tree_end(&self->tree, ((ModelObject *)model)->model.file);
         Py_END_ALLOW_THREADS
@@ -115,13 +115,10 @@ static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *
     tq_sink sink = tq_sink_to_memory(&memory);
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_plan_write(plan, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS status = tq_plan_write(plan, &sink, &error);
     if (status == TQ_OK && tail->len)
         status = sink.put(sink.context, (tq_bytes){tail->buf, (size_t)tail->len}, &error);
-    Py_END_ALLOW_THREADS
-    if (tq_py_tree_result(self, status, &error) < 0)
-        Py_CLEAR(bytes);
+    Py_END_ALLOW_THREADS if (tq_py_tree_result(self, status, &error) < 0) Py_CLEAR(bytes);
     return bytes;
 }
 
@@ -135,14 +132,12 @@ static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *ta
     tq_sink sink = tq_sink_to_file(file);
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_plan_write(plan, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS status = tq_plan_write(plan, &sink, &error);
     if (status == TQ_OK && tail->len)
         status = sink.put(sink.context, (tq_bytes){tail->buf, (size_t)tail->len}, &error);
     if (status == TQ_OK)
         status = tq_file_sink_end(file, &error);
-    Py_END_ALLOW_THREADS
-    PyMem_Free(file);
+    Py_END_ALLOW_THREADS PyMem_Free(file);
     if (tq_py_tree_result(self, status, &error) < 0)
         return NULL;
     return PyLong_FromUnsignedLongLong(plan->size + (uint64_t)tail->len);
@@ -227,15 +222,20 @@ TQ_HELD(self, get_changes, (TreeObject * self, void *closure), (self, closure))
 
 static PyGetSetDef properties[] = {
     {"root", (getter)get_root, NULL, "The table Model.", NULL},
-    {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.", NULL},
-    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.", NULL},
-    {"changes", (getter)held_get_changes, NULL, "A number that rises whenever a field is set, and when the tree is written.", NULL},
+    {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.",
+     NULL},
+    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.",
+     NULL},
+    {"changes", (getter)held_get_changes, NULL,
+     "A number that rises whenever a field is set, and when the tree is written.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyMethodDef methods[] = {
-    {"make", (PyCFunction)held_make_node, METH_O, "make($self, table, /)\n--\n\nA new, empty table of that name, as a _Node."},
-    {"copy", (PyCFunction)held_copy_node, METH_O, "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
+    {"make", (PyCFunction)held_make_node, METH_O,
+     "make($self, table, /)\n--\n\nA new, empty table of that name, as a _Node."},
+    {"copy", (PyCFunction)held_copy_node, METH_O,
+     "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
     {"size", (PyCFunction)(void (*)(void))held_size_of, METH_VARARGS | METH_KEYWORDS,
      "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without a tail."},
     {"write", (PyCFunction)(void (*)(void))held_write_tree, METH_VARARGS | METH_KEYWORDS,
@@ -246,11 +246,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_new, new},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_getset, properties},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_new, new}, {Py_tp_dealloc, dealloc}, {Py_tp_getset, properties}, {Py_tp_methods, methods}, {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -115,4 +115,4 @@ const tq_field *tq_py_node_field(NodeObject *self, PyObject *name)
 }
 
 const int tq_py_vector_types[TQ_SCALAR_COUNT] = {NPY_BOOL,   NPY_INT8,  NPY_UINT8,  NPY_INT16,   NPY_UINT16, NPY_INT32,
-                                                  NPY_UINT32, NPY_INT64, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};
+                                                 NPY_UINT32, NPY_INT64, NPY_UINT64, NPY_FLOAT32, NPY_FLOAT64};

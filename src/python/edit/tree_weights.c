@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant weights of a model that is being changed: quantized values and float16 in place of float32, made when the model
- * is written (convert/weights.h).  Only tq/editing/editor.py calls these functions.
+ * Constant weights of a model that is being changed: quantized values and float16 in place of float32, made when the
+ * model is written (convert/weights.h).  Only tq/editing/editor.py calls these functions.
  */
 #include "python/edit/tree_weights.h"
 
@@ -17,8 +17,8 @@
 #include "python/arrays/weights.h"
 
 /* Gives `node`, a Buffer's, the quantized values of w, and returns the shape of their scales. */
-static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis, PyObject *dtype,
-                           PyObject *block_size, const char *label)
+static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis,
+                           PyObject *dtype, PyObject *block_size, const char *label)
 {
     tq_py_weight_plan plan;
     tq_integer_type code;
@@ -34,10 +34,10 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, P
 
 /* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.
 
-   Gives the node of a Buffer the packed quantized values of the array w.  They are the values that quantize_weights makes by its usual
-   rule, but that no scale is 0, and they are made when the model is written.  Until then w must not change: where it is
-   dense it is not copied, and the tree keeps it alive.  If w is itself a view of that tree, the two keep each other, and
-   neither is freed. */
+   Gives the node of a Buffer the packed quantized values of the array w.  They are the values that quantize_weights
+   makes by its usual rule, but that no scale is 0, and they are made when the model is written.  Until then w must not
+   change: where it is dense it is not copied, and the tree keeps it alive.  If w is itself a view of that tree, the two
+   keep each other, and neither is freed. */
 static PyObject *codes_into(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
@@ -82,16 +82,15 @@ static PyArrayObject *floats_of(const tq_tree_node *buffer, PyObject *shape)
     PyArrayObject *made = NULL;
     if (fits && size && size == cell->length)
         made = (PyArrayObject *)PyArray_New(&PyArray_Type, dims.len, dims.ptr, NPY_FLOAT32, NULL,
-                                            (void *)(uintptr_t)cell->bytes, 0,
-                                            NPY_ARRAY_CARRAY_RO, NULL);
+                                            (void *)(uintptr_t)cell->bytes, 0, NPY_ARRAY_CARRAY_RO, NULL);
     PyDimMem_FREE(dims.ptr);
     return made;
 }
 
 /* _codes_from(node, source, shape, axis, dtype, block_size, label) -> shape of the scales, or None.
 
-   As _codes_into, of the weights that `source`, another Buffer of that tree, holds.  None, and nothing is done, where its
-   bytes cannot be read as floats of that shape in place. */
+   As _codes_into, of the weights that `source`, another Buffer of that tree, holds.  None, and nothing is done, where
+   its bytes cannot be read as floats of that shape in place. */
 static PyObject *codes_from(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
@@ -111,7 +110,8 @@ static PyObject *codes_from(PyObject *module, PyObject *args)
 
 /* _halves_from(node, source, shape) -> bool.
 
-   Gives the node of a Buffer the floats of `source`, another Buffer, as float16.  False where _codes_from gives None. */
+   Gives the node of a Buffer the floats of `source`, another Buffer, as float16.  False where _codes_from gives None.
+ */
 static PyObject *halves_from(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
@@ -131,7 +131,8 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
 
 /* _become_codes(tensor, buffer, index, type, axis) -> None.
 
-   Makes the node of a Tensor one of quantized values: those that _codes_into gave `buffer`, which is the model's index-th. */
+   Makes the node of a Tensor one of quantized values: those that _codes_into gave `buffer`, which is the model's
+   index-th. */
 static PyObject *become_codes(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
@@ -182,10 +183,10 @@ static PyObject *hold_tree(PyObject *module, PyObject *args, PyObject *node, PyC
     return made;
 }
 
-#define HELD(name)                                                                                        \
-    static PyObject *held_##name(PyObject *module, PyObject *args)                                        \
-    {                                                                                                     \
-        return hold_tree(module, args, PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL, name);  \
+#define HELD(name)                                                                                       \
+    static PyObject *held_##name(PyObject *module, PyObject *args)                                       \
+    {                                                                                                    \
+        return hold_tree(module, args, PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL, name); \
     }
 HELD(codes_into)
 HELD(codes_from)
@@ -198,12 +199,9 @@ static PyObject *held_scales_of(PyObject *module, PyObject *buffer)
 }
 
 static PyMethodDef functions[] = {
-    {"_codes_into", held_codes_into, METH_VARARGS, NULL},
-    {"_codes_from", held_codes_from, METH_VARARGS, NULL},
-    {"_halves_from", held_halves_from, METH_VARARGS, NULL},
-    {"_become_codes", held_become_codes, METH_VARARGS, NULL},
-    {"_scales_of", held_scales_of, METH_O, NULL},
-    {NULL, NULL, 0, NULL},
+    {"_codes_into", held_codes_into, METH_VARARGS, NULL},   {"_codes_from", held_codes_from, METH_VARARGS, NULL},
+    {"_halves_from", held_halves_from, METH_VARARGS, NULL}, {"_become_codes", held_become_codes, METH_VARARGS, NULL},
+    {"_scales_of", held_scales_of, METH_O, NULL},           {NULL, NULL, 0, NULL},
 };
 
 int tq_py_add_tree_weights(PyObject *module, tq_state *state)

@@ -43,9 +43,10 @@ static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *er
         return tq_fail(error, TQ_DATA_RANGE, TQ_NO_OFFSET, "external buffer %lld is not in the model", (long long)id);
     tq_bytes all;
     if (!external_file(self, tq_get_int(&buffer, TQ_ExternalBuffer_group), &all))
-        return tq_fail(error, TQ_EXTERNAL_FILE, TQ_NO_OFFSET, "the file that holds external buffer %lld cannot be opened",
-                       (long long)id);
-    uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset), length = tq_get_u64(&buffer, TQ_ExternalBuffer_length);
+        return tq_fail(error, TQ_EXTERNAL_FILE, TQ_NO_OFFSET,
+                       "the file that holds external buffer %lld cannot be opened", (long long)id);
+    uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset),
+             length = tq_get_u64(&buffer, TQ_ExternalBuffer_length);
     if (!tq_bytes_hold(all, offset, length))
         return tq_fail(error, TQ_DATA_RANGE, TQ_NO_OFFSET, "%llu bytes at byte %llu of a side file that has %llu",
                        (unsigned long long)length, (unsigned long long)offset, (unsigned long long)all.size);
@@ -84,10 +85,8 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     const tq_state *state = tq_state_of(op);
     PyObject *model, *registered;
     const char *numerics;
-    tq_run_options options = {.hooks = {.context = self,
-                                         .custom_op = tq_py_custom_op,
-                                         .external = external,
-                                         .interrupted = interrupted}};
+    tq_run_options options = {
+        .hooks = {.context = self, .custom_op = tq_py_custom_op, .external = external, .interrupted = interrupted}};
     int preserve_all;
     unsigned long long max_memory, max_multiply_adds;
     tq_error error;
@@ -109,10 +108,8 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
     Py_XSETREF(self->registered, Py_NewRef(registered));
     tq_run *run = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
-    Py_END_ALLOW_THREADS
-    self->run = run; /* NULL where it failed */
+    Py_BEGIN_ALLOW_THREADS status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
+    Py_END_ALLOW_THREADS self->run = run; /* NULL where it failed */
     if (status != TQ_OK)
         raise_run(self, &error);
     tq_py_leave(self);
@@ -150,7 +147,8 @@ static void dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     clear(op);
-    if (!self->lock.lock || !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent is in the middle of stays */
+    if (!self->lock.lock ||
+        !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent is in the middle of stays */
         tq_run_close(self->run);
         tq_py_custom_free(self);
     }
@@ -192,11 +190,8 @@ static PyObject *allocate(PyObject *op, PyObject *args)
     if (graph) {
         self->run->report_size = self->run->report_base;
         self->run->spent = 0;
-        Py_BEGIN_ALLOW_THREADS
-        status = tq_graph_allocate(graph, &error);
-        Py_END_ALLOW_THREADS
-        if (status != TQ_OK)
-            raise_allocate(self, &error);
+        Py_BEGIN_ALLOW_THREADS status = tq_graph_allocate(graph, &error);
+        Py_END_ALLOW_THREADS if (status != TQ_OK) raise_allocate(self, &error);
     }
     tq_py_leave(self);
     if (!graph || status != TQ_OK)
@@ -222,14 +217,12 @@ static PyObject *invoke(PyObject *op, PyObject *const *args, Py_ssize_t count)
         return NULL;
     tq_graph_run *graph = tq_py_graph(self, numbers[0]);
     if (graph) {
-        uint32_t end = numbers[2] < 0 || numbers[2] > (Py_ssize_t)graph->step_count ? graph->step_count : (uint32_t)numbers[2];
-        uint32_t begin = numbers[1] < 0 ? 0 : numbers[1] > (Py_ssize_t)end ? end : (uint32_t)numbers[1];
+        uint32_t end =
+            numbers[2] < 0 || numbers[2] > (Py_ssize_t)graph->step_count ? graph->step_count : (uint32_t)numbers[2];
+        uint32_t begin = numbers[1]<0 ? 0 : numbers[1]>(Py_ssize_t) end ? end : (uint32_t)numbers[1];
         self->run->spent = 0;
-        Py_BEGIN_ALLOW_THREADS
-        status = tq_graph_invoke_range(graph, begin, end, &error);
-        Py_END_ALLOW_THREADS
-        if (status != TQ_OK)
-            raise_run(self, &error);
+        Py_BEGIN_ALLOW_THREADS status = tq_graph_invoke_range(graph, begin, end, &error);
+        Py_END_ALLOW_THREADS if (status != TQ_OK) raise_run(self, &error);
     }
     tq_py_leave(self);
     if (!graph || status != TQ_OK)
@@ -316,12 +309,8 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot type_slots[] = {
-    {Py_tp_new, new},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_traverse, traverse},
-    {Py_tp_clear, clear},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_new, new},     {Py_tp_dealloc, dealloc}, {Py_tp_traverse, traverse},
+    {Py_tp_clear, clear}, {Py_tp_methods, methods}, {0, NULL},
 };
 
 static PyType_Spec spec = {

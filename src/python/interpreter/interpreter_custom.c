@@ -148,8 +148,8 @@ static int eval_in_python(tq_node *node, tq_status *status, tq_error *error)
     PyObject *inputs = PyTuple_New(node->in_count), *options = options_of(node), *result = NULL;
     int ok = inputs && options;
     for (int i = 0; ok && i < node->in_count; i++) {
-        PyObject *array = node->in[i] ? tq_py_tensor_copy(row->interpreter, tq_graph_of(node), node->in[i])
-                                      : Py_NewRef(Py_None);
+        PyObject *array =
+            node->in[i] ? tq_py_tensor_copy(row->interpreter, tq_graph_of(node), node->in[i]) : Py_NewRef(Py_None);
         ok = array != NULL;
         if (array)
             PyTuple_SET_ITEM(inputs, i, array);

@@ -50,11 +50,8 @@ static int wait_for(tq_py_lock *lock)
 {
     PyLockStatus status = PY_LOCK_FAILURE;
     while (status != PY_LOCK_ACQUIRED) {
-        Py_BEGIN_ALLOW_THREADS
-        status = PyThread_acquire_lock_timed(lock->lock, WAIT_MICROSECONDS, 1);
-        Py_END_ALLOW_THREADS
-        if (status != PY_LOCK_ACQUIRED && PyErr_CheckSignals() < 0)
-            return -1;
+        Py_BEGIN_ALLOW_THREADS status = PyThread_acquire_lock_timed(lock->lock, WAIT_MICROSECONDS, 1);
+        Py_END_ALLOW_THREADS if (status != PY_LOCK_ACQUIRED && PyErr_CheckSignals() < 0) return -1;
     }
     return 0;
 }
@@ -63,9 +60,10 @@ int tq_py_lock_take(PyObject *self, tq_py_lock *lock)
 {
     const unsigned long me = PyThread_get_thread_ident();
     if (tq_py_lock_is_lost(self, lock)) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "the interpreter was running in another thread of the parent when this process forked, and cannot "
-                        "be used here; make another of the same model, or fork while no interpreter runs");
+        PyErr_SetString(
+            PyExc_RuntimeError,
+            "the interpreter was running in another thread of the parent when this process forked, and cannot "
+            "be used here; make another of the same model, or fork while no interpreter runs");
         return -1;
     }
     if (lock->owner == me) {

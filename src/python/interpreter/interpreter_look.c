@@ -81,7 +81,8 @@ PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
         const tq_slot *slot = &graph->slots[i];
         if (slot->in_arena)
             failed = tq_py_append(placed, Py_BuildValue("(IKKii)", i, (unsigned long long)slot->offset,
-                                                  (unsigned long long)graph->tensors[i].bytes, slot->first, slot->last)) < 0;
+                                                        (unsigned long long)graph->tensors[i].bytes, slot->first,
+                                                        slot->last)) < 0;
         else if (graph->tensors[i].block)
             failed = tq_py_append(own, Py_BuildValue("(IK)", i, (unsigned long long)graph->tensors[i].block->size)) < 0;
     }
@@ -89,7 +90,7 @@ PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
         const tq_step *step = &graph->steps[k];
         if (step->phase == TQ_NODE_READY && step->node.request.scratch_bytes)
             failed = tq_py_append(scratch, Py_BuildValue("(IKK)", k, (unsigned long long)step->scratch_offset,
-                                                   (unsigned long long)step->node.request.scratch_bytes)) < 0;
+                                                         (unsigned long long)step->node.request.scratch_bytes)) < 0;
     }
     unsigned long long arena = graph->arena_bytes;
     tq_py_leave(self);

@@ -36,7 +36,8 @@ static int take_arguments(PyObject *const *args, Py_ssize_t count, PyObject *nam
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         int k = 0;
-        while (k < ARGUMENTS && (PyUnicode_CompareWithASCIIString(name, argument_names[k]) || (k == VALUE && !has_value)))
+        while (k < ARGUMENTS &&
+               (PyUnicode_CompareWithASCIIString(name, argument_names[k]) || (k == VALUE && !has_value)))
             k++;
         if (k == ARGUMENTS || out[k]) {
             PyErr_Format(PyExc_TypeError, k == ARGUMENTS ? "has no argument '%U'" : "got '%U' twice", name);
@@ -175,8 +176,8 @@ static int check_codes(const tq_tensor *tensor, PyArrayObject *value)
         int code = row->low < 0 ? (int8_t)codes[i] : codes[i];
         if (code < row->low || code > row->high) {
             PyErr_Format(PyExc_ValueError,
-                         "Cannot set tensor: Values for %s input must be between %d and %d. Element %zd is %d", row->name,
-                         (int)row->low, (int)row->high, (Py_ssize_t)i, code);
+                         "Cannot set tensor: Values for %s input must be between %d and %d. Element %zd is %d",
+                         row->name, (int)row->low, (int)row->high, (Py_ssize_t)i, code);
             return -1;
         }
     }
@@ -270,8 +271,8 @@ static bool assign_plainly(InterpreterObject *self, tq_tensor *tensor, PyObject 
 {
     PyArrayObject *value = (PyArrayObject *)object;
     const tq_type_row *row = tq_type(tensor->type);
-    if (!PyArray_Check(object) || !tensor->data || is_stale(tensor) || !row || row->bits < 8 || row->kind == TQ_KIND_OPAQUE ||
-        !PyArray_ISCARRAY_RO(value) || PyArray_NDIM(value) != tensor->shape.rank)
+    if (!PyArray_Check(object) || !tensor->data || is_stale(tensor) || !row || row->bits < 8 ||
+        row->kind == TQ_KIND_OPAQUE || !PyArray_ISCARRAY_RO(value) || PyArray_NDIM(value) != tensor->shape.rank)
         return false;
     for (int i = 0; i < tensor->shape.rank; i++)
         if (PyArray_DIM(value, i) != tensor->shape.dims[i])
@@ -299,9 +300,8 @@ int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor 
     if (tensor->type == TQ_TensorType_STRING)
         result = check_shape(tensor, value) < 0 ? -1 : assign_strings(graph, tensor, value);
     else
-        result = check_type(self, tensor, value) < 0 || check_shape(tensor, value) < 0
-                     ? -1
-                     : assign_codes(tensor, value);
+        result =
+            check_type(self, tensor, value) < 0 || check_shape(tensor, value) < 0 ? -1 : assign_codes(tensor, value);
     Py_DECREF(value);
     return result;
 }
@@ -335,9 +335,8 @@ static int check_readable(InterpreterObject *self, tq_graph_run *graph, const tq
         return -1;
     }
     if (is_stale(tensor) || (!tensor->data && (tensor->bytes || !tensor->has_shape || tq_tensor_count(tensor)))) {
-        PyErr_SetString(PyExc_ValueError, graph->ready
-                                              ? "Tensor data is null. No operator has given it a value yet"
-                                              : "Tensor data is null. Run allocate_tensors() first");
+        PyErr_SetString(PyExc_ValueError, graph->ready ? "Tensor data is null. No operator has given it a value yet"
+                                                       : "Tensor data is null. Run allocate_tensors() first");
         return -1;
     }
     if (graph->has_run && !tq_graph_keeps(graph, tensor->index)) {
@@ -412,8 +411,8 @@ PyObject *tq_py_tensor_copy(InterpreterObject *self, const tq_graph_run *graph, 
     PyObject *array = array_of(self, tensor, NULL);
     if (!array)
         return NULL;
-    if ((size_t)PyArray_NBYTES((PyArrayObject *)array) != tensor->bytes &&
-        tensor->type != TQ_TensorType_RESOURCE && tensor->type != TQ_TensorType_VARIANT) {
+    if ((size_t)PyArray_NBYTES((PyArrayObject *)array) != tensor->bytes && tensor->type != TQ_TensorType_RESOURCE &&
+        tensor->type != TQ_TensorType_VARIANT) {
         PyErr_SetString(PyExc_ValueError, "Invalid tensor size.");
         Py_DECREF(array);
         return NULL;
@@ -431,7 +430,8 @@ PyObject *tq_py_get_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count
     if (take_arguments(args, count, names, false, given) < 0 || tq_py_enter(self) < 0)
         return NULL;
     tq_tensor *tensor = find(self, given, &graph);
-    PyObject *array = tensor && check_readable(self, graph, tensor) == 0 ? tq_py_tensor_copy(self, graph, tensor) : NULL;
+    PyObject *array =
+        tensor && check_readable(self, graph, tensor) == 0 ? tq_py_tensor_copy(self, graph, tensor) : NULL;
     tq_py_leave(self);
     /* a scalar comes as NumPy's scalar, as LiteRT's does; strings stay an array */
     if (!array || tensor->type == TQ_TensorType_STRING)

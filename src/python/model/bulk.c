@@ -41,7 +41,8 @@ static likeness compare_operators(const pair *p, size_t i)
 }
 
 /* The first part from `i` on that is not surely the same, or the end of a piece that one round compares. */
-static uint32_t skip_same(const pair *p, uint32_t i, uint32_t end, likeness (*compare)(const pair *, size_t), likeness *last)
+static uint32_t skip_same(const pair *p, uint32_t i, uint32_t end, likeness (*compare)(const pair *, size_t),
+                          likeness *last)
 {
     while (i < end && (*last = compare(p, i), last->named && last->same))
         i++;
@@ -55,11 +56,8 @@ static int list_unlike(const pair *p, uint32_t count, likeness (*compare)(const 
     for (uint32_t i = 0; i < count;) {
         const uint32_t end = count - i < PIECE ? count : i + PIECE;
         likeness last;
-        Py_BEGIN_ALLOW_THREADS
-        i = skip_same(p, i, end, compare, &last);
-        Py_END_ALLOW_THREADS
-        if (i < end && !last.named)
-            return 0;
+        Py_BEGIN_ALLOW_THREADS i = skip_same(p, i, end, compare, &last);
+        Py_END_ALLOW_THREADS if (i < end && !last.named) return 0;
         if ((i < end && tq_py_append(out, PyLong_FromUnsignedLong(i++)) < 0) || PyErr_CheckSignals() < 0)
             return -1;
     }
@@ -140,8 +138,7 @@ static bool are_indices(const tq_table *tensor)
         const tq_quantization q = tq_tensor_quantization(tensor);
         return q.kind == TQ_QUANTIZATION_NONE && !q.zero_point.count && !q.min.count && !q.max.count;
     }
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -164,10 +161,12 @@ static PyObject *parameters(const tq_table *tensor)
     return product;
 }
 
-/* (what holds the bytes, offset, length), equal for tensors that share their bytes; None where a tensor is no constant. */
+/* (what holds the bytes, offset, length), equal for tensors that share their bytes; None where a tensor is no constant.
+ */
 static PyObject *constant_facts(const facts *f, const tq_table *tensor)
 {
-    const int64_t index = tq_get_int(tensor, TQ_Tensor_buffer), external = tq_get_int(tensor, TQ_Tensor_external_buffer);
+    const int64_t index = tq_get_int(tensor, TQ_Tensor_buffer),
+                  external = tq_get_int(tensor, TQ_Tensor_external_buffer);
     const tq_table outside = tq_model_external_buffer(f->model, external);
     unsigned long long offset = 0, length = 0;
     PyObject *place;
@@ -181,7 +180,8 @@ static PyObject *constant_facts(const facts *f, const tq_table *tensor)
         }
         place = PyUnicode_InternFromString("buffer");
     } else if (external && outside.at) {
-        const tq_table group = tq_vector_table(&f->model->external_groups, (size_t)tq_get_int(&outside, TQ_ExternalBuffer_group));
+        const tq_table group =
+            tq_vector_table(&f->model->external_groups, (size_t)tq_get_int(&outside, TQ_ExternalBuffer_group));
         PyObject *name = tq_py_text_or_none(tq_get_string(&group, TQ_ExternalBufferGroup_name));
         place = name ? PyUnicode_FromFormat("external %S", name) : NULL;
         Py_XDECREF(name);
@@ -228,7 +228,8 @@ static PyObject *constants_read(const facts *f, const tq_vector *inputs)
     PyObject *out = NULL;
     for (uint32_t i = 0; i < inputs->count; i++) {
         const int32_t index = tq_vector_i32(inputs, i);
-        PyObject *constant = index >= 0 && index < PyList_GET_SIZE(f->constants) ? PyList_GET_ITEM(f->constants, index) : Py_None;
+        PyObject *constant =
+            index >= 0 && index < PyList_GET_SIZE(f->constants) ? PyList_GET_ITEM(f->constants, index) : Py_None;
         if (constant == Py_None)
             continue;
         if ((!out && !(out = PyList_New(0))) || PyList_Append(out, constant) < 0) {

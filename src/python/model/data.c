@@ -38,7 +38,8 @@ static int external_bytes(ItemObject *tensor, int64_t id, tq_bytes *bytes, PyObj
     if (!file)
         return -1;
     tq_bytes all = ((FileObject *)file)->file.bytes;
-    uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset), length = tq_get_u64(&buffer, TQ_ExternalBuffer_length);
+    uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset),
+             length = tq_get_u64(&buffer, TQ_ExternalBuffer_length);
     if (!tq_bytes_hold(all, offset, length)) {
         tq_fail(&error, TQ_DATA_RANGE, TQ_NO_OFFSET, "%llu bytes at byte %llu of a side file that has %llu",
                 (unsigned long long)length, (unsigned long long)offset, (unsigned long long)all.size);
@@ -98,7 +99,8 @@ static int shape_of(ItemObject *tensor, npy_intp shape[MAX_RANK])
 PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_intp *shape, PyObject *owner)
 {
     Py_INCREF(dtype);
-    PyObject *array = PyArray_NewFromDescr(&PyArray_Type, dtype, rank, shape, NULL, (void *)(uintptr_t)bytes.data, 0, NULL);
+    PyObject *array =
+        PyArray_NewFromDescr(&PyArray_Type, dtype, rank, shape, NULL, (void *)(uintptr_t)bytes.data, 0, NULL);
     if (!array || PyArray_SetBaseObject((PyArrayObject *)array, owner) < 0) {
         if (!array)
             Py_DECREF(owner); /* SetBaseObject took it otherwise */
@@ -119,10 +121,8 @@ static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *d
     if (array) {
         uint64_t count = (uint64_t)PyArray_SIZE((PyArrayObject *)array);
         uint8_t *out = PyArray_DATA((PyArrayObject *)array);
-        Py_BEGIN_ALLOW_THREADS
-        tq_unpack_bits(bytes.data, row->bits, row->low < 0, count, out);
-        Py_END_ALLOW_THREADS
-        PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
+        Py_BEGIN_ALLOW_THREADS tq_unpack_bits(bytes.data, row->bits, row->low < 0, count, out);
+        Py_END_ALLOW_THREADS PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
     }
     return array;
 }
@@ -157,7 +157,8 @@ static PyObject *string_array(ItemObject *tensor, tq_bytes bytes)
 }
 
 /* Bytes of a dense tensor of fixed-size elements. */
-static PyObject *dense_array(ItemObject *tensor, tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, PyObject *owner)
+static PyObject *dense_array(ItemObject *tensor, tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype,
+                             PyObject *owner)
 {
     tq_table view = tq_py_tensor_table(tensor);
     npy_intp shape[MAX_RANK];
@@ -198,7 +199,8 @@ static PyObject *make_data(ItemObject *tensor, tq_bytes bytes, PyObject *owner)
     if (row && row->kind == TQ_KIND_STRING)
         return bytes.size ? string_array(tensor, bytes) : Py_NewRef(Py_None);
     if (!row || !row->bits) {
-        tq_fail(&error, TQ_BAD_TYPE, TQ_NO_OFFSET, "type %d %s has no array form", (int)type, row ? row->name : "(unknown)");
+        tq_fail(&error, TQ_BAD_TYPE, TQ_NO_OFFSET, "type %d %s has no array form", (int)type,
+                row ? row->name : "(unknown)");
         return tq_py_raise_at(tensor, &error);
     }
     PyArray_Descr *dtype = tq_py_dtype(tq_state_of((PyObject *)tensor), type);
@@ -245,10 +247,9 @@ static PyObject *densify_bytes(ItemObject *tensor, tq_bytes bytes)
         return NULL;
     tq_status status;
     uint64_t size = (uint64_t)PyArray_NBYTES((PyArrayObject *)array);
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_tensor_densify(&view, bytes, PyArray_DATA((PyArrayObject *)array), size, &error);
-    Py_END_ALLOW_THREADS
-    if (status != TQ_OK) {
+    Py_BEGIN_ALLOW_THREADS status = tq_tensor_densify(&view, bytes, PyArray_DATA((PyArrayObject *)array), size, &error);
+    Py_END_ALLOW_THREADS if (status != TQ_OK)
+    {
         Py_DECREF(array);
         return tq_py_raise_at(tensor, &error);
     }

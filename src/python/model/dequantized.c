@@ -28,7 +28,8 @@ static tq_status map_blocks(int rank, const int64_t *dims, int32_t block_size, t
 {
     int32_t axes[TQ_SCALE_MAP_MAX_RANK];
     if (block_size <= 0 || rank == 0)
-        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "block size %d in a tensor of rank %d", block_size, rank);
+        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "block size %d in a tensor of rank %d", block_size,
+                       rank);
     for (int d = 0; d < rank; d++)
         axes[d] = d;
     return tq_scale_map_along(rank, dims, rank, axes, block_size, map, error);
@@ -46,20 +47,16 @@ static tq_status map_axes(int rank, const int64_t *dims, const tq_quantization *
 static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dims, tq_scale_map *map, tq_error *error)
 {
     switch (q->kind) {
-    case TQ_QUANTIZATION_PER_TENSOR:
-        return tq_scale_map_per_tensor(rank, dims, map, error);
+    case TQ_QUANTIZATION_PER_TENSOR: return tq_scale_map_per_tensor(rank, dims, map, error);
     case TQ_QUANTIZATION_PER_AXIS: {
         /* tflite-micro's person_detect keeps its weights' axis on biases of rank 1: there is only one
            dimension that their scales can belong to */
         int32_t axis = rank == 1 ? 0 : q->quantized_dimension;
         return tq_scale_map_along(rank, dims, 1, &axis, 0, map, error);
     }
-    case TQ_QUANTIZATION_BLOCKWISE:
-        return map_blocks(rank, dims, q->block_size, map, error);
-    case TQ_QUANTIZATION_MULTI_AXIS:
-        return map_axes(rank, dims, q, map, error);
-    default:
-        return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "its quantized values have no scale");
+    case TQ_QUANTIZATION_BLOCKWISE: return map_blocks(rank, dims, q->block_size, map, error);
+    case TQ_QUANTIZATION_MULTI_AXIS: return map_axes(rank, dims, q, map, error);
+    default: return tq_fail(error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "its quantized values have no scale");
     }
 }
 
@@ -82,9 +79,9 @@ static int find_parameters(ItemObject *tensor, int rank, const npy_intp *shape, 
     uint64_t zeros = (uint64_t)PyArray_SIZE((PyArrayObject *)p->zero_point);
     if (scales == p->map.scales && (zeros <= 1 || zeros == scales))
         return 0;
-    tq_fail(&error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET, "%llu scales and %llu zero points; shape and %s quantization need %llu",
-            (unsigned long long)scales, (unsigned long long)zeros, tq_quantization_kind_name(q.kind),
-            (unsigned long long)p->map.scales);
+    tq_fail(&error, TQ_BAD_QUANTIZATION, TQ_NO_OFFSET,
+            "%llu scales and %llu zero points; shape and %s quantization need %llu", (unsigned long long)scales,
+            (unsigned long long)zeros, tq_quantization_kind_name(q.kind), (unsigned long long)p->map.scales);
     tq_py_raise_at(tensor, &error);
     return -1;
 }
@@ -126,8 +123,8 @@ static bool layout_of(const tq_scale_map *map, tq_layout *out)
 }
 
 /* By kernels, for quantized values of up to 16 bits: they round wider values twice.  False: not possible. */
-static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, const int64_t *zero_point, uint64_t zeros,
-                       float *out)
+static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, const int64_t *zero_point,
+                       uint64_t zeros, float *out)
 {
     static const tq_element elements[] = {[TQ_I8] = TQ_i8, [TQ_U8] = TQ_u8, [TQ_I16] = TQ_i16, [TQ_U16] = TQ_u16};
     tq_array_job job = {.in = codes, .out = out, .out_type = TQ_f32, .threads = 1};
@@ -156,8 +153,7 @@ static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_t
         uint64_t zeros = (uint64_t)PyArray_SIZE((PyArrayObject *)p.zero_point);
         float *values = PyArray_DATA((PyArrayObject *)out);
         const void *data = PyArray_DATA(codes);
-        Py_BEGIN_ALLOW_THREADS
-        if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
+        Py_BEGIN_ALLOW_THREADS if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
             tq_dequantize_values(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
         Py_END_ALLOW_THREADS
     }

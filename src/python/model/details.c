@@ -70,7 +70,8 @@ static int set_affine(tq_state *state, PyObject *dict, int64_t type, const tq_qu
     int failed = tq_py_set(dict, state->key.scales, tq_py_array_f32(&q->scale));
     if (q->zero_point.count)
         failed |= tq_py_set(dict, state->key.zero_points, tq_py_array_i32_from_i64(&q->zero_point));
-    if (tq_py_range(type, scales.data, q->scale.count, zero_points.data, q->zero_point.count, &range_min, &range_max) < 0)
+    if (tq_py_range(type, scales.data, q->scale.count, zero_points.data, q->zero_point.count, &range_min, &range_max) <
+        0)
         return -1;
     failed |= tq_py_set(dict, state->key.range_min, range_min);
     failed |= tq_py_set(dict, state->key.range_max, range_max);
@@ -141,7 +142,8 @@ static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, Item
     return failed;
 }
 
-static int set_quantized(ItemObject *tensor, PyObject *dict, PyObject *shared, const tq_table *view, const tq_quantization *q)
+static int set_quantized(ItemObject *tensor, PyObject *dict, PyObject *shared, const tq_table *view,
+                         const tq_quantization *q)
 {
     tq_state *state = tq_state_of((PyObject *)tensor);
     int64_t type = tq_get_int(view, TQ_Tensor_type);
@@ -188,7 +190,8 @@ static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared,
     failed |= tq_py_set(dict, state->key.index, PyLong_FromUnsignedLong(((ItemObject *)tensor)->index));
     failed |= tq_py_set(dict, state->key.shape, tq_py_array_i32(&shape));
     failed |= tq_py_set(dict, state->key.shape_signature, signature_of(model, view, &shape));
-    failed |= tq_py_set(dict, state->key.dtype, Py_XNewRef(tq_py_details_class(state, tq_get_int(view, TQ_Tensor_type))));
+    failed |=
+        tq_py_set(dict, state->key.dtype, Py_XNewRef(tq_py_details_class(state, tq_get_int(view, TQ_Tensor_type))));
     failed |= tq_py_set(dict, state->key.quantization, legacy_tuple(state, &q));
     failed |= tq_py_set(dict, state->key.quantization_parameters, parameters_of(state, tensor, shared, view, &q));
     failed |= tq_py_set(dict, state->key.sparsity_parameters, sparse ? tq_py_sparsity(state, view) : PyDict_New());

@@ -124,15 +124,15 @@ static PyObject *call_method(PyObject *self, const char *name, PyObject *args, P
     return result;
 }
 
-#define METHODS(METHOD)                                                                            \
-    METHOD(append) METHOD(clear) METHOD(copy) METHOD(count) METHOD(extend) METHOD(index)           \
-    METHOD(insert) METHOD(pop) METHOD(remove) METHOD(reverse) METHOD(sort) METHOD(__reversed__)    \
-    METHOD(__sizeof__)
+#define METHODS(METHOD)                                                                                             \
+    METHOD(append)                                                                                                  \
+    METHOD(clear) METHOD(copy) METHOD(count) METHOD(extend) METHOD(index) METHOD(insert) METHOD(pop) METHOD(remove) \
+        METHOD(reverse) METHOD(sort) METHOD(__reversed__) METHOD(__sizeof__)
 
-#define METHOD(name)                                                                               \
-    static PyObject *method_##name(PyObject *self, PyObject *args, PyObject *kwargs)               \
-    {                                                                                              \
-        return call_method(self, #name, args, kwargs);                                             \
+#define METHOD(name)                                                                 \
+    static PyObject *method_##name(PyObject *self, PyObject *args, PyObject *kwargs) \
+    {                                                                                \
+        return call_method(self, #name, args, kwargs);                               \
     }
 METHODS(METHOD)
 #undef METHOD
@@ -149,7 +149,7 @@ static PyMethodDef methods[] = {
 #define METHOD(name) {#name, (PyCFunction)(void (*)(void))method_##name, METH_VARARGS | METH_KEYWORDS, NULL},
     METHODS(METHOD)
 #undef METHOD
-    {"__reduce__", reduce, METH_NOARGS, NULL},
+        {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -110,12 +110,12 @@ static PyObject *decode_flexbuffer(PyObject *module, PyObject *source)
 }
 
 PyDoc_STRVAR(decode_doc,
-"decode_flexbuffer(buffer, /)\n--\n\n"
-"What a FlexBuffer holds: maps as dict, vectors of every kind as list, blobs as bytes, keys and\n"
-"strings as str (a byte that is not UTF-8 becomes \\xNN), and int, float, bool, None.\n\n"
-"buffer: bytes or any contiguous buffer.  A key that a map holds twice has its last value.\n"
-"Raises ModelError, with the byte's offset in the buffer, where it is malformed, nests more than\n"
-"32 deep, or shares its parts so often that it would grow without bound.");
+             "decode_flexbuffer(buffer, /)\n--\n\n"
+             "What a FlexBuffer holds: maps as dict, vectors of every kind as list, blobs as bytes, keys and\n"
+             "strings as str (a byte that is not UTF-8 becomes \\xNN), and int, float, bool, None.\n\n"
+             "buffer: bytes or any contiguous buffer.  A key that a map holds twice has its last value.\n"
+             "Raises ModelError, with the byte's offset in the buffer, where it is malformed, nests more than\n"
+             "32 deep, or shares its parts so often that it would grow without bound.");
 
 /* Where in the buffer the number stands that the root, a map, has under a key: (byte, width), or None. */
 static PyObject *find_number(tq_flex_reader *reader, const tq_flex *root, tq_bytes wanted)

@@ -8,8 +8,7 @@
 
 /* Subgraph, Tensor, Operator and Buffer: a place in a model.  Two objects of one place are equal. */
 typedef struct {
-    PyObject_HEAD
-    ModelObject *model;
+    PyObject_HEAD ModelObject *model;
     uint32_t subgraph; /* 0 for buffers */
     uint32_t index;
 } ItemObject;
@@ -25,10 +24,11 @@ static inline tq_subgraph tq_py_subgraph_of(ItemObject *item)
 tq_table tq_py_tensor_table(ItemObject *tensor);
 
 /* The slots that every item's type has. */
-#define TQ_ITEM_SLOTS                          \
-    {Py_tp_dealloc, tq_py_item_dealloc},       \
-    {Py_tp_richcompare, tq_py_item_compare},   \
-    {Py_tp_hash, tq_py_item_hash}
+#define TQ_ITEM_SLOTS                                                             \
+    {Py_tp_dealloc, tq_py_item_dealloc}, {Py_tp_richcompare, tq_py_item_compare}, \
+    {                                                                             \
+        Py_tp_hash, tq_py_item_hash                                               \
+    }
 void tq_py_item_dealloc(PyObject *self);
 PyObject *tq_py_item_compare(PyObject *a, PyObject *b, int op);
 Py_hash_t tq_py_item_hash(PyObject *self);

@@ -67,10 +67,9 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = tq_model_open(bytes, &tq_default_allocator, &self->model, &error);
-    Py_END_ALLOW_THREADS
-    if (status != TQ_OK) {
+    Py_BEGIN_ALLOW_THREADS status = tq_model_open(bytes, &tq_default_allocator, &self->model, &error);
+    Py_END_ALLOW_THREADS if (status != TQ_OK)
+    {
         tq_py_raise(state, &error, self->path);
         Py_DECREF(self);
         return NULL;
@@ -310,10 +309,12 @@ static PyGetSetDef properties[] = {
     {"description", (getter)get_description, NULL, "The model's description, '' if it has none.", NULL},
     {"min_runtime_version", (getter)get_min_runtime_version, NULL,
      "The oldest TFLite release that can run the model, as its metadata says, or None.", NULL},
-    {"operator_codes", (getter)get_operator_codes, NULL, "Sequence of OperatorCode: the operators that the model uses.", NULL},
+    {"operator_codes", (getter)get_operator_codes, NULL, "Sequence of OperatorCode: the operators that the model uses.",
+     NULL},
     {"subgraphs", (getter)get_subgraphs, NULL, "Sequence of Subgraph; the first is the main one.", NULL},
     {"tensors", (getter)get_of_main, NULL, "Sequence of Tensor of the main subgraph.", "tensors"},
-    {"operators", (getter)get_of_main, NULL, "Sequence of Operator of the main subgraph, in execution order.", "operators"},
+    {"operators", (getter)get_of_main, NULL, "Sequence of Operator of the main subgraph, in execution order.",
+     "operators"},
     {"inputs", (getter)get_of_main, NULL, "The main subgraph's input tensors.", "inputs"},
     {"outputs", (getter)get_of_main, NULL, "The main subgraph's output tensors.", "outputs"},
     {"signatures", (getter)get_signatures, NULL, "Sequence of Signature, by index or by key.", NULL},
@@ -337,8 +338,8 @@ static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs,
         return NULL;
     uint32_t count = self->model.subgraphs.count;
     if (index < 0 || (size_t)index >= count)
-        return PyErr_Format(PyExc_ValueError, "subgraph_index is out of range: %zd for the model, which has %u subgraphs.",
-                            index, count);
+        return PyErr_Format(PyExc_ValueError,
+                            "subgraph_index is out of range: %zd for the model, which has %u subgraphs.", index, count);
     return tq_py_details_list(self, (size_t)index, what);
 }
 
@@ -382,14 +383,14 @@ static PyObject *repr(ModelObject *self)
                                 self->model.file.size);
 }
 
-#define DETAILS_DOC \
-    "\n\nEach dict has LiteRT's keys with values of equal types: name (str), index (int), shape and\n" \
-    "shape_signature (int32 arrays), dtype (a NumPy class), quantization ((scale, zero_point), or (0.0, 0)\n" \
-    "for anything but one scale), quantization_parameters and sparsity_parameters (dicts).\n" \
-    "quantization_parameters holds scales (float32; blockwise: float16), zero_points (int32),\n" \
-    "quantized_dimension and block_size, and what LiteRT drops: min and max as the file stores them\n" \
+#define DETAILS_DOC                                                                                              \
+    "\n\nEach dict has LiteRT's keys with values of equal types: name (str), index (int), shape and\n"           \
+    "shape_signature (int32 arrays), dtype (a NumPy class), quantization ((scale, zero_point), or (0.0, 0)\n"    \
+    "for anything but one scale), quantization_parameters and sparsity_parameters (dicts).\n"                    \
+    "quantization_parameters holds scales (float32; blockwise: float16), zero_points (int32),\n"                 \
+    "quantized_dimension and block_size, and what LiteRT drops: min and max as the file stores them\n"           \
     "(float32, empty where it stores none), range_min and range_max, which the quantized values can represent\n" \
-    "(scale * (lowest or highest code - zero_point), one a scale).\n\n" \
+    "(scale * (lowest or highest code - zero_point), one a scale).\n\n"                                          \
     "ValueError: there is no such subgraph."
 
 static PyMethodDef methods[] = {
@@ -403,30 +404,24 @@ static PyMethodDef methods[] = {
      "get_output_details($self, /, subgraph_index=0)\n--\n\n"
      "A dict for each output of a subgraph, as LiteRT's Interpreter gives them." DETAILS_DOC},
     {"summary", summary, METH_NOARGS,
-     "summary($self, /)\n--\n\nOperators with their types, shapes, bytes, parameters and multiply-adds, and the totals."},
+     "summary($self, /)\n--\n\nOperators with their types, shapes, bytes, parameters and multiply-adds, and the "
+     "totals."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(doc,
-"Model(source)\n--\n\n"
-"A .tflite file, open: everything in it, read in place.\n\n"
-"source: a path (str or path-like), whose file is mapped into memory, or bytes or any object with a\n"
-"buffer, which is not copied.  Replace a file that is open rather than write into it.\n\n"
-"print(model) lists operators and tensors; model.problems says what is wrong with a file that opens\n"
-"all the same.  A model never changes, and may be used from several threads.\n\n"
-"ModelError (a ValueError): not a TensorFlow Lite flatbuffer; .offset and the text say where.\n"
-"OSError: the path cannot be opened, or is not a regular file.");
+PyDoc_STRVAR(doc, "Model(source)\n--\n\n"
+                  "A .tflite file, open: everything in it, read in place.\n\n"
+                  "source: a path (str or path-like), whose file is mapped into memory, or bytes or any object with a\n"
+                  "buffer, which is not copied.  Replace a file that is open rather than write into it.\n\n"
+                  "print(model) lists operators and tensors; model.problems says what is wrong with a file that opens\n"
+                  "all the same.  A model never changes, and may be used from several threads.\n\n"
+                  "ModelError (a ValueError): not a TensorFlow Lite flatbuffer; .offset and the text say where.\n"
+                  "OSError: the path cannot be opened, or is not a regular file.");
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (char *)doc},
-    {Py_tp_new, new},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_repr, repr},
-    {Py_tp_str, str},
-    {Py_tp_getset, properties},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_doc, (char *)doc}, {Py_tp_new, new},           {Py_tp_dealloc, dealloc}, {Py_tp_repr, repr},
+    {Py_tp_str, str},         {Py_tp_getset, properties}, {Py_tp_methods, methods}, {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -12,7 +12,8 @@ static tq_status build_graph(ModelObject *self, size_t subgraph, tq_error *error
 {
     tq_status status = TQ_OK;
     if (!self->graphs)
-        status = tq_allocate(&tq_default_allocator, self->model.subgraphs.count, sizeof *self->graphs, &self->graphs, error);
+        status =
+            tq_allocate(&tq_default_allocator, self->model.subgraphs.count, sizeof *self->graphs, &self->graphs, error);
     if (status != TQ_OK || self->graphs[subgraph].producers)
         return status;
     tq_subgraph view = tq_model_subgraph(&self->model, subgraph);

@@ -166,25 +166,32 @@ static PyGetSetDef properties[] = {
     {"inputs", (getter)get_tensors, NULL,
      "Tensors; None for an optional input left out (-1) and for an index out of range.", OF(inputs)},
     {"outputs", (getter)get_tensors, NULL, "Tensors; None for an index out of range.", OF(outputs)},
-    {"intermediates", (getter)get_tensors, NULL, "Tensors inside the operator, whose quantization it needs.", OF(intermediates)},
+    {"intermediates", (getter)get_tensors, NULL, "Tensors inside the operator, whose quantization it needs.",
+     OF(intermediates)},
     {"input_indices", (getter)get_indices, NULL, "The inputs' tensor indices as stored.", OF(inputs)},
     {"output_indices", (getter)get_indices, NULL, "The outputs' tensor indices as stored.", OF(outputs)},
-    {"intermediate_indices", (getter)get_indices, NULL, "The intermediates' tensor indices as stored.", OF(intermediates)},
+    {"intermediate_indices", (getter)get_indices, NULL, "The intermediates' tensor indices as stored.",
+     OF(intermediates)},
     {"mutating_variable_inputs", (getter)get_mutating, NULL,
      "For each input, whether the operator changes it; empty: none.", OF(mutating_variable_inputs)},
     {"options", (getter)get_options, NULL,
      "dict of the builtin options by name, enums as members; of a custom operator, its flexbuffer decoded; {} without "
-     "options.", NULL},
+     "options.",
+     NULL},
     {"options_type", (getter)get_options_type, NULL,
      "The options table's name such as 'Conv2DOptions', 'flexbuffer', or None.", NULL},
-    {"custom_options", (getter)get_custom_options, NULL, "bytes, or None.  ModelError: they lie outside the file.", NULL},
+    {"custom_options", (getter)get_custom_options, NULL, "bytes, or None.  ModelError: they lie outside the file.",
+     NULL},
     {"debug_metadata_index", (getter)get_debug_metadata_index, NULL,
      "Index into the debug metadata's operators; -1: none.", NULL},
     {"multiply_adds", (getter)get_multiply_adds, NULL,
-     "How many multiply-adds one run takes, from the shapes in the file: what convolutions, matrix products and recurrent\n"
+     "How many multiply-adds one run takes, from the shapes in the file: what convolutions, matrix products and "
+     "recurrent\n"
      "cells do; 0 for other builtin operators.  An operator that calls a subgraph counts 0: that subgraph's operators\n"
-     "count.  None: shapes are missing or do not fit, the count is 2^64 or more, or it is a custom operator that tq has no\n"
-     "count for.", NULL},
+     "count.  None: shapes are missing or do not fit, the count is 2^64 or more, or it is a custom operator that tq "
+     "has no\n"
+     "count for.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -29,6 +29,7 @@ int tq_py_range(int64_t type, const uint8_t *scales, size_t count, const uint8_t
                 PyObject **range_min, PyObject **range_max);
 
 /* The same of arrays: float32 scales and int64 zero points, contiguous. */
-int tq_py_range_of_arrays(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min, PyObject **range_max);
+int tq_py_range_of_arrays(int64_t type, PyObject *scale, PyObject *zero_point, PyObject **range_min,
+                          PyObject **range_max);
 
 #endif

@@ -94,7 +94,8 @@ static PyObject *repr(QuantizationObject *self)
         return text;
     }
     return PyUnicode_FromFormat("<tq.Quantization %s: %zd scales, quantized_dimension %d, block_size %d>",
-                                tq_quantization_kind_name(self->kind), count, self->quantized_dimension, self->block_size);
+                                tq_quantization_kind_name(self->kind), count, self->quantized_dimension,
+                                self->block_size);
 }
 
 /* True where the file says anything: a kind, or a range without scales. */
@@ -112,17 +113,22 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
 
 #define MEMBER_OF(name, text) {#name, T_OBJECT_EX, offsetof(QuantizationObject, name), READONLY, text}
 static PyMemberDef members[] = {
-    MEMBER_OF(scale, "float32 array: one scale, or one an index or block; empty: none.  Blockwise: the scale tensor's shape."),
-    MEMBER_OF(zero_point, "int64 array as stored: the quantized value of real 0; empty where none is stored, which means 0."),
+    MEMBER_OF(scale,
+              "float32 array: one scale, or one an index or block; empty: none.  Blockwise: the scale tensor's shape."),
+    MEMBER_OF(zero_point,
+              "int64 array as stored: the quantized value of real 0; empty where none is stored, which means 0."),
     MEMBER_OF(min, "float32 array: the least values seen, as stored; empty where the file stores none."),
     MEMBER_OF(max, "float32 array: the greatest values seen, as stored; empty where the file stores none."),
     MEMBER_OF(range_min, "float32 array: the least real value of the type, one a scale."),
     MEMBER_OF(range_max, "float32 array: the greatest real value of the type, one a scale."),
     MEMBER_OF(details, "dict of the details union's fields and its table's name under 'type', or None."),
-    MEMBER_OF(dtype, "str: the type of its quantized values, such as 'int8' or 'int4'; None where its elements are not quantized."),
+    MEMBER_OF(
+        dtype,
+        "str: the type of its quantized values, such as 'int8' or 'int4'; None where its elements are not quantized."),
     {"quantized_dimension", T_INT, offsetof(QuantizationObject, quantized_dimension), READONLY,
      "Which dimension per-axis scales belong to."},
-    {"block_size", T_INT, offsetof(QuantizationObject, block_size), READONLY, "Elements that share a scale; 0: no blocks."},
+    {"block_size", T_INT, offsetof(QuantizationObject, block_size), READONLY,
+     "Elements that share a scale; 0: no blocks."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -137,36 +143,36 @@ static PyMethodDef methods[] = {
      "tq.quantize with this scale, zero point, dtype and axis or blocks (along the last dimension)."},
     {"dequantize", (PyCFunction)(void (*)(void))tq_py_quantization_dequantize, METH_VARARGS | METH_KEYWORDS,
      "dequantize($self, q, /, *, dtype='float32', out=None, num_threads=None)\n--\n\n"
-     "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension).  TypeError: an array of\n"
+     "tq.dequantize with this scale, zero point and axis or blocks (along the last dimension).  TypeError: an array "
+     "of\n"
      "the other sign than the quantized values', such as uint8 for int8: the same bytes mean other values."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {"__reduce__", (PyCFunction)tq_py_quantization_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(doc,
-"Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, block_size=0, min=None, max=None)\n--\n\n"
-"How a tensor's quantized values stand for real numbers: real = scale * (q - zero_point).\n\n"
-"str() is Netron's line, character for character: '-1.5 ≤ 0.0125 * (q - 3) ≤ 1.5', one line a channel.\n"
-"The stored range (min, max) and the representable one (range_min, range_max) are different facts, and\n"
-"neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
-"tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
-"arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
-"in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a\n"
-"dtype that has no quantized values; TypeError: scales that are no real numbers, zero points that are no integers.\n\n"
-"It can be copied and pickled; a tensor's too, without its file, if it has a dtype and no details: else TypeError.");
+PyDoc_STRVAR(
+    doc,
+    "Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, block_size=0, min=None, "
+    "max=None)\n--\n\n"
+    "How a tensor's quantized values stand for real numbers: real = scale * (q - zero_point).\n\n"
+    "str() is Netron's line, character for character: '-1.5 ≤ 0.0125 * (q - 3) ≤ 1.5', one line a channel.\n"
+    "The stored range (min, max) and the representable one (range_min, range_max) are different facts, and\n"
+    "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"
+    "tensor.quantization gives one.  One made here has a scale, or one an index of quantized_dimension, in\n"
+    "arrays of at most one dimension; or, with block_size, one a block of so many elements along the last dimension,\n"
+    "in an array of the tensor's shape with that dimension counting blocks.  ValueError: counts that do not fit, or a\n"
+    "dtype that has no quantized values; TypeError: scales that are no real numbers, zero points that are no "
+    "integers.\n\n"
+    "It can be copied and pickled; a tensor's too, without its file, if it has a dtype and no details: else "
+    "TypeError.");
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (char *)doc},
-    {Py_tp_new, tq_py_quantization_new},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_repr, repr},
-    {Py_tp_str, str},
-    {Py_nb_bool, is_true},
-    {Py_tp_members, members},
-    {Py_tp_getset, properties},
-    {Py_tp_methods, methods},
-    {0, NULL},
+    {Py_tp_doc, (char *)doc}, {Py_tp_new, tq_py_quantization_new},
+    {Py_tp_dealloc, dealloc}, {Py_tp_repr, repr},
+    {Py_tp_str, str},         {Py_nb_bool, is_true},
+    {Py_tp_members, members}, {Py_tp_getset, properties},
+    {Py_tp_methods, methods}, {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -20,8 +20,8 @@ static void refuse_blocks(const QuantizationObject *self, const char *name, PyOb
     PyObject *shape = found ? PyObject_GetAttrString((PyObject *)x, "shape") : NULL;
     if (shape)
         PyErr_Format(PyExc_ValueError,
-                     "%s has shape %R: it does not fit an array of shape %R in blocks of %d along the last dimension", name,
-                     found, shape, self->block_size);
+                     "%s has shape %R: it does not fit an array of shape %R in blocks of %d along the last dimension",
+                     name, found, shape, self->block_size);
     Py_XDECREF(found);
     Py_XDECREF(shape);
 }
@@ -87,8 +87,9 @@ static int check_kind(const QuantizationObject *self, bool quantizing)
     }
     if (!quantizing || self->dtype != Py_None)
         return 0;
-    PyErr_SetString(PyExc_TypeError, "the tensor's elements are no quantized values, so that its quantization says no dtype: "
-                                     "call tq.quantize with one");
+    PyErr_SetString(PyExc_TypeError,
+                    "the tensor's elements are no quantized values, so that its quantization says no dtype: "
+                    "call tq.quantize with one");
     return -1;
 }
 
@@ -105,7 +106,8 @@ static int check_sign(const QuantizationObject *self, PyObject *q)
     const size_t size = (size_t)(strtol(bits, NULL, 10) + 7) / 8;
     if (tq_element_size(found.element) != size || (found.low == 0) == (*name == 'u'))
         return 0;
-    PyErr_Format(PyExc_TypeError, "q has dtype %R: this quantization is of %s quantized values (tq.dequantize takes any)",
+    PyErr_Format(PyExc_TypeError,
+                 "q has dtype %R: this quantization is of %s quantized values (tq.dequantize takes any)",
                  (PyObject *)PyArray_DESCR((PyArrayObject *)q), name);
     return -1;
 }

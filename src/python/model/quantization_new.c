@@ -79,8 +79,8 @@ static int counts_fit(QuantizationObject *self)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         npy_intp count = PyArray_SIZE((PyArrayObject *)rows[i].array);
         if (count && count != scales && !(rows[i].may_be_one && count == 1)) {
-            PyErr_Format(PyExc_ValueError, "%s has %zd values, scale has %zd; they need as many", rows[i].name, (Py_ssize_t)count,
-                         (Py_ssize_t)scales);
+            PyErr_Format(PyExc_ValueError, "%s has %zd values, scale has %zd; they need as many", rows[i].name,
+                         (Py_ssize_t)count, (Py_ssize_t)scales);
             return 0;
         }
     }
@@ -133,8 +133,8 @@ PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused)
                                                    : "details, which stand for more in its file");
     if (!counts_fit(self))
         return NULL;
-    PyObject *keywords = Py_BuildValue("{sOsisisOsO}", "dtype", self->dtype, "quantized_dimension",
-                                       self->quantized_dimension, "block_size", self->block_size, "min", self->min,
-                                       "max", self->max);
+    PyObject *keywords =
+        Py_BuildValue("{sOsisisOsO}", "dtype", self->dtype, "quantized_dimension", self->quantized_dimension,
+                      "block_size", self->block_size, "min", self->min, "max", self->max);
     return tq_py_reduced((PyObject *)self, PyTuple_Pack(2, self->scale, self->zero_point), keywords);
 }

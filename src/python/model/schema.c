@@ -150,13 +150,17 @@ static PyObject *tensor_types(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"schema_tables", schema_tables, METH_NOARGS, "{table: [(field, slot, kind, default)]}, the rows of schema/tables.def."},
-    {"schema_enums", schema_enums, METH_NOARGS, "{enum: [(name, value)]}, the rows of schema/enums.def and builtins.def."},
+    {"schema_tables", schema_tables, METH_NOARGS,
+     "{table: [(field, slot, kind, default)]}, the rows of schema/tables.def."},
+    {"schema_enums", schema_enums, METH_NOARGS,
+     "{enum: [(name, value)]}, the rows of schema/enums.def and builtins.def."},
     {"schema_unions", schema_unions, METH_NOARGS, "{union: [(table, type)]}, the rows of schema/unions.def."},
-    {"schema_builtins", schema_builtins, METH_NOARGS, "[(name, code, options table or None)], the rows of schema/builtins.def."},
+    {"schema_builtins", schema_builtins, METH_NOARGS,
+     "[(name, code, options table or None)], the rows of schema/builtins.def."},
     {"statuses", statuses, METH_NOARGS, "[(name, exception, text)]: every way in which the core can fail."},
     {"callees", callees, METH_NOARGS,
-     "[(operator, options table, field, inputs, outputs)], the rows of model/callees.def: options that name subgraphs, and how\n"
+     "[(operator, options table, field, inputs, outputs)], the rows of model/callees.def: options that name subgraphs, "
+     "and how\n"
      "many tensors those take and give: SAME as the operator, ALL_BUT_ONE, NO, ONE or ANY."},
     {"tensor_types", tensor_types, METH_NOARGS,
      "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},

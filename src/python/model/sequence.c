@@ -8,8 +8,7 @@
 #include "python/convert.h"
 
 typedef struct {
-    PyObject_HEAD
-    PyObject *owner;
+    PyObject_HEAD PyObject *owner;
     const tq_py_items *items;
     Py_ssize_t count;
 } SequenceObject;
@@ -118,18 +117,12 @@ static PyObject *repr(SequenceObject *self)
 }
 
 PyDoc_STRVAR(doc,
-"A read-only sequence of a model's tensors, operators or other items, made when asked for.\n\n"
-"s[i] and s[i:j] as in a list; s['name'] is the first item of that name (KeyError if there is none).");
+             "A read-only sequence of a model's tensors, operators or other items, made when asked for.\n\n"
+             "s[i] and s[i:j] as in a list; s['name'] is the first item of that name (KeyError if there is none).");
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (char *)doc},
-    {Py_tp_dealloc, dealloc},
-    {Py_tp_repr, repr},
-    {Py_sq_length, length},
-    {Py_sq_item, item},
-    {Py_mp_length, length},
-    {Py_mp_subscript, subscript},
-    {0, NULL},
+    {Py_tp_doc, (char *)doc}, {Py_tp_dealloc, dealloc}, {Py_tp_repr, repr},           {Py_sq_length, length},
+    {Py_sq_item, item},       {Py_mp_length, length},   {Py_mp_subscript, subscript}, {0, NULL},
 };
 
 static PyType_Spec spec = {

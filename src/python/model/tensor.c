@@ -93,7 +93,8 @@ static PyObject *get_nbytes(ItemObject *self, void *closure)
     tq_table view = tq_py_tensor_table(self);
     uint64_t size = 0;
     tq_bytes bytes = {NULL, 0};
-    if (tq_tensor_size(&view, &size, NULL) != TQ_OK && tq_tensor_bytes(&self->model->model, &view, &bytes, NULL) == TQ_OK)
+    if (tq_tensor_size(&view, &size, NULL) != TQ_OK &&
+        tq_tensor_bytes(&self->model->model, &view, &bytes, NULL) == TQ_OK)
         size = bytes.data ? bytes.size : 0;
     return PyLong_FromUnsignedLongLong(size);
 }
@@ -265,7 +266,8 @@ static PyObject *is_same(PyObject *self, PyObject *other)
     if (Py_TYPE(other) != Py_TYPE(self))
         return PyErr_Format(PyExc_TypeError, "other must be a Tensor, not %.100s", Py_TYPE(other)->tp_name);
     const tq_table a = tq_py_tensor_table((ItemObject *)self), b = tq_py_tensor_table((ItemObject *)other);
-    return PyBool_FromLong(tq_tensor_is_same(&((ItemObject *)self)->model->model, &a, &((ItemObject *)other)->model->model, &b));
+    return PyBool_FromLong(
+        tq_tensor_is_same(&((ItemObject *)self)->model->model, &a, &((ItemObject *)other)->model->model, &b));
 }
 
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -309,11 +311,12 @@ static PyGetSetDef properties[] = {
     {"shape_signature", (getter)get_shape_signature, NULL,
      "tuple of int with -1 for unknown dimensions; equals shape where none is stored.", NULL},
     {"type", (getter)get_type, NULL, "TensorType; the number where the schema does not know it.", NULL},
-    {"dtype", (getter)get_dtype, NULL, "NumPy dtype of `data` (ml_dtypes for int4 and its kin); None for an unknown type.", NULL},
+    {"dtype", (getter)get_dtype, NULL,
+     "NumPy dtype of `data` (ml_dtypes for int4 and its kin); None for an unknown type.", NULL},
     {"is_variable", (getter)get_bool, NULL, "Whether it keeps its value between runs.", (void *)TQ_Tensor_is_variable},
     {"is_constant", (getter)get_is_constant, NULL, "Whether the model stores its data.", NULL},
-    {"has_rank", (getter)get_bool, NULL,
-     "Whether an empty shape means a scalar rather than an unknown rank.", (void *)TQ_Tensor_has_rank},
+    {"has_rank", (getter)get_bool, NULL, "Whether an empty shape means a scalar rather than an unknown rank.",
+     (void *)TQ_Tensor_has_rank},
     {"buffer", (getter)get_buffer, NULL, "Index into model.buffers; 0: none.", NULL},
     {"external_buffer", (getter)get_external_buffer, NULL, "ExternalBuffer that holds its data, or None.", NULL},
     {"nbytes", (getter)get_nbytes, NULL,
@@ -321,7 +324,8 @@ static PyGetSetDef properties[] = {
     {"quantization", get_quantization, NULL, "Quantization; false where the file says nothing.", NULL},
     {"sparsity", (getter)get_sparsity, NULL,
      "dict of traversal_order, block_map and dim_metadata, or None for a dense tensor.", NULL},
-    {"variant_tensors", (getter)get_variant_tensors, NULL, "What a VARIANT holds: list of dicts of shape, type, has_rank.", NULL},
+    {"variant_tensors", (getter)get_variant_tensors, NULL,
+     "What a VARIANT holds: list of dicts of shape, type, has_rank.", NULL},
     {"producer", (getter)get_producer, NULL, "The Operator that computes it, or None.", NULL},
     {"consumers", (getter)get_consumers, NULL, "The Operators that read it.", NULL},
     {"data", get_data, NULL,
@@ -330,7 +334,8 @@ static PyGetSetDef properties[] = {
      "arrays, one element to a byte; STRING gives an object array of bytes; a sparse tensor its stored values,\n"
      "flat (see densify).\n\n"
      "ModelError: the buffer is too short or lies outside the file, strings are malformed.\n"
-     "OSError: the file of an external buffer cannot be opened.", NULL},
+     "OSError: the file of an external buffer cannot be opened.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -338,7 +343,8 @@ static PyMethodDef methods[] = {
     {"dequantized", dequantized, METH_NOARGS,
      "dequantized($self, /)\n--\n\n"
      "The constant's real values, float32, in the tensor's shape.\n\n"
-     "float32(scale * (code - zero_point)) with the scale of the tensor, of the index along quantized_dimension, or of\n"
+     "float32(scale * (code - zero_point)) with the scale of the tensor, of the index along quantized_dimension, or "
+     "of\n"
      "the block along the last dimension; floating-point types without scales are converted; sparse ones are\n"
      "densified first.\n\n"
      "ModelError: no constant, quantized values without scales, or parameters that do not fit the shape."},
@@ -353,7 +359,8 @@ static PyMethodDef methods[] = {
      "ValueError: the table has no such field."},
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
      "plot($self, /, ax=None, **kwargs)\n--\n\n"
-     "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the Axes."},
+     "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the "
+     "Axes."},
     {"_is_same", is_same, METH_O, NULL},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
