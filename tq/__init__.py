@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 try:
-    import tq._core  # noqa: F401
+    import tq._core
 except ModuleNotFoundError as error:
     if error.name != "tq._core":
         raise
@@ -27,6 +27,7 @@ except ModuleNotFoundError as error:
     place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     raise ImportError(f"tq is not built for this Python here: run 'python -m pip install .' in {place}") from None
 
+import tq.earlier  # noqa: F401
 from tq._core import (
     Buffer,
     Error,

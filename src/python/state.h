@@ -24,12 +24,13 @@
 #include "python/free_threads.h"
 
 /* Strings that dict keys and attribute names are made of, interned once: KEY(name). */
+/* clang-format off */
 #define TQ_KEYS(KEY)                                                                                                 \
-    KEY(name)                                                                                                        \
-    KEY(index) KEY(shape) KEY(shape_signature) KEY(dtype) KEY(quantization) KEY(quantization_parameters)             \
-        KEY(sparsity_parameters) KEY(scales) KEY(zero_points) KEY(quantized_dimension) KEY(block_size) KEY(min)      \
-            KEY(max) KEY(range_min) KEY(range_max) KEY(traversal_order) KEY(block_map) KEY(dim_metadata) KEY(format) \
-                KEY(dense_size) KEY(array_segments) KEY(array_indices)
+    KEY(name) KEY(index) KEY(shape) KEY(shape_signature) KEY(dtype) KEY(quantization) KEY(quantization_parameters)   \
+    KEY(sparsity_parameters) KEY(scales) KEY(zero_points) KEY(quantized_dimension) KEY(block_size) KEY(min) KEY(max) \
+    KEY(range_min) KEY(range_max) KEY(traversal_order) KEY(block_map) KEY(dim_metadata) KEY(format) KEY(dense_size)  \
+    KEY(array_segments) KEY(array_indices)
+/* clang-format on */
 
 typedef struct tq_state {
 #define OBJECT(name) PyObject *name;

@@ -125,10 +125,9 @@ static PyObject *call_method(PyObject *self, const char *name, PyObject *args, P
 }
 
 /* clang-format off */
-#define METHODS(METHOD)                                                                                             \
-    METHOD(append)                                                                                                  \
-    METHOD(clear) METHOD(copy) METHOD(count) METHOD(extend) METHOD(index) METHOD(insert) METHOD(pop) METHOD(remove) \
-        METHOD(reverse) METHOD(sort) METHOD(__reversed__) METHOD(__sizeof__)
+#define METHODS(METHOD)                                                                                              \
+    METHOD(append) METHOD(clear) METHOD(copy) METHOD(count) METHOD(extend) METHOD(index) METHOD(insert) METHOD(pop)  \
+    METHOD(remove) METHOD(reverse) METHOD(sort) METHOD(__reversed__) METHOD(__sizeof__)
 /* clang-format on */
 
 #define METHOD(name)                                                                 \
