@@ -104,16 +104,16 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count,
+tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *key, int count,
                           tq_error *error)
 {
     (void)error;
     tq_request *request = &node->request;
     request->prepacked_bytes = bytes;
     request->pack = pack;
-    request->form_count = count;
+    request->key_count = count;
     if (count)
-        memcpy(request->form, form, (size_t)count * sizeof *form);
+        memcpy(request->key, key, (size_t)count * sizeof *key);
     return TQ_OK;
 }
 

@@ -10,7 +10,7 @@
  * In prepare
  *   inputs      are as many as the operator's rows of model/arity.def say, as are outputs, which was checked when
  *               the graph was opened.  They have type and shape; in[i] is NULL for an optional one that is left out.
- *               data is set only where tq_is_constant(in[i]), and of floats not for TQ_OP_LATER.
+ *               data is set only where tq_is_constant(in[i]), and of floats not for TQ_OP_NO_FLOATS.
  *   outputs     have the type and quantization that the file gives.  Prepare must give each one a shape, with
  *               tq_output_shape, or let it wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
@@ -52,7 +52,7 @@ enum {
     TQ_OP_IMPURE = 1, /* its outputs do not follow from its inputs alone: they are never computed in prepare */
     TQ_OP_PACKED = 2, /* reads constants of 4 and 2 bits as they stand in the file (tq_tensor.packed) */
     TQ_OP_SPARSE = 4, /* the same for sparse constants */
-    TQ_OP_LATER = 8,  /* prepare looks at no float of its inputs: constants may be computed in the first run */
+    TQ_OP_NO_FLOATS = 8,  /* prepare looks at no float of its inputs: constants may be computed in the first run */
     TQ_OP_SAME = 16 /* its output is input 0's bytes, and may lie where these do: eval then has nothing to do */
 };
 
@@ -77,7 +77,7 @@ typedef struct tq_host {
    gets there.  May use node->scratch. */
 typedef void (*tq_pack_fn)(tq_node *node);
 
-enum { TQ_FORM = 14 };
+enum { TQ_PREPACK_KEY = 14 };
 
 /* What prepare asks of the runtime, through the functions below. */
 typedef struct tq_request {
@@ -85,8 +85,8 @@ typedef struct tq_request {
     uint64_t scratch_bytes;   /* tq_node_scratch in prepare */
     uint64_t prepacked_bytes; /* tq_node_prepack, as are the rest */
     tq_pack_fn pack;
-    int64_t form[TQ_FORM];
-    int form_count;
+    int64_t key[TQ_PREPACK_KEY];
+    int key_count;
 } tq_request;
 
 struct tq_node {
@@ -96,14 +96,15 @@ struct tq_node {
     uint32_t index;    /* in its subgraph */
 
     int in_count, out_count;
-    tq_tensor **in, **out; /* NULL: left out in the file (-1); no more than the operator allows, but for a misfit */
-    bool misfit; /* its tensors are not those that its operator takes, or do not exist: nothing is to read them */
+    tq_tensor **in, **out; /* NULL: left out in the file (-1); no more than the operator allows, but with wrong_operands */
+    bool wrong_operands; /* its tensors are not those that its operator takes, or do not exist: nothing is to read them
+                          */
 
     /* chosen by prepare */
     tq_op_fn eval;
     tq_op_fn shape_later; /* see tq_shape_from_values */
-    void *state;          /* the operator's own record, from tq_node_memory */
-    bool foldable;        /* its outputs depend on shapes alone: compute them once, in prepare */
+    void *state; /* the operator's own record, from tq_node_memory */
+    bool foldable; /* its outputs depend on shapes alone: compute them once, in prepare */
     void (*reset)(tq_node *node); /* what it remembers, besides variable tensors, back to its start; called after
                                      prepare too.  NULL: it remembers nothing, or what no reset undoes */
 
@@ -111,13 +112,13 @@ struct tq_node {
     void *scratch, *prepacked; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
-    bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool tabulated; /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
     bool clamp_tabulated; /* the same of its fused activation */
     int threads; /* at most so many; at least 1 */
 
-    tq_host *host;         /* of all nodes of a graph */
+    tq_host *host; /* of all nodes of a graph */
     tq_request request;
-    tq_block *memory;      /* list: tq_node_memory, but for host->prepared */
+    tq_block *memory; /* list: tq_node_memory, but for host->prepared */
     tq_block *own_scratch; /* what `scratch` points into, where it is not in the arena */
 };
 
@@ -137,9 +138,9 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each);
 tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error);
 
 /* `bytes` of node->prepacked for eval: once, in prepare.  Interpreters share what `pack` makes.  It must follow alone
-   from the node in the file, its numerics, the values of its constant inputs, and `form`: `count` integers, 0 to
-   TQ_FORM, which hold all else that could differ in another interpreter (shapes, machine, caller). */
-tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count,
+   from the node in the file, its numerics, the values of its constant inputs, and `key`: `count` integers, 0 to
+   TQ_PREPACK_KEY, which hold all else that could differ in another interpreter (shapes, machine, caller). */
+tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *key, int count,
                           tq_error *error);
 
 /* Gives output i its shape: in prepare, in node->shape_later, and in eval for outputs that wait for it

@@ -334,7 +334,7 @@ static tq_status mark_misfits(tq_graph_run *graph, tq_error *error)
         TQ_TRY(tq_run_poll(graph->run, error));
         tq_node *node = &graph->steps[k].node;
         bool fits = is_registered(node) || tq_check_operands(node, NULL) == TQ_OK;
-        node->misfit = graph->steps[k].unbound || !fits;
+        node->wrong_operands = graph->steps[k].unbound || !fits;
     }
     return TQ_OK;
 }

@@ -174,7 +174,7 @@ static bounds bounds_of(const tq_node *node)
     const int32_t type = node->in[0]->type;
     bounds b;
     float most = type == TQ_TensorType_FLOAT16 ? 65504.0f : FLT_MAX;
-    tq_activation_floats(node, tq_binary_activation(node), &b.low, &b.high);
+    tq_activation_range_f32(node, tq_binary_activation(node), &b.low, &b.high);
     bool below = b.low <= -FLT_MAX, above = b.high >= FLT_MAX;
     int64_t least_code = INT64_MIN, most_code = INT64_MAX;
     if (type != TQ_TensorType_INT64 && type != TQ_TensorType_UINT64) { /* whose range is no float64's */

@@ -33,7 +33,7 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     c->zero_first = tq_zero_point_at(node->in[0], 0);
     c->zero_second = tq_zero_point_at(node->in[1], 0);
     c->zero_output = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(node, tq_binary_activation(node), &c->low, &c->high);
+    tq_activation_range(node, tq_binary_activation(node), &c->low, &c->high);
     c->least = c->low - c->zero_output;
     c->most = c->high - c->zero_output;
     s->walk.params = c;

@@ -86,7 +86,7 @@ static tq_stretch_fn of_codes(const tq_node *node)
 static void fill(const tq_tensor *tensor, tq_fixed scale, int32_t *table)
 {
     int32_t low, high;
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     for (int32_t q = low; q <= high; q++)
         table[(uint8_t)q] = real_256ths(q, tq_zero_point_at(tensor, 0), scale);
 }

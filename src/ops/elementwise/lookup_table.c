@@ -48,8 +48,8 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
 static void fill_codes(const tq_node *node, tq_code_fn code, const void *params, uint8_t table[256])
 {
     int32_t low, high, least, most;
-    tq_code_range(node->in[0]->type, &low, &high);
-    tq_code_range(node->out[0]->type, &least, &most);
+    tq_quantized_range(node->in[0]->type, &low, &high);
+    tq_quantized_range(node->out[0]->type, &least, &most);
     for (int32_t q = low; q <= high; q++)
         table[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
 }

@@ -62,7 +62,7 @@ static tq_status prepare_square(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output_scale(node, 0, error));
     TQ_TRY(tq_lookup_real(node, real_square, NULL, error));
     int32_t low, high;
-    tq_activation_codes(node, tq_binary_activation(node), &low, &high);
+    tq_activation_range(node, tq_binary_activation(node), &low, &high);
     tq_lookup_clamp(node, low, high);
     return TQ_OK;
 }

@@ -84,7 +84,7 @@ static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
                           p->zero_out);
     if (node->in[1]->type == TQ_TensorType_INT16 && p->zero_slope != 0)
         return tq_input_fail(node, 1, error, "has zero point %d; INT16 needs 0", p->zero_slope);
-    tq_code_range(node->out[0]->type, &p->low, &p->high);
+    tq_quantized_range(node->out[0]->type, &p->low, &p->high);
     TQ_TRY(tq_fixed_find(node, in / out, &p->positive, error));
     float product = in * slope;
     TQ_TRY(tq_fixed_find(node, product / out, &p->negative, error));

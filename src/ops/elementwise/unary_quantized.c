@@ -201,7 +201,7 @@ static tq_status find_codes(const tq_node *node, codes *c, tq_error *error)
     c->scale_in = tq_scale_at(node->in[0], 0);
     c->scale_out = tq_scale_at(node->out[0], 0);
     c->rescales = c->scale_in != c->scale_out;
-    tq_code_range(node->out[0]->type, &c->low, &c->high);
+    tq_quantized_range(node->out[0]->type, &c->low, &c->high);
     return tq_fixed_find(node, c->scale_in / c->scale_out, &c->identity, error);
 }
 
@@ -247,8 +247,8 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     float alpha = (float)tq_get_scalar(&node->options.table, TQ_LeakyReluOptions_alpha).f;
     if (node->numerics == TQ_NUMERICS_XNNPACK && !is_int16(node)) {
         const float ratio = c.scale_in / c.scale_out;
-        c.identity_256 = tq_parts_of_256(ratio);
-        c.alpha_256 = tq_parts_of_256(ratio * alpha);
+        c.identity_256 = tq_multiplier_in_256ths(ratio);
+        c.alpha_256 = tq_multiplier_in_256ths(ratio * alpha);
         return finish(node, &c, leaky_relu_256_code, NULL, error);
     }
     float scaled = c.scale_in * alpha;
@@ -385,7 +385,7 @@ static tq_status prepare_log(tq_node *node, tq_error *error)
 {
     int32_t low, high;
     TQ_TRY(check_scales(node, error));
-    tq_code_range(node->out[0]->type, &low, &high);
+    tq_quantized_range(node->out[0]->type, &low, &high);
     float least = (float)(low - tq_zero_point_at(node->out[0], 0)) * tq_scale_at(node->out[0], 0);
     return tq_lookup_real(node, real_log, &least, error);
 }

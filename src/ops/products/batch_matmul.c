@@ -312,7 +312,7 @@ static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
     p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     p->store.zero_point = tq_zero_point_at(out, 0);
-    tq_code_range(out->type, &p->store.low, &p->store.high);
+    tq_quantized_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
     tq_gemm_store_make(&p->store, p->n, multiplier_of, node, memory);
     return TQ_OK;
@@ -356,8 +356,8 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
         uint64_t prepacked = 0;
         tq_scratch_part(&prepacked, matrices_of(b), sizeof(tq_gemm));
         p->packed_at = tq_scratch_part(&prepacked, matrices_of(b), p->each);
-        const int64_t form[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, 4, error));
+        const int64_t key[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
     }
     p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
     p->quantized_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);

@@ -67,7 +67,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
         .dilation_w = (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor),
     };
     TQ_TRY(tq_product_is_wide(node, tq_get_int(options, TQ_Conv2DOptions_quantized_bias_type), &plan.wide, error));
-    TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
+    TQ_TRY(tq_convolution_fit(node, &given, &plan, error));
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
     if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel separately */

@@ -6,7 +6,7 @@
 #include "ops/check.h"
 #include "ops/products/window.h"
 
-tq_status tq_fit_convolution(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
+tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
                              tq_error *error)
 {
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;

@@ -14,7 +14,7 @@ typedef struct tq_convolution_options {
 
 /* Sets scan, taps, rows and row_stride of the plan, and output 0's shape.  Input 0 is [n, h, w, c], h and w >= 1, the
    filter, input 1, [., height, width, .]; plan->channels is set.  TQ_BAD_OPERATOR where they do not fit. */
-tq_status tq_fit_convolution(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
+tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
                              tq_error *error);
 
 /* For UINT8: the bias's scale differs from input scale * weight scale by at most 0.02 of the output's scale.  No bias:

@@ -57,6 +57,6 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
         .dilation_w = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_w_factor),
     };
     TQ_TRY(tq_product_is_wide(node, TQ_TensorType_FLOAT32, &plan.wide, error));
-    TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
+    TQ_TRY(tq_convolution_fit(node, &given, &plan, error));
     return tq_prepare_product(node, &plan, error);
 }

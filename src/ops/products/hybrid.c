@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/eigen_functions.h"
+#include "ops/elementwise/eigen_functions.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
 /* Elements of a block.  The elements after the last whole block are quantized one by one, with another rounding. */

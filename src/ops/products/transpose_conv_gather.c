@@ -342,10 +342,10 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
     conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
-    const int64_t form[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
-                            (int64_t)conv->channels, (int64_t)conv->out_channels};
+    const int64_t key[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
+                           (int64_t)conv->channels, (int64_t)conv->out_channels};
     if (conv->constant)
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, (int)(sizeof form / sizeof *form), error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
     conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);

@@ -52,20 +52,20 @@ static tq_status eval_multinomial(tq_node *node, tq_error *error)
 {
     size_t work = 0;
     (void)error;
-    tq_stream *s = node->state;
+    tq_random_stream *s = node->state;
     tq_tensor *out = node->out[0];
     size_t classes = (size_t)node->in[0]->shape.dims[1], samples = (size_t)out->shape.dims[1];
     size_t rows = (size_t)out->shape.dims[0];
-    tq_stream from = *s;
+    tq_random_stream from = *s;
     uint32_t values[4];
-    tq_stream_skip(s, rows * ((samples + 3) / 4 * 4) * 2 * 256);
+    tq_random_stream_skip(s, rows * ((samples + 3) / 4 * 4) * 2 * 256);
     for (size_t i = 0; i < rows * samples && !tq_stop_count(&work, 16); i++) {
         size_t row = i / samples;
         double *sums = node->scratch;
         if (i % samples == 0)
             sum_up((const float *)node->in[0]->data + row * classes, classes, sums);
         if (i % 2 == 0)
-            tq_stream_draw(&from, values);
+            tq_random_stream_draw(&from, values);
         double x = double_of(values[2 * (i % 2)], values[2 * (i % 2) + 1]) * sums[classes - 1];
         size_t found = class_of(sums, classes, x);
         if (out->type == TQ_TensorType_INT64)
@@ -85,7 +85,7 @@ static tq_status multinomial_shape(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_multinomial(tq_node *node, tq_error *error)
 {
-    tq_stream *s = NULL;
+    tq_random_stream *s = NULL;
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_rank(node, 0, 2, 2, error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32), error));
@@ -94,7 +94,7 @@ tq_status tq_prepare_multinomial(tq_node *node, tq_error *error)
     if (node->in[0]->shape.dims[1] < 1)
         return tq_input_fail(node, 0, error, "has no classes; it needs 1");
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    tq_stream_start(node, s);
+    tq_random_stream_start(node, s);
     TQ_TRY(tq_node_scratch(node, (uint64_t)node->in[0]->shape.dims[1] * sizeof(double), error));
     node->eval = eval_multinomial;
     return tq_shape_from_values(node, 1u << 1, multinomial_shape, error);

@@ -11,17 +11,17 @@
 
 #include "ops/op.h"
 
-typedef struct tq_stream {
+typedef struct tq_random_stream {
     uint32_t key[2], counter[4];
-} tq_stream;
+} tq_random_stream;
 
 /* Starts the stream of a node with RandomOptions. */
-void tq_stream_start(const tq_node *node, tq_stream *s);
+void tq_random_stream_start(const tq_node *node, tq_random_stream *s);
 
 /* The next four values. */
-void tq_stream_draw(tq_stream *s, uint32_t out[4]);
+void tq_random_stream_draw(tq_random_stream *s, uint32_t out[4]);
 
 /* Passes over `count` times four values. */
-void tq_stream_skip(tq_stream *s, uint64_t count);
+void tq_random_stream_skip(tq_random_stream *s, uint64_t count);
 
 #endif

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/eigen_functions.h"
+#include "ops/elementwise/eigen_functions.h"
 #include "ops/products/dot.h"
 #include "ops/recurrent/ordered_product.h"
 #include "ops/quantized.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/eigen_functions.h"
+#include "ops/elementwise/eigen_functions.h"
 #include "ops/recurrent/lstm.h"
 #include "ops/recurrent/ordered_product.h"
 #include "ops/parallel.h"

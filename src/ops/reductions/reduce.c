@@ -386,7 +386,7 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     int shift = 0;
     tq_quantize_multiplier((double)(in / ((float)r->each * out)), &r->multiplier, &shift);
     r->shift = shift;
-    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
     zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
     int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
@@ -408,7 +408,7 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     r->shift = shift;
     r->in_zero_point = tq_zero_point_at(node->in[0], 0);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
     /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */

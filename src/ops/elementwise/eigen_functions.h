@@ -6,8 +6,8 @@
  * Formulas and coefficients: Eigen's packet functions ptanh_float and scalar_logistic_op<float>, without fused
  * multiply-adds, as LiteRT's x86 builds have them; checked bit for bit against release 2.3.0.
  */
-#ifndef TQ_OPS_RECURRENT_EIGEN_FUNCTIONS_H
-#define TQ_OPS_RECURRENT_EIGEN_FUNCTIONS_H
+#ifndef TQ_OPS_ELEMENTWISE_EIGEN_FUNCTIONS_H
+#define TQ_OPS_ELEMENTWISE_EIGEN_FUNCTIONS_H
 
 #include <math.h>
 #include <stddef.h>
