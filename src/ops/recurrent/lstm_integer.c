@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of an LSTM in integers: int8 x, h and weights, int16 gates and cells.  Contract: lstm.h.
+ * A step of an LSTM in integers: int8 x, h and weights, int16 gates and cells.
  *
  *     gate     sat16(multiply(W x + b', s_w * s_x / s_g)), then sat16(that + multiply(R h + b'', s_r * s_h / s_g)),
  *              then with peepholes sat16(that + multiply(P * c, 2^shift * s_p / s_g)); b' and b'' fold in zero points
@@ -16,6 +16,8 @@
  * internal/reference/portable_tensor_utils.cc.  In LiteRT, peepholes of a projected LSTM reach only as many cells as
  * there are outputs, and a cell state scale that is no power of two is accepted.
  */
+#include "ops/recurrent/lstm_integer.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -94,7 +96,7 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there are %u intermediate tensors; with int8 it has 5 or 12",
                           (unsigned)intermediates);
     TQ_TRY(find_cell_shift(node, l, error));
-    for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
         TQ_TRY(prepare_gate(node, l, gate, error));
     TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden, error));
@@ -123,7 +125,7 @@ static void sum_cells(void *context, size_t begin, size_t end)
     const step *s = context;
     const tq_lstm *l = s->l;
     const int8_t *h = l->output_state->data;
-    for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
             for (size_t b = 0; b < l->batches && !tq_stop_count(&work, l->inputs + l->outputs); b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
@@ -239,7 +241,7 @@ void tq_lstm_step_integer(const tq_node *node, const tq_lstm *l, const tq_sequen
     (void)aux;
     step s = {node, l, (const int8_t *)x->data + at * x->step_size, x->batch_size, tq_scratch_at(node, l->gates_at)};
     tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
-    for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate <= TQ_GATE_MODULATION; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);
     finish_gate(&s, TQ_GATE_OUTPUT);

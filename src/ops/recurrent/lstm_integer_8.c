@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of an LSTM whose products are int8 too: the form of LSTM with 12 intermediate tensors.  Contract: lstm.h.
+ * A step of an LSTM whose products are int8 too: the form of LSTM with 12 intermediate tensors.
  *
  *     x'       sat8(multiply(W (x - z_x), s_w * s_x / s_1) + z_1), h' likewise of R (h - z_h) with s_2 and z_2
  *     gate     sat16(multiply(x' - z_1, s_1 / s_0) + multiply(h' - z_2, s_2 / s_0)), normalized in float32, in Q12

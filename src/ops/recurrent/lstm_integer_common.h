@@ -6,7 +6,7 @@
 #define TQ_OPS_RECURRENT_LSTM_INTEGER_COMMON_H
 
 #include "ops/products/dot.h"
-#include "ops/recurrent/lstm.h"
+#include "ops/recurrent/lstm_direction.h"
 
 /* A ratio of scales as a fixed-point multiplier.  TQ_BAD_OPERATOR, naming `what` ("a gate's input"), unless the ratio
    is finite and >= 0. */

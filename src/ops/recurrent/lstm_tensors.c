@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds and checks the tensors of one direction of an LSTM.  Contract: lstm.h.
+ * Finds and checks the tensors of one direction of an LSTM.
  */
+#include "ops/recurrent/lstm_tensors.h"
+
 #include "ops/check.h"
-#include "ops/recurrent/lstm.h"
-#include "ops/scratch.h"
+#include "ops/recurrent/lstm_float.h"
+#include "ops/recurrent/lstm_integer.h"
 #include "ops/recurrent/state.h"
+#include "ops/scratch.h"
 
 /* The kind of LSTM, from which the types of all tensors follow. */
 typedef struct kinds {
