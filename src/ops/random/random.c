@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RANDOM_UNIFORM           a shape to float32 in [0, 1): 23 random bits behind the point
- * RANDOM_STANDARD_NORMAL   a shape to float32, by Box and Muller: pairs sqrt(-2 ln u) sin 2 pi v and ... cos 2 pi v
+ * RANDOM_UNIFORM           a shape to float32 in [0, 1): 23 random bits after the binary point
+ * RANDOM_STANDARD_NORMAL   a shape to float32, by Box and Muller: pairs sqrt(-2 ln u) sin 2 pi v and
+ *                          sqrt(-2 ln u) cos 2 pi v
  *
- * LiteRT writes one value too many of an odd count of normal ones.
+ * LiteRT writes past the end of an odd count of normal values.
  * Source: LiteRT f6745779, tflite/kernels/random_ops.cc, and XLA,
  * xla/tsl/lib/random/{philox_random,random_distributions_utils}.h.
  */

@@ -5,12 +5,11 @@
  * Inputs: x [batch, time, inputs], or [time, batch, inputs] if time_major; 17 tensors of the forward direction
  * (weights 4, recurrent 4, peepholes 3, biases 4, projection, its bias), 17 of the backward one; their states (output
  * and cell of the forward, output and cell of the backward direction); an auxiliary input; its weights, 4 of each.
- * The auxiliary input, if it is there: with auxiliary weights, both directions add it; without, the backward
- * direction reads it in place of x.
- * Outputs: forward and backward, or, if merge_outputs, one that holds them side by side.
+ * With auxiliary weights, both directions add the auxiliary input; without, the backward direction reads it in place
+ * of x.  Outputs: forward and backward, or, if merge_outputs, one with both side by side.
  *
- * Source: LiteRT f6745779, tflite/kernels/bidirectional_sequence_lstm.cc.  There, merged outputs that are not
- * time-major take the states' rows to be as wide as the output's.
+ * Source: LiteRT f6745779, tflite/kernels/bidirectional_sequence_lstm.cc.  LiteRT assumes, for merged outputs
+ * that are not time-major, that the states' rows are as wide as the output's.
  */
 #include "ops/check.h"
 #include "ops/recurrent/lstm_float.h"

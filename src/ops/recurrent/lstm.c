@@ -6,7 +6,7 @@
  *     UNIDIRECTIONAL_SEQUENCE_LSTM    x [batch, time, inputs], or [time, batch, inputs] if time_major
  *
  * Inputs, of either: x, weights of the gates (4), recurrent weights (4), peepholes (3), biases (4), projection,
- * its bias, output state, cell state, and layer normalizations (4) in the form with 24 inputs.
+ * its bias, output state, cell state, and layer normalizations (4) of an operator with 24 inputs.
  *
  * Source: LiteRT f6745779, tflite/kernels/{lstm,unidirectional_sequence_lstm}.cc, lstm_shared.h.
  */

@@ -38,7 +38,7 @@ static float gate_sum(const step *s, int gate, size_t b, size_t cell)
     return tq_rows_product(sum, g->recurrent, g->recurrent_sums, &s->h, b, cell);
 }
 
-static void sum_codes(void *context, size_t begin, size_t end)
+static void sum_hybrid(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const step *s = context;
@@ -77,7 +77,7 @@ void tq_lstm_pack_float(tq_lstm *l)
         join_weights(l, g->weights->data, l->inputs, 0, channel);
         if (l->aux)
             join_weights(l, g->aux_weights->data, l->aux, l->inputs, channel);
-        if (!l->diagonal[gate]) /* else zeros */
+        if (!l->diagonal[gate]) /* else the rows stay zero */
             join_weights(l, g->recurrent->data, l->outputs, l->inputs + l->aux, channel);
     }
     for (size_t o = 0; l->projection && o < l->outputs; o++)
@@ -175,11 +175,11 @@ static void normalize(const tq_lstm *l, const tq_lstm_gate *g, float *gate)
     }
 }
 
-/* The position of a gate in TFLite's scratch, in gates: modulation before forget. */
-static size_t target_of(const tq_lstm *l, int gate)
+/* The index of a gate in TFLite's scratch, where the modulation comes before forget. */
+static size_t scratch_index(const tq_lstm *l, int gate)
 {
-    static const size_t places[TQ_GATES] = {0, 2, 1, 3};
-    return places[gate] - l->cifg;
+    static const size_t indices[TQ_GATES] = {0, 2, 1, 3};
+    return indices[gate] - l->cifg;
 }
 
 static void finish_gate(const step *s, int gate)
@@ -197,7 +197,7 @@ static void finish_gate(const step *s, int gate)
     }
     size_t rows = l->batched ? 1 : l->batches, row = size / rows;
     for (size_t b = 0; b < rows; b++)
-        tq_eigen_logistic_row(values + b * row, row, target_of(l, gate) * size + b * row);
+        tq_eigen_logistic_row(values + b * row, row, scratch_index(l, gate) * size + b * row);
 }
 
 static float clipped(float x, float clip)
@@ -218,7 +218,7 @@ static void update_cell(const step *s)
 
 /* ---- output ---- */
 
-static void project_codes(const step *s, const float *hidden, float *h)
+static void project_hybrid(const step *s, const float *hidden, float *h)
 {
     size_t work = 0;
     const tq_lstm *l = s->l;
@@ -246,12 +246,12 @@ static void project(const step *s, const float *hidden)
 {
     const tq_lstm *l = s->l;
     float *h = l->output_state->data;
-    (l->rule ? project_codes : project_floats)(s, hidden, h);
+    (l->rule ? project_hybrid : project_floats)(s, hidden, h);
     for (size_t i = 0; i < l->batches * l->outputs; i++)
         h[i] = clipped(h[i], l->projection_clip);
 }
 
-static void give_output(const step *s, const tq_sequence *out, size_t at)
+static void write_output(const step *s, const tq_sequence *out, size_t at)
 {
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
@@ -284,10 +284,10 @@ void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence
     s.h = tq_rows_make(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
                        tq_scratch_at(node, l->h_quantized_at), scales + 2 * l->batches);
     tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads,
-                    l->rule ? sum_codes : sum_floats, &s);
+                    l->rule ? sum_hybrid : sum_floats, &s);
     for (int gate = tq_lstm_first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     update_cell(&s);
     finish_gate(&s, TQ_GATE_OUTPUT);
-    give_output(&s, out, at);
+    write_output(&s, out, at);
 }

@@ -2,14 +2,14 @@
  *
  * A step of an LSTM in integers: int8 x, h and weights, int16 gates and cells.
  *
- *     gate     sat16(multiply(W x + b', s_w * s_x / s_g)), then sat16(that + multiply(R h + b'', s_r * s_h / s_g)),
- *              then with peepholes sat16(that + multiply(P * c, 2^shift * s_p / s_g)); b' and b'' fold in zero points
- *     s_g      2^-12, or with layer normalization that of the operator's intermediate tensor 0 to 3
+ *     gate     sat16(multiply(W x + b', s_w * s_x / s_g)), then sat16(gate + multiply(R h + b'', s_r * s_h / s_g)),
+ *              then with peepholes sat16(gate + multiply(P * c, 2^shift * s_p / s_g)); b' and b'' fold in zero points
+ *     s_g      2^-12, or with layer normalization the scale of intermediate tensor 0 to 3
  *     norm     in Q10: mean, variance and inverse root as below
  *     act      logistic and tanh of Q3, int16 (quant/fixed_math_16.h)
  *     cell     sat16(R(forget * c, 15) + R(input * modulation, 30 + shift)), s_c = 2^shift
- *     output   sat8(multiply(output * tanh(c), 2^-30 / s_hidden) + z), tanh of Q(15 + shift), s_hidden that of
- *              intermediate tensor 4; projected: sat8(multiply(W hidden + b, s_w * s_hidden / s_h) + z_h)
+ *     output   sat8(multiply(output * tanh(c), 2^-30 / s_hidden) + z), tanh of Q(15 + shift), s_hidden the
+ *              scale of intermediate tensor 4; projected: sat8(multiply(W hidden + b, s_w * s_hidden / s_h) + z_h)
  * All effective scales are computed in float32.
  *
  * Source: LiteRT f6745779, tflite/kernels/unidirectional_sequence_lstm.cc, lstm_eval.cc,
@@ -31,7 +31,7 @@
 #include "quant/fixed_math_16.h"
 
 enum { HIDDEN = 4 }; /* index of the intermediate tensor */
-#define CELLS 128    /* of one pass, whose tanh values are on the stack */
+#define CELLS 128    /* cells of one pass, whose tanh values are on the stack */
 
 /* ---- prepare ---- */
 
@@ -141,12 +141,12 @@ static void sum_cells(void *context, size_t begin, size_t end)
 static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 {
     const int16_t *c = l->cell_state->data, *w = g->peephole->data;
-    size_t together = l->cells / 16 * 16;
+    size_t whole = l->cells / 16 * 16;
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;
         int32_t product = w[cell] * c[i];
-        int32_t by_cell = cell < together ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
-                                          : tq_multiply_fixed(product, g->from_cell);
+        int32_t by_cell = cell < whole ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
+                                       : tq_multiply_fixed(product, g->from_cell);
         gate[i] = tq_lstm_saturate_16((int64_t)by_cell + gate[i]);
     }
 }
@@ -213,7 +213,7 @@ static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
         }
 }
 
-static void give_output(const step *s, const tq_sequence *out, size_t at)
+static void write_output(const step *s, const tq_sequence *out, size_t at)
 {
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
@@ -245,5 +245,5 @@ void tq_lstm_step_integer(const tq_node *node, const tq_lstm *l, const tq_sequen
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);
     finish_gate(&s, TQ_GATE_OUTPUT);
-    give_output(&s, out, at);
+    write_output(&s, out, at);
 }
