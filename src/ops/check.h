@@ -20,6 +20,7 @@ static inline unsigned tq_type_set(int64_t type)
     return type >= 0 && type < TQ_TYPE_COUNT ? 1u << type : 0;
 }
 
+/* Whether a set has a type; false for a value that is no TensorType. */
 static inline bool tq_type_is_in(int64_t type, unsigned types)
 {
     return (tq_type_set(type) & types) != 0;

@@ -14,8 +14,8 @@
  *               lets the shape wait for the data, with tq_shape_from_values or tq_output_later.
  *   memory      tq_node_memory: zeroed, lives until the operator is prepared again or the interpreter ends.
  *   scratch     tq_node_scratch: node->scratch in eval, shared with other operators.
- *   prepacked   tq_node_prepack: node->prepacked in eval.  The first run makes it from constants; prepare counts its
- * bytes. The interpreters of a model share it: eval only reads it.
+ *   prepacked   tq_node_prepack: node->prepacked in eval.  The first run makes it from constants; prepare requests
+ *               its bytes.  The interpreters of a model share it: eval only reads it.
  *
  * Prepare may run many times (inputs are resized), each time from a clean node.  Where an input's shape waits for the
  * data, prepare runs during invoke, as soon as the shape is known.

@@ -16,7 +16,7 @@
  * the order of boxes.  It drops a box whose intersection over union with a selected one is above nms_iou_threshold.
  *     fast       one suppression by the greatest score of each box; the output repeats a selected box for each of its
  *                max_classes_per_detection best classes, in the order of the heap of GCC's C++ library
- *     regular    a suppression of each class; the best max_detections of all, those of earlier classes first
+ *     regular    a suppression of each class; the best max_detections of all; of equal scores, earlier classes first
  *
  * Source: LiteRT f6745779, tflite/kernels/detection_postprocess.cc, on one thread.  LiteRT reads past the anchors
  * where these are fewer than boxes, does not write unused elements, and takes no INT8.
@@ -125,8 +125,7 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
     return TQ_OK;
 }
 
-/* ---- the best classes of a box, as std::partial_sort of libstdc++, whose heap determines the order of equal scores
- * ---- */
+/* ---- the best classes of a box: std::partial_sort of libstdc++, which determines the order of equal scores ---- */
 
 static void rise(uint32_t *heap, size_t hole, size_t top, uint32_t value, const float *scores)
 {

@@ -4,11 +4,13 @@
  * the input's shape with `units` last.
  *
  *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), s_w
- *                is one scale, or one for each unit (then zero points of weights are ignored); INT16 input: acc in 64
- * bits, unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0 optimized: the
- * rule UP (quant/rounding.def); s_x * s_w in float32 where there is one s_w; acc in 32 bits, with an INT64 bias in 64
+ *                is one scale, or one for each unit (then zero points of weights are ignored)
+ *                INT16 input: acc in 64 bits, unless quantized_bias_type is INT32
+ *                UINT8 input: the output may be INT16, with zero point 0
+ *                optimized: the rule UP (quant/rounding.def); s_x * s_w in float32 where there is one s_w; acc in 32
+ *                bits, with an INT64 bias in 64
+ *                INT16 weights: acc in 64 bits, 64-bit fixed-point multiplication
  *     float      sums in the order of kernels/gemm/gemm.h
- *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/{,integer_ops/}fully_connected.h.
  */

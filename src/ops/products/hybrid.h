@@ -68,6 +68,7 @@ tq_status tq_check_activation(const tq_node *node, int64_t activation, tq_error 
    TFLite's DEPTHWISE_CONV_2D, CONV_3D, TRANSPOSE_CONV and BATCH_MATMUL take INT8 only. */
 #define TQ_HYBRID_WEIGHTS (TQ_T(INT8) | TQ_T(UINT8))
 
+/* Whether a tensor's type is in TQ_HYBRID_WEIGHTS. */
 static inline bool tq_is_hybrid_weights(const tq_tensor *tensor)
 {
     return tensor->type == TQ_TensorType_INT8 || tensor->type == TQ_TensorType_UINT8;

@@ -4,7 +4,7 @@
  *
  * Input pixel (y, x) adds to output pixels (y * stride - pad + ky, x * stride - pad + kx).  A convolution of the
  * output, with this padding and stride, has the input's size.  This file checks the contract and chooses the
- * arithmetic. transpose_conv_gemm.h computes the output where weights and shape are constant, else
+ * arithmetic.  transpose_conv_gemm.h computes the output where weights and shape are constant, else
  * transpose_conv_gather.h.
  *
  *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm/gemm.h says, taps from the first on

@@ -9,8 +9,9 @@
  *
  *     float32, hybrid    hybrid: x quantized row by row, time weights dequantized (ops/products/hybrid.h)
  *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the
- *                        type of state and time weights, INT16 (with zero point 0) or INT8; the output in 32 bits,
- * clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); the activation must be RELU, and is not applied
+ *                        type of state and time weights, INT16 (with zero point 0) or INT8; the output with
+ *                        32-bit accumulators, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); the
+ *                        activation must be RELU, and is not applied
  *
  * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states follow
  * tflite-micro; LiteRT reads them as INT16, past their end.

@@ -75,8 +75,8 @@ static bool can_advance(const grams *g, int64_t depth)
     int64_t left = g->word_count - 2 - (depth < g->size ? g->stack[depth] : 0); /* words after the next one */
     if (depth >= g->size || left < 0)
         return false;
-    if (!g->all &&
-        left < g->size - depth - 1) /* too few words to complete a gram; without this test a walk may take 2^n steps */
+    /* too few words to complete a gram: without this test a walk may take 2^n steps */
+    if (!g->all && left < g->size - depth - 1)
         return false;
     return depth == 0 || (int64_t)g->stack[depth] - g->stack[depth - 1] <= g->skip;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * TOPK_V2: the k greatest elements of each row and their indices.  Of equal elements the first comes first; NaN is
- * below all others. Source: LiteRT f6745779, tflite/kernels/topk_v2.cc.
+ * below all others.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/topk_v2.cc.
  */
 #include <string.h>
 

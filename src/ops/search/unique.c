@@ -8,8 +8,8 @@
 
 #include "ops/check.h"
 
-/* A hash table of element indices: 0 is a free slot, i + 1 the first occurrence of element i.  It has more than twice
-   as many slots as there are elements, so a search ends. */
+/* A hash table of element indices: 0 is a free slot, i + 1 a value that first occurs at element i.  It has more than
+   twice as many slots as there are elements, so a search ends. */
 typedef struct unique {
     size_t slots; /* a power of two */
 } unique;
