@@ -172,25 +172,33 @@ static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
     return tq_saturate_i32((x * reduced + ((int64_t)1 << (total - 1))) >> total);
 }
 
-/* real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, rounded ties away; 0 for 0 and
-   for |real| < 2^-32, which is flushed.  real must be finite.  This is the runtime's
+/* real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, rounded ties away; 0 for 0 and
+   for |real| < 2^-32, which is flushed.  real must be finite; bits: 2 to 31.  With 31 this is the runtime's
    round(frexp(real, &exponent) * 2^31), on the bits: a fraction of 53 bits, 1/2 or more, loses its
-   last 22; below the normal numbers everything is flushed. */
-static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
+   last 53 - bits; below the normal numbers everything is flushed. */
+static inline void tq_quantize_multiplier_bits(double real, int number_of_bits, int32_t *multiplier, int *shift)
 {
     uint64_t bits;
     memcpy(&bits, &real, sizeof bits);
     int exponent = (int)(bits >> 52 & 0x7FF) - 1022;
     bool negative = bits >> 63 != 0;
     uint64_t fraction = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
-    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << 21)) >> 22);
-    if (fixed == (int64_t)1 << 31 && !negative) { /* the runtime leaves -2^31, which fits, alone */
+    const int dropped = 53 - number_of_bits;
+    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << (dropped - 1))) >> dropped);
+    /* The runtime leaves -2^31, which fits, alone. */
+    if (fixed == (int64_t)1 << number_of_bits && !(negative && number_of_bits == 31)) {
         fixed /= 2;
         exponent++;
     }
     bool flushed = exponent < -31;
     *multiplier = flushed ? 0 : (int32_t)(negative ? -fixed : fixed);
     *shift = flushed ? 0 : exponent;
+}
+
+/* real = multiplier * 2^(shift - 31): the runtime's QuantizeMultiplier. */
+static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
+{
+    tq_quantize_multiplier_bits(real, 31, multiplier, shift);
 }
 
 /* What single-rounding builds do: a shift above 30 saturates to (2^31 - 1, 30). */
@@ -246,6 +254,13 @@ static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requ
     }
     return zero_point;
 }
+
+/* The rules of int64 accumulators. */
+typedef enum tq_requantize_i64_rule {
+#define REQUANTIZE_I64_RULE(symbol, name, text) TQ_REQUANTIZE_I64_##symbol,
+#include "quant/rounding.def"
+    TQ_REQUANTIZE_I64_RULES
+} tq_requantize_i64_rule;
 
 /* A 64-bit sum of 16x8 operators: by the rule FLOAT64_AWAY, or else by the 64-bit form. */
 static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_requantize_rule rule,
