@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+import tq
 from tq.cli import commands
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain
@@ -340,19 +341,15 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.version:
-        import tq
-
         _write(f"tq {tq.__version__}")
         return FINE
     if not hasattr(args, "run"):
         raise Failure("a command is needed (see 'tq --help')")
-    from tq import Error
-
     try:
         text: str
         code: int
         text, code = args.run(args)
-    except Error as error:  # a part of the model that cannot be read
+    except tq.Error as error:  # a part of the model that cannot be read
         raise Failure(str(error)) from error
     _write(text)
     return code
