@@ -115,7 +115,7 @@ static const char *bad_scale(const tq_tensor *tensor)
         return q->count == 0 ? "has no scale; it needs one" : "has a scale for each channel; it needs one for all";
     if (!(q->scale[0] > 0) || !isfinite(q->scale[0]))
         return "has a scale that is not positive and finite";
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     if (q->zero_point[0] < low || q->zero_point[0] > high)
         return "has a zero point that its type cannot hold";
     return NULL;

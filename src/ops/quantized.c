@@ -3,7 +3,7 @@
 
 #include <float.h>
 
-void tq_code_range(int32_t type, int32_t *low, int32_t *high)
+void tq_quantized_range(int32_t type, int32_t *low, int32_t *high)
 {
     const tq_type_row *row = tq_type(type);
     bool is_code = row && row->kind == TQ_KIND_INTEGER && row->low >= INT32_MIN && row->high <= INT32_MAX;
@@ -29,7 +29,7 @@ static int32_t bound_even(float bound, float scale, int32_t zero_point, int32_t 
     return tq_value_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
 }
 
-void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
+void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
 {
     const tq_tensor *output = node->out[0];
     float least, most;
@@ -38,13 +38,13 @@ void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, 
     int32_t zero_point = tq_zero_point_at(output, 0);
     int32_t (*code_of)(float, float, int32_t, int32_t, int32_t) =
         node->numerics == TQ_NUMERICS_XNNPACK ? bound_even : tq_quantize_away;
-    tq_code_range(output->type, &code_low, &code_high);
+    tq_quantized_range(output->type, &code_low, &code_high);
     activation_range(activation, &least, &most);
     *low = least == -INFINITY ? code_low : code_of(least, scale, zero_point, code_low, code_high);
     *high = most == INFINITY ? code_high : code_of(most, scale, zero_point, code_low, code_high);
 }
 
-void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high)
+void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low, float *high)
 {
     activation_range(activation, low, high);
     if (node->numerics == TQ_NUMERICS_XNNPACK)

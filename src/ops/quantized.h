@@ -10,16 +10,16 @@
 #include "quant/rounding.h"
 
 /* The least and greatest quantized value of INT8, UINT8, INT16, INT4, INT32 ...; INT32's for every other type. */
-void tq_code_range(int32_t type, int32_t *low, int32_t *high);
+void tq_quantized_range(int32_t type, int32_t *low, int32_t *high);
 
 /* The quantized values of output 0 that a fused activation lets pass.  TANH and SIGN_BIT let all pass, as in the
    runtime. The bounds are Q(f) = zero_point + away(f32(f / scale)), clamped to the type; XNNPACK's even(f32(f32(f /
    scale) + zero_point)). */
-void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
+void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
 
 /* The same for float operators.  Without an activation the bounds are the least and greatest finite float, so that
    infinities become finite, as in the reference; with XNNPACK there are none. */
-void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high);
+void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low, float *high);
 
 /* log2 of a scale, and whether it is a power of two, as near as the runtime asks (CheckedLog2). */
 bool tq_power_of_two(float scale, int *log2_scale);

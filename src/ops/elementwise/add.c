@@ -74,13 +74,13 @@ TQ_BODY int32_t shifted_subtract(int32_t x, int32_t y, const tq_pair *c)
     return tq_clamp_i64(difference, c->low, c->high);
 }
 
-TQ_PAIR_TYPES(TQ_PAIR_PLAIN, add)
-TQ_PAIR_TYPES(TQ_PAIR_PLAIN, subtract)
-TQ_PAIR_PLAIN(squared_difference, int8)
+TQ_PAIR_TYPES(TQ_PAIR_GENERAL, add)
+TQ_PAIR_TYPES(TQ_PAIR_GENERAL, subtract)
+TQ_PAIR_GENERAL(squared_difference, int8)
 TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_add)
 TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_subtract)
-TQ_PAIR_PLAIN(shifted_add, int16)
-TQ_PAIR_PLAIN(shifted_subtract, int16)
+TQ_PAIR_GENERAL(shifted_add, int16)
+TQ_PAIR_GENERAL(shifted_subtract, int16)
 
 static const tq_pair_loops add_loops = TQ_PAIR_LOOPS(add, lane_add);
 static const tq_pair_loops subtract_loops = TQ_PAIR_LOOPS(subtract, lane_subtract);
@@ -101,9 +101,9 @@ static tq_status scale_sums(const tq_node *node, tq_pair *c, int left_shift, int
     TQ_TRY(tq_fixed_find(node, first / twice, &c->first, error));
     TQ_TRY(tq_fixed_find(node, second / twice, &c->second, error));
     TQ_TRY(tq_fixed_find(node, (squares == 2 ? twice * twice : twice) / unit, &c->output, error));
-    c->lane_first = tq_lane_of(c->first);
-    c->lane_second = tq_lane_of(c->second);
-    c->lane_output = tq_lane_of(c->output);
+    c->lane_first = tq_lane_fixed_of(c->first);
+    c->lane_second = tq_lane_fixed_of(c->second);
+    c->lane_output = tq_lane_fixed_of(c->output);
     return TQ_OK;
 }
 
@@ -141,12 +141,13 @@ static tq_status find_shifts(const tq_node *node, tq_pair *c, bool *shifts, tq_e
 TQ_BODY int32_t lane_sum(int32_t x, int32_t y, const tq_pair *c)
 {
     int32_t sum = x * c->factor_first + y * c->factor_second + c->offset;
-    return tq_lane_code(sum >> c->right, c->least, c->most, c->zero_output);
+    return tq_lane_quantized(sum >> c->right, c->least, c->most, c->zero_output);
 }
 
 TQ_PAIR_BYTES(TQ_PAIR_LANES, lane_sum)
 
-static const tq_stretch_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_int8), TQ_ISA_FUNCTIONS(lane_sum_uint8)};
+static const tq_broadcast_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_int8),
+                                                      TQ_ISA_FUNCTIONS(lane_sum_uint8)};
 
 /* False for ratios of scales that XNNPACK does not take. */
 static bool scale_factors(const tq_node *node, tq_pair *c, bool subtracts)
@@ -217,7 +218,8 @@ static void run_part(const tq_node *node, const state *s, size_t row, size_t beg
 {
     const tq_broadcast *walk = &s->pair.walk;
     const size_t whole = (end - begin) / s->block * s->block, bytes = walk->out_bytes;
-    tq_stretch first = {.params = &s->in_blocks, .n = whole}, rest = {.params = &s->pair.c, .n = end - begin - whole};
+    tq_broadcast_run first = {.params = &s->in_blocks, .n = whole},
+                     rest = {.params = &s->pair.c, .n = end - begin - whole};
     size_t outer = row;
     for (int i = 0; i < 2; i++)
         first.in[i] = (const char *)node->in[i]->data + begin * walk->steps[i][0];
@@ -281,7 +283,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
         s->pair.walk.run = is_sub ? shifted_subtract_int16 : shifted_add_int16;
         return TQ_OK;
     }
-    if (tq_pair_is_of_xnnpack(node) && scale_factors(node, &s->pair.c, is_sub)) {
+    if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.c, is_sub)) {
         s->pair.walk.run = sum_loops[node->in[0]->type == TQ_TensorType_UINT8][tq_isa()];
         return TQ_OK;
     }
@@ -297,7 +299,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_add(tq_node *node, tq_error *error)
 {
-    if (!tq_pair_is_of_codes(node))
+    if (!tq_pair_is_quantized(node))
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
@@ -306,7 +308,7 @@ tq_status tq_prepare_add(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
 {
-    if (!tq_pair_is_of_codes(node) || node->in[0]->type != TQ_TensorType_INT8)
+    if (!tq_pair_is_quantized(node) || node->in[0]->type != TQ_TensorType_INT8)
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

@@ -25,7 +25,7 @@ typedef struct bounds {
 typedef struct state {
     tq_broadcast walk;
     bounds limits;
-    tq_stretch_fn general; /* POW: walk.run where no shorter way is chosen */
+    tq_broadcast_fn general; /* POW: walk.run where no shorter way is chosen */
 } state;
 
 /* ---- the words of binary.def ---- */
@@ -103,12 +103,12 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
         return TQ_STORE_##result(expression);                                       \
     }
 #define LOOPS(name, target, operator, type, result) \
-    TQ_STRETCH_2(name, target, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, operator##_##type(x, y, p))
+    TQ_BROADCAST_2(name, target, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, operator##_##type(x, y, p))
 
-#define BINARY(operator, type, result, cost, expression)                                         \
-    ELEMENT(operator, type, result, expression)                                                  \
-    TQ_STRETCH_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
-                       operator##_##type(x, y, p))
+#define BINARY(operator, type, result, cost, expression)                                           \
+    ELEMENT(operator, type, result, expression)                                                    \
+    TQ_BROADCAST_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
+                         operator##_##type(x, y, p))
 #if TQ_X86
 #define FAST_BINARY(operator, type, result, cost, expression)                     \
     ELEMENT(operator, type, result, expression)                                   \
@@ -126,7 +126,7 @@ typedef struct binary_row {
     int16_t code;
     int8_t type, result;
     int8_t cost;
-    tq_stretch_fn run[TQ_ISAS];
+    tq_broadcast_fn run[TQ_ISAS];
 } binary_row;
 
 static const binary_row rows[] = {
@@ -174,7 +174,7 @@ static bounds bounds_of(const tq_node *node)
     const int32_t type = node->in[0]->type;
     bounds b;
     float most = type == TQ_TensorType_FLOAT16 ? 65504.0f : FLT_MAX;
-    tq_activation_floats(node, tq_binary_activation(node), &b.low, &b.high);
+    tq_activation_range_f32(node, tq_binary_activation(node), &b.low, &b.high);
     bool below = b.low <= -FLT_MAX, above = b.high >= FLT_MAX;
     int64_t least_code = INT64_MIN, most_code = INT64_MAX;
     if (type != TQ_TensorType_INT64 && type != TQ_TensorType_UINT64) { /* whose range is no float64's */
@@ -257,7 +257,7 @@ static inline float whole_power(float x, int32_t exponent)
     return power;
 }
 
-static void run_whole_power(const tq_stretch *s)
+static void run_whole_power(const tq_broadcast_run *s)
 {
     const float *x = s->in[0];
     float *out = s->out;

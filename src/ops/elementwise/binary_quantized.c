@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/elementwise/binary_quantized.h"
 
-bool tq_pair_is_of_codes(const tq_node *node)
+bool tq_pair_is_quantized(const tq_node *node)
 {
     const tq_tensor *in = node->in_count > 0 ? node->in[0] : NULL;
     if (!in)
@@ -16,7 +16,7 @@ tq_status tq_pair_check_types(const tq_node *node, tq_error *error)
     return tq_check_input_like(node, 1, 0, error);
 }
 
-bool tq_pair_is_of_xnnpack(const tq_node *node)
+bool tq_pair_is_xnnpack(const tq_node *node)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && tq_element_bytes(node->in[0]->type) == 1;
 }
@@ -33,7 +33,7 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     c->zero_first = tq_zero_point_at(node->in[0], 0);
     c->zero_second = tq_zero_point_at(node->in[1], 0);
     c->zero_output = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(node, tq_binary_activation(node), &c->low, &c->high);
+    tq_activation_range(node, tq_binary_activation(node), &c->low, &c->high);
     c->least = c->low - c->zero_output;
     c->most = c->high - c->zero_output;
     s->walk.params = c;
@@ -52,7 +52,7 @@ tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-tq_stretch_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits)
+tq_broadcast_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits)
 {
     int place = type == TQ_TensorType_INT8 ? 0 : type == TQ_TensorType_UINT8 ? 1 : 2;
     return fits ? of->lanes[place][tq_isa()] : of->plain[place];

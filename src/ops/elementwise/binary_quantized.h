@@ -33,7 +33,7 @@ typedef struct tq_pair_state {
 
 /* Whether the node's inputs are codes; others are plain numbers.  INT16 of ADD and MUL is plain where it has no scale.
  */
-bool tq_pair_is_of_codes(const tq_node *node);
+bool tq_pair_is_quantized(const tq_node *node);
 
 /* Two inputs of one type. */
 tq_status tq_pair_check_types(const tq_node *node, tq_error *error);
@@ -42,7 +42,7 @@ tq_status tq_pair_check_types(const tq_node *node, tq_error *error);
 tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error);
 
 /* Whether XNNPACK's rule holds, which is one of 8 bits. */
-bool tq_pair_is_of_xnnpack(const tq_node *node);
+bool tq_pair_is_xnnpack(const tq_node *node);
 
 /* Gives the node a state of `size` bytes that begins with a tq_pair_state: the walk is planned, zero points and bounds
    are there; the multipliers and what the walk runs are the caller's to set. */
@@ -55,13 +55,13 @@ TQ_BODY int32_t tq_pair_output(int32_t x, const tq_pair *c)
 
 TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *c)
 {
-    return tq_lane_code(tq_lane_multiply(x, c->lane_output), c->least, c->most, c->zero_output);
+    return tq_lane_quantized(tq_lane_multiply(x, c->lane_output), c->least, c->most, c->zero_output);
 }
 
 /* An element function for INT8, UINT8 and INT16: plain, and by lanes for every instruction set. */
-#define TQ_PAIR_PLAIN(name, T) TQ_STRETCH_2(name##_##T, , T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
+#define TQ_PAIR_GENERAL(name, T) TQ_BROADCAST_2(name##_##T, , T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
 #define TQ_PAIR_LANES_OF(name, T, isa, target) \
-    TQ_STRETCH_2(name##_##T##_##isa, target, T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
+    TQ_BROADCAST_2(name##_##T##_##isa, target, T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
 #define TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int8) DEFINE(name, uint8)
 #define TQ_PAIR_TYPES(DEFINE, name) TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int16)
 #if TQ_X86
@@ -75,7 +75,7 @@ TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *c)
 
 /* The functions of each type. */
 typedef struct tq_pair_loops {
-    tq_stretch_fn plain[3], lanes[3][TQ_ISAS];
+    tq_broadcast_fn plain[3], lanes[3][TQ_ISAS];
 } tq_pair_loops;
 
 #define TQ_PAIR_LOOPS(general, fast)                                                                      \
@@ -87,6 +87,6 @@ typedef struct tq_pair_loops {
     }
 
 /* The function for a type: of `lanes` where they fit. */
-tq_stretch_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits);
+tq_broadcast_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits);
 
 #endif

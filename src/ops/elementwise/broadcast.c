@@ -12,7 +12,7 @@
 #define THREAD_PAYS 100000 /* nanoseconds of work */
 #define SHORT 512          /* elements: an inner dimension below it is worth repeating */
 
-const tq_no_params tq_nothing = {0};
+const tq_empty tq_empty_params = {0};
 
 /* Adds a dimension outside those there are, or widens the outermost. */
 static void push(tq_broadcast *plan, size_t dim, const size_t *steps)
@@ -80,7 +80,7 @@ tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcas
     plan->first = first;
     plan->count = tq_shape_size(&shape);
     plan->out_bytes = tq_element_bytes(node->out[0]->type);
-    plan->params = &tq_nothing;
+    plan->params = &tq_empty_params;
     collapse(plan, node->in + first, &shape);
     return plan_tile(node, plan, error);
 }
@@ -97,7 +97,7 @@ static void run_tiles(void *context, size_t begin, size_t end)
     const walk *w = context;
     const tq_broadcast *plan = w->plan;
     const int tiled = plan->tiled, other = 1 - tiled;
-    tq_stretch s = {.params = plan->params};
+    tq_broadcast_run s = {.params = plan->params};
     for (size_t at = begin % plan->tile; begin < end; begin += s.n, at = 0) {
         s.n = plan->tile - at < end - begin ? plan->tile - at : end - begin;
         s.in[tiled] = w->in[tiled] + at * plan->steps[tiled][0];
@@ -128,7 +128,7 @@ static void run_range(void *context, size_t begin, size_t end)
         for (int i = 0; i < plan->inputs; i++)
             offset[i] += at[d] * plan->steps[i][d];
     }
-    tq_stretch s = {.params = plan->params};
+    tq_broadcast_run s = {.params = plan->params};
     for (int i = 0; i < plan->inputs; i++)
         s.still[i] = plan->steps[i][0] == 0;
     while (begin < end) {

@@ -14,18 +14,18 @@
 #define TQ_OPERANDS 3
 
 /* n contiguous elements of the output.  An input's are contiguous too, unless it stands still on one element. */
-typedef struct tq_stretch {
+typedef struct tq_broadcast_run {
     const void *in[TQ_OPERANDS];
     bool still[TQ_OPERANDS];
     void *out;
     size_t n;
     const void *params;
-} tq_stretch;
+} tq_broadcast_run;
 
-typedef void (*tq_stretch_fn)(const tq_stretch *stretch);
+typedef void (*tq_broadcast_fn)(const tq_broadcast_run *stretch);
 
 typedef struct tq_broadcast {
-    tq_stretch_fn run;
+    tq_broadcast_fn run;
     const void *params;
     int inputs, first; /* inputs first, first + 1 ... of the node */
     int rank;          /* at least 1; dimension 0 is the innermost */
@@ -45,42 +45,42 @@ tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcas
 /* Walks: an eval function for nodes whose state begins with a tq_broadcast.  Their scratch is the walk's. */
 tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
 
-/* Defines a tq_stretch_fn for two inputs: `expression` of x, y (an A and a B) and p (a copy of the
+/* Defines a tq_broadcast_fn for two inputs: `expression` of x, y (an A and a B) and p (a copy of the
    PARAMS record at params, so that stores cannot be thought to change it). */
-#define TQ_STRETCH_2(name, attributes, A, B, R, PARAMS, expression) \
-    attributes static void name(const tq_stretch *stretch)          \
-    {                                                               \
-        const A *a = stretch->in[0];                                \
-        const B *b = stretch->in[1];                                \
-        R *out = stretch->out;                                      \
-        const size_t n = stretch->n;                                \
-        const PARAMS p = *(const PARAMS *)stretch->params;          \
-        (void)p;                                                    \
-        if (stretch->still[0]) {                                    \
-            const A x = a[0];                                       \
-            for (size_t i = 0; i < n; i++) {                        \
-                const B y = b[i];                                   \
-                out[i] = (R)(expression);                           \
-            }                                                       \
-        } else if (stretch->still[1]) {                             \
-            const B y = b[0];                                       \
-            for (size_t i = 0; i < n; i++) {                        \
-                const A x = a[i];                                   \
-                out[i] = (R)(expression);                           \
-            }                                                       \
-        } else {                                                    \
-            for (size_t i = 0; i < n; i++) {                        \
-                const A x = a[i];                                   \
-                const B y = b[i];                                   \
-                out[i] = (R)(expression);                           \
-            }                                                       \
-        }                                                           \
+#define TQ_BROADCAST_2(name, attributes, A, B, R, PARAMS, expression) \
+    attributes static void name(const tq_broadcast_run *stretch)      \
+    {                                                                 \
+        const A *a = stretch->in[0];                                  \
+        const B *b = stretch->in[1];                                  \
+        R *out = stretch->out;                                        \
+        const size_t n = stretch->n;                                  \
+        const PARAMS p = *(const PARAMS *)stretch->params;            \
+        (void)p;                                                      \
+        if (stretch->still[0]) {                                      \
+            const A x = a[0];                                         \
+            for (size_t i = 0; i < n; i++) {                          \
+                const B y = b[i];                                     \
+                out[i] = (R)(expression);                             \
+            }                                                         \
+        } else if (stretch->still[1]) {                               \
+            const B y = b[0];                                         \
+            for (size_t i = 0; i < n; i++) {                          \
+                const A x = a[i];                                     \
+                out[i] = (R)(expression);                             \
+            }                                                         \
+        } else {                                                      \
+            for (size_t i = 0; i < n; i++) {                          \
+                const A x = a[i];                                     \
+                const B y = b[i];                                     \
+                out[i] = (R)(expression);                             \
+            }                                                         \
+        }                                                             \
     }
 
 /* The same as one plain loop, which compilers do not vectorize, with a ninth of the code: for rows that few models use.
  */
-#define TQ_STRETCH_2_SMALL(name, A, B, R, PARAMS, expression)                  \
-    static void name(const tq_stretch *stretch)                                \
+#define TQ_BROADCAST_2_SMALL(name, A, B, R, PARAMS, expression)                \
+    static void name(const tq_broadcast_run *stretch)                          \
     {                                                                          \
         const A *a = stretch->in[0];                                           \
         const B *b = stretch->in[1];                                           \
@@ -96,9 +96,9 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
     }
 
 /* The PARAMS of rows without parameters. */
-typedef struct tq_no_params {
+typedef struct tq_empty {
     char none;
-} tq_no_params;
-extern const tq_no_params tq_nothing;
+} tq_empty;
+extern const tq_empty tq_empty_params;
 
 #endif

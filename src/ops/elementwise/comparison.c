@@ -35,7 +35,7 @@ static inline int32_t real_256ths(int32_t q, int32_t zero_point, tq_fixed scale)
 }
 
 #define OF_BYTES(name, operator)                                                \
-    static void name##_bytes(const tq_stretch *stretch)                         \
+    static void name##_bytes(const tq_broadcast_run *stretch)                   \
     {                                                                           \
         const sides *s = stretch->params;                                       \
         const uint8_t *a = stretch->in[0], *b = stretch->in[1];                 \
@@ -45,9 +45,9 @@ static inline int32_t real_256ths(int32_t q, int32_t zero_point, tq_fixed scale)
             out[i] = s->first[a[i * a_step]] operator s->second[b[i * b_step]]; \
     }
 /* INT16: zero points are 0. */
-#define OF_INT16(name, operator)                                   \
-    TQ_STRETCH_2(name##_int16, , int16_t, int16_t, uint8_t, sides, \
-                 real_256ths(x, 0, p.first_scale) operator real_256ths(y, 0, p.second_scale))
+#define OF_INT16(name, operator)                                     \
+    TQ_BROADCAST_2(name##_int16, , int16_t, int16_t, uint8_t, sides, \
+                   real_256ths(x, 0, p.first_scale) operator real_256ths(y, 0, p.second_scale))
 OF_BYTES(equal, ==)
 OF_BYTES(not_equal, !=)
 OF_BYTES(less, <)
@@ -59,7 +59,7 @@ OF_INT16(not_equal, !=)
 
 static const struct {
     int16_t code;
-    tq_stretch_fn bytes, int16; /* int16 NULL: codes as they are */
+    tq_broadcast_fn bytes, int16; /* int16 NULL: codes as they are */
 } rows[] = {
     {TQ_BuiltinOperator_EQUAL, equal_bytes, equal_int16},
     {TQ_BuiltinOperator_NOT_EQUAL, not_equal_bytes, not_equal_int16},
@@ -70,7 +70,7 @@ static const struct {
 };
 
 /* The function for a node's codes; NULL where they have no scale, or are not compared by it. */
-static tq_stretch_fn of_codes(const tq_node *node)
+static tq_broadcast_fn of_codes(const tq_node *node)
 {
     const tq_tensor *in = node->in[0];
     for (size_t i = 0; in->quantization.count > 0 && i < sizeof rows / sizeof *rows; i++) {
@@ -86,12 +86,12 @@ static tq_stretch_fn of_codes(const tq_node *node)
 static void fill(const tq_tensor *tensor, tq_fixed scale, int32_t *table)
 {
     int32_t low, high;
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     for (int32_t q = low; q <= high; q++)
         table[(uint8_t)q] = real_256ths(q, tq_zero_point_at(tensor, 0), scale);
 }
 
-static tq_status prepare_codes(tq_node *node, tq_stretch_fn run, tq_error *error)
+static tq_status prepare_codes(tq_node *node, tq_broadcast_fn run, tq_error *error)
 {
     state *s;
     for (int i = 0; i < 2; i++) {
@@ -174,6 +174,6 @@ tq_status tq_prepare_comparison(tq_node *node, tq_error *error)
     bool is_equality = node->row.code == TQ_BuiltinOperator_EQUAL || node->row.code == TQ_BuiltinOperator_NOT_EQUAL;
     if (node->in[0]->type == TQ_TensorType_STRING && is_equality)
         return prepare_strings(node, error);
-    tq_stretch_fn run = of_codes(node);
+    tq_broadcast_fn run = of_codes(node);
     return run ? prepare_codes(node, run, error) : tq_binary_prepare(node, error);
 }

@@ -22,7 +22,7 @@ static int32_t divide(int32_t x, int32_t y, const tq_pair *c)
     return tq_requantize_fixed(scaled, c->zero_output, c->low, c->high);
 }
 
-TQ_PAIR_TYPES(TQ_PAIR_PLAIN, divide)
+TQ_PAIR_TYPES(TQ_PAIR_GENERAL, divide)
 
 static tq_status eval_divide(tq_node *node, tq_error *error)
 {
@@ -38,7 +38,7 @@ static tq_status eval_divide(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_div(tq_node *node, tq_error *error)
 {
-    if (!tq_pair_is_of_codes(node))
+    if (!tq_pair_is_quantized(node))
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));

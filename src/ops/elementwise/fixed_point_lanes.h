@@ -26,7 +26,7 @@ static inline bool tq_lane_fits(tq_fixed by, int64_t most)
            most * ((int64_t)1 << (by.shift > 0 ? by.shift : 0)) <= INT32_MAX;
 }
 
-static inline tq_lane_fixed tq_lane_of(tq_fixed by)
+static inline tq_lane_fixed tq_lane_fixed_of(tq_fixed by)
 {
     int32_t left = by.shift < 0 ? 0 : by.shift > 30 ? 30 : by.shift;
     int32_t right = by.shift > 0 ? 0 : by.shift < -31 ? 31 : -by.shift;
@@ -45,7 +45,7 @@ TQ_BODY int32_t tq_lane_multiply(int32_t x, tq_lane_fixed by)
 }
 
 /* clamp(x + zero_point): less and most are the bounds less the zero point, so that nothing overflows. */
-TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero_point)
+TQ_BODY int32_t tq_lane_quantized(int32_t x, int32_t less, int32_t most, int32_t zero_point)
 {
     int32_t raised = x < less ? less : x;
     return (raised > most ? most : raised) + zero_point;
@@ -53,7 +53,7 @@ TQ_BODY int32_t tq_lane_code(int32_t x, int32_t less, int32_t most, int32_t zero
 
 /* even(x) within [least, most], whole numbers of at most 2^22; NaN gives the least.  Above 2^23 floats are whole, so
    that an addition rounds, and the integer is in the sum's bits.  No call, and no rounding mode but the usual one. */
-TQ_BODY int32_t tq_lane_even(float x, float least, float most)
+TQ_BODY int32_t tq_lane_round_even(float x, float least, float most)
 {
     const float whole = 12582912.0f; /* 3 * 2^22 */
     float raised = x > least ? x : least;

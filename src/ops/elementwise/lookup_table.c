@@ -45,16 +45,16 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
     return TQ_OK;
 }
 
-static void fill_codes(const tq_node *node, tq_code_fn code, const void *params, uint8_t table[256])
+static void fill_codes(const tq_node *node, tq_quantized_fn code, const void *params, uint8_t table[256])
 {
     int32_t low, high, least, most;
-    tq_code_range(node->in[0]->type, &low, &high);
-    tq_code_range(node->out[0]->type, &least, &most);
+    tq_quantized_range(node->in[0]->type, &low, &high);
+    tq_quantized_range(node->out[0]->type, &least, &most);
     for (int32_t q = low; q <= high; q++)
         table[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
 }
 
-tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
+tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn code, const void *params, tq_error *error)
 {
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));
@@ -62,10 +62,10 @@ tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq
     return TQ_OK;
 }
 
-tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code_fn rest, const void *params,
-                           tq_error *error)
+tq_status tq_lookup_prepare_blocks(tq_node *node, size_t block, tq_quantized_fn code, tq_quantized_fn rest,
+                                   const void *params, tq_error *error)
 {
-    TQ_TRY(tq_lookup_codes(node, code, params, error));
+    TQ_TRY(tq_lookup_prepare(node, code, params, error));
     tq_lookup *lookup = node->state;
     fill_codes(node, rest, params, lookup->rest);
     lookup->block = block;
@@ -110,14 +110,14 @@ static int32_t code_of_real_even(int32_t q, const void *context)
     return tq_value_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
 }
 
-tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
+tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
     float in_scale = tq_scale_at(node->in[0], 0), out_scale = tq_scale_at(node->out[0], 0);
     int32_t in_zero = tq_zero_point_at(node->in[0], 0), out_zero = tq_zero_point_at(node->out[0], 0);
     if (node->in[0]->type != TQ_TensorType_INT16) {
         real_code c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
-        return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? code_of_real_even : code_of_real, &c,
-                               error);
+        return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? code_of_real_even : code_of_real, &c,
+                                 error);
     }
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));

@@ -12,7 +12,7 @@
 #include "ops/elementwise/map.h"
 
 /* The code for a code; saturated to the output's type by the caller. */
-typedef int32_t (*tq_code_fn)(int32_t q, const void *params);
+typedef int32_t (*tq_quantized_fn)(int32_t q, const void *params);
 
 /* A function of real numbers. */
 typedef float (*tq_real_fn)(float x, const void *params);
@@ -29,18 +29,18 @@ typedef struct tq_lookup {
 
 /* Prepares a node whose input and output have 8 bits: fills its table with code(q).  `params` are not read after that.
  */
-tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error);
+tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn code, const void *params, tq_error *error);
 
 /* Bounds the table of such a node to a fused activation's codes, once prepared. */
 void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high);
 
 /* The same with another function for the elements after the last whole block of so many, a divisor of 64: the runtime's
    optimized kernels, whose vectors and scalars differ. */
-tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code_fn rest, const void *params,
-                           tq_error *error);
+tq_status tq_lookup_prepare_blocks(tq_node *node, size_t block, tq_quantized_fn code, tq_quantized_fn rest,
+                                   const void *params, tq_error *error);
 
 /* Prepares an INT8, UINT8 or INT16 node by a real function, by the scales of its input and output. */
-tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error);
+tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error);
 
 /* The 513 points of `real` over [input_low, input_high], for outputs scale * [-32768, 32767], computed in float64 as
    SOFTMAX's are; those of other operators are computed in float32. */

@@ -64,7 +64,7 @@ static const char *find_fault(const tq_tensor *tensor, const tq_shape *shape)
 {
     const tq_affine *q = &tensor->quantization;
     int32_t low, high;
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     if (q->count == 0)
         return "has no scale, and needs one or one for each channel";
     if (q->count > 1 && (q->axis >= shape->rank || (uint32_t)shape->dims[q->axis] != q->count))
@@ -177,7 +177,7 @@ static tq_status prepare_quantize(tq_node *node, tq_error *error)
     if (fault)
         return tq_output_fail(node, 0, error, "%s", fault);
     TQ_TRY(begin(node, node->out[0], &s, error));
-    tq_code_range(node->out[0]->type, &s->low, &s->high);
+    tq_quantized_range(node->out[0]->type, &s->low, &s->high);
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_QUANTIZE_EVEN : TQ_QUANTIZE_AWAY;
     const bool narrow = node->out[0]->type == TQ_TensorType_INT4 || node->out[0]->type == TQ_TensorType_UINT4;
     node->eval = has_blocks(node, node->out[0]) && !narrow ? eval_quantize_blocks : eval_quantize;
@@ -226,8 +226,8 @@ static tq_status prepare_bytes(tq_node *node, tq_error *error)
     TQ_TRY(tq_fixed_find(node, (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0), &r.by, error));
     r.by_256 = tq_parts_of_256(tq_scale_at(in, 0) / tq_scale_at(out, 0));
     if (node->numerics == TQ_NUMERICS_OPTIMIZED)
-        return tq_lookup_blocks(node, BLOCK_OF_CODES, rescaled_up, rescaled, &r, error);
-    return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
+        return tq_lookup_prepare_blocks(node, BLOCK_OF_CODES, rescaled_up, rescaled, &r, error);
+    return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
 }
 
 static tq_status prepare_requantize(tq_node *node, tq_error *error)

@@ -13,7 +13,7 @@
 /* ---- elements of 1, 2, 4, 8 bytes ---- */
 
 #define CHOOSE(T)                                                            \
-    static void choose_##T(const tq_stretch *s)                              \
+    static void choose_##T(const tq_broadcast_run *s)                        \
     {                                                                        \
         const uint8_t *condition = s->in[0];                                 \
         const T *x = s->in[1], *y = s->in[2];                                \
@@ -37,7 +37,7 @@ CHOOSE(uint16_t)
 CHOOSE(uint32_t)
 CHOOSE(uint64_t)
 
-static tq_stretch_fn of_size(size_t bytes)
+static tq_broadcast_fn of_size(size_t bytes)
 {
     switch (bytes) {
     case 1: return choose_uint8_t;
@@ -104,7 +104,7 @@ tq_status tq_prepare_select(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL), error));
     TQ_TRY(tq_check_input_like(node, 2, 1, error));
     TQ_TRY(tq_check_output_like(node, 0, 1, error));
-    tq_stretch_fn run = of_size(tq_element_bytes(node->in[1]->type));
+    tq_broadcast_fn run = of_size(tq_element_bytes(node->in[1]->type));
     if (!run)
         return tq_input_fail(node, 1, error, "is %s, which cannot be selected", tq_type_name(node->in[1]->type));
     bool one = has_one_element(node, &shape);

@@ -106,7 +106,7 @@ static float half_gelu_by_tanh(float x)
 #include "ops/elementwise/unary.def"
 
 /* The option chooses another function, which no compiler vectorizes. */
-TQ_MAP(run_gelu_by_erfc, , float, float, options, gelu_by_erfc(x))
+TQ_MAP(run_gelu_by_erfc, , float, float, options, tq_gelu_by_erfc(x))
 
 typedef struct unary_row {
     int16_t code;
@@ -188,7 +188,7 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
     state *s;
     unsigned types;
     const unary_row *row = find(node->row.code, node->in[0]->type, &types);
-    tq_op_fn of_codes = tq_unary_of_codes(node, &types);
+    tq_op_fn of_codes = tq_unary_quantized_find(node, &types);
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     if (of_codes)

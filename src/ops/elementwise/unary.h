@@ -9,6 +9,6 @@
 
 /* What prepares a node whose input holds codes, NULL where its elements are plain numbers; adds to *types the types
    of codes that its operator takes. */
-tq_op_fn tq_unary_of_codes(const tq_node *node, unsigned *types);
+tq_op_fn tq_unary_quantized_find(const tq_node *node, unsigned *types);
 
 #endif

@@ -160,14 +160,14 @@ CODE_16(leaky_relu)
 /* INT16, whose zero points are 0, where the multipliers fit lanes. */
 TQ_BODY int32_t lane_relu(int32_t q, const codes *c)
 {
-    return tq_lane_code(tq_lane_multiply(q, c->lane_identity), c->low, c->high, 0);
+    return tq_lane_quantized(tq_lane_multiply(q, c->lane_identity), c->low, c->high, 0);
 }
 
 TQ_BODY int32_t lane_leaky_relu(int32_t q, const codes *c)
 {
     int32_t above = tq_lane_multiply(q, c->lane_identity), below = tq_lane_multiply(q, c->lane_alpha);
     below = c->alpha_negative ? -below : below;
-    return tq_lane_code(q >= 0 ? above : below, c->low, c->high, 0);
+    return tq_lane_quantized(q >= 0 ? above : below, c->low, c->high, 0);
 }
 
 TQ_ISA_DEFINE(TQ_MAP, lane_relu, int16_t, int16_t, codes, lane_relu(x, &p))
@@ -201,16 +201,16 @@ static tq_status find_codes(const tq_node *node, codes *c, tq_error *error)
     c->scale_in = tq_scale_at(node->in[0], 0);
     c->scale_out = tq_scale_at(node->out[0], 0);
     c->rescales = c->scale_in != c->scale_out;
-    tq_code_range(node->out[0]->type, &c->low, &c->high);
+    tq_quantized_range(node->out[0]->type, &c->low, &c->high);
     return tq_fixed_find(node, c->scale_in / c->scale_out, &c->identity, error);
 }
 
 /* 8 bits by a table; INT16 by a loop over its own copy of the parameters. */
-static tq_status finish(tq_node *node, const codes *c, tq_code_fn code, tq_map_fn wide, tq_error *error)
+static tq_status finish(tq_node *node, const codes *c, tq_quantized_fn code, tq_map_fn wide, tq_error *error)
 {
     state *s;
     if (!is_int16(node))
-        return tq_lookup_codes(node, code, c, error);
+        return tq_lookup_prepare(node, code, c, error);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
     s->c = *c;
@@ -236,7 +236,7 @@ static tq_status prepare_relu(tq_node *node, tq_error *error)
     c.low = tq_quantize_away(least, c.scale_out, c.zero_out, low, high);
     c.high = most == INFINITY ? high : tq_quantize_away(most, c.scale_out, c.zero_out, low, high);
     bool fits = tq_lane_fits(c.identity, 1 << 15);
-    c.lane_identity = tq_lane_of(c.identity);
+    c.lane_identity = tq_lane_fixed_of(c.identity);
     return finish(node, &c, relu_code, fits ? lane_relus[tq_isa()] : relu_int16, error);
 }
 
@@ -259,8 +259,8 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     if (c.alpha_negative)
         c.alpha.multiplier = tq_saturate_i32(-(int64_t)c.alpha.multiplier);
     bool fits = tq_lane_fits(c.identity, 1 << 15) && tq_lane_fits(c.alpha, 1 << 15);
-    c.lane_identity = tq_lane_of(c.identity);
-    c.lane_alpha = tq_lane_of(c.alpha);
+    c.lane_identity = tq_lane_fixed_of(c.identity);
+    c.lane_alpha = tq_lane_fixed_of(c.alpha);
     return finish(node, &c, leaky_relu_code, fits ? lane_leaky_relus[tq_isa()] : leaky_relu_int16, error);
 }
 
@@ -320,7 +320,7 @@ static float real_exp(float x, const void *params)
 static float real_elu(float x, const void *params)
 {
     (void)params;
-    return elu(x);
+    return tq_elu(x);
 }
 
 static float real_tanh(float x, const void *params)
@@ -340,12 +340,12 @@ static float real_wide_logistic(float x, const void *params)
 static float real_logistic(float x, const void *params)
 {
     (void)params;
-    return plain_logistic(x);
+    return tq_logistic_libm(x);
 }
 
 static float real_gelu(float x, const void *params)
 {
-    return *(const bool *)params ? gelu_by_tanh(x) : gelu_by_erfc(x);
+    return *(const bool *)params ? tq_gelu_by_tanh(x) : tq_gelu_by_erfc(x);
 }
 
 /* params: what numbers that have no logarithm give. */
@@ -362,7 +362,7 @@ static float real_inverse_sqrt(float x, const void *params)
 static tq_status prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
     TQ_TRY(check_scales(node, error));
-    return tq_lookup_real(node, real, params, error);
+    return tq_lookup_prepare_real(node, real, params, error);
 }
 
 static tq_status prepare_exp(tq_node *node, tq_error *error)
@@ -385,9 +385,9 @@ static tq_status prepare_log(tq_node *node, tq_error *error)
 {
     int32_t low, high;
     TQ_TRY(check_scales(node, error));
-    tq_code_range(node->out[0]->type, &low, &high);
+    tq_quantized_range(node->out[0]->type, &low, &high);
     float least = (float)(low - tq_zero_point_at(node->out[0], 0)) * tq_scale_at(node->out[0], 0);
-    return tq_lookup_real(node, real_log, &least, error);
+    return tq_lookup_prepare_real(node, real_log, &least, error);
 }
 
 static tq_status prepare_rsqrt(tq_node *node, tq_error *error)
@@ -396,10 +396,10 @@ static tq_status prepare_rsqrt(tq_node *node, tq_error *error)
     TQ_TRY(find_codes(node, &c, error));
     if (is_int16(node)) {
         float most = (float)INT16_MAX * c.scale_out;
-        TQ_TRY(tq_lookup_real(node, real_inverse_sqrt, &most, error));
+        TQ_TRY(tq_lookup_prepare_real(node, real_inverse_sqrt, &most, error));
     } else {
         TQ_TRY(tq_fixed_find(node, 1.0 / (double)(sqrtf(c.scale_in) * c.scale_out), &c.identity, error));
-        TQ_TRY(tq_lookup_codes(node, inverse_square_root_code, &c, error));
+        TQ_TRY(tq_lookup_prepare(node, inverse_square_root_code, &c, error));
     }
     node->eval = eval_not_negative;
     return TQ_OK;
@@ -449,7 +449,7 @@ static const struct {
     {TQ_BuiltinOperator_LOG, TQ_T(INT8) | TQ_T(INT16), prepare_log},
 };
 
-tq_op_fn tq_unary_of_codes(const tq_node *node, unsigned *types)
+tq_op_fn tq_unary_quantized_find(const tq_node *node, unsigned *types)
 {
     const tq_tensor *in = node->in[0];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

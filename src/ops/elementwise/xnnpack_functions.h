@@ -17,7 +17,7 @@
 #include "kernels/isa.h"
 
 /* An odd polynomial over an even one, of x within the bounds from which on they give 1. */
-TQ_BODY float xnnpack_tanh(float x)
+TQ_BODY float tq_xnnpack_tanh(float x)
 {
     const float bound = 7.9807181358e+00f;
     float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
@@ -35,7 +35,7 @@ TQ_BODY float xnnpack_tanh(float x)
 
 /* e^x for x <= 0, 0 from where it has no normal number: 2^n e^t with n the nearest whole number to x / ln 2, and a
    polynomial of degree 5 in t = x - n ln 2, ln 2 in two parts. */
-TQ_BODY float xnnpack_exp(float x, float ln2_high, float ln2_low)
+TQ_BODY float tq_xnnpack_exp(float x, float ln2_high, float ln2_low)
 {
     const float round = 0x1.8000FEp23f; /* n + 127 is in the lowest bits of what it is added to */
     float shifted = fmaf(x, 0x1.715476p0f, round), scale;
@@ -57,7 +57,7 @@ TQ_BODY float xnnpack_exp(float x, float ln2_high, float ln2_low)
 /* e^x of any x: 2^n 2^r with n the nearest whole number to x log2(e), and a polynomial over another in what is left;
    0 from n = -127 on, an infinity from n = 128 on, where the released package has them too; between these its last two
    bits are others. */
-TQ_BODY float xnnpack_exp_of_any(float x)
+TQ_BODY float tq_xnnpack_exp_of_any(float x)
 {
     const float round = 12582912.0f, scaled = x * 1.44269504089f;
     float low = scaled > 128 ? 128 : scaled, z = low < -127 ? -127 : low, power;
@@ -75,22 +75,22 @@ TQ_BODY float xnnpack_exp_of_any(float x)
 }
 
 /* e / (1 + e) of e = e^-|x|, or for x >= 0 1 less that. */
-TQ_BODY float xnnpack_logistic(float x)
+TQ_BODY float tq_xnnpack_logistic(float x)
 {
-    const float e = xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
+    const float e = tq_xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
     return signbit(x) ? below : above;
 }
 
 /* ---- ratios of polynomials ---- */
 
-TQ_BODY float xnnpack_hard_swish(float x)
+TQ_BODY float tq_xnnpack_hard_swish(float x)
 {
     const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), raised = gate > 0 ? gate : 0;
     return (raised < 1 ? raised : 1) * x;
 }
 
 /* The exponent of x sqrt(2), -infinity of 0, and the logarithm of what is left, in [sqrt(1/2), sqrt(2)). */
-TQ_BODY float xnnpack_log(float x)
+TQ_BODY float tq_xnnpack_log(float x)
 {
     float scaled = x * 1.4142134190f, exponent, fraction;
     int32_t bits, high;
@@ -110,7 +110,7 @@ TQ_BODY float xnnpack_log(float x)
 }
 
 /* sin(x) of x less its whole turns, folded into a quarter to either side. */
-TQ_BODY float xnnpack_sin_of_folded(float x)
+TQ_BODY float tq_xnnpack_sin_folded(float x)
 {
     const float pi = 3.1415927f;
     x = x < pi - x ? x : pi - x;
@@ -124,24 +124,25 @@ TQ_BODY float xnnpack_sin_of_folded(float x)
     return p / q;
 }
 
-TQ_BODY float xnnpack_less_turns(float x)
+TQ_BODY float tq_xnnpack_reduce_angle(float x)
 {
     const float turns = rintf(x * 0.15915494f);
     return fmaf(-turns, 1.9353072e-3f, fmaf(-turns, 6.28125f, x)); /* 2 pi in two parts */
 }
 
-TQ_BODY float xnnpack_sin(float x)
+TQ_BODY float tq_xnnpack_sin(float x)
 {
-    return xnnpack_sin_of_folded(xnnpack_less_turns(x));
+    return tq_xnnpack_sin_folded(tq_xnnpack_reduce_angle(x));
 }
 
-TQ_BODY float xnnpack_cos(float x)
+TQ_BODY float tq_xnnpack_cos(float x)
 {
-    return xnnpack_sin_of_folded((1.5707963705f - xnnpack_less_turns(x)) + -4.3711388e-08f); /* pi / 2 in two parts */
+    return tq_xnnpack_sin_folded((1.5707963705f - tq_xnnpack_reduce_angle(x)) +
+                                 -4.3711388e-08f); /* pi / 2 in two parts */
 }
 
 /* x / 2 (1 + the odd function that a polynomial over another makes of x within a bound). */
-TQ_BODY float xnnpack_gelu(float x, float bound, const float *odd, const float *even)
+TQ_BODY float tq_xnnpack_gelu(float x, float bound, const float *odd, const float *even)
 {
     float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
     const float y2 = y * y;
@@ -153,50 +154,50 @@ TQ_BODY float xnnpack_gelu(float x, float bound, const float *odd, const float *
     return x * 0.5f * (y * p / q + 1.0f);
 }
 
-TQ_BODY float xnnpack_gelu_by_erf(float x)
+TQ_BODY float tq_xnnpack_gelu_by_erf(float x)
 {
     static const float odd[] = {4.5835321316e-08f, 1.2609783880e-05f, 3.2973114867e-04f,
                                 9.3065137044e-03f, 6.6972173750e-02f, 7.9788452387e-01f};
     static const float even[] = {1.1988805682e-06f, 7.2267655923e-05f, 1.8622842617e-03f,
                                  2.8431978077e-02f, 2.5060352683e-01f, 1.0f};
-    return xnnpack_gelu(x, 5.1638283730f, odd, even);
+    return tq_xnnpack_gelu(x, 5.1638283730f, odd, even);
 }
 
-TQ_BODY float xnnpack_gelu_by_tanh(float x)
+TQ_BODY float tq_xnnpack_gelu_by_tanh(float x)
 {
     static const float odd[] = {4.9544411240e-08f, 1.4302649106e-05f, 2.6887017884e-04f,
                                 7.2898347862e-03f, 6.0803253204e-02f, 7.9788458347e-01f};
     static const float even[] = {1.3433452750e-06f, 7.6477612311e-05f, 1.3060354395e-03f,
                                  2.4381054565e-02f, 2.4369759858e-01f, 1.0f};
-    return xnnpack_gelu(x, 4.84974098f, odd, even);
+    return tq_xnnpack_gelu(x, 4.84974098f, odd, even);
 }
 
 /* ---- rows of exponentials ---- */
 
-#define XNNPACK_LANES 8
+#define TQ_XNNPACK_LANES 8
 
 /* y = e^(x - max), and their sum: in two times eight lanes over blocks of 32, of which the first and the third eight
    are the first's; then their lanes' sums; then the other eights, and the rest, on these; then halves, quarters, a
    pair. */
-TQ_BODY float xnnpack_exp_row(const float *x, float max, float *y, size_t n)
+TQ_BODY float tq_xnnpack_exp_row(const float *x, float max, float *y, size_t n)
 {
-    float even[XNNPACK_LANES] = {0}, odd[XNNPACK_LANES] = {0};
+    float even[TQ_XNNPACK_LANES] = {0}, odd[TQ_XNNPACK_LANES] = {0};
     size_t i = 0;
     for (size_t k = 0; k < n; k++)
-        y[k] = xnnpack_exp(x[k] - max, 0x1.62E400p-1f, 0x1.7F7D1Cp-20f);
+        y[k] = tq_xnnpack_exp(x[k] - max, 0x1.62E400p-1f, 0x1.7F7D1Cp-20f);
     for (; i + 32 <= n; i += 32)
-        for (size_t k = 0; k < XNNPACK_LANES; k++) {
+        for (size_t k = 0; k < TQ_XNNPACK_LANES; k++) {
             even[k] = even[k] + y[i + k] + y[i + 16 + k];
             odd[k] = odd[k] + y[i + 8 + k] + y[i + 24 + k];
         }
-    for (size_t k = 0; k < XNNPACK_LANES; k++)
+    for (size_t k = 0; k < TQ_XNNPACK_LANES; k++)
         even[k] += odd[k];
-    for (; i + XNNPACK_LANES <= n; i += XNNPACK_LANES)
-        for (size_t k = 0; k < XNNPACK_LANES; k++)
+    for (; i + TQ_XNNPACK_LANES <= n; i += TQ_XNNPACK_LANES)
+        for (size_t k = 0; k < TQ_XNNPACK_LANES; k++)
             even[k] += y[i + k];
     for (size_t k = 0; i + k < n; k++)
         even[k] += y[i + k];
-    for (size_t half = XNNPACK_LANES / 2; half; half /= 2)
+    for (size_t half = TQ_XNNPACK_LANES / 2; half; half /= 2)
         for (size_t k = 0; k < half; k++)
             even[k] += even[k + half];
     return even[0];

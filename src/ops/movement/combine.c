@@ -77,7 +77,7 @@ tq_combine_fn tq_combine_of(tq_combination how, int32_t type)
     return NULL;
 }
 
-tq_combination tq_combination_of_code(int64_t code)
+tq_combination tq_combination_of_operator(int64_t code)
 {
     switch (code) {
     case TQ_BuiltinOperator_ADD:

@@ -29,6 +29,6 @@ typedef void (*tq_combine_fn)(void *held, const void *news, size_t n);
 tq_combine_fn tq_combine_of(tq_combination how, int32_t type);
 
 /* What is left of STABLEHLO and other operators' bodies: their one operator's code. */
-tq_combination tq_combination_of_code(int64_t code);
+tq_combination tq_combination_of_operator(int64_t code);
 
 #endif

@@ -60,12 +60,12 @@ static tq_bytes string_at(const tq_strings *strings, size_t place)
     return place == SIZE_MAX ? none : tq_strings_item(strings, (uint32_t)place);
 }
 
-uint64_t tq_wanted_size(const tq_shape *shape)
+uint64_t tq_shape_size_saturated(const tq_shape *shape)
 {
     uint64_t size = 1;
     for (int i = 0; i < shape->rank; i++) {
         const uint64_t n = (uint64_t)shape->dims[i];
-        size = n && size > TQ_TOO_MANY / n ? TQ_TOO_MANY : size * n;
+        size = n && size > TQ_SHAPE_SIZE_MAX / n ? TQ_SHAPE_SIZE_MAX : size * n;
     }
     return size;
 }
@@ -75,7 +75,7 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
 {
     tq_strings strings = {{NULL, 0}, 0};
     TQ_TRY(open_strings(node, in, &strings, error));
-    if (tq_wanted_size(shape) > INT32_MAX / 4)
+    if (tq_shape_size_saturated(shape) > INT32_MAX / 4)
         return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;

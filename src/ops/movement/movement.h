@@ -51,9 +51,10 @@ void tq_move_fill(tq_move *move, int input, size_t bytes, size_t count);
 /* ... and one that copies a dense tensor as it lies. */
 void tq_move_all(tq_move *move, int input, size_t bytes, size_t count);
 
-/* Elements of a shape that no tensor has yet: exact below TQ_TOO_MANY, which no product of dimensions wraps around. */
-#define TQ_TOO_MANY ((uint64_t)1 << 62)
-uint64_t tq_wanted_size(const tq_shape *shape);
+/* Elements of a shape that no tensor has yet: exact below TQ_SHAPE_SIZE_MAX, which no product of dimensions wraps
+ * around. */
+#define TQ_SHAPE_SIZE_MAX ((uint64_t)1 << 62)
+uint64_t tq_shape_size_saturated(const tq_shape *shape);
 
 /* Output strings: string `i` is source(context, i) of `in`, or empty for SIZE_MAX, for all elements of the shape. */
 typedef size_t (*tq_string_source)(const void *context, size_t i);

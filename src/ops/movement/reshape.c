@@ -16,10 +16,10 @@ static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error 
     char from[64], to[64];
     if (unknown >= 0)
         shape->dims[unknown] = 1;
-    const uint64_t need = tq_wanted_size(shape);
+    const uint64_t need = tq_shape_size_saturated(shape);
     bool fits = need == have;
     if (unknown >= 0) {
-        fits = need && need < TQ_TOO_MANY && have % need == 0 && have / need <= INT32_MAX;
+        fits = need && need < TQ_SHAPE_SIZE_MAX && have % need == 0 && have / need <= INT32_MAX;
         shape->dims[unknown] = fits ? (int32_t)(have / need) : -1;
     }
     if (fits) {

@@ -275,7 +275,9 @@ static tq_status find_body(tq_node *node, windows *w, tq_error *error)
     int64_t subgraph = tq_get_int(&node->options.table, TQ_StablehloScatterOptions_update_computation_subgraph_index);
     int64_t code = 0;
     int count = tq_node_body(node, subgraph, &code);
-    tq_combination how = count == 0 ? TQ_COMBINE_REPLACE : count == 1 ? tq_combination_of_code(code) : TQ_COMBINE_NONE;
+    tq_combination how = count == 0   ? TQ_COMBINE_REPLACE
+                         : count == 1 ? tq_combination_of_operator(code)
+                                      : TQ_COMBINE_NONE;
     w->combine = tq_combine_of(how, node->in[0]->type);
     if (w->combine == NULL)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,

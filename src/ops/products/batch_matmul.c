@@ -312,7 +312,7 @@ static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
     p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     p->store.zero_point = tq_zero_point_at(out, 0);
-    tq_code_range(out->type, &p->store.low, &p->store.high);
+    tq_quantized_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
     tq_gemm_store_make(&p->store, p->n, multiplier_of, node, memory);
     return TQ_OK;

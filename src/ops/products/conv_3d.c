@@ -215,8 +215,8 @@ static tq_status make(tq_node *node, int input, int channel_dim, int out_dim, vo
     v->batches = (size_t)node->in[input]->shape.dims[0];
     v->channels = (size_t)node->in[1]->shape.dims[channel_dim];
     v->out_channels = (size_t)node->in[1]->shape.dims[out_dim];
-    tq_activation_floats(node, tq_get_int(&node->options.table, TQ_Conv3DOptions_fused_activation_function), &v->low,
-                         &v->high);
+    tq_activation_range_f32(node, tq_get_int(&node->options.table, TQ_Conv3DOptions_fused_activation_function), &v->low,
+                            &v->high);
     node->eval = eval;
     *out = v;
     return TQ_OK;

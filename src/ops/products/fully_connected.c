@@ -115,7 +115,7 @@ static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error 
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->rule = rule;
     TQ_TRY(fit(node, &p->plan, error));
-    tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+    tq_activation_range(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
     const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule == TQ_REQUANTIZE_DOUBLE;

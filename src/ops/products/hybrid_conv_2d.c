@@ -229,7 +229,7 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
                                       activation, true, error);
     TQ_TRY(tq_node_state(node, sizeof *c, &c, error));
     *c = shape;
-    tq_activation_floats(node, activation, &c->low, &c->high);
+    tq_activation_range_f32(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
     c->constant = tq_is_constant(node->in[1]);

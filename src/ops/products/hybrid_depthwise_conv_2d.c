@@ -182,8 +182,8 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     d->batches = (size_t)x[0];
     d->channels = (size_t)x[3];
     d->out_channels = (size_t)w[3];
-    tq_activation_floats(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low,
-                         &d->high);
+    tq_activation_range_f32(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low,
+                            &d->high);
     tq_shape out = {4, {x[0], d->y.out, d->x.out, w[3]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     size_t rows = d->batches * (size_t)d->y.out;

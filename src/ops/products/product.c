@@ -88,7 +88,7 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
                 return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be 0 or more",
                                      (double)q->scale[c], c);
     int32_t low, high, outside = 0;
-    tq_code_range(node->in[1]->type, &low, &high);
+    tq_quantized_range(node->in[1]->type, &low, &high);
     for (uint32_t c = 0; c < q->count; c++)
         outside |= (q->zero_point[c] < low) | (q->zero_point[c] > high);
     for (uint32_t c = 0; outside && c < q->count; c++)
@@ -202,13 +202,13 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     tq_gemm_store *s = &p->store;
     s->out = element_of(node->out[0]);
     if (s->out == TQ_f32) {
-        tq_activation_floats(node, plan->activation, &s->floor, &s->ceiling);
+        tq_activation_range_f32(node, plan->activation, &s->floor, &s->ceiling);
         return TQ_OK;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
     s->tail = plan->tail;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(node, plan->activation, &s->low, &s->high);
+    tq_activation_range(node, plan->activation, &s->low, &s->high);
     p->quantized = true;
     return check_multipliers(node, plan, error);
 }

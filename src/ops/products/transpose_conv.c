@@ -189,7 +189,7 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     for (size_t o = 0; o < conv->out_channels; o++)
         conv->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
     conv->zero_point = tq_zero_point_at(output, 0);
-    tq_activation_codes(node, activation, &conv->low_q, &conv->high_q);
+    tq_activation_range(node, activation, &conv->low_q, &conv->high_q);
     const tq_tensor *bias = tq_transpose_conv_bias(node);
     double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
@@ -202,7 +202,7 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
 static tq_status choose_form(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
 {
     const bool xnnpack = node->numerics == TQ_NUMERICS_XNNPACK;
-    tq_activation_floats(node, activation, &s->conv.low, &s->conv.high);
+    tq_activation_range_f32(node, activation, &s->conv.low, &s->conv.high);
     if (node->in[INPUT]->type != TQ_TensorType_FLOAT32) {
         s->conv.form = TQ_TRANSPOSE_CONV_QUANTIZED;
         return prepare_quantized(node, s, activation, error);

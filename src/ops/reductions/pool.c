@@ -331,8 +331,8 @@ static tq_status place(const tq_node *node, bool same, int64_t dim, int64_t stri
 static void bounds(const tq_node *node, pool *p)
 {
     int64_t activation = tq_get_int(&node->options.table, TQ_Pool2DOptions_fused_activation_function);
-    tq_activation_codes(node, activation, &p->low, &p->high);
-    tq_activation_floats(node, activation, &p->float_low, &p->float_high);
+    tq_activation_range(node, activation, &p->low, &p->high);
+    tq_activation_range_f32(node, activation, &p->float_low, &p->float_high);
 }
 
 /* Cells of the filter that lie in the input, at most. */

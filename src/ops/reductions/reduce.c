@@ -153,13 +153,13 @@ static int32_t product_code(const tq_reduction *r, int64_t product)
 TQ_BODY int32_t lanes_code(const tq_reduction *r, int32_t sum)
 {
     const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;
-    return tq_lane_code(tq_lane_multiply(sum - bias, r->lanes), r->low - zero, r->high - zero, zero);
+    return tq_lane_quantized(tq_lane_multiply(sum - bias, r->lanes), r->low - zero, r->high - zero, zero);
 }
 
 /* XNNPACK's: the zero point is inside the rounding. */
 TQ_BODY int32_t even_code(const tq_reduction *r, int32_t sum)
 {
-    return tq_lane_even((float)sum * r->by + r->offset, (float)r->low, (float)r->high);
+    return tq_lane_round_even((float)sum * r->by + r->offset, (float)r->low, (float)r->high);
 }
 
 TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
@@ -174,7 +174,7 @@ TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
 TQ_BODY int32_t up_code(const tq_reduction *r, int32_t sum)
 {
     const int32_t zero = r->out_zero_point;
-    return tq_lane_code(tq_lane_multiply(sum, r->lanes), r->low - zero, r->high - zero, zero);
+    return tq_lane_quantized(tq_lane_multiply(sum, r->lanes), r->low - zero, r->high - zero, zero);
 }
 
 static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
@@ -386,7 +386,7 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     int shift = 0;
     tq_quantize_multiplier((double)(in / ((float)r->each * out)), &r->multiplier, &shift);
     r->shift = shift;
-    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
     zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
     int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
@@ -394,7 +394,7 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     r->way = TQ_REDUCE_BLOCKS;
     const tq_fixed by = {r->multiplier, r->shift};
     r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
-    r->lanes = tq_lane_of(by);
+    r->lanes = tq_lane_fixed_of(by);
     r->lanes.fix = 0; /* ties go up */
 }
 
@@ -408,13 +408,13 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     r->shift = shift;
     r->in_zero_point = tq_zero_point_at(node->in[0], 0);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
     /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
     tq_fixed by = {r->multiplier, r->shift};
     r->way = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
-    r->lanes = tq_lane_of(by);
+    r->lanes = tq_lane_fixed_of(by);
     if (!product && node->numerics == TQ_NUMERICS_XNNPACK)
         find_even(node, r);
     else if (node->row.code == TQ_BuiltinOperator_SUM && node->numerics == TQ_NUMERICS_OPTIMIZED)

@@ -203,7 +203,7 @@ tq_status tq_prepare_stablehlo_reduce_window(tq_node *node, tq_error *error)
     int64_t high[TQ_DIMS], code = 0;
     int64_t body = tq_get_int(&node->options.table, TQ_StablehloReduceWindowOptions_body_subgraph_index);
     int count = tq_node_body(node, body, &code);
-    TQ_TRY(prepare_windows(node, count == 1 ? tq_combination_of_code(code) : TQ_COMBINE_NONE, error));
+    TQ_TRY(prepare_windows(node, count == 1 ? tq_combination_of_operator(code) : TQ_COMBINE_NONE, error));
     windows *w = node->state;
     TQ_TRY(read_list(node, TQ_StablehloReduceWindowOptions_window_dimensions, 1, w->size, error));
     TQ_TRY(read_list(node, TQ_StablehloReduceWindowOptions_window_strides, 1, w->stride, error));

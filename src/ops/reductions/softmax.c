@@ -93,7 +93,7 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
 
 TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
 {
-    const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
+    const float inverse = 1 / tq_xnnpack_exp_row(x, max_float(x, n), y, n);
     TQ_EACH(i, n)
     y[i] *= inverse;
 }
@@ -406,7 +406,7 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
     double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
     s->back = tq_fixed_of(back);
     s->in_bias = node->in[0]->type == TQ_TensorType_INT8 ? 128 : 0;
-    tq_code_range(node->out[0]->type, &s->out_low, &s->out_high);
+    tq_quantized_range(node->out[0]->type, &s->out_low, &s->out_high);
     s->out_bits = node->out[0]->type == TQ_TensorType_INT16 ? 16 : 8;
     return TQ_OK;
 }
