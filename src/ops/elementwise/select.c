@@ -35,9 +35,11 @@ static inline void copy_chosen(const tq_broadcast_run *run, size_t bytes)
         if (run->scalar[0])                                                          \
             copy_chosen(run, sizeof(T));                                             \
         else if (x_step && y_step)                                                   \
-            for (size_t i = 0; i < n; i++) out[i] = condition[i] ? x[i] : y[i];                       \
+            for (size_t i = 0; i < n; i++)                                           \
+                out[i] = condition[i] ? x[i] : y[i];                                 \
         else                                                                         \
-            for (size_t i = 0; i < n; i++) out[i] = condition[i] ? x[i * x_step] : y[i * y_step];     \
+            for (size_t i = 0; i < n; i++)                                           \
+                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];               \
     }
 CHOOSE(uint8_t)
 CHOOSE(uint16_t)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESHAPE: the same elements under another shape.
+ * RESHAPE: the same elements in another shape.
  *
- * The shape is input 1, where it is an INT32 vector, else the option new_shape; one dimension may be -1.
+ * The shape is input 1, where that is an INT32 vector, else the option new_shape; one dimension may be -1.
  * Source: LiteRT f6745779, tflite/kernels/reshape.cc.
  */
 #include "ops/check.h"
 #include "ops/movement/movement.h"
 
-/* Finds the dimension that is -1, if there is one. */
+/* Computes the dimension `unknown` (-1: none) and sets the move and the output's shape. */
 static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error *error)
 {
     tq_moves *moves = node->state;

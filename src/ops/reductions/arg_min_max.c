@@ -104,12 +104,20 @@ TQ_EVERY_ISA(SEARCHES)
 /* BOOL is searched as UINT8. */
 static search_fn choose(int32_t type, bool max)
 {
-#define ROW(TYPE, name) {TQ_TensorType_##TYPE, {TQ_ISA_FUNCTIONS(min_##name), TQ_ISA_FUNCTIONS(max_##name)}},
+#define ROW(TYPE, name)                                                \
+    {                                                                  \
+        TQ_TensorType_##TYPE,                                          \
+        {                                                              \
+            TQ_ISA_FUNCTIONS(min_##name), TQ_ISA_FUNCTIONS(max_##name) \
+        }                                                              \
+    }
     static const struct {
         int32_t type;
         search_fn run[2][TQ_ISAS];
-    } rows[] = {ROW(FLOAT32, f32) ROW(INT8, i8) ROW(UINT8, u8) ROW(BOOL, u8) ROW(INT16, i16) ROW(INT32, i32)
-                    ROW(INT64, i64)};
+    } rows[] = {
+        ROW(FLOAT32, f32), ROW(INT8, i8),   ROW(UINT8, u8),  ROW(BOOL, u8),
+        ROW(INT16, i16),   ROW(INT32, i32), ROW(INT64, i64),
+    };
 #undef ROW
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].type == type)
