@@ -133,7 +133,7 @@ static int32_t even_zero_point(float low, float high)
     {                                                                                                        \
         const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
         for (size_t i = 0; i < n; i++)                                                                       \
-            quantized[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);              \
+            quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);        \
     }
 TQ_EVERY_ISA(QUANTIZE_EVEN)
 
