@@ -19,7 +19,7 @@ static void sift(uint32_t *places, size_t root, size_t count, tq_before *before,
     places[root] = moved;
 }
 
-void tq_sort_places(uint32_t *places, size_t count, tq_before *before, const void *context)
+void tq_sort_indices(uint32_t *places, size_t count, tq_before *before, const void *context)
 {
     size_t work = 0;
     for (size_t i = count / 2; i-- > 0 && !tq_stop_count(&work, 8);)

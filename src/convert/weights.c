@@ -41,7 +41,7 @@ static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error)
 {
     weights *k = weights_of(self);
     const tq_weight_source *s = &k->source;
-    const bool is_packed = tq_integer_bits(s->target.code) < 8;
+    const bool is_packed = tq_integer_bits(s->target.type) < 8;
     int8_t *q8 = is_packed ? NULL : (int8_t *)out;
     uint8_t *packed = is_packed ? out : NULL;
     if (!k->is_ready) {
@@ -75,7 +75,7 @@ static tq_status make_scales(tq_maker *self, uint8_t *out, tq_error *error)
 static tq_status check(const tq_weight_target *target, tq_error *error)
 {
     float none;
-    const int bits = tq_integer_bits(target->code);
+    const int bits = tq_integer_bits(target->type);
     if (bits > 8)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "quantized values of %d bits; they need to have 8 bits or fewer", bits);
@@ -86,7 +86,7 @@ tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weigh
 {
     const size_t count = tq_weight_scale_count(&source->layout);
     const size_t size = source->layout.regions * tq_axis_view_size(source->layout.region);
-    const int bits = tq_integer_bits(source->target.code);
+    const int bits = tq_integer_bits(source->target.type);
     const size_t text = strlen(source->label) + 1;
     weights *made;
     char *label;

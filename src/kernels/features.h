@@ -9,14 +9,14 @@
 #include "base/cpu.h"
 
 enum {
-    feature_scalar = TQ_CPU_INDEX_SCALAR,
-    feature_avx2 = TQ_CPU_INDEX_AVX2,
-    feature_avxvnni = TQ_CPU_INDEX_AVXVNNI,
-    feature_avx512 = TQ_CPU_INDEX_AVX512,
-    feature_avx512vnni = TQ_CPU_INDEX_AVX512VNNI,
-    feature_avx512vbmi = TQ_CPU_INDEX_AVX512VBMI,
-    feature_neon = TQ_CPU_INDEX_NEON,
-    feature_dotprod = TQ_CPU_INDEX_DOTPROD,
+    tq_feature_scalar = TQ_CPU_INDEX_SCALAR,
+    tq_feature_avx2 = TQ_CPU_INDEX_AVX2,
+    tq_feature_avxvnni = TQ_CPU_INDEX_AVXVNNI,
+    tq_feature_avx512 = TQ_CPU_INDEX_AVX512,
+    tq_feature_avx512vnni = TQ_CPU_INDEX_AVX512VNNI,
+    tq_feature_avx512vbmi = TQ_CPU_INDEX_AVX512VBMI,
+    tq_feature_neon = TQ_CPU_INDEX_NEON,
+    tq_feature_dotprod = TQ_CPU_INDEX_DOTPROD,
 };
 
 #endif

@@ -10,7 +10,7 @@ static const tq_kernel rows[] = {
      TQ_KERNEL_##operation,                        \
      TQ_##in,                                      \
      TQ_##out,                                     \
-     feature_##isa,                                \
+     tq_feature_##isa,                             \
      tq_##operation##_##in##_##out##__##isa##_row, \
      tq_##operation##_##in##_##out##__##isa##_lanes},
 #include "kernels/kernels.def"

@@ -118,6 +118,6 @@ void tq_requantize_explain(int32_t acc, const tq_multiplier *multiplier, tq_requ
         break;
     case TQ_REQUANTIZE_RULES: break;
     }
-    s.code = tq_requantize(acc, multiplier, rule, zero_point, low, high);
+    s.quantized = tq_requantize(acc, multiplier, rule, zero_point, low, high);
     *steps = s;
 }

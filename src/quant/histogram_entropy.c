@@ -103,8 +103,8 @@ static void window_of(int32_t reach, int32_t first, int32_t last, bool symmetric
 static void entropy_search(const tq_histogram *h, const sums *s, const tq_params_target *target, double *low,
                            double *high)
 {
-    tq_value_range q = tq_value_range_of(target->code, target->narrow);
-    int64_t half = tq_integer_centre_of(target->code).half;
+    tq_value_range q = tq_value_range_of(target->type, target->narrow);
+    int64_t half = tq_integer_centre_of(target->type).half;
     int64_t codes = target->symmetric ? 2 * half + 1 : (int64_t)q.high - q.low + 1;
     int32_t first = -s->half, last = s->half - 1, from, to;
     while (first < 0 && !tq_histogram_count(h, first))

@@ -326,7 +326,7 @@ tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const 
     tq_status status = sum_up(&w, adders[kind], sizeof(sums), threads, error);
     if (status)
         return status;
-    bool is_wide = x->type == TQ_NUMBER_F64 || y->type == TQ_NUMBER_F64;
+    bool is_wide = x->type == TQ_REAL_F64 || y->type == TQ_REAL_F64;
     if (finish(&w, kind, out) && is_wide) {
         status = sum_up(&w, wide[kind], sizeof(wide_sums), threads, error);
         if (!status)

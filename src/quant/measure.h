@@ -26,19 +26,19 @@ typedef enum tq_measure_kind {
 
 /* What an operand's elements are: native byte order, any alignment. */
 typedef enum tq_real_type {
-    TQ_NUMBER_F32,
-    TQ_NUMBER_F64,
-    TQ_NUMBER_F16,
-    TQ_NUMBER_BF16,
-    TQ_NUMBER_I8,
-    TQ_NUMBER_U8,
-    TQ_NUMBER_I16,
-    TQ_NUMBER_U16,
-    TQ_NUMBER_I32,
-    TQ_NUMBER_U32,
-    TQ_NUMBER_I64,
-    TQ_NUMBER_U64,
-    TQ_NUMBERS
+    TQ_REAL_F32,
+    TQ_REAL_F64,
+    TQ_REAL_F16,
+    TQ_REAL_BF16,
+    TQ_REAL_I8,
+    TQ_REAL_U8,
+    TQ_REAL_I16,
+    TQ_REAL_U16,
+    TQ_REAL_I32,
+    TQ_REAL_U32,
+    TQ_REAL_I64,
+    TQ_REAL_U64,
+    TQ_REAL_TYPES
 } tq_real_type;
 
 #define TQ_MEASURE_MAX_RANK 64

@@ -118,7 +118,7 @@ tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repea
     return TQ_OK;
 }
 
-size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[])
+size_t tq_columns_lay_out(const tq_columns *c, char *memory, size_t entries, char *data[])
 {
     size_t total = 0;
     for (int i = 0; i < c->count; i++) {
@@ -139,7 +139,7 @@ static size_t fitting(const tq_columns *c)
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
-    tq_columns_place(c, f->memory, fitting(c), f->data);
+    tq_columns_lay_out(c, f->memory, fitting(c), f->data);
 }
 
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
@@ -168,6 +168,6 @@ void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *c
 
 void tq_folded_init(tq_folded *f, const tq_columns *c, char *const *sets)
 {
-    memset(f->memory, 0, tq_columns_place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
+    memset(f->memory, 0, tq_columns_lay_out(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
     tq_folded_fill(f, c, c->needed & c->constant, sets, TQ_FOLD, 0, TQ_FOLD);
 }

@@ -40,7 +40,7 @@ void tq_columns_pad(tq_columns *c);
 tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repeats, tq_error *error);
 
 /* Lays columns of so many entries one behind the other in memory that is there; returns the bytes that they take. */
-size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[]);
+size_t tq_columns_lay_out(const tq_columns *c, char *memory, size_t entries, char *data[]);
 
 /* Columns of a few sets at a time, up to TQ_SETS_BYTES with padding: for sets that are used once. */
 typedef struct tq_few_sets {

@@ -105,10 +105,10 @@ void tq_weight_bounds(const float *w, const tq_weight_layout *l, int threads, fl
 
 static tq_weight_quantizer quantizer_of(const tq_weight_target *target)
 {
-    tq_integer_centre centre = tq_integer_centre_of(target->code);
+    tq_integer_centre centre = tq_integer_centre_of(target->type);
     tq_weight_quantizer k = {target->rule == TQ_WEIGHTS_AI_EDGE, false, -centre.half, centre.half};
-    if (k.divides && tq_integer_bits(target->code) < 8)
-        k.low = tq_value_range_of(target->code, false).low;
+    if (k.divides && tq_integer_bits(target->type) < 8)
+        k.low = tq_value_range_of(target->type, false).low;
     return k;
 }
 
@@ -193,7 +193,7 @@ void tq_quantize_weights(const tq_weight_target *target, const float *w, const t
 void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, const tq_weight_layout *l,
                                 const float *factors, int threads, uint8_t *packed)
 {
-    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->code), NULL, NULL,
+    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->type), NULL, NULL,
                         packed};
     run_quantize(&job, threads);
 }
@@ -216,9 +216,9 @@ static bool walk_some(const walk_job *job, quantize_job *codes, size_t begin, si
     tq_weight_loops_chosen()->bounds(codes->walk.w, view, begin * view.inner, end * view.inner, job->factors);
     if (tq_weight_scales(job->target, factors, end - begin, job->scales + begin, NULL) != TQ_OK)
         return false;
-    codes->quantizer.is_near = !job->target->blocks;
+    codes->quantizer.stays_in_range = !job->target->blocks;
     for (size_t c = 0; c < end - begin; c++)
-        codes->quantizer.is_near &= tq_weight_is_near(factors[c]);
+        codes->quantizer.stays_in_range &= tq_weight_stays_in_range(factors[c]);
     quantize_range(codes, begin * view.inner, end * view.inner);
     return true;
 }
@@ -241,7 +241,7 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
                     float *factors, float *scales, int8_t *q8, uint8_t *packed)
 {
     const tq_axis_view view = l->region;
-    const int bits = tq_integer_bits(target->code);
+    const int bits = tq_integer_bits(target->type);
     const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its values are made */
     if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most ||
         (packed && view.inner * (size_t)bits % 8))

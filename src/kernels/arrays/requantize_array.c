@@ -103,7 +103,7 @@ static void fill_made(tq_requantize_params *p, char *const *data, const tq_walk_
 {
     const tq_requantize_sets *made = from->sets;
     char *columns[R_COLUMNS];
-    tq_columns_place(&all_columns, made->columns, made->count, columns);
+    tq_columns_lay_out(&all_columns, made->columns, made->count, columns);
     for (int i = 0; i < R_COLUMNS; i++)
         memcpy(data[i], columns[i] + first * all_columns.size[i], sets * all_columns.size[i]);
     p->shifts_left = made->shifts_left;
@@ -173,7 +173,7 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
     if (status != TQ_OK)
         return status;
     char *data[R_COLUMNS];
-    tq_columns_place(&all_columns, made.columns, count, data);
+    tq_columns_lay_out(&all_columns, made.columns, count, data);
     tq_walk_params p = {0};
     const tq_walk_source source = {.multiplier = multiplier,
                                    .zero_point = zero_point,

@@ -9,7 +9,7 @@
 
 enum { BLOCK = 512 }; /* weights that are divided anew where one of them is undecided */
 
-bool tq_weight_is_near(float factor)
+bool tq_weight_stays_in_range(float factor)
 {
     return factor >= FLT_MIN && factor <= 1 / FLT_MIN;
 }
@@ -96,7 +96,7 @@ TQ_BODY void any_bytes(tq_weight_quantizer k, bool divides, const float *w, size
             q[i] = byte_of(w[i], factors[i], divides, low, high);
 }
 
-/* The same where no weight passes the limits: is_near. */
+/* The same where no weight passes the limits: stays_in_range. */
 TQ_BODY void multiplied_bytes(const float *w, size_t n, float factor, int8_t *restrict q)
 {
     for (size_t i = 0; i < n; i++) {
@@ -147,7 +147,7 @@ TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_
         return;
     }
     for (tq_axis_run r = tq_axis_run_first(view, begin, end); r.count; tq_axis_run_next(&r, view, end))
-        if (k.is_near)
+        if (k.stays_in_range)
             near_bytes(k, divides, w + r.at, r.count, factors[r.channel], q + (r.at - begin));
         else
             any_bytes(k, divides, w + r.at, r.count, factors + r.channel, true, q + (r.at - begin));

@@ -14,20 +14,20 @@
 #include "quant/axis_view.h"
 
 /* How a rule rounds, and its limits.
-   is_near: no weight leads beyond `high` or `-high`, since factors were made from the greatest |w| of their channel:
-   see tq_weight_is_near. */
+   stays_in_range: no weight leads beyond `high` or `-high`, since factors were made from the greatest |w| of their
+   channel: see tq_weight_stays_in_range. */
 typedef struct tq_weight_quantizer {
-    bool divides, is_near;
+    bool divides, stays_in_range;
     int32_t low, high;
 } tq_weight_quantizer;
 
-/* Whether a factor that tq_weight_scales made from the bound of finite weights allows is_near; never that of a block,
-   whose scale was rounded to float16.
+/* Whether a factor that tq_weight_scales made from the bound of finite weights allows stays_in_range; never that of a
+   block, whose scale was rounded to float16.
 
    The scale is at least bound / half, but for roundings u = 2^-24 of each operation; what is divided or multiplied by
    it is at most half * (1 + 4 u) < half + 1/2, and rounds to half at most.  That needs a factor, and its reciprocal,
    which are neither infinite nor denormal: those of denormal bounds under rules that have no least scale are. */
-bool tq_weight_is_near(float factor);
+bool tq_weight_stays_in_range(float factor);
 
 /* Elements from begin to end.  bounds: by channel; grow to the greatest |w|, or NaN. */
 typedef void (*tq_weight_bounds_fn)(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds);

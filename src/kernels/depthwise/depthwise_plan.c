@@ -12,14 +12,14 @@ static const struct {
     uint8_t in, feature;
 } bodies[] = {
 #define TQ_f32_fused TQ_ELEMENTS
-#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, feature_##isa},
+#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, tq_feature_##isa},
 #include "kernels/depthwise/depthwise.def"
 };
 
 /* Whether features that rows may use reach row i. */
 static bool reaches(uint32_t usable, size_t i)
 {
-    const bool both = bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
+    const bool both = bodies[i].feature != tq_feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
     return usable >> bodies[i].feature & 1 && both; /* that row needs VNNI too */
 }
 

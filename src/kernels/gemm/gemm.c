@@ -209,7 +209,7 @@ static void run_job(const tq_gemm_call *call, size_t job)
         size_t count = tq_min_size(call->block, end - first);
         if (tq_stop_count(&work, count))
             return;
-        tq_gemm_place_rows(call, &space, first, count);
+        tq_gemm_fill_indirection(call, &space, first, count);
         if (g->non_finite && !call->plain) {
             tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
                                  tq_min_size(panel_end * g->lanes, g->channels));

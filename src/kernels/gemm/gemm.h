@@ -91,7 +91,8 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
 typedef struct tq_gemm_store {
     tq_element out; /* i8, u8, i16; i32: the sum, 32 bits; f32 for float rows */
     tq_requantize_rule rule;
-    size_t tail; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, else it is UP (8-bit values) */
+    size_t
+        remainder; /* of so many of the last channels the rule is TQ_REQUANTIZE_DOUBLE, else it is UP (8-bit values) */
     int32_t zero_point, low, high;
     float floor, ceiling; /* of f32; -INFINITY and INFINITY for none */
     /* from tq_gemm_store_make: a multiplier a channel, and 8-bit values' fast way (fixed_simd.h) */
@@ -99,7 +100,7 @@ typedef struct tq_gemm_store {
     const float *slope, *offset,
         *offset_negative; /* by the rule float32-even, slope is the multiplier, and the others are not read */
     const int32_t *fixed, *left, *right; /* the multiplier's parts, its shift split by sign */
-    const int32_t *reduced, *total;      /* and those of the 64-bit form: tq_multiply_i64 */
+    const int32_t *reduced, *total; /* and those of the 64-bit form: tq_multiply_i64 */
     bool exact; /* the fast way is undecided */
 } tq_gemm_store;
 
@@ -128,8 +129,8 @@ static inline tq_gemm_store tq_gemm_store_from(const tq_gemm_store *store, size_
 /* Rows, in place. */
 typedef struct tq_gemm_rows {
     const void *data;
-    size_t count;            /* with a scan: output pixels, of all images */
-    size_t stride;           /* elements from a row, or an input pixel, to the next */
+    size_t count; /* with a scan: output pixels, of all images */
+    size_t stride; /* elements from a row, or an input pixel, to the next */
     const tq_scan *scan; /* NULL where taps is 1: rows are as they lie */
 } tq_gemm_rows;
 

@@ -52,7 +52,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
+#define last_sums(sums, p) TQ_BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define load_weights(p) load_f32((const float *)(p))
 #define load_row(p, flip) load_splat(p)
@@ -72,7 +72,7 @@
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define load_weights(p) load_f32((const float *)(p))

@@ -52,7 +52,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(_mm512_add_ps(sums, _mm512_loadu_ps(p)))
+#define last_sums(sums, p) TQ_BOUNDED(_mm512_add_ps(sums, _mm512_loadu_ps(p)))
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define load_weights(p) _mm512_loadu_ps(p)
 #define load_row(p, flip) load_splat(p)
@@ -72,7 +72,7 @@
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define load_weights(p) _mm512_loadu_ps(p)

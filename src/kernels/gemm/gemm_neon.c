@@ -51,7 +51,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(p))))
+#define last_sums(sums, p) TQ_BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(p))))
 #define save_sums(p, x) vst1q_f32((float *)(p), x)
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))
@@ -72,7 +72,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) vld1q_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define save_sums(p, x) vst1q_f32((float *)(p), x)
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))

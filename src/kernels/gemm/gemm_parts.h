@@ -63,7 +63,7 @@ static inline size_t tq_gemm_copied_row_bytes(const tq_gemm *g)
 }
 
 /* gemm_rows.c: rows [first, first + count) as tiles read them, and what weights' zero points add to their sums. */
-void tq_gemm_place_rows(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
+void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
 void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count);
 
 /* gemm_loops.c: output rows [first, first + count), which are placed, without tiles: all channels where gemm.narrow;

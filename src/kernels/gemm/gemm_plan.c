@@ -14,7 +14,7 @@ static const struct {
     const char *name;
     uint8_t operation, feature;
 } bodies[] = {
-#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
+#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, tq_feature_##isa},
 #include "kernels/gemm/gemm.def"
 };
 
@@ -27,7 +27,7 @@ static const tq_gemm_kernel *find_body(tq_product_operation operation, bool *sca
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
         if (bodies[i].operation == operation && usable >> bodies[i].feature & 1) {
             found = bodies[i].kernel;
-            *scalar = bodies[i].feature == feature_scalar;
+            *scalar = bodies[i].feature == tq_feature_scalar;
         }
     return found;
 }

@@ -99,7 +99,7 @@ static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t
     }
 }
 
-void tq_gemm_place_rows(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count)
+void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count)
 {
     const tq_gemm *g = call->gemm;
     const size_t stride = call->rows->stride * g->in_bytes, block = call->block;

@@ -32,7 +32,7 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, 
         total[c] = 15;
     }
     for (size_t c = 0; c < channels; c++) {
-        const tq_requantize_rule rule = c + store->tail < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
+        const tq_requantize_rule rule = c + store->remainder < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
         const tq_multiplier m = tq_multiplier_of(real(context, c), rule);
         multiplier[c] = m;
         fixed[c] = m.fixed;

@@ -17,7 +17,7 @@
 #endif
 
 /* Float sums between the bounds of tile t, in vectors; NaN stays. */
-#define BOUNDED(x) clamp_f32(x, splat_f32(t->floor), splat_f32(t->ceiling))
+#define TQ_BOUNDED(x) clamp_f32(x, splat_f32(t->floor), splat_f32(t->ceiling))
 
 /* The same of one sum. */
 static inline float tq_bounded(float x, float low, float high)

@@ -127,7 +127,7 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
     for (size_t i = 0; i < d->boxes; i++)
         if (scores[i] >= d->score_threshold)
             order[kept++] = (uint32_t)i;
-    tq_sort_places(order, kept, comes_first, scores);
+    tq_sort_indices(order, kept, comes_first, scores);
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* not sorted */
     memset(active, 1, d->boxes);

@@ -45,7 +45,7 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
         .k_stride = (size_t)w[3],
         .activation = tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function),
         .rule = ups ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE,
-        .tail = ups ? (size_t)w[3] % 8 : 0,
+        .remainder = ups ? (size_t)w[3] % 8 : 0,
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
         .ignores_zero_point = node->in[0]->type != TQ_TensorType_UINT8,
     };

@@ -206,7 +206,7 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
         return TQ_OK;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
-    s->tail = plan->tail;
+    s->remainder = plan->remainder;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
     tq_activation_codes(node, plan->activation, &s->low, &s->high);
     p->quantized = true;
@@ -279,7 +279,7 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
         plan->scan.columns_first,
         plan->scan.filter_h,
         plan->rule,
-        (int64_t)plan->tail,
+        (int64_t)plan->remainder,
         plan->wide,
         plan->product_in_f32 + 2 * plan->ignores_zero_point};
     return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);

@@ -37,7 +37,7 @@ enum {
 typedef struct transpose_conv {
     tq_transpose_conv conv; /* the first member */
     tq_requantize_rule rule;
-    size_t tail; /* the last `tail` channels have the rule DOUBLE */
+    size_t remainder; /* the last `remainder` channels have the rule DOUBLE */
     tq_transpose_conv_gemm gemm;
 } transpose_conv;
 
@@ -165,13 +165,13 @@ static void choose_rule(const tq_node *node, transpose_conv *s)
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
               : optimized                           ? TQ_REQUANTIZE_UP
                                                     : TQ_REQUANTIZE_DOUBLE;
-    s->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->conv.out_channels % 8 : 0;
+    s->remainder = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->conv.out_channels % 8 : 0;
     s->conv.has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
 }
 
 static tq_requantize_rule rule_at(const transpose_conv *s, size_t o)
 {
-    return o + s->tail < s->conv.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
+    return o + s->remainder < s->conv.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
 }
 
 static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
@@ -260,7 +260,7 @@ static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_s
                                     : type == TQ_TensorType_INT8 ? TQ_i8
                                                                  : TQ_u8,
                              .rule = s->rule,
-                             .tail = s->tail,
+                             .remainder = s->remainder,
                              .zero_point = conv->zero_point,
                              .low = conv->low_q,
                              .high = conv->high_q};
