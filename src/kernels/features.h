@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/cpu.def's rows by the names that kernels.def, gemm.def and depthwise.def call them, for the tables made of
+ * base/cpu.def's rows by the names that elementwise.def, gemm.def and depthwise.def call them, for the tables made of
  * those.
  */
 #ifndef TQ_KERNELS_FEATURES_H

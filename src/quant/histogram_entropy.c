@@ -3,7 +3,7 @@
  * The range whose histogram loses least when its bins are merged into levels.  Sums over all bins before
  * each bin make every candidate cost one logarithm a level.
  */
-#include "quant/histogram_range.h"
+#include "quant/histogram_methods.h"
 
 #include <stdlib.h>
 

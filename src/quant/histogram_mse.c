@@ -2,7 +2,7 @@
  *
  * The range with the least squared error, by descent along its two ends.
  */
-#include "quant/histogram_range.h"
+#include "quant/histogram_methods.h"
 
 #include <stdlib.h>
 

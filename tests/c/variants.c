@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every available row of kernels.def against its scalar row, and what stands beside the rows, without Python: for
+ * Every available row of elementwise.def against its scalar row, and what stands beside the rows, without Python: for
  * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
 #include "kernels/arrays/arrays.h"

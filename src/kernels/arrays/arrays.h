@@ -3,8 +3,8 @@
  * Quantize, dequantize and requantize a contiguous array: parameters for the whole array, along an axis or
  * for blocks, any number of threads.
  */
-#ifndef TQ_KERNELS_ELEMENTWISE_H
-#define TQ_KERNELS_ELEMENTWISE_H
+#ifndef TQ_KERNELS_ARRAYS_H
+#define TQ_KERNELS_ARRAYS_H
 
 #include "base/status.h"
 #include "kernels/kernels.h"

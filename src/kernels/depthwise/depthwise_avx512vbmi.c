@@ -11,10 +11,6 @@
 #include "kernels/simd_avx512.h"
 #undef TARGET
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c")))
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)

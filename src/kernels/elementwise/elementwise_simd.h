@@ -3,17 +3,13 @@
  * The elementwise kernels of one instruction set, out of its vector operations.
  *
  * The includer has included kernels/kernels.h and a simd_<isa>.h, and has defined ROW_<isa> for every
- * isa of kernels.def: INSTANTIATE for its own, nothing for the others.  Each operation has a header of its
+ * isa of elementwise.def: INSTANTIATE for its own, nothing for the others.  Each operation has a header of its
  * vectors; walk_simd.h is the walk over an array, included once for every kernel; this file has the names that they
  * share, and the rows' symbols.
  */
 #include <string.h>
 
 #include "quant/rounding.h"
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 
 #define BLOCK (4 * LANES) /* the elements of one step */
 #define LONG_WALK (64 * BLOCK) /* elements; in shorter rows alignment costs more than it brings */
@@ -36,8 +32,8 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
 #define GLUE_(a, b) a##_##b
 #define GLUE(a, b) GLUE_(a, b)
 #define NAMED(name) GLUE(name, KERNEL)
-#define in_t GLUE(element, IN)
-#define out_t GLUE(element, OUT)
+#define in_t GLUE(tq_element, IN)
+#define out_t GLUE(tq_element, OUT)
 
 /* In 16.16 fixed point; quantize, requantize. */
 #include "kernels/fixed_simd.h"
@@ -109,7 +105,7 @@ static const struct no_params no_params = {false};
 #define CONVERT_BLOCK(x, y, stream) NARROW(x, y, convert_f32_bf16)
 #include "kernels/elementwise/convert_simd.h"
 
-/* ---- the symbols of the rows of kernels.def: tq_<operation>_<in>_<out>__<isa>_row and _lanes ---- */
+/* ---- the symbols of the rows of elementwise.def: tq_<operation>_<in>_<out>__<isa>_row and _lanes ---- */
 
 #define SYMBOL_(operation, in, out, isa, layout) tq_##operation##_##in##_##out##__##isa##_##layout
 #define SYMBOL(operation, in, out, isa, layout) SYMBOL_(operation, in, out, isa, layout)
@@ -165,4 +161,4 @@ static const struct no_params no_params = {false};
 
 #define INSTANTIATE(operation, in, out) DEFINE_##operation(in, out)
 #define KERNEL(operation, in, out, isa) ROW_##isa(operation, in, out)
-#include "kernels/kernels.def"
+#include "kernels/elementwise.def"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requantize to 16 and 32 bits, by the rule "double" alone: kernels.def has no other rows.  The includer defines IN and
+ * Requantize to 16 and 32 bits, by the rule "double" alone: elementwise.def has no other rows.  The includer defines IN and
  * OUT.
  */
 #define KERNEL GLUE(GLUE(requantize, IN), OUT)

@@ -10,10 +10,6 @@
 #include "kernels/simd_avx512.h"
 #undef TARGET
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 #include "kernels/gemm/gemm_rows_simd.h"
 

@@ -20,10 +20,6 @@
 #define DOT vdotq_s32
 #endif
 #define INLINE TQ_INLINE TARGET
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_neon.h"
 
 #define GEMM_ISA dotprod

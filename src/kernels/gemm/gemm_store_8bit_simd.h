@@ -11,7 +11,7 @@
 #define LOCAL__(name, out) name##_##out
 #define LOCAL_(name, out) LOCAL__(name, out)
 #define LOCAL(name) LOCAL_(name, OUT)
-#define OUT_TYPE LOCAL(element)
+#define OUT_TYPE LOCAL(tq_element)
 
 INLINE const int32_t *LOCAL(sums_at)(const tq_tile_store *t, size_t row, size_t channel)
 {
