@@ -25,7 +25,7 @@ INLINE vf load_f32(const float *p)
     return _mm256_loadu_ps(p);
 }
 /* Loaded now, and not again for each use: compilers make loads part of what uses them, and there are two a cycle. */
-INLINE vf keep_f32(vf x)
+INLINE vf in_register_f32(vf x)
 {
     __asm__("" : "+x"(x));
     return x;
@@ -364,8 +364,8 @@ INLINE void convert_f32_bf16(const float *p, uint16_t *out)
     vi odd = _mm256_and_si256(top, splat_s32(1));
     vi rounded = _mm256_srli_epi32(add_s32(add_s32(bits, splat_s32(0x7FFF)), odd), 16);
     vi nan = _mm256_cmpgt_epi32(_mm256_and_si256(bits, splat_s32(0x7FFFFFFF)), splat_s32(0x7F800000));
-    vi words = _mm256_blendv_epi8(rounded, _mm256_or_si256(top, splat_s32(0x40)), nan);
-    words = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xD8);
-    _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(words));
+    vi bfloats = _mm256_blendv_epi8(rounded, _mm256_or_si256(top, splat_s32(0x40)), nan);
+    bfloats = _mm256_permute4x64_epi64(_mm256_packus_epi32(bfloats, bfloats), 0xD8);
+    _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(bfloats));
 }
 /* clang-format on */

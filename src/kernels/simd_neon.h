@@ -25,7 +25,7 @@ INLINE vf load_f32(const float *p)
 {
     return vld1q_f32(p);
 }
-INLINE vf keep_f32(vf x)
+INLINE vf in_register_f32(vf x)
 {
     return x;
 } /* there are no other loads */
@@ -50,7 +50,7 @@ INLINE vd splat_f64(double x)
     return (vd){vdupq_n_f64(x), vdupq_n_f64(x)};
 }
 
-INLINE uint32x2_t load_word(const void *p)
+INLINE uint32x2_t load_4_bytes(const void *p)
 {
     uint32_t word;
     memcpy(&word, p, sizeof word);
@@ -58,11 +58,11 @@ INLINE uint32x2_t load_word(const void *p)
 }
 INLINE vi load_i8(const int8_t *p)
 {
-    return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(load_word(p)))));
+    return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(load_4_bytes(p)))));
 }
 INLINE vi load_u8(const uint8_t *p)
 {
-    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(load_word(p))))));
+    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(load_4_bytes(p))))));
 }
 INLINE vi load_i16(const int16_t *p)
 {

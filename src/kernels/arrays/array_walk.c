@@ -15,7 +15,7 @@
 #define REPEATS_THAT_PAY_BLOCKS 16
 #define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
-#define CODES 8192           /* of the buffer of narrow values, which are all that is converted then */
+#define NARROW_BUFFER 8192           /* of the buffer of narrow values, which are all that is converted then */
 #define GRAIN 1024           /* elements: no thread gets less */
 #define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
 #define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
@@ -24,12 +24,12 @@
 static void run_converted(const tq_walk *w, const char *in, char *out, size_t n, size_t rows, size_t entry)
 {
     _Alignas(64) float buffer[BUFFER];
-    _Alignas(64) uint8_t codes[CODES];
+    _Alignas(64) uint8_t extended[NARROW_BUFFER];
     const size_t count = n * rows;
     const void *from = in;
     if (w->extend) {
-        tq_extend_values((const uint8_t *)in, count, w->extend, w->is_signed, codes);
-        from = codes;
+        tq_extend_values((const uint8_t *)in, count, w->extend, w->is_signed, extended);
+        from = extended;
     } else if (w->widen) {
         w->widen(in, buffer, count, 1, 0, NULL, 0);
         from = buffer;
@@ -48,7 +48,8 @@ static void run(const tq_walk *w, size_t at, size_t n, size_t rows, size_t strid
         w->kernel(in, out, n, rows, stride, w->params, first);
         return;
     }
-    size_t most = w->widen || w->narrow ? BUFFER : CODES, together = stride == n && n <= most / 2 ? most / n : 1;
+    size_t most = w->widen || w->narrow ? BUFFER : NARROW_BUFFER,
+           together = stride == n && n <= most / 2 ? most / n : 1;
     for (size_t r = 0, some; r < rows; r += some) {
         some = rows - r < together ? rows - r : together; /* whole rows, if there are more than one */
         for (size_t i = 0; i < n; i += most)
@@ -83,13 +84,13 @@ static void walk_rows(void *context, size_t begin, size_t end)
     if (!w.ready)
         begin_few(&w, &params, &few, channels < FEW_SETS ? channels : FEW_SETS);
     for (size_t at = begin; at < end;) {
-        size_t row = at / inner, offset = at % inner, within = row % group, place = within % once;
-        size_t set = row / group * once + place, n = inner - offset, rows = 1;
+        size_t row = at / inner, offset = at % inner, within = row % group, position = within % once;
+        size_t set = row / group * once + position, n = inner - offset, rows = 1;
         if (n > end - at)
             n = end - at;
         else if (offset == 0) { /* whole rows, as far as their sets follow each other */
             rows = (end - at) / inner;
-            rows = rows < once - place ? rows : once - place;
+            rows = rows < once - position ? rows : once - position;
             rows = rows < group - within ? rows : group - within;
             rows = w.ready || rows < FEW_SETS ? rows : FEW_SETS;
         }

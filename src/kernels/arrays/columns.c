@@ -153,7 +153,7 @@ void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
 void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,
                     size_t n)
 {
-    size_t head = inner - cut < n ? inner - cut : n, whole = (n - head) / inner, tail = (n - head) % inner;
+    size_t head = inner - cut < n ? inner - cut : n, whole = (n - head) / inner, rest = (n - head) % inner;
     for (int i = 0; i < c->count; i++) {
         size_t size = c->size[i];
         char *to = f->data[i];
@@ -161,8 +161,8 @@ void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *c
             continue;
         repeat(c, i, to, sets[i], 1, head);
         repeat(c, i, to + head * size, sets[i] + size, whole, inner);
-        if (tail)
-            repeat(c, i, to + (n - tail) * size, sets[i] + (1 + whole) * size, 1, tail);
+        if (rest)
+            repeat(c, i, to + (n - rest) * size, sets[i] + (1 + whole) * size, 1, rest);
     }
 }
 

@@ -13,7 +13,7 @@
 /* 1 / (1 + e^-a), Q3 to Q0. */
 void tq_logistic_q16(const int16_t *in, int16_t *out, size_t n);
 
-/* tanh(a 2^places), where a 2^places saturates, Qk to Q0; 0 <= k <= 6, 0 <= places <= 1. */
-void tq_tanh_q16(const int16_t *in, int16_t *out, size_t n, int k, int places);
+/* tanh(a 2^shift), where a 2^shift saturates, Qk to Q0; 0 <= k <= 6, 0 <= shift <= 1. */
+void tq_tanh_q16(const int16_t *in, int16_t *out, size_t n, int k, int shift);
 
 #endif

@@ -70,9 +70,9 @@ static void fill_quantize(tq_walk_params *p, char *const *data, unsigned columns
 }
 
 /* The lower 8 bits, four times. */
-static int32_t four_bytes(int32_t code)
+static int32_t four_bytes(int32_t value)
 {
-    const uint32_t bytes = ((uint32_t)code & 0xFF) * 0x01010101u;
+    const uint32_t bytes = ((uint32_t)value & 0xFF) * 0x01010101u;
     int32_t four;
     memcpy(&four, &bytes, sizeof four);
     return four;

@@ -151,11 +151,11 @@ static void bytes_from(const quantize_job *job, size_t begin, size_t end, int8_t
 
 static void packed_from(const quantize_job *job, size_t begin, size_t end)
 {
-    int8_t codes[PIECE];
+    int8_t values[PIECE];
     for (size_t at = begin; at < end; at += PIECE) {
         size_t n = end - at < PIECE ? end - at : PIECE;
-        bytes_from(job, at, at + n, codes);
-        tq_weight_loops_chosen()->pack((const uint8_t *)codes, n, job->bits, job->packed + at * (size_t)job->bits / 8);
+        bytes_from(job, at, at + n, values);
+        tq_weight_loops_chosen()->pack((const uint8_t *)values, n, job->bits, job->packed + at * (size_t)job->bits / 8);
     }
 }
 
@@ -201,36 +201,36 @@ void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, 
 /* ---- all at once ---- */
 
 typedef struct walk_job {
-    quantize_job codes;
+    quantize_job quantize;
     const tq_weight_target *target;
     float *factors, *scales;
     atomic_bool failed;
 } walk_job;
 
 /* Of a few channels, which stay in the first cache meanwhile. */
-static bool walk_some(const walk_job *job, quantize_job *codes, size_t begin, size_t end)
+static bool walk_some(const walk_job *job, quantize_job *quantize, size_t begin, size_t end)
 {
-    const tq_axis_view view = codes->walk.view;
+    const tq_axis_view view = quantize->walk.view;
     float *factors = job->factors + begin;
     memset(factors, 0, (end - begin) * sizeof *factors);
-    tq_weight_loops_chosen()->bounds(codes->walk.w, view, begin * view.inner, end * view.inner, job->factors);
+    tq_weight_loops_chosen()->bounds(quantize->walk.w, view, begin * view.inner, end * view.inner, job->factors);
     if (tq_weight_scales(job->target, factors, end - begin, job->scales + begin, NULL) != TQ_OK)
         return false;
-    codes->quantizer.stays_in_range = !job->target->blocks;
+    quantize->quantizer.stays_in_range = !job->target->blocks;
     for (size_t c = 0; c < end - begin; c++)
-        codes->quantizer.stays_in_range &= tq_weight_stays_in_range(factors[c]);
-    quantize_range(codes, begin * view.inner, end * view.inner);
+        quantize->quantizer.stays_in_range &= tq_weight_stays_in_range(factors[c]);
+    quantize_range(quantize, begin * view.inner, end * view.inner);
     return true;
 }
 
 static void walk_channels(void *context, size_t begin, size_t end)
 {
     walk_job *job = context;
-    quantize_job codes = job->codes;
-    const size_t some = GRAIN / codes.walk.view.inner + 1;
+    quantize_job quantize = job->quantize;
+    const size_t some = GRAIN / quantize.walk.view.inner + 1;
     for (size_t at = begin, n; at < end; at += n) {
         n = end - at < some ? end - at : some;
-        if (!walk_some(job, &codes, at, at + n)) {
+        if (!walk_some(job, &quantize, at, at + n)) {
             atomic_store_explicit(&job->failed, true, memory_order_relaxed);
             return;
         }
@@ -249,7 +249,7 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
     walk_job job = {
         {walk_of(w, l), quantizer_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
     const size_t grain = GRAIN / view.inner + 1; /* channels */
-    tq_parallel_for(view.channels, grain, threads_of(&job.codes.walk, threads), walk_channels, &job);
+    tq_parallel_for(view.channels, grain, threads_of(&job.quantize.walk, threads), walk_channels, &job);
     return !atomic_load(&job.failed);
 }
 
@@ -258,13 +258,13 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
 tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error)
 {
     tq_reals reals = {w, false, {1, 1, n}};
-    tq_observed seen;
-    tq_observe(&reals, 1, &seen);
-    if (seen.nan || seen.infinite)
+    tq_observed observed;
+    tq_observe(&reals, 1, &observed);
+    if (observed.nan || observed.infinite)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "w holds %s; weights must be finite",
-                       seen.nan ? "nan" : "inf");
-    *min = fmin(seen.min, 0); /* of nothing: infinity */
-    *max = fmax(seen.max, 0);
+                       observed.nan ? "nan" : "inf");
+    *min = fmin(observed.min, 0); /* of nothing: infinity */
+    *max = fmax(observed.max, 0);
     if (*min == *max)
         *max = 1;
     return TQ_OK;

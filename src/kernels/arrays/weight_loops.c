@@ -168,9 +168,9 @@ TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_
         else                                                                                                           \
             bytes_body(k, false, w, view, begin, end, factors, q);                                                     \
     }                                                                                                                  \
-    target static void pack_##isa(const uint8_t *codes, size_t count, int bits, uint8_t *packed)                       \
+    target static void pack_##isa(const uint8_t *values, size_t count, int bits, uint8_t *packed)                      \
     {                                                                                                                  \
-        tq_pack_values_inline(codes, count, bits, packed);                                                             \
+        tq_pack_values_inline(values, count, bits, packed);                                                            \
     }
 TQ_EVERY_ISA(LOOPS)
 

@@ -37,7 +37,7 @@ typedef void (*tq_weight_bytes_fn)(tq_weight_quantizer quantizer, const float *w
                                    size_t end, const float *factors, int8_t *q);
 
 /* What tq_pack_values does. */
-typedef void (*tq_weight_pack_fn)(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
+typedef void (*tq_weight_pack_fn)(const uint8_t *values, size_t count, int bits, uint8_t *packed);
 
 typedef struct tq_weight_loops {
     tq_weight_bounds_fn bounds;

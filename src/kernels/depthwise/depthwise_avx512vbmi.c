@@ -58,7 +58,7 @@ INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at
         }
         EACH (k, count) {
             vi w = _mm512_loadu_si512(weights + (size_t)k * vector_bytes);
-            KEEP(w);
+            IN_REGISTER(w);
             EACH (i, rows)
                 sums[i][k] = _mm512_dpbusd_epi32(sums[i][k], four_taps(tap[i], (size_t)k * 16, order), w);
         }

@@ -12,8 +12,8 @@
 
 static int32_t weight_at(const tq_gemm_weights *w, size_t at)
 {
-    int32_t code = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
-    return code - w->zero_point;
+    int32_t value = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
+    return value - w->zero_point;
 }
 
 static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)

@@ -27,7 +27,7 @@ struct run {
     size_t count;     /* output pixels */
     char *out;
     size_t out_stride, out_size;
-    const char *tail, *tail_end, *tail_copy; /* pixels from `tail` on are read from the copy */
+    const char *last_pixels, *last_end, *last_copy; /* pixels from `last_pixels` on are read from the copy */
     char *scratch;
     size_t block, job_bytes, jobs;
 };
@@ -44,14 +44,15 @@ static size_t job_bytes(const tq_depthwise *d)
 }
 
 /* The last pixels, which a vector that begins in them may leave. */
-static size_t tail_pixels(const tq_depthwise *d)
+static size_t last_pixel_count(const tq_depthwise *d)
 {
     return TQ_DEPTHWISE_SLACK / (d->channels * tq_element_size(d->in)) + 1;
 }
 
-static size_t tail_bytes(const tq_depthwise *d)
+static size_t last_pixels_bytes(const tq_depthwise *d)
 {
-    return tq_round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN);
+    return tq_round_up(last_pixel_count(d) * d->channels * tq_element_size(d->in) + TQ_DEPTHWISE_SLACK,
+                       TQ_DEPTHWISE_ALIGN);
 }
 
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
@@ -62,7 +63,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + tail_bytes(depthwise);
+    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -75,30 +76,30 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
                 memcpy(to, from + c * size, size);
 }
 
-/* Whether output pixels up to `last` can read the tail. */
-static bool meets_tail(const struct run *run, size_t last)
+/* Whether output pixels up to `last` can read the last_pixels. */
+static bool reads_last_pixels(const struct run *run, size_t last)
 {
     const tq_scan *s = run->scan;
     const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
     int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
     y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
     size_t lines = last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* of all images, that may be read */
-    return run->data + lines * (size_t)s->in_w * run->stride > run->tail;
+    return run->data + lines * (size_t)s->in_w * run->stride > run->last_pixels;
 }
 
-/* Pointers to taps of pixels [first, first + count), with the tail's moved. */
-static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
+/* Pointers to taps of pixels [first, first + count), with the last_pixels's moved. */
+static void fill_indirection(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
     tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
-    if (d->channels % d->kernel->lanes == 0 || !meets_tail(run, first + count - 1))
+    if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first + count - 1))
         return;
-    const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
+    const uintptr_t last_pixels = (uintptr_t)run->last_pixels, end = (uintptr_t)run->last_end;
     for (size_t t = 0; t < d->taps; t++)
         for (size_t i = 0; i < count; i++) {
             uintptr_t at = (uintptr_t)table[t * run->block + i];
-            if (at >= tail && at < end)
-                table[t * run->block + i] = run->tail_copy + (at - tail);
+            if (at >= last_pixels && at < end)
+                table[t * run->block + i] = run->last_copy + (at - last_pixels);
         }
 }
 
@@ -210,7 +211,7 @@ static void run_job(const struct run *run, size_t job)
         size_t count = tq_min_size(run->block, end - first);
         if (tq_stop_count(&work, count * d->taps))
             return;
-        place_rows(run, table, first, count);
+        fill_indirection(run, table, first, count);
         if (d->non_finite) {
             skip_padding(run, table, first, count);
             continue;
@@ -256,12 +257,12 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         run.stride = depthwise->channels * size;
         at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);
     }
-    const size_t tail = tq_min_size(tail_pixels(depthwise), pixels);
-    run.tail = run.data + (pixels - tail) * run.stride;
-    run.tail_end = run.tail + tail * run.stride;
-    run.tail_copy = at;
-    memcpy(at, run.tail, tail * run.stride);
-    run.scratch = at + tail_bytes(depthwise);
+    const size_t last_pixels = tq_min_size(last_pixel_count(depthwise), pixels);
+    run.last_pixels = run.data + (pixels - last_pixels) * run.stride;
+    run.last_end = run.last_pixels + last_pixels * run.stride;
+    run.last_copy = at;
+    memcpy(at, run.last_pixels, last_pixels * run.stride);
+    run.scratch = at + last_pixels_bytes(depthwise);
 
     const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
     run.jobs = (size_t)(threads < 1 ? 1 : threads);

@@ -10,7 +10,7 @@
  *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
  *   weights_t, load_weights
  *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (the same one for groups of 1)
- *   KEEP(x)                     keeps x in a register, where compilers would rather load it twice
+ *   IN_REGISTER(x)                     keeps x in a register, where compilers would rather load it twice
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
 #define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
@@ -41,7 +41,7 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, si
         }
         EACH (k, count) {
             weights_t w = load_weights(weights + (size_t)k * vector_bytes);
-            KEEP(w);
+            IN_REGISTER(w);
             EACH (i, rows)
                 sums[i][k] =
                     multiply(sums[i][k], a[i] + k * DEPTH_LANES * IN_BYTES, b[i] + k * DEPTH_LANES * IN_BYTES, w);

@@ -15,8 +15,8 @@ INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at)
 
 INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
 {
-    return (lane_t){keep_f32(load_f32(p->slope + at)), keep_f32(load_f32(p->offset + at)),
-                    keep_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
+    return (lane_t){in_register_f32(load_f32(p->slope + at)), in_register_f32(load_f32(p->offset + at)),
+                    in_register_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
 }
 
 INLINE vi NAMED(fixed)(const in_t *x, const lane_t *c)

@@ -81,11 +81,11 @@ static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
     return gemm->sums;
 }
 
-/* A copy, in `memory` of so many bytes, of a packed product of i8 rows in which padding holds `code` and not the row
+/* A copy, in `memory` of so many bytes, of a packed product of i8 rows in which padding holds `value` and not the row
    zero point: for rows with zero points of their own.  If it was packed with the row zero point 0, its sums are of the
    values of all cells. */
 uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
-tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory);
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory);
 
 /* What becomes of a sum. */
 typedef struct tq_gemm_store {

@@ -27,13 +27,13 @@
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
-#define load_weights load_weight_words
+#define load_weights load_weights_i16
 #define load_row(p, flip) load_four(p)
 #define load_row_part(p, n, flip) load_two(p)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_add_epi32(sums, _mm512_madd_epi16(weights, row))
 #define PRODUCT_FIELDS \
-    .stores = &tq_stores__avx512, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__avx512, .row_sum = gemm_sum_i16, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_f32

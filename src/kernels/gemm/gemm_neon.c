@@ -32,7 +32,7 @@
 #define flip_of(flip) vdupq_n_s16(flip)
 #define multiply(sums, weights, row) multiply_eight(sums, weights, row)
 #define PRODUCT_FIELDS \
-    .stores = &tq_stores__neon, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__neon, .row_sum = gemm_sum_i16, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_f32

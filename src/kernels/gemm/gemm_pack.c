@@ -13,13 +13,13 @@
 /* ---- memory ---- */
 
 /* Where it has what stands behind the panels, in bytes. */
-struct places {
+struct offsets {
     uint64_t bias, sums, padding, end;
 };
 
-static struct places places_of(const tq_gemm *g)
+static struct offsets offsets_of(const tq_gemm *g)
 {
-    struct places at;
+    struct offsets at;
     at.bias = tq_gemm_part((uint64_t)g->panel_bytes * g->panels);
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
@@ -29,7 +29,7 @@ static struct places places_of(const tq_gemm *g)
 
 uint64_t tq_gemm_packed_bytes(const tq_gemm *gemm)
 {
-    return places_of(gemm).end;
+    return offsets_of(gemm).end;
 }
 
 /* ---- weights ---- */
@@ -148,10 +148,10 @@ uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm)
     return (uint64_t)gemm->depth + TQ_GEMM_SLACK;
 }
 
-tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory)
 {
     tq_gemm padded = *gemm;
-    fill_padding(gemm, code, memory);
+    fill_padding(gemm, value, memory);
     padded.padding = memory;
     return padded;
 }
@@ -161,7 +161,7 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
 {
     const tq_gemm_kernel *k = gemm->kernel;
-    const struct places at = places_of(gemm);
+    const struct offsets at = offsets_of(gemm);
     char *panel = memory, *bias = panel + at.bias;
     int32_t *sums = (int32_t *)(void *)(panel + at.sums);
     /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */

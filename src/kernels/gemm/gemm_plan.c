@@ -45,7 +45,7 @@ bool tq_gemm_variant(size_t i, tq_variant *row)
 
 /* ---- the plan ---- */
 
-/* Elements of a row, and its taps and their depth: one of them may be 0.  Its bytes are less than an eighth of all. */
+/* Elements of a row, and its taps and their depth: one of them may be 0.  Its i8 are less than an eighth of all. */
 #define MOST (SIZE_MAX > UINT32_MAX ? UINT32_MAX * (uint64_t)64 : SIZE_MAX / 32)
 
 static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
@@ -53,11 +53,11 @@ static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
     bool scalar, other_scalar;
     if (in == TQ_f32)
         return find_body(fused ? TQ_PRODUCT_gemm_f32_fused : TQ_PRODUCT_gemm_f32, &scalar);
-    const tq_gemm_kernel *words = find_body(TQ_PRODUCT_gemm_i16, &other_scalar);
+    const tq_gemm_kernel *i16 = find_body(TQ_PRODUCT_gemm_i16, &other_scalar);
     if (in == TQ_i16)
-        return words;
-    const tq_gemm_kernel *bytes = find_body(TQ_PRODUCT_gemm_i8, &scalar);
-    return scalar && !other_scalar ? words : bytes;
+        return i16;
+    const tq_gemm_kernel *i8 = find_body(TQ_PRODUCT_gemm_i8, &scalar);
+    return scalar && !other_scalar ? i16 : i8;
 }
 
 /* Vectors of channels would be all but empty: there is one channel, whose additions wait for each other, or so few, of

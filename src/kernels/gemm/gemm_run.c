@@ -31,14 +31,14 @@ static size_t block_rows(const tq_gemm *g)
 }
 
 /* Where a job's share has what stands behind the table, in bytes. */
-struct places {
+struct offsets {
     uint64_t adjust, copies, end;
 };
 
-static struct places places_of(const tq_gemm *g, size_t block)
+static struct offsets offsets_of(const tq_gemm *g, size_t block)
 {
     const uint64_t lines = g->copies ? 1 + g->taps : g->runs;
-    struct places at;
+    struct offsets at;
     at.adjust = tq_gemm_part(lines * block * sizeof(void *));
     at.copies = at.adjust + tq_gemm_part(block * sizeof(int32_t));
     at.end = at.copies + tq_gemm_part((uint64_t)block * tq_gemm_copied_row_bytes(g) + TQ_GEMM_SLACK);
@@ -48,26 +48,26 @@ static struct places places_of(const tq_gemm *g, size_t block)
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
 {
     (void)rows;
-    return places_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+    return offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
 static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 {
-    const struct places at = places_of(call->gemm, call->block);
+    const struct offsets at = offsets_of(call->gemm, call->block);
     char *share = call->scratch + job * at.end;
     return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies};
 }
 
 /* ---- tiles ---- */
 
-struct tile_place {
+struct tile_position {
     size_t row, rows;     /* in the block */
     size_t panel, panels;
     size_t out_row;       /* in the product */
 };
 
 static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int32_t *adjust,
-                       const struct tile_place *at, size_t n)
+                       const struct tile_position *at, size_t n)
 {
     const size_t stride = at->panels * call->gemm->kernel->lanes, first = at->panel * call->gemm->kernel->lanes;
     for (size_t r = 0; r < at->rows; r++) {
@@ -78,7 +78,8 @@ static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int3
     }
 }
 
-static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const struct tile_place *at)
+static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust,
+                       const struct tile_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
@@ -101,7 +102,7 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
     tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }
 
-static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)
+static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t lanes = g->kernel->lanes;
@@ -128,7 +129,7 @@ static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const
 }
 
 /* As run_tile, with the rows cut into pieces whose sums fit 32 bits. */
-static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)
+static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_gemm *g = call->gemm;
@@ -178,7 +179,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
     const tq_gemm_kernel *k = call->gemm->kernel;
     const size_t panels = fair_share(panel_end - panel, count == 1 ? k->wide_panels : k->panels);
     const size_t rows = fair_share(count, k->rows);
-    struct tile_place at;
+    struct tile_position at;
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
         at.panels = tq_min_size(panels, panel_end - at.panel);
         if (tq_stop_count(work, tile_work(call->gemm, count, at.panels)))

@@ -32,8 +32,8 @@ struct line {
 };
 
 /* Column j of the filter on a line; [low, high): the output columns whose tap is inside the image. */
-static void place_column(const tq_scan *s, size_t stride, const struct line *line, int32_t j, int64_t low, int64_t high,
-                         const void *padding, const void **taps, size_t step)
+static void fill_column(const tq_scan *s, size_t stride, const struct line *line, int32_t j, int64_t low, int64_t high,
+                        const void *padding, const void **taps, size_t step)
 {
     const int64_t n = (int64_t)line->count;
     const int64_t begin = between(low - (int64_t)line->x, 0, n), end = between(high - (int64_t)line->x, begin, n);
@@ -72,7 +72,7 @@ void tq_scan_pixels(const tq_scan *s, const void *images, size_t stride, size_t 
         struct line line = first;
         while (line.at < count) {
             line.count = out_w - line.x < count - line.at ? out_w - line.x : count - line.at;
-            place_column(s, stride, &line, j, low, high, padding, taps, step);
+            fill_column(s, stride, &line, j, low, high, padding, taps, step);
             line.at += line.count;
             line.x = 0;
             if (++line.y == out_h) {
