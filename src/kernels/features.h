@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/cpu.def's rows by the names that elementwise.def, gemm.def and depthwise.def call them, for the tables made of
- * those.
+ * The features of base/cpu.def by the lower-case names in elementwise.def, gemm.def and depthwise.def, for tables that
+ * are made of those rows.
  */
 #ifndef TQ_KERNELS_FEATURES_H
 #define TQ_KERNELS_FEATURES_H

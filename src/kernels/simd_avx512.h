@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vocabulary of elementwise_simd.h in AVX-512 F, BW, VL and DQ: vectors of 16 lanes.  Comments on
- * the methods are in simd_avx2.h; only what differs has one here.
+ * The vector operations of elementwise_simd.h and the products in AVX-512 F, BW, VL and DQ: 16 lanes.  simd_avx2.h
+ * explains the methods; here only differences have comments.
  */
 /* clang-format off: one operation a line */
 #include <immintrin.h>
@@ -11,7 +11,6 @@
 
 #define ISA avx512
 #define LANES 16
-#define REGISTERS 32
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
 #define INLINE TQ_INLINE TARGET
 

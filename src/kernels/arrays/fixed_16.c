@@ -2,8 +2,8 @@
  *
  * Rows of quant/fixed_math_16.h: one body an instruction set.
  *
- * AVX2 has its product, rounded with ties up, as one instruction of 16 lanes.  It does not saturate the one product
- * that would be 2^15, of two -2^15: no factor is that small.
+ * AVX2 has the product tq_q16_mul as one instruction of 16 lanes (vpmulhrsw).  It does not saturate -2^15 * -2^15,
+ * which does not occur: no factor is -2^15.
  */
 #include "kernels/arrays/fixed_16.h"
 
@@ -119,7 +119,7 @@ INLINE vec tangent(vec a, int k)
 
 #define BLOCKS __attribute__((target("avx2"))) static size_t
 
-/* These do whole vectors, and say how many elements. */
+/* Compute whole vectors; return the number of elements. */
 BLOCKS logistics(const int16_t *in, int16_t *out, size_t n)
 {
     size_t i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Work is cut into ranges of elements, one a thread.  Where neighbours belong to different channels, ranges begin where
- * rows of channels do.
+ * Work is cut into ranges of elements, one a thread.  Where neighbours belong to different channels, a range begins
+ * with channel 0.
  */
 #include "kernels/arrays/quantize_weights.h"
 
@@ -16,8 +16,8 @@
 #include "quant/rounding.h"
 
 enum {
-    BYTES_A_THREAD = 1 << 19, /* of floats: below it, waking another costs more than it brings */
-    LEAST_CHANNEL_RUN = 64, /* elements of each channel that a thread must have for bounds of its own to be worth it */
+    BYTES_A_THREAD = 1 << 19, /* of weights; with fewer, waking a thread costs more than it saves */
+    LEAST_CHANNEL_RUN = 64, /* elements of a channel; with fewer a thread, bounds a thread cost more than they save */
     GRAIN = 1024, /* elements; a multiple of what a byte packs */
     PIECE = 4096, /* elements that are packed at a time */
 };
@@ -34,7 +34,7 @@ static walk walk_of(const float *w, const tq_weight_layout *l)
     return (walk){w, l->region, l->regions};
 }
 
-/* The elements that ranges are multiples of. */
+/* Ranges begin at multiples of so many elements. */
 static size_t unit_of(const walk *k)
 {
     return k->regions > 1 ? tq_axis_view_size(k->view) : k->view.inner == 1 ? k->view.channels : 1;
@@ -55,7 +55,7 @@ static int threads_of(const walk *k, int wanted)
 typedef struct bounds_job {
     walk walk;
     size_t parts, each; /* units of a part */
-    float *bounds; /* of each part its own */
+    float *bounds; /* [parts][channels] */
 } bounds_job;
 
 static void bounds_parts(void *context, size_t begin, size_t end)
@@ -70,7 +70,7 @@ static void bounds_parts(void *context, size_t begin, size_t end)
     }
 }
 
-/* Each thread finds bounds of its own.  False: there is no memory for them. */
+/* Each thread finds its own bounds.  false: there is no memory for them. */
 static bool bounds_apart(const walk *k, size_t threads, float *bounds)
 {
     size_t channels = k->view.channels, units = size_of(k) / unit_of(k);
@@ -198,7 +198,7 @@ void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, 
     run_quantize(&job, threads);
 }
 
-/* ---- all at once ---- */
+/* ---- bounds, scales and values in one walk ---- */
 
 typedef struct walk_job {
     quantize_job quantize;
@@ -207,7 +207,7 @@ typedef struct walk_job {
     atomic_bool failed;
 } walk_job;
 
-/* Of a few channels, which stay in the first cache meanwhile. */
+/* Channels [begin, end), few enough to stay in the first-level cache. */
 static bool walk_some(const walk_job *job, quantize_job *quantize, size_t begin, size_t end)
 {
     const tq_axis_view view = quantize->walk.view;
@@ -242,7 +242,7 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
 {
     const tq_axis_view view = l->region;
     const int bits = tq_integer_bits(target->type);
-    const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its values are made */
+    const size_t most = 1 << 17; /* elements of a channel that stays in the cache until its values are computed */
     if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most ||
         (packed && view.inner * (size_t)bits % 8))
         return false;
@@ -263,7 +263,7 @@ tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq
     if (observed.nan || observed.infinite)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "w holds %s; weights must be finite",
                        observed.nan ? "nan" : "inf");
-    *min = fmin(observed.min, 0); /* of nothing: infinity */
+    *min = fmin(observed.min, 0); /* n = 0: min is infinity */
     *max = fmax(observed.max, 0);
     if (*min == *max)
         *max = 1;

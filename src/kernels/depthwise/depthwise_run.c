@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Depthwise convolutions: how pixels and channels are cut into tiles.
+ * tq_depthwise_run: how pixels and channels are cut into tiles.
  *
- * Kernels read whole vectors of channels, so they may read past a pixel's last channel: into the next pixel, or, at the
- * end of the input, into a copy of its last pixels that has room behind it.  A depth multiplier above 1 is taken away
- * by repeating the input's channels.
+ * Kernels read whole vectors of channels, and so past a pixel's last channel: into the next pixel.  At the end of the
+ * input they read a copy of the last pixels, which has slack behind it.  A depth multiplier above 1 becomes 1 by
+ * repeating each input channel.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "base/threads.h"
 #include "kernels/depthwise/depthwise_parts.h"
 
-#define BLOCK_BYTES (16 << 10) /* of a block's pointers */
+#define BLOCK_BYTES (16 << 10) /* of a block's indirection buffer */
 #define BLOCK_ROWS 64
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
 #define WORK_A_THREAD (1 << 15)
@@ -22,12 +22,12 @@ struct run {
     const tq_depthwise *d;
     const tq_scan *scan;
     const tq_gemm_store *store;
-    const char *data; /* channels as many as the output has */
+    const char *data; /* pixels with as many channels as the output */
     size_t stride;    /* bytes from a pixel to the next */
     size_t count;     /* output pixels */
     char *out;
     size_t out_stride, out_size;
-    const char *last_pixels, *last_end, *last_copy; /* pixels from `last_pixels` on are read from the copy */
+    const char *last_pixels, *last_end, *last_copy; /* the pixels [last_pixels, last_end) are read from last_copy */
     char *scratch;
     size_t block, job_bytes, jobs;
 };
@@ -43,7 +43,7 @@ static size_t job_bytes(const tq_depthwise *d)
     return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
 }
 
-/* The last pixels, which a vector that begins in them may leave. */
+/* How many last pixels there are: a vector that begins in them may read past the input. */
 static size_t last_pixel_count(const tq_depthwise *d)
 {
     return TQ_DEPTHWISE_SLACK / (d->channels * tq_element_size(d->in)) + 1;
@@ -76,18 +76,19 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
                 memcpy(to, from + c * size, size);
 }
 
-/* Whether output pixels up to `last` can read the last_pixels. */
+/* Whether output pixels up to `last` can read the last pixels. */
 static bool reads_last_pixels(const struct run *run, size_t last)
 {
     const tq_scan *s = run->scan;
     const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
     int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
     y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
-    size_t lines = last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* of all images, that may be read */
+    size_t lines =
+        last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* lines of all images up to the last one read */
     return run->data + lines * (size_t)s->in_w * run->stride > run->last_pixels;
 }
 
-/* Pointers to taps of pixels [first, first + count), with the last_pixels's moved. */
+/* Fills the indirection buffer for output pixels [first, first + count); the last pixels are read from their copy. */
 static void fill_indirection(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
@@ -128,7 +129,7 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
     tq_store_fn_of(k->stores, run->store->out, run->d->wide)(&store);
 }
 
-/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+/* For weights that are not finite, padding is skipped: 0 times such a weight is NaN. */
 static void skip_padding(const struct run *run, const void *const *row, size_t out_row, size_t rows)
 {
     const tq_depthwise *d = run->d;
@@ -153,7 +154,7 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
         }
 }
 
-/* Rows and vectors of channels that fit a tile. */
+/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels. */
 static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t vector,
                      size_t vectors)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar rows of elementwise.def: quant/rounding.h, element by element.  They define what every other
- * variant computes.
+ * The scalar rows of elementwise.def: quant/rounding.h, element by element.  They are the definition: every other
+ * variant equals them bit for bit.
  */
 #include "kernels/elementwise.h"
 
@@ -11,7 +11,7 @@
 
 #define INLINE TQ_INLINE
 
-/* One element: parameters of entry `at`. */
+/* One element, with the parameters of entry `at`. */
 
 INLINE int32_t quantize_away(float x, const tq_quantize_params *p, size_t at)
 {

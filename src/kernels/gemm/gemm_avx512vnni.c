@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512vnni rows of gemm.def: vpdpbusd on unsigned rows, which signed ones become by adding 128, and vpdpwssd.
+ * The avx512vnni rows of gemm.def: vpdpbusd on unsigned rows (128 is added to signed rows), and vpdpwssd.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dotprod row of gemm.def: SDOT on signed rows, which unsigned ones become by taking off 128.
+ * The dotprod row of gemm.def: SDOT on signed rows (128 is subtracted from unsigned rows).
  */
 #include <string.h>
 

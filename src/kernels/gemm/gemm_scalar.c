@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar rows of gemm.def: what every other row equals.
+ * The scalar rows of gemm.def: the definition that every other row equals bit for bit.
  */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/gemm/products.h"
 
-#define LANES 8 /* channels of a panel: a compiler may see vectors in them */
+#define LANES 8 /* channels of a panel; compilers vectorize over them */
 
 static tq_tile_fn the_tile(tq_tile_fn tile, size_t rows, size_t panels)
 {
     return rows == 1 && panels == 1 ? tile : NULL;
 }
 
-/* 8-bit rows are signed once flipped.  Sums wrap. */
+/* Flipped 8-bit rows are signed.  Sums wrap. */
 static void tile_i8(const tq_tile *t)
 {
     uint32_t sums[LANES];

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq_stores of one instruction set, STORE_ISA, with the operations of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit
- * values by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar
- * rule where fixed point cannot decide.
+ * tq_stores of one instruction set, STORE_ISA, from the operations of simd_<isa>.h and gemm_vectors_<isa>.h.
  *
- * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
+ * 8-bit values are computed in fixed point (fixed_simd.h), and by the scalar rule where fixed point is undecided; rule
+ * float32-even is a multiplication and a conversion.
+ *
+ * Sums fill whole panels and columns have TQ_COLUMN_PADDING more entries, so that whole vectors of both are read.
  */
 #include "kernels/fixed_simd.h"
 
-/* The first n values of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
-   there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
-   waits until the store is done. */
+/* Stores the first n bytes of a block, n in (LANES * (vectors - 1), LANES * vectors]: whole vectors directly, the rest
+   through memory in pieces of 8 and 4 bytes.  A load across two halves of a vector that was just stored waits until the
+   store is done. */
 INLINE void store_values(void *to, vi values, size_t n, const size_t vectors)
 {
     char part[4 * LANES];
@@ -41,7 +42,7 @@ INLINE void store_values(void *to, vi values, size_t n, const size_t vectors)
     }
 }
 
-/* n values at `at` of row `row`, of which some are undecided in fixed point: these by the scalar rule. */
+/* Stores n values from channel `at` of row `row` on: from fixed point, and by the scalar rule where undecided. */
 static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n,
                                                           const int32_t *fixed)
 {
@@ -75,8 +76,8 @@ INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi 
     return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }
 
-/* The rule float32-even, as it is: even(f32(f32(sum) * by)).  What is above `most` would saturate, and might not
-   convert; below, conversions saturate or give INT32_MIN, which does. */
+/* Rule float32-even: even(f32(f32(sum) * by)).  Values above `most` saturate and might overflow the conversion, so they
+   are clamped first; below, the conversion saturates or gives INT32_MIN, which saturates later. */
 INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
 {
     return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
@@ -92,7 +93,7 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
 #define OUT_HIGH UINT8_MAX
 #include "kernels/gemm/gemm_store_8bit_simd.h"
 
-/* ---- 16-bit values: the fixed-point rules as they are, on vectors ---- */
+/* ---- 16-bit values: the fixed-point rules, on vectors ---- */
 
 INLINE vi store_i16_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products need of AVX2 beside simd_avx2.h.
+ * Vector operations of the products in AVX2, beside those of simd_avx2.h.
  */
 /* clang-format off: one operation a line */
 #define IN_REGISTER(x) __asm__("" : "+x"(x))
@@ -64,8 +64,9 @@ INLINE vi load_weights_i16(const void *p)
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* tq_multiply_i64 and the clamp, on 4 sums.  A sum of 48 bits is multiplied in two parts of 24, each by 15 bits; the
-   upper part's sign is bit 31 of what is left of it.  There is no arithmetic 64-bit shift: see single_half. */
+/* tq_multiply_i64 and the clamp, on 4 sums.  A 48-bit sum is multiplied by 15 bits in two parts of 24 bits; after the
+   logical shift the upper part's sign is bit 31 of its low half, which _mm256_mul_epi32 reads.  There is no arithmetic
+   64-bit shift: see single_half. */
 #define WIDE_LANES 4
 INLINE vi widen(const int32_t *p)
 {

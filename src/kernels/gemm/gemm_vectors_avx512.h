@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products need of AVX-512 beside simd_avx512.h.
+ * Vector operations of the products in AVX-512, beside those of simd_avx512.h.
  */
 /* clang-format off: one operation a line */
 #define IN_REGISTER(x) __asm__("" : "+v"(x))

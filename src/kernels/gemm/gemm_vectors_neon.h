@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products need of Advanced SIMD beside simd_neon.h.
+ * Vector operations of the products in Advanced SIMD, beside those of simd_neon.h.
  */
 /* clang-format off: one operation a line */
 #define IN_REGISTER(x) __asm__("" : "+w"(x))
@@ -47,7 +47,7 @@ INLINE eight_sums multiply_eight(eight_sums sums, int16x8_t a, int16x8_t b)
     return sums;
 }
 
-/* tq_multiply_i64 and the clamp; compilers see two lanes in it. */
+/* tq_multiply_i64 and the clamp; compilers vectorize it in two lanes. */
 #define WIDE_LANES 4
 INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
